@@ -1,0 +1,20 @@
+# Installs library, headers, tool, machine models and the package that `find_package(tandem)` reads.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tandem")
+
+install(TARGETS tandem EXPORT tandem-targets)
+if(TARGET tandem-cli)
+  install(TARGETS tandem-cli)
+endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" DESTINATION "${CMAKE_INSTALL_DATADIR}/tandem"
+        FILES_MATCHING PATTERN "*.json")
+
+install(EXPORT tandem-targets NAMESPACE tandem:: DESTINATION "${package_dir}")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/tandem-config.cmake.in"
+                              "${PROJECT_BINARY_DIR}/tandem-config.cmake" INSTALL_DESTINATION "${package_dir}")
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tandem-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tandem-config.cmake" "${PROJECT_BINARY_DIR}/tandem-config-version.cmake"
+        DESTINATION "${package_dir}")

@@ -1,0 +1,102 @@
+#pragma once
+/// Collectives: host side. A plan is one operator instance: it owns its signals, epochs and staging, and runs any number of times.
+///
+///   auto plan = make_collective(world, Collective::kAllReduce, {.type = DType::kBF16, .max_count = count});
+///   plan->run(stream, in, out, count);
+///
+/// Sizes are those of NCCL's calls, in elements, with n PEs:
+///
+///   collective       in (every PE)          out (every PE)          `count` is
+///   all_reduce       count                  count                   elements of each PE
+///   all_gather       count                  n * count               elements that each PE gives
+///   reduce_scatter   n * count              count                   elements that each PE gets
+///   all_to_all       n * count              n * count               elements for each pair
+///   broadcast        count (root)           count                   elements
+///   reduce           count                  count (root)            elements
+///   gather           count                  n * count (root)        elements of each PE
+///   scatter          n * count (root)       count                   elements of each PE
+///   send_recv        count                  count                   elements, from every PE to the next one in the ring
+///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i+1 (an odd last PE keeps its own)
+///
+/// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter with
+/// out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tandem/numeric.h"
+#include "tandem/reduce_op.h"
+#include "tandem/stream.h"
+#include "tandem/world.h"
+
+namespace tandem {
+
+enum class Collective {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kSendRecv,
+  kExchange,
+};
+inline constexpr int kCollectives = 10;
+
+/// "all_reduce", ...
+const char* name(Collective collective);
+/// Throws InvalidArgument listing the names.
+Collective parse_collective(const std::string& text);
+bool reduces(Collective collective);
+/// Elements of `in` / of `out` on PE `pe` for `count` (0 where the PE has none).
+Size input_elements(Collective collective, Size count, int pes, int pe, int root);
+Size output_elements(Collective collective, Size count, int pes, int pe, int root);
+
+struct CollectiveOptions {
+  DType type = DType::kF32;
+  ReduceOp op = ReduceOp::kSum;
+  /// ReduceOp::kPremulSum: what this PE's values are multiplied with.
+  double scale = 1;
+  int root = 0;
+  /// Largest `count` of a run.
+  Size max_count = 0;
+  /// Name of the algorithm; empty: the one that suits size and team.
+  std::string algorithm = {};
+  /// Blocks of the kernel; 0: as many as suit the size.
+  int blocks = 0;
+  int threads = 512;
+};
+
+class CollectivePlan {
+ public:
+  virtual ~CollectivePlan() = default;
+  /// Enqueues one run. Collective: all PEs of the team, with the same count, in the same order.
+  /// Throws InvalidArgument for a count that is negative or above max_count.
+  virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
+  /// Name of the algorithm.
+  virtual const std::string& algorithm() const = 0;
+};
+
+/// What an algorithm is, and where it can run.
+struct AlgorithmInfo {
+  Collective collective;
+  std::string name;
+  std::string summary;
+  /// Every PE of the team must be load/store reachable.
+  bool one_node_only = false;
+};
+
+/// All algorithms, the default of each collective for one node first.
+const std::vector<AlgorithmInfo>& collective_algorithms();
+
+/// Makes a plan for `team` (default: the world). Collective over the team; allocates on the symmetric heap, so that all PEs of the
+/// world must make the same plans in the same order. Throws InvalidArgument (unknown algorithm, root outside of the team, ...) and
+/// Unsupported (an algorithm that this team cannot run, by name).
+std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options);
+std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
+                                                const Team& team);
+
+}  // namespace tandem

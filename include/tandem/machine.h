@@ -1,0 +1,155 @@
+#pragma once
+/// Machine models: what the simulator knows about a machine, every figure with where it comes from.
+///
+///   const Machine machine = load_machine("h200x4");           // a builtin model, or the path of a JSON file
+///   std::cout << explain(machine);                            // what `tandem machines h200x4` prints
+///
+/// Units: GB/s are 1e9 bytes of payload a second in one direction, us are microseconds, TFLOP/s are 1e12. A model is
+/// plain data; the simulator turns its figures into integer picoseconds. docs/machines.md describes the file format.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tandem/range.h"
+
+namespace tandem {
+
+/// A function through measured points: linear between them, constant outside.
+struct Curve {
+  std::vector<std::pair<double, double>> points;  ///< (x, y), x ascending; at least one
+
+  double at(double x) const;
+};
+
+/// How the PEs of one node are joined.
+enum class Fabric {
+  kSwitched,  ///< each PE has one port into a switch that never blocks (NVSwitch)
+  kFullMesh,  ///< each ordered pair of PEs has a link of its own (Infinity Fabric)
+  kPcie,      ///< each PE has one port; pairs in different NUMA nodes share a bridge between the sockets
+};
+
+const char* to_string(Fabric fabric);
+
+/// Where one figure of a model comes from.
+struct Provenance {
+  std::string field;   ///< full path, for example "link.port_gbps"
+  std::string value;   ///< as the file gave it
+  std::string unit;    ///< empty for plain counts
+  std::string source;  ///< measurement, datasheet or paper
+};
+
+struct Machine {
+  std::string name;
+  std::string description;
+  int pes_per_node = 0;
+  int default_nodes = 1;  ///< nodes of a run that does not say
+  int max_nodes = 1;      ///< 1: the machine is one node
+
+  struct Gpu {
+    int sm_count = 0;
+    int max_blocks_per_sm = 0;
+    int max_threads_per_sm = 0;
+    double hbm_gbps = 0;          ///< local memory, bytes read plus bytes written, all SMs busy
+    Curve block_hbm_gbps;         ///< blocks that copy locally -> bytes read plus bytes written, GB/s
+    double local_latency_us = 0;  ///< a dependent load from local memory
+    double local_flag_us = 0;     ///< signal between two blocks of one PE, one way, release and acquire included
+    int copy_engines = 0;         ///< copies that can be under way at once
+    double copy_engine_startup_us = 0;
+    double copy_engine_gbps = 0;        ///< to a peer (the port, or the link of a mesh, limits as well)
+    double copy_engine_local_gbps = 0;  ///< bytes copied within the PE; each is read once and written once
+    double launch_us = 0;               ///< kernel after kernel in one stream
+    double graph_node_us = 0;           ///< kernel after kernel inside one graph
+  } gpu;
+
+  struct Link {
+    Fabric fabric = Fabric::kSwitched;
+    double port_gbps = 0;        ///< per PE and direction; full mesh: per ordered pair
+    double latency_us = 0;       ///< a store until it is visible at the peer (a packet that is its own flag, one way)
+    double load_latency_us = 0;  ///< a dependent load from a peer, there and back
+    double flag_us = 0;          ///< signal one way: st.release.sys until ld.acquire.sys sees it
+    Curve store_gbps;            ///< blocks that store -> GB/s to one peer
+    Curve load_gbps;             ///< blocks that load -> GB/s from one peer
+    double all_to_all_efficiency = 1;  ///< share of those rates that is left when all PEs send to all at once
+    bool multicast = false;            ///< multimem operations (NVLS)
+    int numa_nodes = 1;                ///< PCIe: sockets; PEs are spread over them in equal consecutive groups
+    double bridge_gbps = 0;            ///< PCIe, per direction and ordered pair of sockets; 0 with one NUMA node
+    double bridge_latency_us = 0;      ///< added to a path over the bridge
+  } link;
+
+  /// All zero where the machine is one node. A PE uses the NIC (rail) of its local index modulo the count.
+  struct Nic {
+    int count_per_node = 0;
+    double gbps = 0;                   ///< one NIC, one direction
+    double latency_us = 0;             ///< a small put until it is visible at the other node, same rail
+    double message_rate_mps = 0;       ///< million messages a second, one NIC
+    Curve queue_gbps;                  ///< queue pairs (blocks) that drive it -> GB/s of one NIC
+    double issue_us = 0;               ///< what posting one message costs the block
+    double cross_rail_latency_us = 0;  ///< added where source and destination sit on different rails
+    double cross_rail_efficiency = 1;  ///< share of `gbps` that is left then
+  } nic;
+
+  struct Gemm {
+    Curve sustained_tflops;        ///< TFLOP of the problem on one PE -> 16-bit TFLOP/s, all SMs busy in full waves
+    double tile_overhead_us = 0;   ///< prologue and epilogue of one tile that the persistent kernel does not hide
+    double launch_us = 0;          ///< start and end of a GEMM that runs alone
+    double one_byte_factor = 0;    ///< rate of 8-bit types relative to 16-bit
+    double four_byte_factor = 0;   ///< rate of 32-bit types (TF32) relative to 16-bit
+    double eight_byte_factor = 0;  ///< rate of f64 relative to 16-bit
+
+    struct Tile {
+      int m = 0;
+      int n = 0;
+      double efficiency = 0;  ///< of the sustained rate, 0 to 1
+    };
+    std::vector<Tile> tiles;  ///< what the library's GEMM can choose from
+  } gemm;
+
+  std::vector<Provenance> provenance;  ///< one entry a figure, in the order of the structs above
+};
+
+/// A builtin model by name, or else the model in the JSON file of that path.
+/// Throws InvalidArgument: unknown name and no such file (with the names that exist), or whatever parse_machine
+/// refuses.
+Machine load_machine(const std::string& name_or_file);
+
+/// Names of the builtin models, sorted.
+std::vector<std::string> machine_names();
+
+/// A model from JSON text; `origin` names it in errors. Throws InvalidArgument with line and column for what is not
+/// JSON, and with the field's full path, what was given and what is allowed for a missing, unknown or absurd field.
+Machine parse_machine(std::string_view json, const std::string& origin);
+
+/// Every figure of a model with unit and source, as lines of text.
+std::string explain(const Machine& machine);
+
+/// One PE's matrix product: m x k times k x n.
+struct GemmShape {
+  Size m = 0;
+  Size n = 0;
+  Size k = 0;
+  int element_bytes = 2;  ///< 1, 2, 4 or 8
+
+  double tflop() const { return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+};
+
+/// 16-bit TFLOP/s times the factor of the element size, of the whole GPU, for a problem of that many TFLOP.
+double gemm_sustained_tflops(const Machine& machine, double tflop, int element_bytes);
+
+/// Time of one tile_m x tile_n tile over the whole depth on one SM, while `sms` SMs work on `problem`.
+///
+/// Arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus the tile overhead; not
+/// less than the tile's share of the time in which the memory delivers the operands. A tile at the edge costs as much
+/// as a whole one. Throws InvalidArgument for sizes below 1, an element size other than 1, 2, 4, 8 and `sms` out of
+/// range.
+double gemm_tile_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms);
+
+/// The tile of the table with which `problem` ends first on `sms` SMs (the first in the table among equals).
+Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms);
+
+/// Time of a library (cuBLAS-like) GEMM alone on `sms` SMs of one PE: full waves of the best tile, plus the launch.
+/// 0 for an empty product (m or n is 0). Throws as gemm_tile_us.
+double gemm_alone_us(const Machine& machine, Size m, Size n, Size k, int element_bytes, int sms);
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#pragma once
+/// Counts and half-open index ranges, and the one way in which the library divides work.
+
+#include <cstdint>
+
+#include "tandem/config.h"
+
+namespace tandem {
+
+/// Element counts and offsets; 64-bit everywhere.
+using Size = std::int64_t;
+
+/// The indices [begin, end).
+struct Range {
+  Size begin = 0;
+  Size end = 0;
+
+  TANDEM_DEVICE constexpr Size size() const { return end - begin; }
+  TANDEM_DEVICE constexpr bool empty() const { return end <= begin; }
+  TANDEM_DEVICE friend constexpr bool operator==(Range a, Range b) { return a.begin == b.begin && a.end == b.end; }
+};
+
+TANDEM_DEVICE constexpr Size ceil_div(Size a, Size b) { return (a + b - 1) / b; }
+TANDEM_DEVICE constexpr Size round_up(Size a, Size b) { return ceil_div(a, b) * b; }
+TANDEM_DEVICE constexpr Size min(Size a, Size b) { return a < b ? a : b; }
+TANDEM_DEVICE constexpr Size max(Size a, Size b) { return a < b ? b : a; }
+
+/// A range cut into `parts` consecutive pieces; the last ones may be shorter or empty.
+///
+/// Every piece but the last non-empty one has the same size, a multiple of `align`, so that 16-byte accesses stay
+/// aligned and every PE computes the same cut from the same numbers.
+class Split {
+ public:
+  TANDEM_DEVICE constexpr Split(Range whole, Size parts, Size align = 1)
+      : whole_(whole), parts_(parts), step_(round_up(ceil_div(whole.size(), parts), align)) {}
+
+  TANDEM_DEVICE constexpr Range operator[](Size part) const {
+    const Size begin = min(whole_.begin + part * step_, whole_.end);
+    return {begin, min(begin + step_, whole_.end)};
+  }
+  TANDEM_DEVICE constexpr Size parts() const { return parts_; }
+  /// Size of every piece but the last non-empty one.
+  TANDEM_DEVICE constexpr Size step() const { return step_; }
+  /// The piece that holds index `i` of the range.
+  TANDEM_DEVICE constexpr Size part_of(Size i) const { return step_ == 0 ? 0 : (i - whole_.begin) / step_; }
+
+ private:
+  Range whole_;
+  Size parts_;
+  Size step_;
+};
+
+TANDEM_DEVICE constexpr Split split(Range whole, Size parts, Size align = 1) { return {whole, parts, align}; }
+TANDEM_DEVICE constexpr Split split(Size count, Size parts, Size align = 1) { return {Range{0, count}, parts, align}; }
+
+}  // namespace tandem

@@ -1,0 +1,76 @@
+#pragma once
+/// Runs a host program on every PE of a simulated machine: deterministic, in virtual time, with the real bytes.
+///
+///   Simulation simulation(load_machine("h200x4"), 4);
+///   simulation.run([](World& world) { ... });          // the same program that runs on GPUs
+///
+/// One OS thread; every host program and every thread block is a fiber. The same seed gives the same run.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tandem/machine.h"
+#include "tandem/world.h"
+
+namespace tandem {
+
+namespace trace {
+class Timeline;
+}
+namespace sim {
+class Observer;
+struct Simulator;
+}  // namespace sim
+
+struct SimOptions {
+  /// Permutes what may legally happen in another order: ties between simultaneous events.
+  std::uint64_t seed = 1;
+  /// Timing and signals only: data buffers have no contents, so that sizes that do not fit can be run.
+  bool phantom = false;
+  /// Kernels follow each other at the gap within a CUDA graph, not at that of ordinary launches.
+  bool graph = true;
+  /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine is.
+  int pes_per_node = 0;
+  /// Capacity of a PE's memory for data; committed by the system as it is touched.
+  Size heap_bytes = Size{16} << 30;
+  /// Records a timeline.
+  bool record = false;
+};
+
+/// "nic 2 of node 1 out", and the share of the whole time in which it was moving bytes.
+struct ResourceUse {
+  std::string name;
+  double busy = 0;
+};
+
+class Simulation {
+ public:
+  /// Throws InvalidArgument where the machine does not have `pes` PEs (two-level machines are filled in whole nodes).
+  Simulation(const Machine& machine, int pes, const SimOptions& options = {});
+  ~Simulation();
+
+  /// Runs `program` on all PEs until everything is done. Rethrows the first error of any PE; throws Deadlock with a report where
+  /// nothing can go on. A simulation runs once.
+  void run(const std::function<void(World&)>& program);
+
+  /// Simulated time at the end.
+  double time_us() const;
+  /// Hash over everything that happened, in order; equal for equal seeds on every build.
+  std::uint64_t trace_hash() const;
+  /// Events that the run took: the unit of the simulator's own cost.
+  std::uint64_t events() const;
+  /// How busy each link and NIC was, each direction by itself.
+  std::vector<ResourceUse> resource_use() const;
+  /// What happened; only with SimOptions::record.
+  const trace::Timeline& timeline() const;
+
+ private:
+  class Recorder;
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<sim::Simulator> simulator_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,104 @@
+#pragma once
+/// Streams and events: work for a PE's device, in order.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tandem/gemm.h"
+#include "tandem/impl/sim/block.h"
+#include "tandem/impl/type_name.h"
+#include "tandem/signal.h"
+#include "tandem/team.h"
+
+namespace tandem {
+
+/// Blocks of a kernel and threads of each. All PEs of a team launch the same grid.
+struct Grid {
+  int blocks = 1;
+  int threads = 512;
+};
+
+namespace detail {
+
+/// A kernel ready to run on any backend that this build has.
+struct KernelLaunch {
+  std::string name;
+  Grid grid;
+  Team team;
+  std::function<void(sim::Block&)> simulate;
+};
+
+struct EventState;
+
+/// What a backend provides for a stream.
+class StreamBackend {
+ public:
+  virtual ~StreamBackend() = default;
+  virtual void launch(KernelLaunch kernel) = 0;
+  virtual void gemm(const Gemm& gemm, const Team& team) = 0;
+  virtual void copy(void* to, const void* from, Size bytes) = 0;
+  virtual void write_signal(Signal* word, const Epoch* from, Epoch value) = 0;
+  virtual void wait_signal(const Signal* word, Epoch value) = 0;
+  virtual std::shared_ptr<EventState> record() = 0;
+  virtual void wait(const std::shared_ptr<EventState>& event) = 0;
+  virtual void synchronize() = 0;
+  virtual Team world_team() const = 0;
+};
+
+}  // namespace detail
+
+/// A point in a stream's work.
+class Event {
+ public:
+  Event() = default;
+
+ private:
+  friend class Stream;
+  explicit Event(std::shared_ptr<detail::EventState> state) : state_(std::move(state)) {}
+  std::shared_ptr<detail::EventState> state_;
+};
+
+/// Takes work in order; two streams of a PE may or may not run side by side (no promise of concurrency): whoever waits for
+/// work of another stream enqueues that work first. Nothing here blocks the host but `synchronize`.
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<detail::StreamBackend> backend) : backend_(std::move(backend)) {}
+
+  /// Runs K::run on every block of the grid, on this PE; `team` numbers the PEs that the kernel sees (default: the world).
+  /// Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
+  template <class K>
+  void launch(Grid grid, const typename K::Args& args, const Team& team) {
+    backend_->launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); }});
+  }
+  template <class K>
+  void launch(Grid grid, const typename K::Args& args) {
+    launch<K>(grid, args, backend_->world_team());
+  }
+
+  /// The backend's GEMM with hooks; `team` numbers the PEs in it.
+  void gemm(const Gemm& gemm, const Team& team) { backend_->gemm(gemm, team); }
+
+  /// Copies bytes with a copy engine; takes no SM. One of the addresses may lie on a reachable peer.
+  void copy_async(void* to, const void* from, Size bytes) { backend_->copy(to, from, bytes); }
+
+  /// Writes a signal word here or on a peer, after everything before it in the stream is visible there.
+  void write_signal(Signal* word, Epoch value) { backend_->write_signal(word, nullptr, value); }
+  /// The same with the value that `*from` holds on the device then: what a captured graph needs.
+  void write_signal_from(Signal* word, const Epoch* from) { backend_->write_signal(word, from, 0); }
+  /// Lets the stream go on when the local word is at least `value`.
+  void wait_signal(const Signal* word, Epoch value) { backend_->wait_signal(word, value); }
+
+  Event record() { return Event(backend_->record()); }
+  void wait(const Event& event) { backend_->wait(event.state_); }
+  /// This stream goes on when everything that `other` holds by now is done.
+  void wait_for(Stream& other) { wait(other.record()); }
+  /// Blocks the host program until the stream is empty. Rethrows what went wrong on the device.
+  void synchronize() { backend_->synchronize(); }
+
+ private:
+  std::shared_ptr<detail::StreamBackend> backend_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#pragma once
+/// A team: PEs `first`, `first + stride`, ... of the world, numbered 0, 1, ... within the team.
+///
+/// Strided as OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4) makes them; the world, a node and a rail are teams of this form.
+
+#include "tandem/config.h"
+
+namespace tandem {
+
+struct Team {
+  int first = 0;
+  int stride = 1;
+  int size = 1;
+  /// This PE's number within the team; -1 where it is not a member.
+  int me = 0;
+  /// How many consecutive members share a node (load/store reachable from each other). Divides `size`.
+  int node_size = 1;
+
+  /// World number of member `pe`.
+  TANDEM_DEVICE constexpr int world_pe(int pe) const { return first + pe * stride; }
+  TANDEM_DEVICE constexpr int nodes() const { return size / node_size; }
+  TANDEM_DEVICE constexpr bool one_node() const { return size == node_size; }
+};
+
+}  // namespace tandem

@@ -1,0 +1,100 @@
+#pragma once
+/// A World is this process's view of n processing elements (PEs; one PE is one GPU, "rank" in user-facing options).
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "tandem/machine.h"
+#include "tandem/stream.h"
+#include "tandem/symm.h"
+
+namespace tandem {
+
+namespace detail {
+
+/// What a backend provides for a world.
+class WorldBackend {
+ public:
+  virtual ~WorldBackend() = default;
+  virtual Team team() const = 0;
+  virtual const Machine& machine() const = 0;
+  virtual bool phantom() const = 0;
+  /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode too. Address on PE 0.
+  virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
+  virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
+  virtual Size stride() const = 0;
+  virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
+  virtual void barrier() = 0;
+  virtual double time_us() const = 0;
+};
+
+template <class T>
+inline constexpr bool is_control = std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> ||
+                                   std::is_same_v<T, LL128Line> || std::is_same_v<T, Epoch>;
+
+}  // namespace detail
+
+/// Memory of the same size at the same offset on every PE. Buffers live as long as the world.
+class SymmetricHeap {
+ public:
+  explicit SymmetricHeap(detail::WorldBackend& backend) : backend_(&backend) {}
+
+  /// A buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the same order
+  /// (OpenSHMEM 1.5 section 9.3); InvalidArgument where they differ, OutOfMemory (asked, left) where it does not fit.
+  /// Signals and packets start as zeros; the contents of data are undefined.
+  template <class T>
+  Symm<T> allocate(Size count, const std::string& name) {
+    auto* const on_pe0 = static_cast<T*>(
+        backend_->allocate_symmetric(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+    return {on_pe0, backend_->stride(), backend_->team().me};
+  }
+  Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
+
+  /// A buffer of this PE alone.
+  template <class T>
+  T* allocate_local(Size count, const std::string& name) {
+    return static_cast<T*>(
+        backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+  }
+  /// Epoch counters for grids of up to `blocks` blocks.
+  Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }
+
+ private:
+  detail::WorldBackend* backend_;
+};
+
+class World {
+ public:
+  explicit World(detail::WorldBackend& backend) : backend_(&backend), heap_(backend) {}
+
+  int pe() const { return backend_->team().me; }
+  int num_pes() const { return backend_->team().size; }
+  const Machine& machine() const { return backend_->machine(); }
+  /// True where data has no contents: timing and signals only.
+  bool phantom() const { return backend_->phantom(); }
+
+  /// All PEs.
+  Team team() const { return backend_->team(); }
+  /// The PEs of this PE's node: load/store reachable.
+  Team node_team() const;
+  /// The PEs with this PE's number within its node, one a node.
+  Team rail_team() const;
+  /// PEs `first`, `first + stride`, ..., `size` of them. Throws InvalidArgument where one lies outside of the world.
+  Team split_strided(int first, int stride, int size) const;
+
+  SymmetricHeap& heap() { return heap_; }
+  Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
+
+  /// Blocks this host program until every PE's is here (device work is not waited for).
+  void barrier() { backend_->barrier(); }
+  /// Microseconds since the world began: simulated time in the simulator.
+  double time_us() const { return backend_->time_us(); }
+
+ private:
+  detail::WorldBackend* backend_;
+  SymmetricHeap heap_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,105 @@
+/// How long matrix products take on a machine: waves of tiles at the sustained rate, or the memory's time.
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tandem/error.h"
+#include "tandem/machine.h"
+
+namespace tandem {
+namespace {
+
+double rate_factor(const Machine::Gemm& gemm, int element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return gemm.one_byte_factor;
+    case 2:
+      return 1;
+    case 4:
+      return gemm.four_byte_factor;
+    case 8:
+      return gemm.eight_byte_factor;
+    default:
+      throw InvalidArgument(
+          fmt::format("GEMM: element size of {} bytes given, allowed is 1, 2, 4 or 8", element_bytes));
+  }
+}
+
+/// The efficiency of the table's tile that is nearest in shape: edges of twice the length are one apart.
+double tile_efficiency(const Machine::Gemm& gemm, int tile_m, int tile_n) {
+  double nearest = 0;
+  double efficiency = 0;
+  for (const Machine::Gemm::Tile& tile : gemm.tiles) {
+    const double distance = std::abs(std::log2(static_cast<double>(tile_m) / tile.m)) +
+                            std::abs(std::log2(static_cast<double>(tile_n) / tile.n));
+    if (efficiency > 0 && distance >= nearest) continue;
+    nearest = distance;
+    efficiency = tile.efficiency;
+  }
+  return efficiency;
+}
+
+Size waves(const GemmShape& problem, int tile_m, int tile_n, int sms) {
+  return ceil_div(ceil_div(problem.m, Size{tile_m}) * ceil_div(problem.n, Size{tile_n}), Size{sms});
+}
+
+void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
+  if (problem.m < 1 || problem.n < 1 || problem.k < 0)
+    throw InvalidArgument(fmt::format("GEMM: shape {}x{}x{} given, allowed is m and n from 1, k from 0", problem.m,
+                                      problem.n, problem.k));
+  if (tile_m < 1 || tile_n < 1)
+    throw InvalidArgument(fmt::format("GEMM: tile {}x{} given, allowed is sizes from 1", tile_m, tile_n));
+  if (sms < 1 || sms > machine.gpu.sm_count)
+    throw InvalidArgument(
+        fmt::format("GEMM: {} SMs given, allowed on {} is 1 to {}", sms, machine.name, machine.gpu.sm_count));
+}
+
+/// Each operand once through the memory, as fast as `sms` blocks can draw it.
+double memory_us(const Machine& machine, const GemmShape& problem, int sms) {
+  const auto m = static_cast<double>(problem.m);
+  const auto n = static_cast<double>(problem.n);
+  const auto k = static_cast<double>(problem.k);
+  const double gbps = std::min(machine.gpu.hbm_gbps, machine.gpu.block_hbm_gbps.at(sms));
+  return (m * k + k * n + m * n) * problem.element_bytes / (gbps * 1e3);
+}
+
+}  // namespace
+
+double gemm_sustained_tflops(const Machine& machine, double tflop, int element_bytes) {
+  return machine.gemm.sustained_tflops.at(tflop) * rate_factor(machine.gemm, element_bytes);
+}
+
+double gemm_tile_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
+  check(machine, tile_m, tile_n, problem, sms);
+  const double tflops = gemm_sustained_tflops(machine, problem.tflop(), problem.element_bytes);
+  const double flop_per_us = tflops * 1e6 / machine.gpu.sm_count * tile_efficiency(machine.gemm, tile_m, tile_n);
+  const double flop = 2.0 * tile_m * tile_n * static_cast<double>(problem.k);
+  const double share_of_memory =
+      memory_us(machine, problem, sms) / static_cast<double>(waves(problem, tile_m, tile_n, sms));
+  return std::max(flop / flop_per_us + machine.gemm.tile_overhead_us, share_of_memory);
+}
+
+Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms) {
+  Machine::Gemm::Tile best;
+  double best_us = 0;
+  for (const Machine::Gemm::Tile& tile : machine.gemm.tiles) {
+    const double us =
+        gemm_tile_us(machine, tile.m, tile.n, problem, sms) * static_cast<double>(waves(problem, tile.m, tile.n, sms));
+    if (best.m > 0 && us >= best_us) continue;
+    best = tile;
+    best_us = us;
+  }
+  return best;
+}
+
+double gemm_alone_us(const Machine& machine, Size m, Size n, Size k, int element_bytes, int sms) {
+  if (m == 0 || n == 0) return 0;
+  const GemmShape problem{m, n, k, element_bytes};
+  const Machine::Gemm::Tile tile = best_gemm_tile(machine, problem, sms);
+  return machine.gemm.launch_us +
+         gemm_tile_us(machine, tile.m, tile.n, problem, sms) * static_cast<double>(waves(problem, tile.m, tile.n, sms));
+}
+
+}  // namespace tandem

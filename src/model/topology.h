@@ -1,0 +1,112 @@
+#pragma once
+/// Which PEs sit where, who can reach whom, and which shared resources a transfer passes.
+///
+/// A machine's nodes may be used in part or be split: `pes_per_node` other than the machine's gives nodes of that many
+/// PEs. On a machine of one node they are virtual nodes: between them there is no load and store, and puts travel over
+/// the node's own links. A one-node machine may be asked for more PEs than its model has, up to
+/// `max_pes_of_one_node`: it is then the same fabric with more ports.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tandem/machine.h"
+
+namespace tandem {
+
+/// A port, link or NIC in one direction: transfers that pass it share its bandwidth.
+struct Resource {
+  std::string name;  ///< "link out pe 3", "link in pe 5", "nic 2 of node 1 out", "mesh 3->5", "bridge 0->1 of node 0"
+  double gbps = 0;
+};
+
+/// How a transfer between two PEs travels.
+enum class PathKind {
+  kLocal,        ///< within one PE: no resource
+  kLink,         ///< load and store over the node's links
+  kVirtualLink,  ///< puts between virtual nodes over the same links
+  kNic,          ///< puts between nodes
+};
+
+/// What a transfer reserves, and how late its last byte is visible after it was sent.
+class Path {
+ public:
+  PathKind kind = PathKind::kLocal;
+  std::int64_t latency_ps = 0;
+  double gbps = 0;        ///< the least of the resources, times the efficiency; 0 for kLocal
+  double efficiency = 1;  ///< share of each resource's bandwidth that this path gets when it is alone
+
+  /// Numbers of resources in Topology::resources(), in the order in which bytes pass them.
+  std::span<const int> resources() const { return {ids_.data(), count_}; }
+  void add(int resource) { ids_[count_++] = resource; }
+
+ private:
+  std::array<int, 3> ids_{};
+  std::size_t count_ = 0;
+};
+
+class Topology {
+ public:
+  static constexpr int max_pes_of_one_node = 72;
+
+  /// `pes_per_node` 0: the machine's. Throws InvalidArgument (what was given, what is allowed) where `num_pes` is no
+  /// positive number, does not fill whole nodes of a machine of several or split nodes, or asks for too many.
+  Topology(const Machine& machine, int num_pes, int pes_per_node = 0);
+
+  int num_pes() const { return num_pes_; }
+  int pes_per_node() const { return pes_per_node_; }
+  int nodes() const { return num_pes_ / pes_per_node_; }
+  /// The nodes are parts of one host.
+  bool virtual_nodes() const { return virtual_nodes_; }
+
+  int node_of(int pe) const { return pe / pes_per_node_; }
+  int local_index(int pe) const { return pe % pes_per_node_; }
+  int pe_at(int node, int local) const { return node * pes_per_node_ + local; }
+  bool same_node(int a, int b) const { return node_of(a) == node_of(b); }
+  /// Whether `a` can load from and store to `b`.
+  bool reachable(int a, int b) const { return same_node(a, b); }
+
+  int nics_per_node() const { return nics_; }
+  /// The NIC of its node that a PE uses; -1 where there is none.
+  int rail_of(int pe) const { return nics_ == 0 ? -1 : local_index(pe) % nics_; }
+
+  const std::vector<Resource>& resources() const { return resources_; }
+  /// Throws InvalidArgument for PEs outside [0, num_pes).
+  Path path(int source, int destination) const;
+
+ private:
+  void check(const Machine& machine, int pes_per_node) const;
+  void add_ports(const Machine& machine);
+  void add_mesh(const Machine& machine);
+  void add_bridges(const Machine& machine);
+  void add_nics(const Machine& machine);
+  int add(std::string name, double gbps);
+  Path link_path(int source, int destination) const;
+  Path nic_path(int source, int destination) const;
+  int host_of(int pe) const { return virtual_nodes_ ? 0 : node_of(pe); }
+  int socket_of(int pe) const;
+  void finish(Path& path) const;
+
+  int num_pes_;
+  int pes_per_node_;
+  bool virtual_nodes_;
+  int pes_per_host_;  // PEs that share links
+  Fabric fabric_;
+  int numa_nodes_;
+  int nics_;
+  std::int64_t link_ps_;
+  std::int64_t bridge_ps_;
+  std::int64_t nic_ps_;
+  std::int64_t cross_rail_ps_;
+  double cross_rail_efficiency_;
+  std::vector<Resource> resources_;
+  // Numbers of the first resource of each kind.
+  int first_port_ = 0;
+  int first_mesh_ = 0;
+  int first_bridge_ = 0;
+  int first_nic_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,38 @@
+#include "tandem/world.h"
+
+#include <fmt/format.h>
+
+#include "tandem/error.h"
+
+namespace tandem {
+
+Team World::node_team() const {
+  const Team world = team();
+  const int first = world.me / world.node_size * world.node_size;
+  return {first, 1, world.node_size, world.me - first, world.node_size};
+}
+
+Team World::rail_team() const {
+  const Team world = team();
+  const int local = world.me % world.node_size;
+  return {local, world.node_size, world.nodes(), world.me / world.node_size, 1};
+}
+
+Team World::split_strided(int first, int stride, int size) const {
+  const Team world = team();
+  if (first < 0 || stride < 1 || size < 1 || first + (size - 1) * stride >= world.size)
+    throw InvalidArgument(fmt::format("split_strided: first {}, stride {}, size {} does not lie within 0 to {}", first,
+                                      stride, size, world.size - 1));
+  const int offset = world.me - first;
+  const bool member = offset >= 0 && offset % stride == 0 && offset / stride < size;
+  // Members that share a node are consecutive; where nodes hold different numbers of them, none may use loads and
+  // stores.
+  int node_size = 1;
+  if (first / world.node_size == (first + (size - 1) * stride) / world.node_size)
+    node_size = size;
+  else if (world.node_size % stride == 0 && first % world.node_size < stride && size % (world.node_size / stride) == 0)
+    node_size = world.node_size / stride;
+  return {first, stride, size, member ? offset / stride : -1, node_size};
+}
+
+}  // namespace tandem

@@ -1,0 +1,347 @@
+#include "tandem/impl/sim/block_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/role.h"
+#include "tandem/error.h"
+
+namespace tandem::sim {
+
+namespace {
+
+enum TraceCode : std::uint32_t { kTraceRead = 1, kTraceWrite, kTracePut, kTraceGet, kTraceSignal, kTraceWait, kTraceAtomic };
+
+/// Where an address is, seen from a role that uses it with loads or stores.
+int reachable_pe(const Role& role, const void* address, const char* operation, Site site) {
+  if (!role.sim.memory.owns(address)) return role.pe;  // host memory: arguments, the stack
+  const int pe = role.sim.memory.pe_of(address);
+  if (!role.sim.topology.reachable(role.pe, pe))
+    throw CheckFailed(fmt::format("{}:{}: {} of {} by PE {}, which cannot reach it by loads and stores; use put or get",
+                                  site.file, site.line, operation, role.sim.memory.describe(address), role.pe));
+  return pe;
+}
+
+Buffer copy_of(const void* from, Size bytes) {
+  Buffer payload(bytes);
+  if (bytes > 0) std::memcpy(payload.data(), from, static_cast<std::size_t>(bytes));
+  return payload;
+}
+
+}  // namespace
+
+int BlockCore::pe() const { return role_->team.me; }
+int BlockCore::num_pes() const { return role_->team.size; }
+int BlockCore::index() const { return role_->index; }
+int BlockCore::count() const { return role_->count; }
+const Team& BlockCore::team() const { return role_->team; }
+bool BlockCore::reachable(int pe) const { return role_->sim.topology.reachable(role_->pe, role_->team.world_pe(pe)); }
+bool BlockCore::has_multicast() const { return role_->sim.machine.link.multicast; }
+bool BlockCore::phantom() const { return role_->sim.phantom; }
+bool BlockCore::backed(const void* address) const { return role_->sim.memory.backed(address); }
+
+Size BlockCore::tile_bytes() const {
+  // Data that is not there needs no room: one step covers any range, and costs the same.
+  return phantom() ? Size{1} << 40 : Size{64} << 10;
+}
+
+void BlockCore::read(const void* from, Size bytes, Site site) {
+  if (bytes <= 0) return;
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  role.move(reachable_pe(role, from, "load", site), role.pe, bytes, Driver::kLoads);
+  role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
+  role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
+}
+
+void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
+  // In flight together: the latency is paid once, and the role's rate is shared by all.
+  for (int step = 0; step < num_pes(); ++step) read(from.on((pe() + step) % num_pes()), bytes, site);
+}
+
+void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
+  if (bytes <= 0) return;
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  const int target = reachable_pe(role, to, "store", site);
+  if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
+  const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
+  if (target != role.pe) {
+    role.last_arrival = std::max(role.last_arrival, arrival);
+    if (payload)
+      role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
+  }
+  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
+  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .begin = begin}, site);
+}
+
+void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
+  if (bytes <= 0) return;
+  Role& role = *role_;
+  const bool has_data = backed(from) && backed(to);
+  const int source = reachable_pe(role, from, "load", site);
+  const int target = reachable_pe(role, to, "store", site);
+  if (source != role.pe || target == role.pe) read(from, bytes, site);
+  Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
+  write(to, std::move(payload), bytes, site);
+}
+
+void BlockCore::put(void* to, const void* from, Size bytes, Completion completion, const SignalUpdate* signal, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int target = role.sim.memory.pe_of(to);
+  const bool has_data = bytes > 0 && backed(from) && backed(to);
+  engine.trace(engine.current()->id(), kTracePut, bytes);
+  if (role.sim.topology.reachable(role.pe, target)) {
+    Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
+    const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
+    role.last_arrival = std::max(role.last_arrival, arrival);
+    if (payload)
+      role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
+    if (signal != nullptr) {
+      const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
+      role.sim.deliver(std::max(arrival, engine.now()) + flag,
+                       signal_delivery(*signal, role.cause()));
+    }
+  } else {
+    engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
+    NicMessage message;
+    message.from = role.pe;
+    message.to = target;
+    message.bytes = bytes;
+    message.delivery = data_delivery(to, has_data ? copy_of(from, bytes) : Buffer(), role.cause());
+    message.delivery.has_signal = signal != nullptr;
+    if (signal != nullptr) message.delivery.signal = *signal;
+    message.delivery.outstanding = role.outstanding;
+    ++role.outstanding->operations;
+    role.sim.queue(role.pe, target, role.index).post(std::move(message));
+    if (completion == Completion::kBlocking) role.wait_for_outstanding();
+  }
+  role.report({.kind = OperationKind::kPut, .address = from, .target = to, .bytes = bytes,
+               .value = signal != nullptr ? signal->value : 0, .begin = begin},
+              site);
+}
+
+void BlockCore::get(void* to, const void* from, Size bytes, Completion completion, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int source = role.sim.memory.pe_of(from);
+  engine.trace(engine.current()->id(), kTraceGet, bytes);
+  if (role.sim.topology.reachable(role.pe, source)) {
+    if (bytes > 0) role.move(source, role.pe, bytes, Driver::kLoads);
+    if (bytes > 0 && backed(from) && backed(to)) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  } else {
+    // The request travels to the other node, where its NIC reads and sends the data.
+    engine.sleep_until(engine.now() + role.sim.costs.nic_issue + role.sim.network.latency(role.pe, source));
+    NicMessage message;
+    message.from = source;
+    message.to = role.pe;
+    message.source = backed(from) && backed(to) ? from : nullptr;
+    message.bytes = bytes;
+    message.delivery = data_delivery(to, {}, role.cause());
+    message.delivery.outstanding = role.outstanding;
+    ++role.outstanding->operations;
+    role.sim.queue(source, role.pe, role.index).post(std::move(message));
+    if (completion == Completion::kBlocking) role.wait_for_outstanding();
+  }
+  role.report({.kind = OperationKind::kGet, .address = from, .target = to, .bytes = bytes, .begin = begin}, site);
+}
+
+void BlockCore::fence(Site site) {
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  // Queue pairs keep their order by themselves; stores over links are waited for.
+  role.engine().sleep_until(std::max(begin, role.last_arrival));
+  role.report({.kind = OperationKind::kFence, .begin = begin}, site);
+}
+
+void BlockCore::quiet(Site site) {
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  role.wait_for_outstanding();
+  role.report({.kind = OperationKind::kQuiet, .begin = begin}, site);
+}
+
+void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int target = role.sim.memory.pe_of(update.word);
+  engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
+  role.streaming = false;
+  if (role.sim.topology.reachable(role.pe, target)) {
+    const Time ready = order == Order::kRelaxed ? engine.now() : std::max(engine.now(), role.last_arrival);
+    role.sim.deliver(ready + (target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag),
+                     signal_delivery(update, role.cause()));
+  } else {
+    if (order == Order::kRelease) engine.sleep_until(std::max(engine.now(), role.last_arrival));
+    engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
+    NicMessage message;
+    message.from = role.pe;
+    message.to = target;
+    message.delivery = signal_delivery(update, role.cause());
+    message.delivery.outstanding = role.outstanding;
+    ++role.outstanding->operations;
+    role.sim.queue(role.pe, target, role.index).post(std::move(message));
+  }
+  role.report({.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},
+              site);
+}
+
+void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) {
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  SignalWait wait;
+  wait.words = words;
+  wait.count = n;
+  wait.stride = stride;
+  wait.cmp = cmp;
+  wait.value = value;
+  role.await(wait);
+  role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
+  role.report({.kind = OperationKind::kWait, .address = words, .bytes = n * Size{sizeof(Signal)}, .value = value,
+               .order = order, .begin = begin, .released_by = wait.released_by.lane, .released_at = wait.released_by.time},
+              site);
+}
+
+bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  role.engine().sleep_until(begin + role.sim.costs.local_latency);
+  const bool holds = compare(word->value, cmp, value);
+  role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin}, site);
+  return holds;
+}
+
+Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
+  Epoch* const word = epochs.words + role_->index;
+  const Time begin = role_->engine().now();
+  *word += 1;
+  role_->report({.kind = OperationKind::kAtomic, .address = word, .target = word, .bytes = sizeof(Epoch), .value = *word,
+                 .begin = begin},
+                site);
+  return *word;
+}
+
+std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,
+                                Scope scope, Order order, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int target = reachable_pe(role, word, "atomic", site);
+  const bool releases = order == Order::kRelease || order == Order::kAcqRel;
+  const Time ready = releases ? std::max(begin, role.last_arrival) : begin;
+  engine.sleep_until(ready + (target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency));
+  std::uint64_t old = 0;
+  std::memcpy(&old, word, static_cast<std::size_t>(bytes));
+  const std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
+                              : op == AtomicOp::kExchange ? operand
+                              : old == expected           ? operand
+                                                          : old;
+  std::memcpy(word, &value, static_cast<std::size_t>(bytes));
+  role.streaming = false;
+  engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
+  if (bytes == 8) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
+  role.report({.kind = OperationKind::kAtomic, .address = word, .target = word, .bytes = bytes, .value = value,
+               .order = order, .scope = scope, .begin = begin},
+              site);
+  return old;
+}
+
+void BlockCore::write_packets(void* to, Buffer packets, Site site) {
+  const Size bytes = packets.bytes();
+  if (bytes <= 0) return;
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  const int target = reachable_pe(role, to, "packet store", site);
+  const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
+  role.sim.deliver(arrival, data_delivery(to, std::move(packets), role.cause()));
+  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
+  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin}, site);
+}
+
+void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
+                             std::uint64_t flag, Site site) {
+  if (count <= 0) return;
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  PacketWait wait;
+  wait.packets = static_cast<const std::byte*>(packets);
+  wait.count = count;
+  wait.packet_bytes = packet_bytes;
+  wait.flag_offset = flag_offset;
+  wait.flag_bytes = flag_bytes;
+  wait.flag = flag;
+  role.await(wait);
+  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
+  role.report({.kind = OperationKind::kWait, .address = packets, .bytes = count * packet_bytes, .value = flag,
+               .order = Order::kAcquire, .begin = begin, .released_by = wait.released_by.lane,
+               .released_at = wait.released_by.time},
+              site);
+}
+
+void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site) {
+  Role& role = *role_;
+  if (!has_multicast())
+    throw Unsupported(fmt::format("{}:{}: machine '{}' has no multicast", site.file, site.line, role.sim.machine.name));
+  if (bytes <= 0) return;
+  const Time begin = role.engine().now();
+  // The switch copies (or adds): this PE's port carries the bytes once.
+  const int peer = role.team.world_pe((role.team.me + 1) % role.team.size);
+  const Time arrival = is_load ? role.move(peer, role.pe, bytes, Driver::kLoads)
+                               : role.move(role.pe, peer, bytes, Driver::kStores);
+  if (!is_load) role.last_arrival = std::max(role.last_arrival, arrival);
+  role.report({.kind = is_load ? OperationKind::kLoad : OperationKind::kStore, .address = is_load ? at.local() : nullptr,
+               .target = is_load ? nullptr : at.local(), .bytes = bytes, .begin = begin},
+              site);
+}
+
+void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
+  if (payload)
+    role_->sim.deliver(role_->last_arrival, data_delivery(to, std::move(payload), role_->cause()));
+}
+
+void BlockCore::sync(Site site) {
+  role_->streaming = false;
+  role_->report({.kind = OperationKind::kSync, .scope = Scope::kBlock, .begin = role_->engine().now()}, site);
+}
+
+void BlockCore::run_roles(int n, const int* widths, const std::function<void(int, BlockCore)>& body, Site site) {
+  if (n < 0 || n > 15) throw InvalidArgument(fmt::format("parallel: {} roles asked, 0 to 15 are allowed", n));
+  Role& parent = *role_;
+  Engine& engine = parent.engine();
+  if (parent.share_of != 1) throw InvalidArgument("parallel: roles must not be nested");
+  sync(site);
+  if (n == 0) return;
+  int width = 0;
+  for (int i = 0; i < n; ++i) width += widths[i];
+  int running = n;
+  Actor* const waiting = engine.current();
+  std::vector<std::unique_ptr<Role>> roles;
+  for (int i = 0; i < n; ++i) {
+    const Lane lane = parent.sim.add_lane(
+        parent.pe, LaneKind::kSm, fmt::format("block {} / role {}", parent.index, i));
+    roles.push_back(std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, lane));
+    Role& role = *roles.back();
+    role.outstanding = parent.outstanding;
+    role.share = widths[i];
+    role.share_of = width;
+    role.last_arrival = parent.last_arrival;
+    Actor& actor = engine.spawn(engine.now(), [&body, &role, i] { body(i, BlockCore(role)); });
+    actor.name = [&parent, i, name = waiting->name] {
+      return (name ? name() : fmt::format("PE {}", parent.pe)) + fmt::format(" role {}", i);
+    };
+    actor.on_finish = [&engine, &running, waiting] {
+      if (--running == 0) engine.wake(*waiting, engine.now());
+    };
+  }
+  engine.block([] { return std::string("waits for its roles"); });
+  for (const auto& role : roles) parent.last_arrival = std::max(parent.last_arrival, role->last_arrival);
+  sync(site);
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,98 @@
+#include "sim/fiber.h"
+
+#include <cxxabi.h>
+
+#include <string>
+#include <utility>
+
+#include "tandem/error.h"
+
+namespace tandem::sim {
+namespace {
+
+thread_local Fiber* running = nullptr;
+
+}  // namespace
+
+Fiber* Fiber::current() { return running; }
+
+bool Fiber::unwinding() { return running != nullptr && running->unwinding_; }
+
+void Fiber::start(StackPool& pool, Entry entry, void* argument) {
+  abandon();
+  stack_ = pool.take();
+  pool_ = &pool;
+  entry_ = entry;
+  argument_ = argument;
+  unwinding_ = false;
+  other_record_ = {};
+  switch_.prepare(stack_, &Fiber::main, this);
+  state_ = State::kReady;
+}
+
+void Fiber::main(void* fiber) {
+  auto& self = *static_cast<Fiber*>(fiber);
+  try {
+    self.entry_(self.argument_);
+  } catch (const ForcedUnwind&) {
+  } catch (...) {
+    self.error_ = std::current_exception();
+  }
+  self.state_ = State::kFinished;
+  self.switch_.leave_for_good();
+}
+
+void Fiber::switch_in() {
+  // The address is a property of the thread; asking each time costs as much as the switch itself.
+  thread_local auto* const thread_record = reinterpret_cast<ExceptionRecord*>(abi::__cxa_get_globals());
+  ExceptionRecord& record = *thread_record;
+  Fiber* const outer = std::exchange(running, this);
+  state_ = State::kRunning;
+  std::swap(record, other_record_);
+  switch_.enter();
+  std::swap(record, other_record_);
+  running = outer;
+}
+
+void Fiber::resume() {
+  if (state_ != State::kReady && state_ != State::kSuspended) {
+    throw CheckFailed(state_ == State::kRunning ? "a fiber that is running was resumed"
+                                                : "a fiber that is finished or was never started was resumed");
+  }
+  switch_in();
+  if (!StackPool::intact(stack_)) {
+    pool_->mark_damaged();
+    stack_ = {};  // nobody may use it again
+    state_ = State::kFinished;
+    error_ = nullptr;
+    throw CheckFailed("stack overflow of fiber: more than its " + std::to_string(pool_->stack_bytes()) +
+                      " bytes were used; keep large objects off the stack or make the stacks larger");
+  }
+  if (state_ == State::kFinished) {
+    abandon();
+    if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+}
+
+void Fiber::suspend() {
+  Fiber& self = *running;
+  self.state_ = State::kSuspended;
+  self.switch_.leave();
+  if (self.unwinding_) throw ForcedUnwind{};
+}
+
+void Fiber::unwind() {
+  unwinding_ = true;
+  const bool trusted = !(stack_.canary && pool_->damaged());
+  // Code that swallowed ForcedUnwind may suspend again: it gets another one.
+  while (state_ == State::kSuspended && trusted) resume();
+  abandon();
+}
+
+void Fiber::abandon() noexcept {
+  if (stack_.low != nullptr) pool_->give_back(stack_);
+  stack_ = {};
+  state_ = State::kFinished;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,179 @@
+#include "sim/gemm_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gemm/host_gemm.h"
+#include "sim/kernel.h"
+#include "tandem/error.h"
+#include "tandem/gemm_order.h"
+
+namespace tandem::sim {
+
+namespace {
+
+void require(bool holds, const char* field, Size given, const char* allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
+}
+
+/// One worker's part of a GEMM.
+class Worker {
+ public:
+  Worker(Role& role, const Gemm& gemm, Time tile_time, std::shared_ptr<Size> next)
+      : role_(role), gemm_(gemm), sequence_(gemm), tile_time_(tile_time), next_(std::move(next)) {}
+
+  /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler.
+  void run() {
+    for (const Size tiles = sequence_.tiles(); *next_ < tiles;) compute(sequence_.tile((*next_)++));
+    role_.wait_for_outstanding();
+  }
+
+ private:
+  Engine& engine() const { return role_.sim.engine; }
+
+  void compute(const GemmTile& tile) {
+    if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
+    const Time begin = engine().now();
+    Operation operation{.kind = OperationKind::kCompute, .begin = begin};
+    engine().sleep_until(begin + tile_time_);
+    engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
+    role_.report(operation, Site::here());
+    store(tile, multiply(tile));
+  }
+
+  /// Waits for every piece of A that the tile's rows touch, but for the own shard.
+  void pass_gate(Range rows) {
+    for (Size row = rows.begin; row < rows.end;) {
+      const int owner = gemm_.rows.owner_of(row);
+      const int part = gemm_.rows.part_of(row);
+      if (owner != gemm_.me || gemm_.own_a == nullptr) {
+        const Time begin = engine().now();
+        SignalWait wait;
+        wait.words = gemm_.gate.words + gemm_.rows.slot(owner, part);
+        wait.value = *gemm_.gate.epoch;
+        role_.await(wait);
+        role_.report({.kind = OperationKind::kWait, .address = wait.words, .bytes = sizeof(Signal), .value = wait.value,
+                      .order = Order::kAcquire, .begin = begin, .released_by = wait.released_by.lane,
+                      .released_at = wait.released_by.time},
+                     Site::here());
+      }
+      row = gemm_.rows.part(owner, part).end;
+    }
+  }
+
+  const std::byte* a_row(Size row) const {
+    const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    if (gemm_.own_a != nullptr && gemm_.rows.owner_of(row) == gemm_.me)
+      return static_cast<const std::byte*>(gemm_.own_a) + (row - gemm_.rows.shard(gemm_.me).begin) * row_bytes;
+    return static_cast<const std::byte*>(gemm_.a) + row * row_bytes;
+  }
+
+  /// The tile's product, converted to the output type; empty in phantom mode.
+  Buffer multiply(const GemmTile& tile) const {
+    if (role_.sim.phantom) return {};
+    const Size m = tile.rows.size();
+    const Size n = tile.cols.size();
+    std::vector<float> product(static_cast<std::size_t>(m * n));
+    const auto* const b = static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * gemm_.k * size_of(gemm_.type);
+    for (Size row = tile.rows.begin; row < tile.rows.end;) {
+      // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
+      Size end = tile.rows.end;
+      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
+      host_gemm_tile(a_row(row), gemm_.k, b, gemm_.k, product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k,
+                     gemm_.type);
+      row = end;
+    }
+    Buffer result(m * n * size_of(gemm_.out_type));
+    dispatch(gemm_.out_type, [&]<class T>() {
+      T* out = reinterpret_cast<T*>(result.data());
+      for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
+    });
+    return result;
+  }
+
+  void store(const GemmTile& tile, const Buffer& product) {
+    const int owner = gemm_.rows.owner_of(tile.rows.begin);
+    const bool to_owner = static_cast<bool>(gemm_.c_at_owner);
+    const Size element = size_of(gemm_.out_type);
+    const Size first_row = tile.rows.begin - (to_owner ? gemm_.rows.shard(owner).begin : 0);
+    std::byte* const c = to_owner ? gemm_.c_at_owner.on(owner) : static_cast<std::byte*>(gemm_.c);
+    const int target = role_.sim.memory.pe_of(c);
+    const Size bytes = tile.rows.size() * tile.cols.size() * element;
+    Time arrival = engine().now();
+    if (target != role_.pe) {
+      // The store of one tile runs while the next is computed: only the link's time counts.
+      arrival = role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived;
+      role_.last_arrival = std::max(role_.last_arrival, arrival);
+    }
+    const Time begin = engine().now();
+    for (Size r = 0; product && r < tile.rows.size(); ++r) {
+      std::byte* const to = c + ((first_row + r) * gemm_.n + tile.cols.begin) * element;
+      const Size row_bytes = tile.cols.size() * element;
+      const std::byte* const from = product.data() + r * row_bytes;
+      if (target == role_.pe) {
+        std::memcpy(to, from, static_cast<std::size_t>(row_bytes));
+        continue;
+      }
+      Buffer payload(row_bytes);
+      std::memcpy(payload.data(), from, static_cast<std::size_t>(row_bytes));
+      role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
+    }
+    role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
+    if (gemm_.notify.words) send_notification(tile.rows.begin, arrival);
+  }
+
+  void send_notification(Size row, Time visible) {
+    const int owner = gemm_.rows.owner_of(row);
+    const int to = gemm_.notify.local ? gemm_.me : owner;
+    Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(gemm_.notify.local ? owner : gemm_.me, gemm_.rows.part_of(row));
+    const int target = role_.sim.memory.pe_of(word);
+    const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
+    engine().trace(engine().current()->id(), 111, target);
+    role_.sim.deliver(std::max(visible, engine().now()) + flag, signal_delivery({word, 1, SignalOp::kAdd}, role_.cause()));
+    role_.report({.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
+                 Site::here());
+  }
+
+  Role& role_;
+  const Gemm& gemm_;
+  TileSequence sequence_;
+  Time tile_time_;
+  std::shared_ptr<Size> next_;
+};
+
+}  // namespace
+
+void check_gemm(const Simulator& simulator, const Gemm& gemm) {
+  require(gemm.m >= 0, "m", gemm.m, "0 or more");
+  require(gemm.n >= 0, "n", gemm.n, "0 or more");
+  require(gemm.k >= 1, "k", gemm.k, "1 or more");
+  require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
+  require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
+  require(gemm.sms >= 0 && gemm.sms <= simulator.machine.gpu.sm_count, "sms", gemm.sms, "0 (all) to the machine's SMs");
+  require(gemm.order == TileOrder::kRowMajor || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+  require(gemm.rows.shards >= 1 && gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+  require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
+}
+
+void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, std::function<void()> on_finish) {
+  const Size tiles = TileSequence(gemm).tiles();
+  if (tiles == 0) return on_finish();
+  const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;
+  const auto element = static_cast<int>(size_of(gemm.type));
+  const GemmShape shape{gemm.m, gemm.n, gemm.k, element};
+  const Time tile_time = from_us(gemm_tile_us(simulator.machine, gemm.tile_m, gemm.tile_n, shape, sms));
+  // It leaves room for one warp an SM: helper kernels (begin, release) must fit beside it.
+  const int threads = simulator.machine.gpu.max_threads_per_sm - 32;
+  auto next = std::make_shared<Size>(0);
+  run_kernel(simulator, {.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k),
+                         .pe = pe,
+                         .team = team,
+                         .blocks = static_cast<int>(std::min<Size>(sms, tiles)),
+                         .threads = threads,
+                         .body = [gemm, tile_time, next](Role& role) { Worker(role, gemm, tile_time, next).run(); },
+                         .on_finish = std::move(on_finish)});
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,67 @@
+#include "sim/network.h"
+
+#include <algorithm>
+
+namespace tandem::sim {
+
+namespace {
+/// More blocks than any curve has: what the port gives at most.
+constexpr double kAllBlocks = 1e9;
+}  // namespace
+
+Network::Network(const Topology& topology, const Machine& machine, int pes)
+    : topology_(topology),
+      resources_(topology.resources().size() + static_cast<std::size_t>(pes)),
+      busy_(resources_.size()),
+      first_memory_(topology.resources().size()),
+      memory_(machine.gpu.hbm_gbps),
+      local_copy_(machine.gpu.copy_engine_local_gbps),
+      all_to_all_(machine.link.all_to_all_efficiency),
+      message_gap_(machine.nic.message_rate_mps > 0 ? from_us(1.0 / machine.nic.message_rate_mps) : 0) {
+  const auto limit = [&](Driver driver, double gbps) { limit_[static_cast<int>(driver)] = gbps; };
+  limit(Driver::kStores, machine.link.store_gbps.at(kAllBlocks));
+  limit(Driver::kLoads, machine.link.load_gbps.at(kAllBlocks));
+  limit(Driver::kCopyEngine, machine.gpu.copy_engine_gbps);
+  limit(Driver::kNic, machine.nic.count_per_node > 0 ? machine.nic.gbps : machine.link.port_gbps);
+  for (const Resource& resource : topology.resources()) gbps_.push_back(resource.gbps);
+}
+
+Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
+  if (from == to) {
+    // Bytes read or written by threads count once; a copy engine's local copy has a rate of its own.
+    const Rate rate = driver == Driver::kCopyEngine ? local_copy_ : memory_;
+    const Time sent = reserve(first_memory_ + static_cast<std::size_t>(from), rate.time(bytes), ready);
+    return {ready, sent, sent};
+  }
+  const Path path = topology_.path(from, to);
+  const bool over_links = path.kind == PathKind::kLink;
+  Time sent = ready;
+  Time through = ready;
+  bool first = true;
+  for (const int id : path.resources()) {
+    const auto resource = static_cast<std::size_t>(id);
+    double gbps = std::min(gbps_[resource] * path.efficiency, over_links ? limit_[static_cast<int>(driver)] : gbps_[resource]);
+    // A port that serves several peers at once loses some of its rate to switching between them.
+    const int peer = first ? to : from;
+    State& state = resources_[resource];
+    if (over_links && state.free > ready && state.last_peer != peer && state.last_peer >= 0) gbps *= all_to_all_;
+    state.last_peer = peer;
+    Time took = Rate(gbps).time(bytes);
+    if (path.kind == PathKind::kNic) took = std::max(took, message_gap_);
+    through = std::max(through, reserve(resource, took, ready));
+    if (first) sent = through;
+    first = false;
+  }
+  return {ready, sent, through + path.latency_ps};
+}
+
+Time Network::latency(int from, int to) const { return topology_.path(from, to).latency_ps; }
+
+Time Network::reserve(std::size_t resource, Time took, Time ready) {
+  Time& free = resources_[resource].free;
+  free = std::max(free, ready) + took;
+  busy_[resource] += took;
+  return free;
+}
+
+}  // namespace tandem::sim

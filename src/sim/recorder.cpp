@@ -1,0 +1,71 @@
+#include "sim/recorder.h"
+
+#include <algorithm>
+
+namespace tandem::sim {
+
+namespace {
+
+trace::LaneKind drawn(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kStream: return trace::LaneKind::kStream;
+    case LaneKind::kSm: return trace::LaneKind::kSm;
+    case LaneKind::kCopyEngine: return trace::LaneKind::kCopyEngine;
+    case LaneKind::kLink: return trace::LaneKind::kLinkOut;
+    case LaneKind::kNic: return trace::LaneKind::kNicOut;
+  }
+  return trace::LaneKind::kSm;
+}
+
+struct Drawn {
+  trace::SpanKind kind;
+  const char* label;
+};
+
+Drawn drawn(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kLoad: return {trace::SpanKind::kLoad, "load"};
+    case OperationKind::kStore: return {trace::SpanKind::kStore, "store"};
+    case OperationKind::kCopy: return {trace::SpanKind::kCopy, "copy"};
+    case OperationKind::kPut: return {trace::SpanKind::kPut, "put"};
+    case OperationKind::kGet: return {trace::SpanKind::kGet, "get"};
+    case OperationKind::kSignal: return {trace::SpanKind::kSignal, "signal"};
+    case OperationKind::kWait: return {trace::SpanKind::kWait, "wait"};
+    case OperationKind::kTest: return {trace::SpanKind::kWait, "test"};
+    case OperationKind::kFence: return {trace::SpanKind::kWait, "fence"};
+    case OperationKind::kQuiet: return {trace::SpanKind::kWait, "quiet"};
+    case OperationKind::kAtomic: return {trace::SpanKind::kSignal, "atomic"};
+    case OperationKind::kSync: return {trace::SpanKind::kWait, "sync"};
+    case OperationKind::kCompute: return {trace::SpanKind::kCompute, "tile"};
+    case OperationKind::kCopyEngine: return {trace::SpanKind::kCopy, "copy"};
+    case OperationKind::kTransfer: return {trace::SpanKind::kTransfer, "transfer"};
+  }
+  return {trace::SpanKind::kCompute, ""};
+}
+
+}  // namespace
+
+Lane Recorder::add_lane(int pe, LaneKind kind, const std::string& name) {
+  const auto [at, is_new] = lanes_.try_emplace({pe, name}, 0);
+  if (is_new) at->second = timeline.add_lane(pe, drawn(kind), name);
+  return at->second;
+}
+
+void Recorder::on_operation(const Operation& operation) {
+  if (operation.lane == kNoLane) return;
+  timeline.end = std::max(timeline.end, operation.end);
+  // What takes no time is not drawn, but for signals, which causes hang on.
+  if (operation.begin == operation.end && operation.kind != OperationKind::kSignal) return;
+  const Drawn how = drawn(operation.kind);
+  timeline.add(trace::Span{operation.lane, how.kind, timeline.intern(how.label), operation.begin, operation.end, operation.bytes});
+  if (operation.kind == OperationKind::kWait && operation.released_by != kNoLane)
+    timeline.add(trace::Arrow{operation.released_by, operation.lane, timeline.intern(how.label), operation.released_at, operation.end});
+}
+
+void Recorder::on_kernel(Lane lane, const std::string& name, Time begin, Time end) {
+  if (lane == kNoLane) return;
+  timeline.end = std::max(timeline.end, end);
+  timeline.add(trace::Span{lane, trace::SpanKind::kKernel, timeline.intern(name), begin, end, 0});
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,25 @@
+#pragma once
+/// The observer that draws the timeline.
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/observer.h"
+#include "trace/timeline.h"
+
+namespace tandem::sim {
+
+class Recorder : public Observer {
+ public:
+  Lane add_lane(int pe, LaneKind kind, const std::string& name) override;
+  void on_operation(const Operation& operation) override;
+  void on_kernel(Lane lane, const std::string& name, Time begin, Time end) override;
+
+  trace::Timeline timeline;
+
+ private:
+  std::map<std::pair<int, std::string>, Lane> lanes_;
+};
+
+}  // namespace tandem::sim

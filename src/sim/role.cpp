@@ -1,0 +1,69 @@
+#include "sim/role.h"
+
+#include <algorithm>
+
+namespace tandem::sim {
+
+Time Role::move(int from, int to, Size bytes, Driver driver) {
+  Engine& engine = sim.engine;
+  const bool local = from == to;
+  const Rate whole = local ? sim.costs.block_memory : driver == Driver::kLoads ? sim.costs.block_load : sim.costs.block_store;
+  const Rate rate = whole.share(share, share_of);
+  if (driver == Driver::kLoads && !streaming) {
+    engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
+    streaming = true;
+  }
+  Time arrived = engine.now();
+  for (Size done = 0, chunk = Network::chunk(bytes); done < bytes; done += chunk) {
+    const Size part = std::min(chunk, bytes - done);
+    const Time ready = engine.now();
+    const Passage passage = sim.network.pass(from, to, part, driver, ready);
+    arrived = passage.arrived;
+    engine.sleep_until(std::max(ready + rate.time(part), passage.sent));
+  }
+  return std::max(arrived, engine.now());
+}
+
+namespace {
+
+template <class Wait>
+void block_until_ready(Role& role, Wait& wait) {
+  role.streaming = false;
+  if (wait.advance()) return;
+  Actor* const actor = role.engine().current();
+  wait.pe = role.pe;
+  wait.argument = actor;
+  wait.ready = [](void* waiting) {
+    auto& ready = *static_cast<Actor*>(waiting);
+    ready.engine().wake(ready, ready.engine().now());
+  };
+  role.sim.signals.add(wait);
+  role.engine().block([&role, &wait] { return role.sim.signals.describe(wait); });
+}
+
+}  // namespace
+
+void Role::await(SignalWait& wait) { block_until_ready(*this, wait); }
+void Role::await(PacketWait& wait) { block_until_ready(*this, wait); }
+
+void Role::wait_for_outstanding() {
+  Engine& engine = sim.engine;
+  engine.sleep_until(std::max(engine.now(), last_arrival));
+  while (outstanding->operations > 0) {
+    outstanding->waiting = engine.current();
+    engine.block([] { return std::string("waits in quiet for puts under way"); });
+    outstanding->waiting = nullptr;
+  }
+}
+
+void Role::report(Operation operation, Site site) const {
+  if (sim.observer == nullptr) return;
+  operation.actor = sim.engine.current()->id();
+  operation.lane = lane;
+  operation.pe = pe;
+  operation.end = sim.engine.now();
+  operation.site = site;
+  sim.observer->on_operation(operation);
+}
+
+}  // namespace tandem::sim

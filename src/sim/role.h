@@ -1,0 +1,51 @@
+#pragma once
+/// A block's role at run time: an actor with a place in its grid.
+
+#include <memory>
+
+#include "sim/simulator.h"
+#include "tandem/team.h"
+
+namespace tandem::sim {
+
+class Role {
+ public:
+  Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, Lane drawn_on)
+      : sim(simulator),
+        team(its_team),
+        pe(world_pe),
+        index(block),
+        count(blocks),
+        lane(drawn_on),
+        outstanding(std::make_shared<Outstanding>()) {}
+
+  Simulator& sim;
+  const Team team;
+  const int pe;  // of the world
+  const int index;
+  const int count;
+  const Lane lane;
+  std::shared_ptr<Outstanding> outstanding;
+
+  /// This role's share of its block's warps.
+  int share = 1;
+  int share_of = 1;
+  /// When the last of this role's stores is visible at its destination.
+  Time last_arrival = 0;
+  /// A stream of loads pays the latency once, until the next synchronisation.
+  bool streaming = false;
+
+  Engine& engine() const { return sim.engine; }
+  Cause cause() const { return {pe, lane, sim.engine.now()}; }
+
+  /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival time.
+  Time move(int from, int to, Size bytes, Driver driver);
+  /// Waits until a flag that `wait` describes is there.
+  void await(SignalWait& wait);
+  void await(PacketWait& wait);
+  void wait_for_outstanding();
+
+  void report(Operation operation, Site site) const;
+};
+
+}  // namespace tandem::sim

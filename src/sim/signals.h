@@ -1,0 +1,87 @@
+#pragma once
+/// Signal words: who waits for which, and who wrote them.
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/observer.h"
+#include "tandem/impl/sim/block_core.h"
+
+namespace tandem::sim {
+
+/// Who changed a word, and when it was sent.
+struct Cause {
+  int pe = -1;
+  Lane lane = kNoLane;
+  Time time = 0;
+};
+
+/// Waits until `count` words, one every `stride`, compare true. `ready(argument)` is called once, from within `apply`.
+struct SignalWait {
+  const Signal* words = nullptr;
+  Size count = 1;
+  Size stride = 1;
+  Cmp cmp = Cmp::kGe;
+  Epoch value = 0;
+  void (*ready)(void*) = nullptr;
+  void* argument = nullptr;
+  int pe = 0;
+  Size next = 0;  ///< the first word not yet seen to compare true
+  Cause released_by;
+
+  /// Moves `next` on; true when all words compare true now.
+  bool advance() {
+    while (next < count && compare(words[next * stride].value, cmp, value)) ++next;
+    return next == count;
+  }
+};
+
+/// Waits until every packet of a range carries a flag.
+struct PacketWait {
+  const std::byte* packets = nullptr;
+  Size count = 0;
+  Size packet_bytes = 0;
+  Size flag_offset = 0;
+  int flag_bytes = 4;
+  std::uint64_t flag = 0;
+  void (*ready)(void*) = nullptr;
+  void* argument = nullptr;
+  int pe = 0;
+  Size next = 0;
+  Cause released_by;
+
+  bool advance();
+  const std::byte* end() const { return packets + count * packet_bytes; }
+};
+
+class SignalBoard {
+ public:
+  explicit SignalBoard(const Memory& memory) : memory_(memory) {}
+
+  void apply(const SignalUpdate& update, const Cause& cause);
+  /// After a word was changed by an atomic.
+  void changed(const Signal* word, const Cause& cause);
+  /// After packets were written at [begin, begin + bytes).
+  void packets_arrived(const void* begin, Size bytes, const Cause& cause);
+
+  /// The wait must stay where it is until it is ready. Not ready yet, or it need not be added.
+  void add(SignalWait& wait);
+  void add(PacketWait& wait);
+
+  /// "waits for arrived[3] on PE 2 >= 5, found 4, which PE 3 writes", and the PE that was to write it (-1: nobody known).
+  std::string describe(const SignalWait& wait) const;
+  std::string describe(const PacketWait& wait) const;
+  int expected_writer(const Signal* word) const;
+
+ private:
+  const Memory& memory_;
+  std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;      // looked up, never iterated
+  std::unordered_map<const Signal*, int> writers_;                         // last PE that wrote; likewise
+  std::unordered_map<Size, std::pair<int, int>> example_;                  // offset -> (PE of a word, its writer)
+  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;         // by PE
+};
+
+}  // namespace tandem::sim

@@ -1,0 +1,115 @@
+#include "tandem/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/recorder.h"
+#include "sim/simulator.h"
+#include "sim/stream.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+namespace {
+
+/// Host programs meet here.
+struct HostBarrier {
+  int size = 0;
+  std::vector<sim::Actor*> waiting;
+};
+
+class SimWorld : public detail::WorldBackend {
+ public:
+  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier) : sim_(simulator), pe_(pe), barrier_(barrier) {}
+
+  Team team() const override { return sim_.world_team(pe_); }
+  const Machine& machine() const override { return sim_.machine; }
+  bool phantom() const override { return sim_.phantom; }
+  Size stride() const override { return sim_.memory.stride(); }
+  void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
+    return sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
+  }
+  void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
+    return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
+  }
+  std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
+    auto stream = std::make_shared<sim::SimStream>(sim_, pe_, name);
+    streams_.push_back(stream);
+    return stream;
+  }
+  void barrier() override {
+    sim::Engine& engine = sim_.engine;
+    if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
+      barrier_.waiting.push_back(engine.current());
+      engine.block([this] {
+        return fmt::format("waits in a barrier of the host programs: {} of {} are here", barrier_.waiting.size(), barrier_.size);
+      });
+      return;
+    }
+    for (sim::Actor* actor : std::exchange(barrier_.waiting, {})) engine.wake(*actor, engine.now());
+  }
+  double time_us() const override { return sim::to_us(sim_.engine.now()); }
+
+ private:
+  static sim::MemoryKind kind(bool control) { return control ? sim::MemoryKind::kControl : sim::MemoryKind::kData; }
+
+  sim::Simulator& sim_;
+  int pe_;
+  HostBarrier& barrier_;
+  std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
+};
+
+}  // namespace
+
+class Simulation::Recorder : public sim::Recorder {};
+
+Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
+    : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
+      simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
+                                                  options.graph, options.heap_bytes, recorder_.get())) {
+  if (recorder_) {
+    recorder_->timeline.machine = machine.name;
+    recorder_->timeline.pes = pes;
+  }
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::run(const std::function<void(World&)>& program) {
+  sim::Engine& engine = simulator_->engine;
+  HostBarrier barrier;
+  barrier.size = simulator_->num_pes();
+  std::vector<std::unique_ptr<SimWorld>> backends;
+  std::vector<std::unique_ptr<World>> worlds;
+  for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
+    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
+    worlds.push_back(std::make_unique<World>(*backends.back()));
+    sim::Actor& host = engine.spawn(0, [&program, &world = *worlds.back()] { program(world); }, true);
+    host.name = [pe] { return fmt::format("PE {} host program", pe); };
+  }
+  engine.run();
+  for (const auto& stream : simulator_->streams)
+    if (!stream().empty()) throw Deadlock(simulator_->describe_deadlock({}));
+  if (recorder_) recorder_->timeline.end = engine.now();
+}
+
+double Simulation::time_us() const { return sim::to_us(simulator_->engine.now()); }
+std::uint64_t Simulation::trace_hash() const { return simulator_->engine.trace_hash(); }
+std::uint64_t Simulation::events() const { return simulator_->engine.events(); }
+
+std::vector<ResourceUse> Simulation::resource_use() const {
+  const auto end = static_cast<double>(std::max<sim::Time>(1, simulator_->engine.now()));
+  const auto& resources = simulator_->topology.resources();
+  std::vector<ResourceUse> use;
+  for (std::size_t i = 0; i < resources.size(); ++i)
+    use.push_back({resources[i].name, static_cast<double>(simulator_->network.busy()[i]) / end});
+  return use;
+}
+
+const trace::Timeline& Simulation::timeline() const {
+  if (!recorder_) throw InvalidArgument("timeline: the simulation was not made with SimOptions::record");
+  return recorder_->timeline;
+}
+
+}  // namespace tandem

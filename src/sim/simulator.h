@@ -1,0 +1,142 @@
+#pragma once
+/// Everything that the parts of one simulated run share.
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/topology.h"
+#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/network.h"
+#include "sim/observer.h"
+#include "sim/signals.h"
+#include "tandem/machine.h"
+#include "tandem/team.h"
+
+namespace tandem::sim {
+
+/// The machine's times and rates in the clock's units, converted once.
+struct Costs {
+  explicit Costs(const Machine& machine);
+
+  Time local_latency, load_latency, flag, local_flag, kernel_gap, graph_gap, copy_startup, nic_issue;
+  Rate block_memory, block_store, block_load, queue;
+};
+
+struct Simulator;
+
+/// What one block, with all its roles, has under way through NICs.
+struct Outstanding {
+  int operations = 0;
+  Actor* waiting = nullptr;  // in quiet
+};
+
+/// Bytes, and perhaps a signal after them, that become visible at a PE at a time.
+struct Delivery {
+  void* target = nullptr;
+  Buffer payload;
+  bool has_signal = false;
+  SignalUpdate signal;
+  Cause cause;
+  std::shared_ptr<Outstanding> outstanding;  // of a message through a NIC: told when it is delivered
+  Simulator* simulator = nullptr;            // set by deliver
+};
+
+inline Delivery data_delivery(void* target, Buffer payload, const Cause& cause) {
+  Delivery delivery;
+  delivery.target = target;
+  delivery.payload = std::move(payload);
+  delivery.cause = cause;
+  return delivery;
+}
+inline Delivery signal_delivery(const SignalUpdate& signal, const Cause& cause) {
+  Delivery delivery;
+  delivery.has_signal = true;
+  delivery.signal = signal;
+  delivery.cause = cause;
+  return delivery;
+}
+
+/// One message through a NIC.
+struct NicMessage {
+  int from = 0;
+  int to = 0;
+  const void* source = nullptr;  // read when the last byte leaves, if there is no payload yet
+  Size bytes = 0;
+  Delivery delivery;
+};
+
+/// A NIC's queue pair: messages of one block to one PE, in order.
+class QueuePair {
+ public:
+  QueuePair(Simulator& simulator, Rate rate) : simulator_(simulator), rate_(rate) {}
+  void post(NicMessage message);
+
+ private:
+  static void step(void* queue);
+  void send_chunk();
+  void finish(const Passage& last);
+
+  Simulator& simulator_;
+  Rate rate_;
+  std::deque<NicMessage> messages_;
+  Size sent_ = 0;  // bytes of the first message
+  bool busy_ = false;
+};
+
+/// One SM's room and lanes.
+struct Sm {
+  int threads = 0;  // in use
+  int blocks = 0;
+  std::vector<bool> slots;  // lanes in use
+};
+
+struct Pe {
+  std::vector<Sm> sms;
+  std::deque<std::function<bool()>> waiting_blocks;  // each tries to start a block; false where there is no room yet
+  std::vector<bool> copy_engines;                    // in use
+  std::deque<std::function<void(int)>> waiting_copies;
+};
+
+struct Simulator {
+  Simulator(const Machine& machine, int pes, int pes_per_node, std::uint64_t seed, bool phantom, bool graph,
+            Size heap_bytes, Observer* observer);
+
+  const Machine machine;
+  const Topology topology;
+  const Costs costs;
+  const bool phantom;
+  const bool graph;
+  Observer* const observer;
+  Memory memory;
+  Network network;
+  SignalBoard signals;
+  std::vector<Pe> pes;
+  std::map<std::tuple<int, int, int>, std::unique_ptr<QueuePair>> queues;  // by source, destination, block
+  /// Each tells what a stream waits for; empty where it is idle.
+  std::vector<std::function<std::string()>> streams;
+  Engine engine;
+
+  int num_pes() const { return static_cast<int>(pes.size()); }
+  Team world_team(int pe) const;
+  QueuePair& queue(int from, int to, int block);
+  /// Makes payload and signal visible at `time`.
+  void deliver(Time time, Delivery delivery);
+  Lane add_lane(int pe, LaneKind kind, const std::string& name) {
+    return observer == nullptr ? kNoLane : observer->add_lane(pe, kind, name);
+  }
+  std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;
+
+ private:
+  static void arrive(void* delivery);
+
+  std::deque<Delivery> deliveries_;         // never shrinks: addresses stay
+  std::vector<Delivery*> free_deliveries_;  // of those
+};
+
+}  // namespace tandem::sim

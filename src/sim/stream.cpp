@@ -1,0 +1,227 @@
+#include "sim/stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/gemm_kernel.h"
+#include "sim/kernel.h"
+#include "tandem/error.h"
+
+namespace tandem::sim {
+
+/// A copy under way on a copy engine.
+struct SimStream::Copy {
+  void* to;
+  const void* from;
+  Size bytes;
+  int source;
+  int target;
+  Size sent = 0;
+  int copy_engine = -1;
+  Lane lane = kNoLane;
+  Time begin = 0;
+};
+
+SimStream::SimStream(Simulator& simulator, int pe, std::string name)
+    : sim_(simulator), pe_(pe), name_(std::move(name)), lane_(sim_.add_lane(pe, LaneKind::kStream, "stream " + name_)) {
+  sim_.streams.push_back([this] { return describe(); });
+}
+
+Team SimStream::world_team() const { return sim_.world_team(pe_); }
+
+std::string SimStream::describe() const {
+  if (work_.empty()) return {};
+  return fmt::format("PE {} stream {}: {} {}", pe_, name_, work_.front().name,
+                     waiting_ ? sim_.signals.describe(wait_) : "is not finished");
+}
+
+void SimStream::enqueue(std::string name, std::function<void()> start) {
+  work_.push_back({std::move(name), std::move(start)});
+  if (work_.size() == 1) start_next();
+}
+
+void SimStream::start_next() {
+  // Work that is done at once finishes within its own start: a loop, so that a long queue does not nest.
+  starting_ = true;
+  while (!work_.empty()) {
+    const std::size_t left = work_.size();
+    work_.front().start();
+    if (work_.size() == left) break;
+  }
+  starting_ = false;
+  if (!work_.empty()) return;
+  for (Actor* actor : std::exchange(synchronizing_, {})) sim_.engine.wake(*actor, sim_.engine.now());
+}
+
+void SimStream::finish() {
+  work_.pop_front();
+  if (!starting_) start_next();
+}
+
+void SimStream::after(Time delay, std::function<void()> then) {
+  Actor& actor = sim_.engine.spawn(sim_.engine.now() + delay, std::move(then));
+  actor.name = [this] { return fmt::format("PE {} stream {}", pe_, name_); };
+}
+
+void SimStream::launch(tandem::detail::KernelLaunch kernel) {
+  const auto& limits = sim_.machine.gpu;
+  if (kernel.grid.blocks < 1)
+    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+  if (kernel.grid.threads < 32 || kernel.grid.threads > std::min(1024, limits.max_threads_per_sm) || kernel.grid.threads % 32 != 0)
+    throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}",
+                                      kernel.name, kernel.grid.threads, std::min(1024, limits.max_threads_per_sm)));
+  if (kernel.team.me < 0)
+    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+  const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
+  enqueue(kernel.name, [this, gap, kernel = std::move(kernel)] {
+    after(gap, [this, kernel] {
+      run_kernel(sim_, {.name = kernel.name,
+                        .pe = pe_,
+                        .team = kernel.team,
+                        .blocks = kernel.grid.blocks,
+                        .threads = kernel.grid.threads,
+                        .body =
+                            [simulate = kernel.simulate](Role& role) {
+                              Block block{BlockCore(role)};
+                              simulate(block);
+                            },
+                        .on_finish = [this] { finish(); }});
+    });
+  });
+}
+
+void SimStream::gemm(const Gemm& gemm, const Team& team) {
+  check_gemm(sim_, gemm);
+  const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
+  enqueue("gemm", [this, gap, gemm, team] {
+    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, [this] { finish(); }); });
+  });
+}
+
+void SimStream::copy(void* to, const void* from, Size bytes) {
+  if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
+  if (bytes == 0) return;
+  for (const void* address : {static_cast<const void*>(to), from})
+    if (!sim_.memory.owns(address)) throw InvalidArgument("copy_async: both addresses must be memory of a PE");
+  const int source = sim_.memory.pe_of(from);
+  const int target = sim_.memory.pe_of(to);
+  if (!sim_.topology.reachable(source, target) || (source != pe_ && target != pe_))
+    throw InvalidArgument(fmt::format("copy_async on PE {}: from {} to {}: one end must be this PE's, the other reachable from it",
+                                      pe_, sim_.memory.describe(from), sim_.memory.describe(to)));
+  enqueue("copy", [this, to, from, bytes, source, target] {
+    auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target});
+    std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
+    const auto free = std::find(engines.begin(), engines.end(), false);
+    if (free != engines.end())
+      start_copy(copy, static_cast<int>(free - engines.begin()));
+    else
+      sim_.pes[static_cast<std::size_t>(pe_)].waiting_copies.push_back([this, copy](int engine) { start_copy(copy, engine); });
+  });
+}
+
+void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
+  sim_.pes[static_cast<std::size_t>(pe_)].copy_engines[static_cast<std::size_t>(copy_engine)] = true;
+  copy->copy_engine = copy_engine;
+  copy->lane = sim_.observer == nullptr ? kNoLane : sim_.add_lane(pe_, LaneKind::kCopyEngine, fmt::format("copy engine {}", copy_engine));
+  copy->begin = sim_.engine.now();
+  after(sim_.costs.copy_startup, [this, copy] { continue_copy(copy); });
+}
+
+void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
+  // Runs on an actor of its own: chunk by chunk, so that other flows get their turns on the link.
+  Engine& engine = sim_.engine;
+  Time arrived = engine.now();
+  for (const Size chunk = Network::chunk(copy->bytes); copy->sent < copy->bytes;) {
+    const Size part = std::min(chunk, copy->bytes - copy->sent);
+    const Passage passage = sim_.network.pass(copy->source, copy->target, part, Driver::kCopyEngine, engine.now());
+    copy->sent += part;
+    arrived = passage.arrived;
+    engine.sleep_until(passage.sent);
+  }
+  engine.sleep_until(arrived);
+  if (sim_.memory.backed(copy->from) && sim_.memory.backed(copy->to))
+    std::memcpy(copy->to, copy->from, static_cast<std::size_t>(copy->bytes));
+  engine.trace(static_cast<std::uint32_t>(pe_), 100, copy->bytes);
+  if (sim_.observer != nullptr) {
+    Operation operation;
+    operation.kind = OperationKind::kCopyEngine;
+    operation.actor = engine.current()->id();
+    operation.lane = copy->lane;
+    operation.pe = pe_;
+    operation.address = copy->from;
+    operation.target = copy->to;
+    operation.bytes = copy->bytes;
+    operation.begin = copy->begin;
+    operation.end = engine.now();
+    sim_.observer->on_operation(operation);
+  }
+  Pe& pe = sim_.pes[static_cast<std::size_t>(pe_)];
+  pe.copy_engines[static_cast<std::size_t>(copy->copy_engine)] = false;
+  if (!pe.waiting_copies.empty()) {
+    const auto next = std::move(pe.waiting_copies.front());
+    pe.waiting_copies.pop_front();
+    next(copy->copy_engine);
+  }
+  lane_ = copy->lane;
+  finish();
+}
+
+void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
+  if (!sim_.memory.owns(word)) throw InvalidArgument("write_signal: the word must be memory of a PE");
+  const int target = sim_.memory.pe_of(word);
+  if (!sim_.topology.reachable(pe_, target))
+    throw InvalidArgument(fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
+  enqueue("write_signal", [this, word, from, value, target] {
+    const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
+    sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
+    const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
+    sim_.deliver(sim_.engine.now() + flag, signal_delivery(update, {pe_, lane_, sim_.engine.now()}));
+    finish();
+  });
+}
+
+void SimStream::wait_signal(const Signal* word, Epoch value) {
+  enqueue("wait_signal", [this, word, value] {
+    wait_ = {};
+    wait_.words = word;
+    wait_.value = value;
+    wait_.pe = pe_;
+    if (wait_.advance()) return finish();
+    waiting_ = true;
+    wait_.argument = this;
+    wait_.ready = [](void* argument) {
+      auto* const stream = static_cast<SimStream*>(argument);
+      stream->waiting_ = false;
+      stream->finish();
+    };
+    sim_.signals.add(wait_);
+  });
+}
+
+std::shared_ptr<tandem::detail::EventState> SimStream::record() {
+  auto event = std::make_shared<tandem::detail::EventState>();
+  enqueue("event", [this, event] {
+    event->done = true;
+    for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
+    finish();
+  });
+  return event;
+}
+
+void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& event) {
+  if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  enqueue("wait for an event", [this, event] {
+    if (event->done) return finish();
+    event->waiting.push_back([this] { finish(); });
+  });
+}
+
+void SimStream::synchronize() {
+  if (work_.empty()) return;
+  synchronizing_.push_back(sim_.engine.current());
+  sim_.engine.block([this] { return fmt::format("waits for stream {}", name_); });
+}
+
+}  // namespace tandem::sim

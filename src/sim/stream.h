@@ -1,0 +1,65 @@
+#pragma once
+/// A simulated stream: a queue of operations, each begun when the one before is done.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/simulator.h"
+#include "tandem/stream.h"
+
+namespace tandem::detail {
+
+struct EventState {
+  bool done = false;
+  std::vector<std::function<void()>> waiting;
+};
+
+}  // namespace tandem::detail
+
+namespace tandem::sim {
+
+class SimStream : public tandem::detail::StreamBackend {
+ public:
+  SimStream(Simulator& simulator, int pe, std::string name);
+
+  void launch(tandem::detail::KernelLaunch kernel) override;
+  void gemm(const Gemm& gemm, const Team& team) override;
+  void copy(void* to, const void* from, Size bytes) override;
+  void write_signal(Signal* word, const Epoch* from, Epoch value) override;
+  void wait_signal(const Signal* word, Epoch value) override;
+  std::shared_ptr<tandem::detail::EventState> record() override;
+  void wait(const std::shared_ptr<tandem::detail::EventState>& event) override;
+  void synchronize() override;
+  Team world_team() const override;
+
+ private:
+  struct Work {
+    std::string name;
+    std::function<void()> start;  // calls `finish` when the work is done, perhaps at once
+  };
+  struct Copy;
+
+  void enqueue(std::string name, std::function<void()> start);
+  void start_next();
+  void finish();
+  /// Calls `then` after the gap that a kernel's launch costs.
+  void after(Time delay, std::function<void()> then);
+  void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
+  void continue_copy(const std::shared_ptr<Copy>& copy);
+  std::string describe() const;
+
+  Simulator& sim_;
+  const int pe_;
+  const std::string name_;
+  Lane lane_;
+  std::deque<Work> work_;  // the first one is running
+  bool starting_ = false;
+  SignalWait wait_;
+  bool waiting_ = false;
+  std::vector<Actor*> synchronizing_;
+};
+
+}  // namespace tandem::sim

@@ -1,0 +1,24 @@
+#pragma once
+/// Text for JSON, HTML and people.
+
+#include <string>
+#include <string_view>
+
+#include "trace/timeline.h"
+
+namespace tandem::trace {
+
+/// A JSON string with its quotes. Plain ASCII but for valid UTF-8, which stays; bytes that are not UTF-8 become U+FFFD.
+/// `<`, `>` and `&` are written as \u escapes, so that the text can stand inside an HTML script element.
+std::string json_string(std::string_view text);
+
+/// Escaped for HTML and XML text and for attributes in double quotes.
+std::string xml_text(std::string_view text);
+
+/// Microseconds with all picoseconds, exactly: "12.345678", "-0.5", "3".
+std::string microseconds(Time time);
+
+/// Short for people: "850 ps", "12.3 ns", "482 us", "1.25 ms".
+std::string short_time(Time time);
+
+}  // namespace tandem::trace

@@ -1,0 +1,116 @@
+#pragma once
+/// What happened when: the lanes of every PE, the spans on them, and the arrows from causes to the waits that they
+/// ended.
+///
+/// Backends record into a Timeline; writers (Chrome trace, HTML report, SVG) and the analysis read it. Recording is an
+/// append to a vector. Labels are interned: keep the number that `intern` returned instead of interning for every span.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tandem/range.h"
+
+namespace tandem::trace {
+
+/// Simulated (or measured) time in integer picoseconds.
+using Time = std::int64_t;
+
+inline constexpr Time kNanosecond = 1'000;
+inline constexpr Time kMicrosecond = 1'000'000;
+
+/// What a lane stands for. Within a PE the writers show lanes in this order, then in the order in which they were
+/// added.
+enum class LaneKind : std::uint8_t { kHost, kStream, kSm, kCopyEngine, kLinkOut, kLinkIn, kNicOut, kNicIn };
+inline constexpr int kLaneKinds = 8;
+
+/// What a span stands for. `kKernel` is a container: the life of a block or role, whose operations are spans within it.
+enum class SpanKind : std::uint8_t {
+  kKernel,
+  kCompute,
+  kLoad,
+  kStore,
+  kPut,
+  kGet,
+  kSignal,
+  kWait,
+  kCopy,
+  kTransfer,
+  kLaunch,
+};
+inline constexpr int kSpanKinds = 11;
+
+/// Singular name as people read it: "copy engine", "link out"; "compute", "wait".
+std::string_view name(LaneKind kind);
+std::string_view name(SpanKind kind);
+
+/// One row: something of one PE that does one thing at a time (an SM or a role on it, a copy engine, one direction of a
+/// link).
+struct Lane {
+  int pe = 0;
+  LaneKind kind = LaneKind::kSm;
+  /// "sm 17", "block 3 / producer", "copy engine 0", "link out"; unique within its PE, so that rows can be told apart.
+  std::string name;
+};
+
+/// [begin, end) of a lane's time. Spans of one lane may nest; otherwise they should not overlap. `begin == end` is
+/// allowed.
+struct Span {
+  std::uint32_t lane = 0;
+  SpanKind kind = SpanKind::kCompute;
+  std::uint32_t label = 0;  ///< From Timeline::intern.
+  Time begin = 0;
+  Time end = 0;
+  Size bytes = 0;  ///< Payload that was moved; 0 where nothing was.
+};
+
+/// A cause and its effect: what happened at `from` let go on what waited until `to`.
+///
+/// Draw one from the end of a put, signal or transfer to the end of the wait that it released, and one from a launch to
+/// the begin of what was launched. `from <= to`.
+struct Arrow {
+  std::uint32_t from_lane = 0;
+  std::uint32_t to_lane = 0;
+  std::uint32_t label = 0;  ///< From Timeline::intern.
+  Time from = 0;
+  Time to = 0;
+};
+
+class Timeline {
+ public:
+  std::string title;    ///< "overlapped", "sequential": what was run.
+  std::string machine;  ///< Name of the machine model.
+  int pes = 0;
+  Time begin = 0;
+  Time end = 0;
+  std::vector<Lane> lanes;
+  std::vector<Span> spans;    ///< In any order.
+  std::vector<Arrow> arrows;  ///< In any order.
+
+  /// Adds a lane and returns its number, for Span::lane and Arrow.
+  std::uint32_t add_lane(int pe, LaneKind kind, std::string lane_name);
+
+  /// Number of a label; equal texts get equal numbers. 0 is the empty label.
+  std::uint32_t intern(std::string_view text);
+  const std::string& label(std::uint32_t number) const { return labels_[number]; }
+  const std::vector<std::string>& labels() const { return labels_; }
+
+  void add(const Span& span) { spans.push_back(span); }
+  void add(const Arrow& arrow) { arrows.push_back(arrow); }
+
+  Time duration() const { return end - begin; }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  std::vector<std::string> labels_{std::string{}};
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_{
+      {std::string{}, 0}};  // looked up, never iterated
+};
+
+}  // namespace tandem::trace

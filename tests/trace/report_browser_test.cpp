@@ -1,0 +1,158 @@
+// Opens reports in headless Chromium and reads back what the page says it drew.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "trace/report.h"
+#include "trace/synthetic_timeline.h"
+#include "trace/temporary_folder.h"
+
+namespace tandem::trace {
+namespace {
+
+std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    if (std::system(("command -v " + std::string(name) + " >/dev/null 2>&1").c_str()) == 0) return name;
+  }
+  return "";
+}
+
+class ReportBrowserTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    browser_ = browser();
+    if (browser_.empty()) GTEST_SKIP() << "no chromium, chromium-browser or google-chrome on PATH";
+  }
+
+  /// The page's document after its script ran. `script` is run behind the page's own.
+  std::string document(const Report& report, const std::string& script = "") {
+    const std::string file = folder_ / "report.html";
+    write_report(report, file);
+    if (!script.empty()) append(file, script);
+    // --no-sandbox: the sandbox refuses to run as root, as in containers; the page is our own file.
+    const std::string command = browser_ + " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage" +
+                                " --user-data-dir='" + (folder_ / "profile") + "' --window-size=1400,1000" +
+                                " --virtual-time-budget=10000 --dump-dom 'file://" + file + "' >'" + (folder_ / "dom") +
+                                "' 2>'" + (folder_ / "log") + "'";
+    const int status = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << testing::read_file(folder_ / "log");
+    return testing::read_file(folder_ / "dom");
+  }
+
+  /// Value of an attribute of the document's body; "none" where it is missing.
+  static std::string body_attribute(const std::string& dom, const std::string& attribute) {
+    const std::size_t body = dom.find("<body");
+    const std::size_t close = dom.find('>', body);
+    const std::size_t at = dom.find(" " + attribute + "=\"", body);
+    if (body == std::string::npos || at == std::string::npos || at > close) return "none";
+    const std::size_t begin = at + attribute.size() + 3;
+    return dom.substr(begin, dom.find('"', begin) - begin);
+  }
+
+ private:
+  static void append(const std::string& file, const std::string& script) {
+    std::string page = testing::read_file(file);
+    page.insert(page.rfind("</body>"), "<script>" + script + "</script>");
+    std::ofstream(file, std::ios::binary) << page;
+  }
+
+  std::string browser_;
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(ReportBrowserTest, DrawsEveryLane) {
+  const Report report = testing::synthetic_report({});
+  const std::string dom = document(report);
+  const std::size_t lanes = report.timelines[0].lanes.size() + report.timelines[1].lanes.size();
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-rendered"), std::to_string(lanes));
+}
+
+TEST_F(ReportBrowserTest, DrawsFewLanesAsRowsAndNoLanesAsNothing) {
+  testing::Shape shape;
+  shape.pes = 2;
+  shape.sms = 3;
+  Report report = testing::synthetic_report(shape);
+  report.timelines.emplace_back().title = "empty";
+  const std::string dom = document(report);
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-rendered"), std::to_string(2 * 2 * (3 + 4)));
+}
+
+TEST_F(ReportBrowserTest, ReadsTheTimesBack) {
+  testing::Shape shape;
+  shape.sms = 3;
+  const Report report = testing::synthetic_report(shape);
+  Time sum = 0;
+  for (const Timeline& timeline : report.timelines) {
+    for (const Span& span : timeline.spans) sum += span.begin / kNanosecond + span.end / kNanosecond;
+  }
+  const std::string dom = document(report, R"js(
+    let sum = 0;
+    for (const {timeline} of panels) {
+      for (const spans of [...timeline.leaves, ...timeline.containers]) {
+        for (let i = 0; i < spans.size; ++i) sum += Math.floor(spans.begin[i] / 1000) + Math.floor(spans.end[i] / 1000);
+      }
+    }
+    document.body.dataset.result = sum;
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-result"), std::to_string(sum));
+}
+
+TEST_F(ReportBrowserTest, ShowsTextAsText) {
+  Report report;
+  report.title = "<img src=x onerror=\"document.body.dataset.error='injected'\">";
+  report.summary = {{"key", report.title}};
+  Timeline timeline;
+  timeline.title = "</script><script>document.body.dataset.error='injected'</script>";
+  timeline.pes = 1;
+  const auto lane = timeline.add_lane(0, LaneKind::kSm, report.title);
+  timeline.add(Span{lane, SpanKind::kCompute, timeline.intern(timeline.title), 0, 1000, 0});
+  timeline.end = 1000;
+  report.timelines.push_back(timeline);
+  const std::string dom = document(report);
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-rendered"), "1");
+}
+
+TEST_F(ReportBrowserTest, ZoomHoverHoldAndKeysWork) {
+  // The span under the pointer is looked up before and after the zoom, which must keep the time under the pointer.
+  const std::string dom = document(testing::synthetic_report({}), R"js(
+    const panel = panels[1], box = panel.rowsBox, row = panel.rows.find(r => r.type === 'dense');
+    const send = (type, Type, options) => {
+      const at = box.getBoundingClientRect();
+      box.dispatchEvent(new Type(type, {bubbles: true, cancelable: true, clientX: at.left + 500, clientY: at.top + row.y + 40, pointerId: 1, ...options}));
+    };
+    box.setPointerCapture = () => {};
+    const time = timeOf(500);
+    for (let i = 0; i < 10; ++i) send('wheel', WheelEvent, {deltaY: -60});
+    const kept = Math.abs(timeOf(500) - time) < 1000 && view.to - view.from < longest / 5;
+    send('pointermove', PointerEvent);
+    const shown = !tip.hidden && tip.textContent.includes('sm 40');
+    send('pointerdown', PointerEvent);
+    send('pointerup', PointerEvent);
+    const first = held && held.index;
+    box.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
+    const next = held && held.index === first + 1;
+    box.dispatchEvent(new KeyboardEvent('keydown', {key: '0'}));
+    document.body.dataset.result = [kept, shown, next, view.from <= 0 && view.to >= longest].join(' ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "true true true true");
+}
+
+TEST_F(ReportBrowserTest, FoldingKeepsEveryLaneInThePicture) {
+  const Report report = testing::synthetic_report({});
+  const std::string dom = document(report, R"js(
+    const drawn = open => panels.map(panel => { panel.setOpen(open); return drawPanel(panel, true); }).join('+');
+    document.body.dataset.result = drawn(true) + ' ' + drawn(false);
+  )js");
+  const std::string lanes = std::to_string(report.timelines[0].lanes.size());
+  EXPECT_EQ(body_attribute(dom, "data-result"), lanes + "+" + lanes + " " + lanes + "+" + lanes);
+}
+
+}  // namespace
+}  // namespace tandem::trace

@@ -1,0 +1,132 @@
+#include "trace/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "trace/synthetic_timeline.h"
+#include "trace/text.h"
+
+namespace tandem::trace {
+namespace {
+
+using nlohmann::json;
+
+std::string page_of(const Report& report) {
+  std::ostringstream out;
+  write_report(report, out);
+  return out.str();
+}
+
+json data_of(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = page.find(open) + open.size();
+  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+Report hostile() {
+  Report report;
+  report.title = "</title><script>alert(1)</script> & \"quotes\"";
+  report.summary = {{"<b>key</b>", "</script><img src=x onerror=alert(1)>"}};
+  Timeline timeline;
+  timeline.title = "a <!-- b";
+  timeline.pes = 1;
+  const auto lane = timeline.add_lane(0, LaneKind::kSm, "</script>");
+  timeline.add(
+      Span{lane, SpanKind::kCompute, timeline.intern("\xE4\xBD\xA0 </SCRIPT> \"\\ \xF0\x9F\x98\x80"), 0, 5, 0});
+  timeline.end = 5;
+  report.timelines.push_back(timeline);
+  return report;
+}
+
+TEST(Report, TextCannotLeaveItsPlace) {
+  const Report report = hostile();
+  const std::string page = page_of(report);
+  EXPECT_EQ(count(page, "</script>"), 2U);
+  EXPECT_EQ(count(page, "</SCRIPT>"), 0U);
+  EXPECT_EQ(count(page, "<!--"), 0U);
+  EXPECT_EQ(count(page, "<img"), 0U);
+  const json data = data_of(page);
+  EXPECT_EQ(data.at("title"), report.title);
+  EXPECT_EQ(data.at("summary").at(0).at(1), report.summary[0].second);
+  EXPECT_EQ(data.at("timelines").at(0).at("labels").at(1), report.timelines[0].label(1));
+  EXPECT_EQ(data.at("timelines").at(0).at("lanes").at(0).at(2), "</script>");
+}
+
+TEST(Report, NeedsNoNetwork) {
+  const std::string page = page_of(testing::synthetic_report({}));
+  for (const char* word : {"http:", "https:", "src=", "@import", "url(", "fetch("})
+    EXPECT_EQ(count(page, word), 0U) << word;
+}
+
+TEST(Report, DataHoldsEverySpanOnce) {
+  testing::Shape shape;
+  shape.sms = 20;
+  const Report report = testing::synthetic_report(shape);
+  const json data = data_of(page_of(report));
+  for (std::size_t t = 0; t < report.timelines.size(); ++t) {
+    const Timeline& timeline = report.timelines[t];
+    const json& written = data.at("timelines").at(t);
+    std::size_t spans = 0;
+    Time sum = 0;
+    for (const json& lane : written.at("spans")) {
+      for (const json& flat : lane) {
+        spans += flat.size() / 3;
+        for (std::size_t i = 2; i < flat.size(); i += 3) sum += flat.at(i).get<Time>();
+      }
+    }
+    Time expected = 0;
+    for (const Span& span : timeline.spans) expected += span.end - span.begin;
+    EXPECT_EQ(spans, timeline.spans.size());
+    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(written.at("arrows").size(), 5 * timeline.arrows.size());
+    EXPECT_FALSE(written.at("path").empty());
+  }
+}
+
+TEST(Svg, ShowsTitlesAndEscapesThem) {
+  std::ostringstream out;
+  write_svg(hostile(), out);
+  EXPECT_EQ(count(out.str(), "<script"), 0U);
+  EXPECT_EQ(count(out.str(), "&lt;/title&gt;&lt;script&gt;"), 2U);  // label and heading
+  EXPECT_EQ(count(out.str(), "a &lt;!-- b: 5 ps"), 1U);
+}
+
+TEST(Svg, SaysHowManyPesItLeavesOut) {
+  testing::Shape shape;
+  shape.pes = 6;
+  shape.sms = 2;
+  std::ostringstream out;
+  write_svg(testing::synthetic_report(shape), out);
+  EXPECT_EQ(count(out.str(), "the first 4 of 6 PEs"), 2U);
+}
+
+TEST(Svg, EmptyReportIsAPictureToo) {
+  std::ostringstream out;
+  Report report;
+  report.timelines.emplace_back();
+  write_svg(report, out);
+  EXPECT_EQ(count(out.str(), "</svg>"), 1U);
+  EXPECT_EQ(count(out.str(), "nan"), 0U);
+}
+
+TEST(Text, Times) {
+  EXPECT_EQ(microseconds(0), "0");
+  EXPECT_EQ(microseconds(12'345'678), "12.345678");
+  EXPECT_EQ(microseconds(-500'000), "-0.5");
+  EXPECT_EQ(short_time(0), "0 ps");
+  EXPECT_EQ(short_time(850), "850 ps");
+  EXPECT_EQ(short_time(12'340), "12.3 ns");
+  EXPECT_EQ(short_time(482'000'000), "482 us");
+  EXPECT_EQ(short_time(1'250'000'000), "1.25 ms");
+}
+
+}  // namespace
+}  // namespace tandem::trace
