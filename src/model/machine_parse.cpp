@@ -79,12 +79,13 @@ void Reader::check_names() const {
   for (const auto& [name, value] : root_.items()) {
     if (name == "name" || name == "description") continue;
     if (!is_section(name)) {
-      if (!is_known(name)) refuse(name + " is not a field of a machine model");
+      if (name.find('.') != std::string::npos || !is_known(name)) refuse(name + " is not a field of a machine model");
       continue;
     }
     if (!value.is_object()) refuse_value(name, value, "an object of figures");
     for (const auto& [field, figure] : value.items())
-      if (!is_known(name + "." + field)) refuse(fmt::format("{}.{} is not a field of a machine model", name, field));
+      if (!is_known(fmt::format("{}.{}", name, field)))
+        refuse(fmt::format("{}.{} is not a field of a machine model", name, field));
   }
 }
 

@@ -1,0 +1,287 @@
+// Every operation of the block, alone: what arrives, when it may be seen, and what is refused.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+template <class Body>
+struct Kernel {
+  using Args = Body;
+  template <class Block>
+  static void run(Block& block, const Args& body) {
+    body(block);
+  }
+};
+
+template <class Body>
+void launch(Stream& stream, Grid grid, const Body& body) {
+  stream.launch<Kernel<Body>>(grid, body);
+  stream.synchronize();
+}
+
+void simulate(int pes, const std::function<void(World&)>& program, const SimOptions& options = {}) {
+  Simulation(load_machine("h200x8"), pes, options).run(program);
+}
+
+constexpr Size kCount = 1000;
+
+template <class T>
+void fill(T* values, T first) {
+  for (Size i = 0; i < kCount; ++i) values[i] = static_cast<T>(first + static_cast<T>(i % 50));
+}
+
+TEST(Block, LoadsAndStoresConvertAndReachPeers) {
+  simulate(3, [](World& world) {
+    const auto data = world.heap().allocate<float>(kCount, "data");
+    const auto sum = world.heap().allocate<std::int32_t>(kCount, "sum");
+    const auto words = world.heap().signals(2 * 3, "words");
+    Stream stream = world.make_stream("main");
+    fill(data.local(), static_cast<float>(world.pe()));
+    world.barrier();
+    launch(stream, {2, 128}, [=](auto& block) {
+      const Range part = split(kCount, block.count())[block.index()];
+      for (const Range tile : block.template tiles<float>(part))
+        block.store(sum.on((block.pe() + 1) % 3), tile, block.template load_reduce<float>(data, tile, ReduceOp::kSum));
+      block.notify_all(words, 1);
+      block.wait_all(words, 1);
+    });
+    for (Size i = 0; i < kCount; ++i) ASSERT_EQ(sum.local()[i], 3 + 3 * (i % 50)) << i;
+  });
+}
+
+TEST(Block, PutSignalShowsDataBeforeItsSignalWithinAndBetweenNodes) {
+  for (const int pes_per_node : {4, 2, 1}) {
+    SimOptions options;
+    options.pes_per_node = pes_per_node;
+    simulate(
+        4,
+        [](World& world) {
+          const auto data = world.heap().allocate<std::int64_t>(kCount, "data");
+          const auto got = world.heap().allocate<std::int64_t>(kCount, "got");
+          const auto arrived = world.heap().signals(1, "arrived");
+          Stream stream = world.make_stream("main");
+          fill(data.local(), std::int64_t{100} * world.pe());
+          launch(stream, {1, 256}, [=](auto& block) {
+            const int next = (block.pe() + 1) % 4;
+            block.put_signal_nbi(got, data.local(), kCount, arrived, 7, next);
+            block.signal_wait_until(arrived, Cmp::kEq, 7);
+            block.quiet();
+          });
+          for (Size i = 0; i < kCount; ++i) ASSERT_EQ(got.local()[i], 100 * ((world.pe() + 3) % 4) + i % 50);
+        },
+        options);
+  }
+}
+
+TEST(Block, GetReadsFromEverywhere) {
+  SimOptions options;
+  options.pes_per_node = 2;
+  simulate(
+      4,
+      [](World& world) {
+        const auto data = world.heap().allocate<std::uint8_t>(kCount, "data");
+        const auto got = world.heap().allocate<std::uint8_t>(4 * kCount, "got");
+        auto* const seen = world.heap().allocate_local<std::uint8_t>(kCount, "seen");
+        Stream stream = world.make_stream("main");
+        fill(data.local(), static_cast<std::uint8_t>(world.pe()));
+        world.barrier();
+        launch(stream, {1, 32}, [=](auto& block) {
+          block.get(got.local(), data, kCount, 0);
+          block.copy(seen, got.local(), kCount);  // a blocking get needs no quiet
+          for (int pe = 1; pe < 4; ++pe) block.get_nbi(got.local() + pe * kCount, data, kCount, pe);
+          block.quiet();
+        });
+        for (Size i = 0; i < kCount; ++i) ASSERT_EQ(seen[i], i % 50);
+        for (int pe = 0; pe < 4; ++pe)
+          for (Size i = 0; i < kCount; ++i) ASSERT_EQ(got.local()[pe * kCount + i], pe + i % 50);
+      },
+      options);
+}
+
+TEST(Block, AtomicsCountEveryArrivalOnce) {
+  simulate(5, [](World& world) {
+    const auto counter = world.heap().signals(1, "counter");
+    Stream stream = world.make_stream("main");
+    launch(stream, {4, 64}, [=](auto& block) {
+      block.fetch_add(&counter.on(0)->value, Epoch{1});
+      if (block.pe() == 0 && block.index() == 0) block.signal_wait_until(counter, Cmp::kEq, 20);
+    });
+    world.barrier();
+    ASSERT_EQ(counter.local()->value, world.pe() == 0 ? 20U : 0U);
+    auto* const word = world.heap().allocate_local<std::uint64_t>(1, "word");
+    *word = 5;
+    launch(stream, {1, 32}, [=](auto& block) {
+      const auto first = block.compare_swap(word, std::uint64_t{4}, std::uint64_t{9});
+      const auto second = block.compare_swap(word, first, std::uint64_t{6});
+      block.exchange(word, second + 10);
+    });
+    ASSERT_EQ(*word, 15U);
+  });
+}
+
+template <class Packet>
+void check_packets(Size count) {
+  simulate(2, [count](World& world) {
+    const auto packets = world.heap().allocate<Packet>(packets_for<Packet>(count * 2), "packets");
+    const auto relayed = world.heap().allocate<Packet>(packets_for<Packet>(count * 2), "relayed");
+    const auto data = world.heap().allocate<std::int16_t>(count, "data");
+    const auto out = world.heap().allocate<std::int16_t>(count, "out");
+    Stream stream = world.make_stream("main");
+    for (Size i = 0; i < count; ++i) data.local()[i] = static_cast<std::int16_t>(world.pe() * 1000 + i);
+    for (Epoch epoch = 1; epoch <= 2; ++epoch) {
+      launch(stream, {1, 64}, [=](auto& block) {
+        const int peer = 1 - block.pe();
+        block.ll_put(packets, data.local(), count, epoch, peer);
+        block.ll_forward(relayed, packets.local(), packets_for<Packet>(count * 2), epoch, peer);
+        block.store(out.local(), {0, count}, block.template ll_get<std::int16_t, std::int16_t>(relayed.local(), count, epoch));
+      });
+      for (Size i = 0; i < count; ++i) ASSERT_EQ(out.local()[i], world.pe() * 1000 + i) << i;
+      world.barrier();
+    }
+  });
+}
+
+TEST(Block, PacketsCarryTheirOwnFlags) {
+  for (const Size count : {1, 2, 59, 60, 61, 1000}) {
+    check_packets<LLPacket>(count);
+    check_packets<LL128Line>(count);
+  }
+}
+
+TEST(Block, MulticastStoresAndReducesThroughTheSwitch) {
+  Machine machine = load_machine("h200x8");
+  machine.link.multicast = true;
+  Simulation simulation(machine, 4);
+  simulation.run([](World& world) {
+    const auto data = world.heap().allocate<float>(kCount, "data");
+    const auto everywhere = world.heap().allocate<float>(kCount, "everywhere");
+    const auto words = world.heap().signals(4, "words");
+    Stream stream = world.make_stream("main");
+    fill(data.local(), static_cast<float>(world.pe()));
+    world.barrier();
+    launch(stream, {1, 512}, [=](auto& block) {
+      const Range shard = split(kCount, 4)[block.pe()];
+      block.multimem_store(everywhere, shard, block.template multimem_load_reduce<float>(data, shard, ReduceOp::kSum));
+      block.notify_all(words, 1);
+      block.wait_all(words, 1);
+    });
+    for (Size i = 0; i < kCount; ++i) ASSERT_EQ(everywhere.local()[i], 6.0F + 4.0F * static_cast<float>(i % 50));
+  });
+  EXPECT_THROW(
+      [] {
+        Machine without = load_machine("h200x8");
+        without.link.multicast = false;
+        Simulation other(without, 2);
+        other.run([](World& world) {
+          const auto data = world.heap().allocate<float>(8, "data");
+          Stream stream = world.make_stream("main");
+          launch(stream, {1, 32}, [=](auto& block) {
+            block.template multimem_load_reduce<float>(data, Range{0, 8}, ReduceOp::kSum);
+          });
+        });
+      }(),
+      Unsupported);
+}
+
+TEST(Block, RolesRunSideBySideAndJoin) {
+  simulate(1, [](World& world) {
+    const auto words = world.heap().signals(2, "words");
+    auto* const order = world.heap().allocate_local<Epoch>(3, "order");
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 128}, [=](auto& block) {
+      block.template parallel<1, 3>(
+          [&](auto& consumer) {  // would hang if roles ran one after the other
+            consumer.wait(words, 1, 1);
+            consumer.store_scalar(order, Epoch{1});
+            consumer.notify(words + 1, 1, 0);
+          },
+          [&](auto& producer) {
+            producer.notify(words, 1, 0);
+            producer.wait(words + 1, 1, 1);
+          });
+      block.template parallel_for<1>(3, [&](auto& role, int i) { role.store_scalar(order + i, static_cast<Epoch>(10 + i)); });
+    });
+    ASSERT_EQ(order[0], 10U);
+    ASSERT_EQ(order[2], 12U);
+  });
+}
+
+TEST(Block, MatrixFragmentsReduceRowsAndFollowIndices) {
+  simulate(1, [](World& world) {
+    constexpr int kRows = 4, kCols = 8;
+    float* const matrix = world.heap().allocate_local<float>(100, "matrix");
+    float* const out = world.heap().allocate_local<float>(100, "out");
+    auto* const indices = world.heap().allocate_local<std::int32_t>(kRows, "indices");
+    for (int i = 0; i < 100; ++i) matrix[i] = static_cast<float>(i);
+    for (int i = 0; i < kRows; ++i) indices[i] = 3 - i;
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 128}, [=](auto& block) {
+      const auto rows = block.template load_rows<float, kRows, kCols>(matrix, 10, indices, kRows, 5);
+      const auto shifted = rows.zip_rows(rows.row_max(5), [](float x, float most) { return x - most; });
+      block.store_matrix(out, kCols, shifted, kRows, 5);
+      block.store(out + 50, {0, kRows}, rows.row_sum(5));
+      const auto some = block.template load<float>(matrix, {0, 4});
+      block.store(out + 60, {0, 4}, select(some < some * 2.0F, exp2(some), some));
+    });
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = 0; c < 5; ++c) ASSERT_EQ(out[r * kCols + c], static_cast<float>(c - 4));
+      ASSERT_EQ(out[50 + r], static_cast<float>((3 - r) * 50 + 10));
+    }
+    ASSERT_EQ(out[60], 0.0F);
+    ASSERT_EQ(out[63], 8.0F);
+  });
+}
+
+TEST(Block, StoreToAnotherNodeIsRefusedWithPlaceAndBuffer) {
+  SimOptions options;
+  options.pes_per_node = 1;
+  try {
+    simulate(
+        2,
+        [](World& world) {
+          const auto data = world.heap().allocate<float>(8, "weights");
+          Stream stream = world.make_stream("main");
+          launch(stream, {1, 32}, [=](auto& block) {
+            ASSERT_EQ(block.remote(data, 1 - block.pe()), nullptr);
+            block.store_scalar(data.on(1 - block.pe()) + 3, 1.0F);
+          });
+        },
+        options);
+    FAIL() << "nothing was thrown";
+  } catch (const CheckFailed& error) {
+    EXPECT_NE(std::string(error.what()).find("weights[3] on PE"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("block_test.cpp"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Block, TeamsNumberTheirOwnPes) {
+  simulate(6, [](World& world) {
+    const Team odd = world.split_strided(1, 2, 3);
+    const auto data = world.heap().allocate<std::int32_t>(4, "data");
+    const auto words = world.heap().signals(8, "words");
+    std::fill_n(data.local(), 4, -1);
+    world.barrier();
+    if (odd.me >= 0) {
+      Stream stream = world.make_stream("main");
+      const auto body = [data = data.of(odd), words = words.of(odd)](auto& block) {
+        for (const int pe : block.pes_from_self()) block.store_scalar(data.on(pe) + block.pe(), 10 + block.pe());
+        block.notify_all(words, 1);
+        block.wait_all(words, 1);
+      };
+      stream.launch<Kernel<decltype(body)>>({1, 32}, body, odd);
+      stream.synchronize();
+    }
+    world.barrier();
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(data.local()[i], odd.me >= 0 ? 10 + i : -1);
+  });
+}
+
+}  // namespace
+}  // namespace tandem

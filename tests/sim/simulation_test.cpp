@@ -1,0 +1,199 @@
+// The run as a whole: determinism, streams, deadlocks and their reports, memory.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+/// Every PE sends to the next, `rounds` times; PE `skipper` leaves its last signal out.
+struct TokenRing {
+  struct Args {
+    Signals token;
+    int rounds;
+    int skipper;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    const int n = block.num_pes();
+    for (int round = 1; round <= a.rounds; ++round) {
+      if (round < a.rounds || block.pe() != a.skipper) block.notify(a.token, static_cast<Epoch>(round), (block.pe() + 1) % n);
+      block.wait(a.token, 1, static_cast<Epoch>(round));
+    }
+  }
+};
+
+/// A grid-wide barrier: hangs where not all blocks are resident.
+struct GridBarrier {
+  struct Args {
+    Signals count;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    block.notify(a.count, 1, block.pe(), SignalOp::kAdd);
+    block.wait(a.count, 1, static_cast<Epoch>(block.count()));
+  }
+};
+
+struct Outcome {
+  std::uint64_t hash;
+  double time_us;
+};
+
+Outcome run_ring(int pes, std::uint64_t seed, int skipper = -1) {
+  SimOptions options;
+  options.seed = seed;
+  Simulation simulation(load_machine("h200x8"), pes, options);
+  simulation.run([&](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 3, skipper});
+    stream.synchronize();
+  });
+  return {simulation.trace_hash(), simulation.time_us()};
+}
+
+TEST(Simulation, SameSeedSameTraceOtherSeedOtherTrace) {
+  EXPECT_EQ(run_ring(8, 1).hash, run_ring(8, 1).hash);
+  EXPECT_NE(run_ring(8, 1).hash, run_ring(8, 2).hash);
+  EXPECT_EQ(run_ring(8, 1).time_us, run_ring(8, 2).time_us);
+}
+
+std::string deadlock_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Deadlock& error) {
+    return error.what();
+  }
+  return "no deadlock";
+}
+
+TEST(Simulation, DeadlockNamesWhoWaitsForWhatOfWhom) {
+  const std::string report = deadlock_of([] { run_ring(4, 1, 2); });
+  EXPECT_NE(report.find("PE 3 block 0 of TokenRing waits for token[0] on PE 3 >= 3, found 2; PE 2 writes it"), std::string::npos)
+      << report;
+}
+
+TEST(Simulation, GridLargerThanWhatIsResidentDeadlocksAndSaysSo) {
+  const auto run = [](int blocks) {
+    Simulation simulation(load_machine("h200x4"), 1);
+    simulation.run([&](World& world) {
+      const auto count = world.heap().signals(1, "count");
+      Stream stream = world.make_stream("main");
+      stream.launch<GridBarrier>({blocks, 1024}, {count});
+      stream.synchronize();
+    });
+  };
+  const Machine machine = load_machine("h200x4");
+  const int resident = machine.gpu.sm_count * (machine.gpu.max_threads_per_sm / 1024);
+  EXPECT_NO_THROW(run(resident));
+  const std::string report = deadlock_of([&] { run(resident + 5); });
+  EXPECT_NE(report.find("5 blocks never started"), std::string::npos) << report;
+  EXPECT_NE(report.find("count[0] on PE 0"), std::string::npos) << report;
+}
+
+TEST(Simulation, StreamsKeepOrderAndMeetThroughEventsAndSignals) {
+  Simulation simulation(load_machine("h200x4"), 2);
+  simulation.run([](World& world) {
+    constexpr Size kBytes = 3'000'001;
+    const auto data = world.heap().allocate<std::uint8_t>(kBytes, "data");
+    const auto got = world.heap().allocate<std::uint8_t>(kBytes, "got");
+    const auto here = world.heap().signals(1, "here");
+    std::fill_n(data.local(), kBytes, static_cast<std::uint8_t>(world.pe() + 1));
+    Stream copies = world.make_stream("copies");
+    Stream main = world.make_stream("main");
+    copies.copy_async(got.on(1 - world.pe()), data.local(), kBytes);
+    copies.write_signal(here.on(1 - world.pe()), 1);
+    main.wait_signal(here.local(), 1);
+    main.wait_for(copies);
+    main.synchronize();
+    EXPECT_EQ(got.local()[0], 2 - world.pe());
+    EXPECT_EQ(got.local()[kBytes - 1], 2 - world.pe());
+  });
+  // 3 MB at 395 GB/s take 7.6 us, and the copy engine's start a few more.
+  EXPECT_GT(simulation.time_us(), 7.6);
+  EXPECT_LT(simulation.time_us(), 20);
+}
+
+TEST(Simulation, StreamThatNobodyReleasesIsReported) {
+  const std::string report = deadlock_of([] {
+    Simulation simulation(load_machine("h200x4"), 1);
+    simulation.run([](World& world) {
+      const auto never = world.heap().signals(2, "never");
+      world.make_stream("side").wait_signal(never.local() + 1, 4);
+    });
+  });
+  EXPECT_NE(report.find("stream side"), std::string::npos) << report;
+  EXPECT_NE(report.find("never[1] on PE 0 >= 4, found 0, never written by anybody"), std::string::npos) << report;
+}
+
+TEST(Simulation, AllocationsThatDifferOrDoNotFitAreRefused) {
+  const auto run = [](Size elements_of_pe1) {
+    SimOptions options;
+    options.heap_bytes = 1 << 20;
+    Simulation simulation(load_machine("h200x4"), 2, options);
+    simulation.run([&](World& world) { world.heap().allocate<float>(world.pe() == 1 ? elements_of_pe1 : 1000, "x"); });
+  };
+  EXPECT_NO_THROW(run(1000));
+  EXPECT_THROW(run(1001), InvalidArgument);
+  EXPECT_THROW(run(-1), InvalidArgument);
+  SimOptions small;
+  small.heap_bytes = 1 << 20;
+  Simulation simulation(load_machine("h200x4"), 1, small);
+  try {
+    simulation.run([](World& world) { world.heap().allocate<float>(1 << 20, "large"); });
+    FAIL() << "nothing was thrown";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("4194304 bytes asked, 1048576 of 1048576"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Simulation, ErrorOfOneHostProgramEndsTheRunAndUnwindsTheOthers) {
+  struct Guard {
+    int* count;
+    ~Guard() { ++*count; }
+  };
+  int unwound = 0;
+  Simulation simulation(load_machine("h200x4"), 3);
+  EXPECT_THROW(simulation.run([&](World& world) {
+    const Guard guard{&unwound};
+    world.barrier();
+    if (world.pe() == 1) throw std::runtime_error("on purpose");
+    world.barrier();
+  }),
+               std::runtime_error);
+  EXPECT_EQ(unwound, 3);
+}
+
+TEST(Simulation, BadGridsAreRefused) {
+  for (const Grid grid : {Grid{0, 32}, Grid{1, 33}, Grid{1, 2048}}) {
+    Simulation simulation(load_machine("h200x4"), 1);
+    EXPECT_THROW(simulation.run([&](World& world) {
+      Stream stream = world.make_stream("main");
+      stream.launch<GridBarrier>(grid, {world.heap().signals(1, "count")});
+    }),
+                 InvalidArgument);
+  }
+}
+
+TEST(Simulation, PhantomHasTheSameSignalsAndNoContents) {
+  SimOptions options;
+  options.phantom = true;
+  Simulation simulation(load_machine("h200x4"), 2, options);
+  simulation.run([](World& world) {
+    EXPECT_TRUE(world.phantom());
+    world.heap().allocate<float>(Size{1} << 31, "8 GiB of nothing");
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 2, -1});
+    stream.synchronize();
+    EXPECT_EQ(token.local()->value, 2U);
+  });
+}
+
+}  // namespace
+}  // namespace tandem
