@@ -39,8 +39,8 @@ class FragmentContract {
   template <class U>
   TANDEM_DEVICE FragmentContract<U> convert() const;
   TANDEM_DEVICE FragmentContract copy() const;
-  TANDEM_DEVICE friend FragmentContract operator+(const FragmentContract& a, const FragmentContract& b);
-  TANDEM_DEVICE friend FragmentContract operator*(const FragmentContract& a, T b);
+  TANDEM_DEVICE FragmentContract operator+(const FragmentContract& other) const;
+  TANDEM_DEVICE FragmentContract operator*(T scale) const;
 };
 
 class BlockContract : public BlockOps<BlockContract> {

@@ -20,6 +20,11 @@ class Symm {
  public:
   Symm() = default;
   TANDEM_DEVICE Symm(T* on_pe0, Size stride_bytes, int me) : on_pe0_(on_pe0), stride_bytes_(stride_bytes), me_(me) {}
+  /// A buffer that may be written is one that may be read.
+  template <class U>
+    requires std::is_same_v<T, const U>
+  TANDEM_DEVICE Symm(const Symm<U>& other)  // NOLINT(google-explicit-constructor): as T* converts to const T*
+      : on_pe0_(other.on_pe0_), stride_bytes_(other.stride_bytes_), me_(other.me_) {}
 
   /// Address of PE `pe`'s copy.
   TANDEM_DEVICE T* on(int pe) const {
@@ -39,9 +44,11 @@ class Symm {
   TANDEM_DEVICE Symm<U> as() const {
     return {reinterpret_cast<U*>(on_pe0_), stride_bytes_, me_};
   }
-  TANDEM_DEVICE operator Symm<const T>() const { return {on_pe0_, stride_bytes_, me_}; }
 
  private:
+  template <class U>
+  friend class Symm;
+
   T* on_pe0_ = nullptr;
   Size stride_bytes_ = 0;
   int me_ = 0;

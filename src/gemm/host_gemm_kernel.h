@@ -1,0 +1,57 @@
+#pragma once
+/// The inner loop of the host's GEMM, in one version for each kind of processor.
+///
+/// This header is part of translation units that are compiled for processors which the program may not run on. So it
+/// holds, and includes, no inline function that others use: the linker could keep the copy with the wrong instructions.
+
+#include <cstdint>
+
+namespace tandem::host_gemm {
+
+/// A tile of kMr x kNr elements of C stays in registers.
+inline constexpr int kMr = 4;
+template <class Real>
+inline constexpr int kNr = 64 / static_cast<int>(sizeof(Real));
+
+/// c (kMr x kNr, rows `ldc` apart) = or += a * b. `a` holds kMr values for each of the k steps, `b` kNr values. Each
+/// element is one chain of multiply-adds from zero, in order.
+template <class Real>
+using Kernel = void (*)(std::int64_t k, const Real* a, const Real* b, Real* c, std::int64_t ldc, bool add);
+
+struct Kernels {
+  Kernel<float> f32;
+  Kernel<double> f64;
+};
+
+extern const Kernels kGenericKernels;
+#if defined(TANDEM_HAVE_AVX2)
+extern const Kernels kAvx2Kernels;
+#endif
+
+/// The loop itself. `Ops` (of internal linkage, so that this function is too) has the types Real and Vector, the width
+/// `kLanes`, how many vectors side by side one pass takes (`kVectors`), and load, store, broadcast, add, multiply_add.
+template <class Ops>
+inline void micro_kernel(std::int64_t k, const typename Ops::Real* a, const typename Ops::Real* b,
+                         typename Ops::Real* c, std::int64_t ldc, bool add) {
+  using Vector = typename Ops::Vector;
+  constexpr int kPanel = kNr<typename Ops::Real>;
+  for (int column = 0; column < kPanel; column += Ops::kVectors * Ops::kLanes) {
+    Vector sum[kMr][Ops::kVectors] = {};
+    for (std::int64_t i = 0; i < k; ++i) {
+      Vector row[Ops::kVectors];
+      for (int v = 0; v < Ops::kVectors; ++v) row[v] = Ops::load(b + i * kPanel + column + v * Ops::kLanes);
+      for (int r = 0; r < kMr; ++r) {
+        const Vector value = Ops::broadcast(a[i * kMr + r]);
+        for (int v = 0; v < Ops::kVectors; ++v) sum[r][v] = Ops::multiply_add(value, row[v], sum[r][v]);
+      }
+    }
+    for (int r = 0; r < kMr; ++r) {
+      for (int v = 0; v < Ops::kVectors; ++v) {
+        typename Ops::Real* to = c + r * ldc + column + v * Ops::kLanes;
+        Ops::store(to, add ? Ops::add(Ops::load(to), sum[r][v]) : sum[r][v]);
+      }
+    }
+  }
+}
+
+}  // namespace tandem::host_gemm
