@@ -65,6 +65,7 @@ void multiply_block(const Panels<Real>& panels, Size rows, Size columns, Size de
 
 template <class T, class Real>
 void multiply(const T* a, Size lda, const T* b, Size ldb, Real* c, Size ldc, Size m, Size n, Size k, BLayout layout) {
+  if (m == 0 || n == 0) return;
   for (Size row = 0; k == 0 && row < m; ++row) std::fill_n(c + row * ldc, n, Real{0});
   const std::unique_ptr<Panels<Real>> panels(new Panels<Real>);  // not initialised
   for (Size column = 0; column < n; column += kColumns) {

@@ -7,12 +7,16 @@
 
 #include "trace/analysis.h"
 #include "trace/colours.h"
+#include "trace/first_pes.h"
 #include "trace/output_file.h"
 #include "trace/report_page.h"
 #include "trace/text.h"
 
 namespace tandem::trace {
 namespace {
+
+/// A page of this size (10 to 30 MB, by the number of arrows) still opens and draws at once in a browser.
+constexpr std::size_t kMaxSpans = 500'000;
 
 /// Puts commas between the elements of a JSON array.
 class Comma {
@@ -99,14 +103,15 @@ void write_lanes(const Timeline& timeline, std::ostream& out) {
 }
 
 /// [lane, place among the lane's leaves, arrow that led here or -1, ...]
-void write_path(const Timeline& timeline, const std::vector<std::vector<std::size_t>>& leaves, std::ostream& out) {
+void write_path(const Timeline& timeline, const std::vector<PathStep>& path,
+                const std::vector<std::vector<std::size_t>>& leaves, std::ostream& out) {
   std::vector<std::size_t> place(timeline.spans.size(), 0);
   for (const auto& lane : leaves) {
     for (std::size_t i = 0; i < lane.size(); ++i) place[lane[i]] = i;
   }
   Comma comma;
   out << "\"path\":[";
-  for (const PathStep& step : critical_path(timeline)) {
+  for (const PathStep& step : path) {
     out << comma() << timeline.spans[step.span].lane << ',' << place[step.span] << ',' << step.arrow;
   }
   out << ']';
@@ -123,11 +128,11 @@ void write_arrows(const Timeline& timeline, std::ostream& out) {
   out << ']';
 }
 
-void write_timeline(const Timeline& timeline, std::ostream& out) {
+void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
   const auto containers = containers_by_lane(timeline, leaves);
   out << "{\"title\":" << json_string(timeline.title) << ",\"machine\":" << json_string(timeline.machine)
-      << ",\"duration\":" << timeline.duration() << ",\n";
+      << ",\"duration\":" << timeline.duration() << ",\"pes\":" << timeline.pes << ",\"shown\":" << shown_pes << ",\n";
   write_lanes(timeline, out);
   Styles styles;
   Comma comma;
@@ -147,7 +152,7 @@ void write_timeline(const Timeline& timeline, std::ostream& out) {
   out << "],\n";
   write_arrows(timeline, out);
   out << ",\n";
-  write_path(timeline, leaves, out);
+  write_path(timeline, path, leaves, out);
   out << '}';
 }
 
@@ -173,7 +178,14 @@ void write_data(const Report& report, std::ostream& out) {
   Comma timeline_comma;
   for (const Timeline& timeline : report.timelines) {
     out << timeline_comma();
-    write_timeline(timeline, out);
+    const int pes = pes_that_fit(timeline, kMaxSpans / report.timelines.size());
+    const int all = pes_that_fit(timeline, timeline.spans.size());
+    if (pes == all) {
+      write_timeline(timeline, critical_path(timeline), std::max(all, timeline.pes), out);
+    } else {
+      const FirstPes first = first_pes(timeline, pes);
+      write_timeline(first.timeline, first.path, pes, out);
+    }
   }
   out << "]}";
 }

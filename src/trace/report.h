@@ -19,9 +19,9 @@ struct Report {
 };
 
 /// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle
-/// time, and the critical path. Drawing stays smooth for some hundred thousand spans; the file holds about 15 bytes a
-/// span. The page sets `data-rendered` of its body to the number of lanes that it drew, and `data-error` where its
-/// script failed.
+/// time, and the critical path. It holds about 15 bytes a span and 25 an arrow. Beyond half a million spans only as
+/// many PEs are shown as fit, and the page says so. The page sets `data-rendered` of its body to the number of lanes
+/// that it drew, and `data-error` where its script failed.
 ///
 /// Throws as write_file does.
 void write_report(const Report& report, const std::string& path);

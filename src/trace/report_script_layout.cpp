@@ -62,8 +62,8 @@ class Panel {
     const title = element('div', 'title', this.section);
     element('h2', '', title).textContent = t.title;
     element('span', 'time', title).textContent = timeText(t.duration);
-    element('span', 'note', title).textContent = t.machine;
-    const parts = t.pathMix();
+    element('span', 'note', title).textContent = t.machine + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
+    const parts = t.shown < t.pes ? [] : t.pathMix();  // of a part of the PEs only a part of the path is known
     if (parts.length) {
       const mix = element('span', 'mix', title);
       for (const part of parts) {

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "trace/analysis.h"
+#include "trace/first_pes.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/text.h"
 
@@ -89,6 +91,36 @@ TEST(Report, DataHoldsEverySpanOnce) {
     EXPECT_EQ(written.at("arrows").size(), 5 * timeline.arrows.size());
     EXPECT_FALSE(written.at("path").empty());
   }
+}
+
+TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
+  testing::Shape shape;
+  shape.sms = 6;
+  const Timeline whole = testing::synthetic_gemm(shape);
+  const std::size_t per_pe = whole.spans.size() / 4;  // the four PEs do alike
+  EXPECT_EQ(pes_that_fit(whole, whole.spans.size()), 4);
+  EXPECT_EQ(pes_that_fit(whole, whole.spans.size() - 1), 3);
+  EXPECT_EQ(pes_that_fit(whole, per_pe + 5), 1);
+  EXPECT_EQ(pes_that_fit(whole, 0), 1);
+
+  const FirstPes first = first_pes(whole, 2);
+  EXPECT_EQ(first.timeline.spans.size(), 2 * per_pe);
+  EXPECT_EQ(first.timeline.lanes.size(), whole.lanes.size() / 2);
+  EXPECT_EQ(first.timeline.duration(), whole.duration());
+  EXPECT_EQ(first.timeline.labels(), whole.labels());
+  EXPECT_FALSE(first.timeline.arrows.empty());
+  for (const Arrow& arrow : first.timeline.arrows) {
+    EXPECT_LT(first.timeline.lanes.at(arrow.from_lane).pe, 2);
+    EXPECT_LT(first.timeline.lanes.at(arrow.to_lane).pe, 2);
+  }
+  std::vector<Time> expected;  // ends of the path's spans on PEs 0 and 1
+  for (const PathStep& step : critical_path(whole)) {
+    const Span& span = whole.spans[step.span];
+    if (whole.lanes[span.lane].pe < 2) expected.push_back(span.end);
+  }
+  std::vector<Time> kept;
+  for (const PathStep& step : first.path) kept.push_back(first.timeline.spans.at(step.span).end);
+  EXPECT_EQ(kept, expected);
 }
 
 TEST(Svg, ShowsTitlesAndEscapesThem) {
