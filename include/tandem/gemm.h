@@ -19,15 +19,20 @@ struct RowPartition {
   Size rows = 0;
   int shards = 1;
   int splits = 1;
+  /// Parts begin at multiples of so many rows of their shard: a tile's, so that no part makes tiles that are mostly empty.
+  int align = 1;
 
   TANDEM_DEVICE Range shard(int owner) const { return split(rows, shards)[owner]; }
-  TANDEM_DEVICE Range part(int owner, int part) const { return split(shard(owner), splits)[part]; }
+  /// Rows of every shard but the last ones.
+  TANDEM_DEVICE Size shard_rows() const { return split(rows, shards).step(); }
+  TANDEM_DEVICE Range part(int owner, int part) const { return split(shard(owner), splits, align)[part]; }
   TANDEM_DEVICE int owner_of(Size row) const { return static_cast<int>(split(rows, shards).part_of(row)); }
   TANDEM_DEVICE int part_of(Size row) const {
-    return static_cast<int>(split(shard(owner_of(row)), splits).part_of(row));
+    return static_cast<int>(split(shard(owner_of(row)), splits, align).part_of(row));
   }
   /// Index of a piece among all of them.
   TANDEM_DEVICE int slot(int owner, int part) const { return owner * splits + part; }
+  TANDEM_DEVICE int slots() const { return shards * splits; }
 };
 
 /// In which order tiles are computed. Each is a pure function of the tile's linear index: see gemm_order.h.
@@ -41,15 +46,17 @@ enum class TileOrder {
   kOwnNodeFirst,     ///< own shard, own node's, then the other nodes' in ring order, as they arrive
 };
 
-/// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch`.
-/// No words: nothing. The own shard is never waited for.
+/// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch` times
+/// `arrivals`. No words: nothing. Rows that are read from `own_a` are never waited for.
 struct GemmGate {
   const Signal* words = nullptr;
   const Epoch* epoch = nullptr;
+  /// What a piece's word grows by in each call: 1, or the number of blocks that deliver the piece together.
+  int arrivals = 1;
 };
 
-/// What is sent when all tiles of a piece of C's rows are visible: each tile adds 1 to the piece's word at its owner (or, with
-/// `local`, at this PE), after its own stores.
+/// What is sent when a tile of C is visible where it is stored: it adds 1 to the word of its piece. With `local` that is this
+/// PE's word [rows.slot(owner, part)], else the collector's word [rows.slot(block_at_collector(owner), part)].
 struct GemmNotify {
   Signals words;
   bool local = false;
@@ -75,9 +82,18 @@ struct Gemm {
   GemmNotify notify;
 
   void* c = nullptr;  ///< m x n
-  /// Where set, tiles of another PE's rows are stored straight to that PE: its copy of this buffer, rows counted from the
-  /// begin of its shard. Own rows too.
-  Symm<std::byte> c_at_owner;
+  /// Where set, the tiles of `owner`'s rows (own rows too) are stored straight to its collector: into block
+  /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
+  Symm<std::byte> c_at_collector;
+
+  /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this node.
+  TANDEM_DEVICE int collector(int owner) const { return me - me % node_size + owner % node_size; }
+  /// Where this PE's contribution goes there: a collector has one block for each (node of the owner, PE of this node).
+  TANDEM_DEVICE int block_at_collector(int owner) const { return owner - owner % node_size + me % node_size; }
+  /// How many tiles a piece of C has: what its notification counts up to in each call.
+  TANDEM_DEVICE Size tiles_of_piece(int owner, int part) const {
+    return ceil_div(rows.part(owner, part).size(), tile_m) * ceil_div(n, tile_n);
+  }
 };
 
 }  // namespace tandem

@@ -44,9 +44,21 @@ class TileSequence {
     return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}};
   }
 
-  /// How many tiles the piece `part` of `owner` has: what its notification counts up to.
-  TANDEM_DEVICE static Size tiles_of_piece(const Gemm& gemm, int owner, int part) {
-    return ceil_div(gemm.rows.part(owner, part).size(), gemm.tile_m) * ceil_div(gemm.n, gemm.tile_n);
+  /// Owner of the `step`-th shard in the order, 0 <= step < shards.
+  TANDEM_DEVICE int owner(int step) const {
+    const int n = rows_.shards;
+    const int nodes = n / node_size_;
+    const int my_node = me_ / node_size_;
+    const int local = me_ % node_size_;
+    switch (order_) {
+      case TileOrder::kRing: return (me_ - step + n) % n;
+      case TileOrder::kPeersFirst: return (me_ + 1 + step) % n;
+      case TileOrder::kOwnNodeFirst:
+        return (my_node - step / node_size_ + nodes) % nodes * node_size_ + (local + step) % node_size_;
+      case TileOrder::kOtherNodesFirst:
+        return (my_node + 1 + step / node_size_) % nodes * node_size_ + (local + 1 + step) % node_size_;
+      default: return (me_ + step) % n;
+    }
   }
 
  private:
@@ -64,23 +76,6 @@ class TileSequence {
       return rows_.part(owner(1 + j % peers), j / peers);
     }
     return rows_.part(owner(i / splits), i % splits);
-  }
-
-  /// Owner of the `step`-th shard in the order.
-  TANDEM_DEVICE int owner(int step) const {
-    const int n = rows_.shards;
-    const int nodes = n / node_size_;
-    const int my_node = me_ / node_size_;
-    const int local = me_ % node_size_;
-    switch (order_) {
-      case TileOrder::kRing: return (me_ - step + n) % n;
-      case TileOrder::kPeersFirst: return (me_ + 1 + step) % n;
-      case TileOrder::kOwnNodeFirst:
-        return (my_node - step / node_size_ + nodes) % nodes * node_size_ + (local + step) % node_size_;
-      case TileOrder::kOtherNodesFirst:
-        return (my_node + 1 + step / node_size_) % nodes * node_size_ + (local + 1 + step) % node_size_;
-      default: return (me_ + step) % n;
-    }
   }
 
   RowPartition rows_;

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tandem/gemm.h"
 #include "tandem/stream.h"
@@ -27,27 +28,43 @@ enum class CopyBy { kCopyEngine, kSm };
 /// Whether the owner of data writes it to its peers, or they read it.
 enum class Direction { kPush, kPull };
 
-/// How an operator is carried out.
+/// How an operator is carried out. All forms use the same transport.
 enum class Form {
   kOverlapped,         ///< the GEMM waits tile by tile / sends tile by tile
   kSequential,         ///< the whole collective, then the whole GEMM (or the other way round): the baseline
   kDecomposed,         ///< the GEMM cut into one chunk for each shard between stream waits: the second baseline
-  kComputeOnly,        ///< the GEMM alone; the result is not meaningful
-  kCommunicationOnly,  ///< the collective alone
+  kComputeOnly,        ///< the GEMM alone, on all SMs; the result is not meaningful
+  kCommunicationOnly,  ///< the collective alone; the result is not meaningful
 };
+/// "overlapped", "sequential", "decomposed", "compute_only", "communication_only".
+const char* name(Form form);
+
+/// Names that OperatorOptions::order takes:
+///   all_gather_gemm       own_first        own shard, then the next PE's, and so on round
+///                         ring             own shard, then the previous PE's, and so on
+///                         interleaved      own shard, then part 0 of every peer, part 1, ...: for a full mesh
+///                         own_node_first   own shard, own node's, then the other nodes' as they arrive
+///   gemm_reduce_scatter   peers_first        the next PE's shard first, own last
+///                         other_nodes_first  shards of other nodes first, then the own node's, own last
+/// Any of them is right on any machine; the transport sends in the order in which the GEMM consumes.
+std::vector<std::string> tile_orders(Operator op);
 
 struct OperatorOptions {
-  Size m = 0, n = 0, k = 0;  ///< the global problem
-  DType type = DType::kBF16;
+  Size m = 0, n = 0, k = 0;        ///< the global problem: m from 0 (nothing to do), n and k from 1
+  DType type = DType::kBF16;       ///< bf16, f16 or f32
   Form form = Form::kOverlapped;
+  /// gemm_reduce_scatter by SMs: pushed, the GEMM itself stores its tiles to their owner; pulled, the reduction loads them. Its other
+  /// forms than kOverlapped have whole GEMMs, so there SMs always pull.
   CopyBy copy_by = CopyBy::kCopyEngine;
   Direction direction = Direction::kPush;
-  /// Pieces of each shard that are signalled by themselves, 1 to 8.
+  /// Pieces of each shard that are signalled by themselves, 1 to 8; cut at multiples of tile_m.
   int splits = 1;
-  /// "own_first", "ring", "interleaved" (all_gather_gemm); "peers_first" (gemm_reduce_scatter); empty: what suits the machine's fabric.
+  /// One of tile_orders(op); empty: what suits the machine's fabric.
   std::string order = {};
   int tile_m = 128, tile_n = 256;
-  /// SMs that communicate and are not the GEMM's; -1: what the transport needs.
+  /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
+  /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the GEMM runs;
+  /// with 0 all SMs reduce after it.
   int communication_sms = -1;
 };
 
@@ -55,11 +72,12 @@ class OperatorPlan {
  public:
   virtual ~OperatorPlan() = default;
   /// Enqueues one run on `main` (and on streams of its own, joined before it ends). Collective: all PEs, in the same order.
+  /// a, b and c are this PE's, anywhere in its memory; no peer touches them, so they may be used again after the run, in stream order.
   virtual void run(Stream& main, const void* a, const void* b, void* c) = 0;
 };
 
-/// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option, Unsupported
-/// where the machine cannot do what was asked (loads and stores between nodes, say).
+/// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option, what was given
+/// and what is allowed. Every option works on one node and between nodes.
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);
 
 }  // namespace tandem

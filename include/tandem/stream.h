@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tandem/gemm.h"
+#include "tandem/impl/device_kernel.h"
 #include "tandem/impl/sim/block.h"
 #include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
@@ -28,6 +29,8 @@ struct KernelLaunch {
   Grid grid;
   Team team;
   std::function<void(sim::Block&)> simulate;
+  const DeviceKernel* device = nullptr;
+  const void* args = nullptr;  // valid during the call
 };
 
 struct EventState;
@@ -45,6 +48,7 @@ class StreamBackend {
   virtual void wait(const std::shared_ptr<EventState>& event) = 0;
   virtual void synchronize() = 0;
   virtual Team world_team() const = 0;
+  virtual void* native() = 0;
 };
 
 }  // namespace detail
@@ -70,7 +74,8 @@ class Stream {
   /// Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team) {
-    backend_->launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); }});
+    backend_->launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
+                      detail::DeviceKernelOf<K>::kernel, &args});
   }
   template <class K>
   void launch(Grid grid, const typename K::Args& args) {
@@ -96,6 +101,8 @@ class Stream {
   void wait_for(Stream& other) { wait(other.record()); }
   /// Blocks the host program until the stream is empty. Rethrows what went wrong on the device.
   void synchronize() { backend_->synchronize(); }
+  /// The cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
+  void* native() const { return backend_->native(); }
 
  private:
   std::shared_ptr<detail::StreamBackend> backend_;

@@ -32,7 +32,7 @@ class WorldBackend {
 
 template <class T>
 inline constexpr bool is_control = std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> ||
-                                   std::is_same_v<T, LL128Line> || std::is_same_v<T, Epoch>;
+                                   std::is_same_v<T, LL128Line>;
 
 }  // namespace detail
 
@@ -52,11 +52,11 @@ class SymmetricHeap {
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
 
-  /// A buffer of this PE alone.
+  /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
     return static_cast<T*>(
-        backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+        backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T> || std::is_same_v<T, Epoch>));
   }
   /// Epoch counters for grids of up to `blocks` blocks.
   Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }

@@ -52,7 +52,7 @@ class Worker {
         const Time begin = engine().now();
         SignalWait wait;
         wait.words = gemm_.gate.words + gemm_.rows.slot(owner, part);
-        wait.value = *gemm_.gate.epoch;
+        wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
         role_.await(wait);
         role_.report({.kind = OperationKind::kWait, .address = wait.words, .bytes = sizeof(Signal), .value = wait.value,
                       .order = Order::kAcquire, .begin = begin, .released_by = wait.released_by.lane,
@@ -81,8 +81,9 @@ class Worker {
       // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
       Size end = tile.rows.end;
       if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
-      host_gemm_tile(a_row(row), gemm_.k, b, gemm_.k, product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k,
-                     gemm_.type);
+      if (gemm_.k > 0)  // an empty sum is zero
+        host_gemm_tile(a_row(row), gemm_.k, b, gemm_.k, product.data() + (row - tile.rows.begin) * n, n, end - row, n,
+                       gemm_.k, gemm_.type);
       row = end;
     }
     Buffer result(m * n * size_of(gemm_.out_type));
@@ -95,10 +96,13 @@ class Worker {
 
   void store(const GemmTile& tile, const Buffer& product) {
     const int owner = gemm_.rows.owner_of(tile.rows.begin);
-    const bool to_owner = static_cast<bool>(gemm_.c_at_owner);
+    const bool to_collector = static_cast<bool>(gemm_.c_at_collector);
     const Size element = size_of(gemm_.out_type);
-    const Size first_row = tile.rows.begin - (to_owner ? gemm_.rows.shard(owner).begin : 0);
-    std::byte* const c = to_owner ? gemm_.c_at_owner.on(owner) : static_cast<std::byte*>(gemm_.c);
+    Size first_row = tile.rows.begin;
+    if (to_collector)
+      first_row += gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() - gemm_.rows.shard(owner).begin;
+    std::byte* const c =
+        to_collector ? gemm_.c_at_collector.on(gemm_.collector(owner)) : static_cast<std::byte*>(gemm_.c);
     const int target = role_.sim.memory.pe_of(c);
     const Size bytes = tile.rows.size() * tile.cols.size() * element;
     Time arrival = engine().now();
@@ -126,8 +130,9 @@ class Worker {
 
   void send_notification(Size row, Time visible) {
     const int owner = gemm_.rows.owner_of(row);
-    const int to = gemm_.notify.local ? gemm_.me : owner;
-    Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(gemm_.notify.local ? owner : gemm_.me, gemm_.rows.part_of(row));
+    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
+    const int block = gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
+    Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
     const int target = role_.sim.memory.pe_of(word);
     const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
     engine().trace(engine().current()->id(), 111, target);
@@ -148,12 +153,14 @@ class Worker {
 void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.m >= 0, "m", gemm.m, "0 or more");
   require(gemm.n >= 0, "n", gemm.n, "0 or more");
-  require(gemm.k >= 1, "k", gemm.k, "1 or more");
+  require(gemm.k >= 0, "k", gemm.k, "0 or more");
   require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
   require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
   require(gemm.sms >= 0 && gemm.sms <= simulator.machine.gpu.sm_count, "sms", gemm.sms, "0 (all) to the machine's SMs");
   require(gemm.order == TileOrder::kRowMajor || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
-  require(gemm.rows.shards >= 1 && gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+  require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
+  require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 

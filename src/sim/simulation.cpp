@@ -52,7 +52,7 @@ class SimWorld : public detail::WorldBackend {
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
 
  private:
-  static sim::MemoryKind kind(bool control) { return control ? sim::MemoryKind::kControl : sim::MemoryKind::kData; }
+  static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
 
   sim::Simulator& sim_;
   int pe_;

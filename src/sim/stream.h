@@ -34,6 +34,7 @@ class SimStream : public tandem::detail::StreamBackend {
   void wait(const std::shared_ptr<tandem::detail::EventState>& event) override;
   void synchronize() override;
   Team world_team() const override;
+  void* native() override { return nullptr; }
 
  private:
   struct Work {

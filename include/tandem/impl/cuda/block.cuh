@@ -1,0 +1,393 @@
+#pragma once
+/// The Block of NVIDIA GPUs. What each operation promises is written once, in tandem/block.h.
+///
+/// A `Group` is a thread block or, within `parallel`, the warps of a role; `threads()` is known at compile time, so that loops
+/// over fragments unroll. Threads of a group meet at its own barrier only.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tandem/impl/block_ops.h"
+#include "tandem/impl/cuda/context.cuh"
+#include "tandem/impl/cuda/fragment.cuh"
+#include "tandem/impl/cuda/ptx.cuh"
+#include "tandem/reduce_op.h"
+#include "tandem/signal.h"
+
+namespace tandem::cuda {
+
+/// 16-byte accesses that a thread has in flight at once, for each array it reads.
+inline constexpr int kVectors = 4;
+
+template <class T>
+inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
+
+template <int Threads, int Barrier = 0>
+class Group : public BlockOps<Group<Threads, Barrier>> {
+ public:
+  template <class A, class T>
+  using FragmentFor = Fragment<A, kWidth<T>, kVectors>;
+
+  __device__ Group(const Context& context, int first_thread = 0)
+      : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread) {}
+
+  __device__ int pe() const { return context_.team.me; }
+  __device__ int num_pes() const { return context_.team.size; }
+  __device__ int index() const { return static_cast<int>(blockIdx.x); }
+  __device__ int count() const { return static_cast<int>(gridDim.x); }
+  __device__ const Team& team() const { return context_.team; }
+  __device__ bool reachable(int) const { return true; }
+  __device__ bool has_multicast() const { return false; }
+
+  template <class T>
+  __device__ Tiles tiles(Range range) const {
+    return {range, Size{Threads} * kWidth<T> * kVectors};
+  }
+
+  // --- memory ---------------------------------------------------------------------------------------------------------
+
+  template <class T>
+  __device__ T* remote(Symm<T> symm, int pe) const {
+    return symm.on(pe);
+  }
+
+  template <class A, class T>
+  __device__ auto load(const T* from, Range range) {
+    Raw<T> raw;
+    load_raw(raw, from, range);
+    return raw.template as<A>(range.size());
+  }
+
+  template <class T>
+  __device__ T load_scalar(const T* from) {
+    return *static_cast<const volatile T*>(from);
+  }
+
+  template <class A, class T>
+  __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
+    switch (num_pes()) {
+      case 2: return load_reduce_of<A, 2>(from, range, op);
+      case 4: return load_reduce_of<A, 4>(from, range, op);
+      default: return load_reduce_of<A, 1>(from, range, op);
+    }
+  }
+
+  template <class T, class A>
+  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectors>& values) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
+#pragma unroll
+    for (int u = 0; u < kVectors; ++u) {
+      const Size at = first<T>(u);
+      if (at >= range.size()) break;
+      alignas(16) T elements[kWidth<T>];
+#pragma unroll
+      for (int i = 0; i < kWidth<T>; ++i) elements[i] = convert<T>(values.at(u, i));
+      T* const target = to + range.begin + at;
+      if (aligned && at + kWidth<T> <= range.size()) {
+        store_vector(target, reinterpret_cast<const Vector&>(elements));
+      } else {
+#pragma unroll
+        for (int i = 0; i < kWidth<T>; ++i)
+          if (at + i < range.size()) target[i] = elements[i];
+      }
+    }
+  }
+
+  template <class T>
+  __device__ void store_scalar(T* to, T value) {
+    if (thread_ == 0) *to = value;
+  }
+
+  template <class T>
+  __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
+    copy_bytes(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), count * Size{sizeof(T)});
+  }
+
+  template <class A, int W, int V>
+  __device__ auto combine(ReduceOp op, const Fragment<A, W, V>& a, const Fragment<A, W, V>& b) const {
+    // The operation is uniform: one branch for the whole fragment.
+    switch (op) {
+      case ReduceOp::kProd: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kProd, x, y); });
+      case ReduceOp::kMin: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMin, x, y); });
+      case ReduceOp::kMax: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMax, x, y); });
+      default: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kSum, x, y); });
+    }
+  }
+
+  // --- put and get ------------------------------------------------------------------------------------------------------
+
+  template <class T>
+  __device__ void put(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe) {
+    copy(to.on(pe), from, count);
+  }
+  template <class T>
+  __device__ void put_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe) {
+    copy(to.on(pe), from, count);
+  }
+  template <class T>
+  __device__ void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
+                             SignalOp op = SignalOp::kSet) {
+    copy(to.on(pe), from, count);
+    notify(word, value, pe, op);
+  }
+  template <class T>
+  __device__ void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
+                                 SignalOp op = SignalOp::kSet) {
+    put_signal(to, from, count, word, value, pe, op);
+  }
+  template <class T>
+  __device__ void get(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe) {
+    copy(to, from.on(pe), count);
+  }
+  template <class T>
+  __device__ void get_nbi(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe) {
+    copy(to, from.on(pe), count);
+  }
+  __device__ void fence() { quiet(); }
+  __device__ void quiet() { fence_system(); }
+
+  // --- signals --------------------------------------------------------------------------------------------------------------
+
+  __device__ void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet) {
+    if (thread_ != 0) return;
+    if (op == SignalOp::kSet)
+      store_relaxed(&word.on(pe)->value, value);
+    else
+      add_relaxed(&word.on(pe)->value, value);
+  }
+  __device__ void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet) {
+    sync();
+    if (thread_ != 0) return;
+    if (op == SignalOp::kSet)
+      store_release(&word.on(pe)->value, value);
+    else
+      add_release(&word.on(pe)->value, value);
+  }
+  /// One thread a peer: the releases travel side by side.
+  __device__ void notify_all(Signals words, Epoch value) {
+    sync();
+    for (int i = thread_; i < num_pes(); i += Threads) store_release(&(this->slots(words) + pe()).on((pe() + i) % num_pes())->value, value);
+  }
+  __device__ Token wait(Signals words, Size n, Epoch value) {
+    const Signal* const local = words.local();
+    for (Size i = thread_; i < n; i += Threads) poll(local + i, Cmp::kGe, value);
+    sync();
+    return {};
+  }
+  __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), num_pes(), value); }
+  __device__ void signal_wait_until(Signals word, Cmp cmp, Epoch value) {
+    if (thread_ == 0) poll(word.local(), cmp, value);
+    sync();
+  }
+  __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
+    // Every thread must take the same way, so one thread asks.
+    if constexpr (Barrier == 0) return __syncthreads_or(thread_ == 0 && compare(load_acquire(&word.local()->value), cmp, value));
+    else return __any_sync(~0U, (thread_ & 31) == 0 && compare(load_acquire(&word.local()->value), cmp, value));
+  }
+  template <class T>
+  __device__ T* consume_token(T* pointer, Token) const {
+    fence_proxy_async();
+    return pointer;
+  }
+  __device__ Epoch next_epoch(Epochs epochs) {
+    Epoch* const word = epochs.words + index();
+    const Epoch epoch = load_relaxed(word) + 1;
+    sync();  // all have read it
+    if (thread_ == 0) store_relaxed(word, epoch);
+    return epoch;
+  }
+  __device__ void sync() {
+    if constexpr (Barrier == 0)
+      __syncthreads();
+    else if constexpr (Threads == 32)
+      __syncwarp();
+    else
+      named_barrier(Barrier, Threads);
+  }
+
+  // --- packets --------------------------------------------------------------------------------------------------------------
+
+  template <class T>
+  __device__ void ll_put(Symm<LLPacket> to, const T* from, Size count, Epoch epoch, int pe) {
+    for (const Range tile : tiles<T>({0, count})) {
+      Raw<T> raw;
+      load_raw(raw, from, tile);
+      put_packets(to.on(pe), tile, raw, epoch);
+    }
+  }
+  template <class T, class A>
+  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors>& values, Epoch epoch, int pe) {
+    Raw<T> raw;
+#pragma unroll
+    for (int u = 0; u < kVectors; ++u)
+#pragma unroll
+      for (int i = 0; i < kWidth<T>; ++i) raw.elements[u][i] = convert<T>(values.at(u, i));
+    put_packets(to.on(pe), Range{0, values.size()}, raw, epoch);
+  }
+  template <class A, class T>
+  __device__ auto ll_get(const LLPacket* from, Size count, Epoch epoch) {
+    Raw<T> raw;
+    const auto flag = static_cast<std::uint32_t>(epoch);
+#pragma unroll
+    for (int u = 0; u < kVectors; ++u) {
+      const Size at = first<T>(u);
+      if (at >= count) break;
+      const LLPacket* const packets = from + at * Size{sizeof(T)} / 4;
+      auto* const words = reinterpret_cast<std::uint32_t*>(raw.elements[u]);
+      const Size bytes_left = (count - at) * Size{sizeof(T)};
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair) {
+        if (pair * 8 >= bytes_left) break;
+        const bool second = pair * 8 + 4 < bytes_left;  // the last packet of an odd count stands alone
+        const PacketPair got = poll_packets(packets + pair * 2, flag, second);
+        words[pair * 2] = static_cast<std::uint32_t>(got.packet[0]);
+        words[pair * 2 + 1] = static_cast<std::uint32_t>(got.packet[1]);
+      }
+    }
+    return raw.template as<A>(count);
+  }
+
+  // --- roles ------------------------------------------------------------------------------------------------------------------
+
+  template <int... Widths, class... F>
+  __device__ void parallel(F&&... bodies) {
+    static_assert(Barrier == 0, "roles must not be nested");
+    static_assert((Widths + ...) * 32 <= Threads && sizeof...(F) <= 15);
+    __syncthreads();
+    run_roles<0, 1, Widths...>(static_cast<F&&>(bodies)...);
+    __syncthreads();
+  }
+
+ private:
+  __device__ void poll(const Signal* word, Cmp cmp, Epoch value) const {
+    Patience patience(context_);
+    for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
+      if (patience.is_over(word, value, found)) return;
+  }
+
+  __device__ PacketPair poll_packets(const LLPacket* packets, std::uint32_t flag, bool both) const {
+    Patience patience(context_);
+    for (;;) {
+      const PacketPair got = load_packets(packets);
+      const auto first_flag = static_cast<std::uint32_t>(got.packet[0] >> 32);
+      const auto second_flag = both ? static_cast<std::uint32_t>(got.packet[1] >> 32) : flag;
+      if ((first_flag == flag && second_flag == flag) || patience.is_over(packets, flag, first_flag)) return got;
+    }
+  }
+
+  /// What this thread holds of an array of T, in the array's own type.
+  template <class T>
+  struct Raw {
+    alignas(16) T elements[kVectors][kWidth<T>];
+
+    template <class A>
+    __device__ auto as(Size size) const {
+      Fragment<A, kWidth<T>, kVectors> result(size);
+#pragma unroll
+      for (int u = 0; u < kVectors; ++u)
+#pragma unroll
+        for (int i = 0; i < kWidth<T>; ++i) result.at(u, i) = convert<A>(elements[u][i]);
+      return result;
+    }
+  };
+
+  template <class T>
+  __device__ Size first(int u) const {
+    return (Size{u} * Threads + thread_) * kWidth<T>;
+  }
+
+  template <class T>
+  __device__ void load_raw(Raw<T>& raw, const T* from, Range range) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
+#pragma unroll
+    for (int u = 0; u < kVectors; ++u) {
+      const Size at = first<T>(u);
+      if (at >= range.size()) break;
+      const T* const source = from + range.begin + at;
+      if (aligned && at + kWidth<T> <= range.size()) {
+        reinterpret_cast<Vector&>(raw.elements[u]) = load_vector(source);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kWidth<T>; ++i)
+          if (at + i < range.size()) raw.elements[u][i] = source[i];
+      }
+    }
+  }
+
+  /// Loads of `Batch` PEs are in flight at once; values meet in PE order.
+  template <class A, int Batch, class T>
+  __device__ auto load_reduce_of(Symm<T> from, Range range, ReduceOp op) {
+    using Element = std::remove_const_t<T>;
+    Fragment<A, kWidth<Element>, kVectors> result(range.size());
+    for (int base = 0; base < num_pes(); base += Batch) {
+      Raw<Element> raw[Batch];
+#pragma unroll
+      for (int i = 0; i < Batch; ++i) load_raw<Element>(raw[i], from.on(base + i), range);
+#pragma unroll
+      for (int i = 0; i < Batch; ++i) {
+        auto values = raw[i].template as<A>(range.size());
+        result = base + i == 0 ? values : combine(op, result, values);
+      }
+    }
+    return result;
+  }
+
+  template <class T>
+  __device__ void put_packets(LLPacket* to, Range tile, const Raw<T>& raw, Epoch epoch) const {
+    const std::uint64_t flag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(epoch)) << 32;
+#pragma unroll
+    for (int u = 0; u < kVectors; ++u) {
+      const Size at = first<T>(u);
+      if (at >= tile.size()) break;
+      LLPacket* const packets = to + (tile.begin + at) * Size{sizeof(T)} / 4;
+      const auto* const words = reinterpret_cast<const std::uint32_t*>(raw.elements[u]);
+      const Size bytes_left = (tile.size() - at) * Size{sizeof(T)};
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair) {
+        if (pair * 8 + 4 < bytes_left)
+          store_packets(packets + pair * 2, {{flag | words[pair * 2], flag | words[pair * 2 + 1]}});
+        else if (pair * 8 < bytes_left)
+          store_relaxed(reinterpret_cast<std::uint64_t*>(packets + pair * 2), flag | words[pair * 2]);
+      }
+    }
+  }
+
+  /// 16-byte accesses where both ends allow it, else the widest that both do.
+  __device__ void copy_bytes(char* to, const char* from, Size bytes) const {
+    const auto misaligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16;
+    Size done = 0;
+    if (misaligned == 0) {
+      const Size vectors = bytes / 16;
+      Size at = thread_;
+      constexpr int kInFlight = 8;
+      for (; at + (kInFlight - 1) * Threads < vectors; at += kInFlight * Threads) {
+        Vector v[kInFlight];
+#pragma unroll
+        for (int u = 0; u < kInFlight; ++u) v[u] = load_vector(from + (at + u * Threads) * 16);
+#pragma unroll
+        for (int u = 0; u < kInFlight; ++u) store_vector(to + (at + u * Threads) * 16, v[u]);
+      }
+      for (; at < vectors; at += Threads) store_vector(to + at * 16, load_vector(from + at * 16));
+      done = vectors * 16;
+    }
+    for (Size at = done + thread_; at < bytes; at += Threads) to[at] = from[at];
+  }
+
+  template <int FirstWarp, int Id, int Width, int... Rest, class F, class... G>
+  __device__ void run_roles(F&& body, G&&... others) {
+    const int warp = thread_ / 32;
+    if (warp >= FirstWarp && warp < FirstWarp + Width) {
+      Group<Width * 32, Id> role(context_, FirstWarp * 32);
+      body(role);
+    }
+    if constexpr (sizeof...(G) > 0) run_roles<FirstWarp + Width, Id + 1, Rest...>(static_cast<G&&>(others)...);
+  }
+
+  const Context& context_;
+  const int thread_;
+};
+
+template <int Threads>
+using Block = Group<Threads>;
+
+}  // namespace tandem::cuda

@@ -1,0 +1,30 @@
+#pragma once
+/// How host code that a plain C++ compiler sees launches a kernel that nvcc compiled.
+
+#include "tandem/range.h"
+
+namespace tandem::detail {
+
+/// One launch on a GPU; `context` is a cuda::Context, `stream` a cudaStream_t.
+struct DeviceLaunch {
+  int blocks = 1;
+  const void* context = nullptr;
+  const void* args = nullptr;
+  void* stream = nullptr;
+};
+
+/// A kernel compiled for GPUs, for one block size.
+struct DeviceKernel {
+  int threads = 0;
+  void (*launch)(const DeviceLaunch& launch) = nullptr;
+  /// Loads it on the current device, so that no launch has to.
+  void (*load)() = nullptr;
+};
+
+/// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.
+template <class K>
+struct DeviceKernelOf {
+  static inline const DeviceKernel* kernel = nullptr;
+};
+
+}  // namespace tandem::detail
