@@ -210,16 +210,27 @@ TEST(Fiber, HasItsOwnExceptionInFlight) {
   EXPECT_EQ(b.seen, "b");
 }
 
-TEST(Fiber, UnwindRunsDestructors) {
+TEST(Fiber, UnwindRunsDestructorsAndNothingElse) {
+  struct Waiter {
+    int alive = 0;
+    bool went_on = false;
+    static void run(void* argument) {
+      auto& self = *static_cast<Waiter*>(argument);
+      const Counted outer(&self.alive);
+      const Counted inner(&self.alive);
+      Fiber::suspend();
+      self.went_on = true;
+    }
+  };
   StackPool pool;
   Fiber fiber;
-  int count = 0;
-  fiber.start(pool, hold_and_suspend, &count);
+  Waiter waiter;
+  fiber.start(pool, Waiter::run, &waiter);
   fiber.resume();
-  fiber.resume();
-  EXPECT_EQ(count, 2);
+  EXPECT_EQ(waiter.alive, 2);
   fiber.unwind();
-  EXPECT_EQ(count, 0);
+  EXPECT_EQ(waiter.alive, 0);
+  EXPECT_FALSE(waiter.went_on);
   EXPECT_TRUE(fiber.finished());
 }
 
