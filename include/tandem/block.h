@@ -15,6 +15,7 @@
 /// What orders what
 ///   put, store, then notify (or signal after fence, same PE; or after quiet, any PE)   data is visible before the signal
 ///   put_signal                                                                          its own data before its signal
+///   a block's changes of one word, in whatever way                                      are seen in their order
 ///   put, store, then plain signal                                                       nothing: an error that checkers report
 ///   wait, wait_all, signal_wait_until, signal_test == true                              acquire at system scope: what was visible before the signal may be read now
 /// OpenSHMEM 1.5 sections 9.5 (RMA), 9.8 (signalling), 9.10 (point-to-point), 9.11 (ordering); PTX ISA, "Memory consistency model".

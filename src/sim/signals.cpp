@@ -32,6 +32,14 @@ bool PacketWait::advance() {
   return true;
 }
 
+Time SignalBoard::in_order(const Signal* word, int pe, Time time) {
+  auto& [last_pe, last_time] = under_way_.try_emplace(word, -1, 0).first->second;
+  if (last_pe == pe) time = std::max(time, last_time + 1);
+  last_pe = pe;
+  last_time = time;
+  return time;
+}
+
 void SignalBoard::apply(const SignalUpdate& update, const Cause& cause) {
   Epoch& value = update.word->value;
   value = update.op == SignalOp::kSet ? update.value : value + update.value;

@@ -58,6 +58,7 @@ void Simulator::deliver(Time time, Delivery delivery) {
     slot = free_deliveries_.back();
     free_deliveries_.pop_back();
   }
+  if (delivery.has_signal) time = signals.in_order(delivery.signal.word, delivery.cause.pe, time);
   *slot = std::move(delivery);
   slot->simulator = this;
   engine.at(time, &Simulator::arrive, slot);

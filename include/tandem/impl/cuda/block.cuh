@@ -8,8 +8,9 @@
 #include <type_traits>
 
 #include "tandem/impl/block_ops.h"
-#include "tandem/impl/cuda/context.cuh"
+#include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/fragment.cuh"
+#include "tandem/impl/cuda/patience.cuh"
 #include "tandem/impl/cuda/ptx.cuh"
 #include "tandem/reduce_op.h"
 #include "tandem/signal.h"
@@ -205,6 +206,23 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
       named_barrier(Barrier, Threads);
   }
 
+  // --- atomics --------------------------------------------------------------------------------------------------------------
+
+  template <class T>
+  __device__ T fetch_add(T* word, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
+    return once(order, [&] { return static_cast<T>(atomicAdd_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
+  }
+  template <class T>
+  __device__ T exchange(T* word, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
+    return once(order, [&] { return static_cast<T>(atomicExch_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
+  }
+  template <class T>
+  __device__ T compare_swap(T* word, T expected, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
+    return once(order, [&] {
+      return static_cast<T>(atomicCAS_system(unsigned_word(word), static_cast<Unsigned<T>>(expected), static_cast<Unsigned<T>>(value)));
+    });
+  }
+
   // --- packets --------------------------------------------------------------------------------------------------------------
 
   template <class T>
@@ -247,6 +265,19 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     return raw.template as<A>(count);
   }
 
+  /// Waits for packets and passes them on as they are.
+  __device__ void ll_forward(Symm<LLPacket> to, const LLPacket* from, Size packets, Epoch epoch, int pe) {
+    const auto flag = static_cast<std::uint32_t>(epoch);
+    for (Size i = Size{2} * thread_; i < packets; i += Size{2} * Threads) {
+      const bool both = i + 1 < packets;
+      const PacketPair got = poll_packets(from + i, flag, both);
+      if (both)
+        store_packets(to.on(pe) + i, got);
+      else
+        store_relaxed(reinterpret_cast<std::uint64_t*>(to.on(pe) + i), got.packet[0]);
+    }
+  }
+
   // --- roles ------------------------------------------------------------------------------------------------------------------
 
   template <int... Widths, class... F>
@@ -258,7 +289,54 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     __syncthreads();
   }
 
+  template <int Width, class F>
+  __device__ void parallel_for(int n, F&& body) {
+    static_assert(Barrier == 0, "roles must not be nested");
+    __syncthreads();
+    const int role = thread_ / (Width * 32);
+    if (role < n) run_role<Width, 0>(role, body);
+    __syncthreads();
+  }
+
  private:
+  template <class T>
+  using Unsigned = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
+  template <class T>
+  __device__ static Unsigned<T>* unsigned_word(T* word) {
+    static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+    return reinterpret_cast<Unsigned<T>*>(word);
+  }
+
+  /// By one thread, its result known to all.
+  template <class F>
+  __device__ auto once(Order order, F operation) {
+    __shared__ unsigned long long results[16];
+    unsigned long long& result = results[Barrier];
+    sync();
+    if (thread_ == 0) {
+      if (order == Order::kRelease || order == Order::kAcqRel) fence_system();
+      result = static_cast<unsigned long long>(operation());
+      if (order == Order::kAcquire || order == Order::kAcqRel) fence_system();
+    }
+    sync();
+    const auto value = static_cast<decltype(operation())>(result);
+    sync();  // all have read it
+    return value;
+  }
+
+  /// A role's barrier is part of its type, so the role's number picks one of 15 forms.
+  template <int Width, int Candidate, class F>
+  __device__ void run_role(int role, F& body) {
+    if constexpr (Candidate < 15 && (Candidate + 1) * Width * 32 <= Threads) {
+      if (role == Candidate) {
+        Group<Width * 32, Candidate + 1> group(context_, Candidate * Width * 32);
+        body(group, role);
+      } else {
+        run_role<Width, Candidate + 1>(role, body);
+      }
+    }
+  }
+
   __device__ void poll(const Signal* word, Cmp cmp, Epoch value) const {
     Patience patience(context_);
     for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)

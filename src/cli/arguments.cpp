@@ -1,0 +1,159 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+void add_place(CLI::App& app, Arguments& a) {
+  app.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
+  app.add_option("--backend", a.backend, "sim: the simulator")->capture_default_str();
+  app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file")
+      ->capture_default_str();
+  app.add_option("--nodes", a.nodes, "nodes (default: the machine's)");
+  app.add_option("--pes", a.pes, "PEs; they must fill whole nodes of a machine of several (default: all of the nodes)");
+  app.add_option("--pes-per-node", a.pes_per_node,
+                 "split the node of a one-node machine into virtual nodes of so many PEs");
+  app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
+  app.add_option("--algo", a.algorithm, "algorithm; `tandem list` names them all");
+  app.add_option("--seed", a.seed, "seed of the data and of everything that may happen in another order")
+      ->capture_default_str();
+  app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
+  app.add_option("--iterations", a.iterations, "measured calls, of which the mean is shown")->capture_default_str();
+  app.add_option("--warmup", a.warmups, "calls before the measured ones")->capture_default_str();
+  app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
+}
+
+void add_collective(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Collectives";
+  app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
+  app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
+  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: what suits the size)")->group(group);
+  app.add_flag("--in-place", a.in_place, "input and output in one buffer")->group(group);
+  app.add_option("--data", a.data, "exact: every bit of the result is known; normal: random normal, within a tolerance")
+      ->group(group);
+}
+
+void add_operator(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Operators";
+  app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
+  app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
+  app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
+  app.add_option("--transport", a.transport, "who moves the bytes: ce (copy engines) or sm")->group(group);
+  app.add_option("--direction", a.direction, "push or pull")->group(group);
+  app.add_option("--splits", a.splits, "pieces of each shard that are signalled by themselves, 1 to 8")->group(group);
+  app.add_option("--order", a.order, "order of the tiles; `tandem list` names them")->group(group);
+  app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
+  app.add_option("--communication-sms", a.communication_sms,
+                 "SMs that are not the GEMM's (default: what the transport needs)")
+      ->group(group);
+  app.add_flag("--compute-only", a.compute_only, "the GEMM alone, as --algo compute_only")->group(group);
+  app.add_flag("--communication-only", a.communication_only, "the collective alone, as --algo communication_only")
+      ->group(group);
+  app.add_flag("--decomposed", a.decomposed, "the GEMM in chunks between stream waits, as --algo decomposed")
+      ->group(group);
+}
+
+void add_run(CLI::App& app, Arguments& a) {
+  CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
+  add_place(run, a);
+  add_collective(run, a);
+  run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
+      ->group("Collectives");
+  add_operator(run, a);
+  constexpr const char* group = "Pictures";
+  run.add_option("--trace", a.trace, "write a trace for the Perfetto viewer")->type_name("FILE")->group(group);
+  run.add_option("--report", a.report, "write the timelines as one HTML page")->type_name("FILE.html")->group(group);
+  run.add_option("--svg", a.svg, "write the timelines as a picture")->type_name("FILE.svg")->group(group);
+}
+
+void add_bench(CLI::App& app, Arguments& a) {
+  CLI::App& bench =
+      *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
+  add_place(bench, a);
+  bench.add_option("-b", a.first,
+                   "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
+  bench.add_option("-e", a.last,
+                   "last size (default: 16M); operators: last number of rows (default: that of the shape)");
+  bench.add_option("-f", a.factor, "from one size to the next")->capture_default_str();
+  add_collective(bench, a);
+  add_operator(bench, a);
+}
+
+Command command_of(const CLI::App& app) {
+  if (app.got_subcommand("machines")) return Command::kMachines;
+  if (app.got_subcommand("run")) return Command::kRun;
+  if (app.got_subcommand("bench")) return Command::kBench;
+  return Command::kList;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+void refuse(bool given, const char* option, const Arguments& a, const char* why) {
+  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, a.subject, why));
+}
+
+}  // namespace
+
+std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
+  Arguments a;
+  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
+  app.require_subcommand(1);
+  app.add_subcommand("list", "collectives and operators, with their algorithms");
+  app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
+      ->add_option("MACHINE", a.subject, "name or JSON file");
+  add_run(app, a);
+  add_bench(app, a);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw InvalidArgument(one_line(error.what()) + " (tandem --help)");
+    app.exit(error, std::cout, std::cerr);
+    return std::nullopt;
+  }
+  a.command = command_of(app);
+  if (a.iterations < 1)
+    throw InvalidArgument(fmt::format("--iterations: {} given, allowed is 1 or more", a.iterations));
+  if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));
+  if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
+  if (a.backend != "sim") throw InvalidArgument(fmt::format("--backend: '{}' given, this build has: sim", a.backend));
+  return a;
+}
+
+void refuse_collective_options(const Arguments& a) {
+  constexpr const char* why = "which is an operator";
+  refuse(a.bytes.has_value(), "--bytes", a, "which is an operator: give --shape or --model");
+  refuse(a.reduction.has_value(), "--op", a, why);
+  refuse(a.root.has_value(), "--root", a, why);
+  refuse(a.blocks.has_value(), "--blocks", a, why);
+  refuse(a.data.has_value(), "--data", a, why);
+  refuse(a.in_place, "--in-place", a, why);
+}
+
+void refuse_operator_options(const Arguments& a) {
+  constexpr const char* why = "which is a collective";
+  refuse(a.shape.has_value(), "--shape", a, "which is a collective: give --bytes");
+  refuse(a.model.has_value(), "--model", a, "which is a collective: give --bytes");
+  refuse(a.m.has_value(), "--m", a, why);
+  refuse(a.transport.has_value(), "--transport", a, why);
+  refuse(a.direction.has_value(), "--direction", a, why);
+  refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.order.has_value(), "--order", a, why);
+  refuse(a.tile.has_value(), "--tile", a, why);
+  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
+  refuse(a.compute_only, "--compute-only", a, why);
+  refuse(a.communication_only, "--communication-only", a, why);
+  refuse(a.decomposed, "--decomposed", a, why);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,64 @@
+#pragma once
+/// What the user typed: the words of the command line, each in its type, nothing interpreted yet.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tandem/range.h"
+
+namespace tandem::cli {
+
+enum class Command { kList, kMachines, kRun, kBench };
+
+struct Arguments {
+  Command command = Command::kList;
+  std::string subject;  ///< OP of run and bench; NAME or FILE of machines, which may be empty
+
+  // Where it runs.
+  std::string backend = "sim";
+  std::string machine = "h200x4";
+  std::optional<int> nodes, pes, pes_per_node;
+  std::uint64_t seed = 1;
+  bool phantom = false;
+  int iterations = 1;
+  int warmups = 1;
+
+  // What runs.
+  std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
+  std::optional<std::string> algorithm;
+
+  // Collectives.
+  std::optional<std::string> bytes, reduction, data;
+  std::optional<int> root, blocks;
+  bool in_place = false;
+
+  // Operators.
+  std::optional<std::string> shape, model, transport, direction, order, tile;
+  std::optional<Size> m;
+  std::optional<int> splits, communication_sms;
+  bool compute_only = false, communication_only = false, decomposed = false;
+
+  // The sweep of bench.
+  std::optional<std::string> first, last;
+  int factor = 2;
+
+  // What is written; empty: nothing.
+  std::string json, trace, report, svg;
+
+  /// The JSON goes to standard output, which then carries nothing else.
+  bool json_to_stdout() const { return json == "-"; }
+};
+
+/// Throws InvalidArgument, with one line, for what is no command line of the tool. Nothing is returned where the user
+/// asked for help
+///, which this prints.
+std::optional<Arguments> parse_arguments(int argc, const char* const* argv);
+
+/// Throws InvalidArgument, naming the option, where one was given that says nothing about an operator (or a
+/// collective).
+void refuse_collective_options(const Arguments& arguments);
+void refuse_operator_options(const Arguments& arguments);
+
+}  // namespace tandem::cli

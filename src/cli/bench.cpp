@@ -1,0 +1,137 @@
+// `tandem bench`: a sweep over sizes, in the columns of nccl-tests.
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/json_file.h"
+#include "cli/run_collective.h"
+#include "cli/run_operator.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.check->wrong) : "N/A"; }
+
+/// first, first * factor, ... up to last; zero comes alone, before the others.
+std::vector<Size> sweep(Size first, Size last, int factor) {
+  if (first > last) throw InvalidArgument(fmt::format("-b: {} given, allowed is at most -e, {}", first, last));
+  std::vector<Size> sizes;
+  if (first == 0) sizes.push_back(first++);
+  for (Size size = first; size <= last; size *= factor) {
+    sizes.push_back(size);
+    if (size > last / factor) break;
+  }
+  return sizes;
+}
+
+/// Prints rows as they come, unless standard output is for JSON, and keeps them for it.
+class Table {
+ public:
+  explicit Table(const Arguments& arguments) : arguments_(arguments) {}
+
+  void print(const std::string& line) const {
+    if (arguments_.json_to_stdout()) return;
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+  void add(const Result& result, const std::string& row) {
+    print(row);
+    auto json = to_json(result);
+    if (result.count) json["count"] = *result.count;
+    if (const auto bandwidth = result.algorithm_bandwidth()) json["algbw_gbps"] = *bandwidth;
+    if (const auto bandwidth = result.bus_bandwidth()) json["busbw_gbps"] = *bandwidth;
+    json_.push_back(std::move(json));
+    wrong_ += result.check ? result.check->wrong : 0;
+  }
+  /// Writes the JSON and says whether all was right.
+  int finish() const {
+    print(fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
+    write_json(arguments_, json_);
+    return wrong_ == 0 ? kRight : kWrong;
+  }
+
+ private:
+  const Arguments& arguments_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
+  Size wrong_ = 0;
+};
+
+std::string place(const Arguments& a, const Setup& setup) {
+  return fmt::format("# {} on {} PEs of {}, seed {}, warm-up calls {}, measured calls {}{}", a.subject, setup.pes,
+                     setup.machine.name, a.seed, a.warmups, a.iterations, a.phantom ? ", phantom" : "");
+}
+
+std::string collective_row(const CollectiveRun& run, const Arguments& a, const Result& r) {
+  const bool reducing = reduces(run.collective);
+  const bool rooted = a.root.has_value() || run.collective == Collective::kBroadcast ||
+                      run.collective == Collective::kReduce || run.collective == Collective::kGather ||
+                      run.collective == Collective::kScatter;
+  return fmt::format("{:>13} {:>13} {:>10} {:>10} {:>6} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}  {}", *r.bytes, *r.count,
+                     r.dtype, reducing ? name(run.options.op) : "none", rooted ? run.options.root : -1, r.time_us,
+                     r.algorithm_bandwidth().value_or(0), r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
+}
+
+int bench_collective(Collective collective, const Arguments& a) {
+  const Setup setup = make_setup(a);
+  const CollectiveRun run = make_collective_run(collective, a, setup);
+  const auto sizes =
+      sweep(parse_size("-b", a.first.value_or("1K")), parse_size("-e", a.last.value_or("16M")), a.factor);
+  Table table(a);
+  table.print(place(a, setup) + (a.in_place ? ", in-place" : ""));
+  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
+                          "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
+  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
+                          "(us)", "(GB/s)", "(GB/s)"));
+  Pictures none;
+  for (const Size bytes : sizes) {
+    const Result result = [&] {
+      Progress progress(kCollectiveSteps);
+      return run_collective(run, setup, bytes, none, progress);
+    }();
+    table.add(result, collective_row(run, a, result));
+  }
+  return table.finish();
+}
+
+std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
+
+int bench_operator(Operator op, const Arguments& a) {
+  const Setup setup = make_setup(a);
+  OperatorRun run = make_operator_run(op, a);
+  constexpr Size first_rows = 512;
+  const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
+  const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
+  const auto rows = sweep(first, last, a.factor);
+  Table table(a);
+  table.print(place(a, setup));
+  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
+                          "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
+  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)", "(us)",
+                          "(%)"));
+  Pictures none;
+  for (const Size m : rows) {
+    run.options.m = m;
+    const Result r = [&] {
+      Progress progress(kOperatorSteps);
+      return run_operator(run, setup, none, progress);
+    }();
+    table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,
+                             run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
+                             or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
+  }
+  return table.finish();
+}
+
+}  // namespace
+
+int bench(const Arguments& arguments) {
+  const Subject subject = parse_subject(arguments.subject);
+  check_json_file(arguments);
+  if (const auto* const op = std::get_if<Operator>(&subject)) return bench_operator(*op, arguments);
+  return bench_collective(std::get<Collective>(subject), arguments);
+}
+
+}  // namespace tandem::cli

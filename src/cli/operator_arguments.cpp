@@ -1,0 +1,99 @@
+// From the arguments to an operator's options.
+#include <fmt/format.h>
+
+#include "cli/run_operator.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+Form parse_form(const std::string& text) {
+  std::string names;
+  for (const Form form : kForms) {
+    if (text == name(form)) return form;
+    names += (names.empty() ? "" : ", ") + std::string(name(form));
+  }
+  throw InvalidArgument(fmt::format("--algo: '{}' given, allowed is one of {}", text, names));
+}
+
+Form form_of(const Arguments& a) {
+  if (a.algorithm.has_value() + a.compute_only + a.communication_only + a.decomposed > 1)
+    throw InvalidArgument("--algo, --compute-only, --communication-only, --decomposed: give one of them");
+  if (a.algorithm) return parse_form(*a.algorithm);
+  if (a.compute_only) return Form::kComputeOnly;
+  if (a.communication_only) return Form::kCommunicationOnly;
+  return a.decomposed ? Form::kDecomposed : Form::kOverlapped;
+}
+
+Shape shape_of(const Arguments& a) {
+  if (a.shape.has_value() == a.model.has_value())
+    throw InvalidArgument(
+        fmt::format("{}: give --shape or --model{}", a.subject, a.shape ? ", not both (--m sets the rows)" : ""));
+  Shape shape = a.shape ? parse_shape("--shape", *a.shape) : layer_shape(*a.model);
+  if (a.m && *a.m < 0) throw InvalidArgument(fmt::format("--m: {} given, allowed is 0 or more", *a.m));
+  shape.m = a.m.value_or(shape.m);
+  return shape;
+}
+
+/// One of two words.
+bool is_second(const char* option, const std::string& text, const char* first, const char* second) {
+  if (text != first && text != second)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed is {} or {}", option, text, first, second));
+  return text == second;
+}
+
+}  // namespace
+
+const char* summary(Form form) {
+  switch (form) {
+    case Form::kOverlapped:
+      return "the GEMM waits for, or sends, tile by tile";
+    case Form::kSequential:
+      return "the collective and the GEMM one after the other: the baseline";
+    case Form::kDecomposed:
+      return "the GEMM cut into one chunk a shard between stream waits";
+    case Form::kComputeOnly:
+      return "the GEMM alone";
+    case Form::kCommunicationOnly:
+      return "the collective alone";
+  }
+  return "";
+}
+
+const char* summary(Operator op) {
+  return op == Operator::kAllGatherGemm
+             ? "gathers the rows of A from all PEs and multiplies them with the own rows of B"
+             : "multiplies the own columns of A and B and sums over all PEs; each gets its rows";
+}
+
+OperatorRun make_operator_run(Operator op, const Arguments& a) {
+  refuse_collective_options(a);
+  OperatorRun run;
+  run.op = op;
+  run.warmups = a.warmups;
+  run.iterations = a.iterations;
+  OperatorOptions& o = run.options;
+  o.form = form_of(a);
+  const Shape shape = shape_of(a);
+  o.m = shape.m;
+  o.n = shape.n;
+  o.k = shape.k;
+  if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
+  if (a.transport && is_second("--transport", *a.transport, "ce", "sm")) o.copy_by = CopyBy::kSm;
+  if (a.direction && is_second("--direction", *a.direction, "push", "pull")) o.direction = Direction::kPull;
+  o.splits = a.splits.value_or(o.splits);
+  if (o.splits < 1 || o.splits > 8)
+    throw InvalidArgument(fmt::format("--splits: {} given, allowed is 1 to 8", o.splits));
+  o.order = a.order.value_or("");
+  if (a.tile) {
+    const TileSize tile = parse_tile(*a.tile);
+    o.tile_m = tile.m;
+    o.tile_n = tile.n;
+  }
+  o.communication_sms = a.communication_sms.value_or(-1);
+  if (a.communication_sms && *a.communication_sms < 0)
+    throw InvalidArgument(fmt::format("--communication-sms: {} given, allowed is 0 or more", *a.communication_sms));
+  return run;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,45 @@
+#pragma once
+/// What operators are given, and what they have to make of it: random normal matrices, compared with an f64 reference.
+
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/result.h"
+#include "tandem/operators.h"
+
+namespace tandem::cli {
+
+/// Sizes of a PE's matrices, see tandem/operators.h.
+struct OperatorShard {
+  Range a_rows, a_columns;  ///< of A, m x k
+  Range b_rows, b_columns;  ///< of B, n x k
+  Range c_rows, c_columns;  ///< of C, m x n
+
+  Size a_elements() const { return a_rows.size() * a_columns.size(); }
+  Size b_elements() const { return b_rows.size() * b_columns.size(); }
+  Size c_elements() const { return c_rows.size() * c_columns.size(); }
+};
+OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
+
+/// The global matrices A (m x k) and B (n x k): element i of each is a function of the seed and of i alone.
+class OperatorData {
+ public:
+  /// Throws InvalidArgument for integer types.
+  OperatorData(Operator op, const Shape& shape, DType type, int pes, std::uint64_t seed);
+
+  /// Copies a PE's parts of A and B.
+  void fill(int pe, std::byte* a, std::byte* b) const;
+  /// Compares every element of a PE's C with a reference accumulated in f64.
+  void check(int pe, const std::byte* c, Check& check) const;
+
+ private:
+  void copy_part(const std::vector<std::byte>& matrix, Range rows, Range columns, std::byte* to) const;
+
+  Operator op_;
+  Shape shape_;
+  DType type_;
+  int pes_;
+  std::vector<std::byte> a_, b_;
+};
+
+}  // namespace tandem::cli

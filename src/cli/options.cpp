@@ -1,0 +1,78 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+/// The number that `text` begins with; false where there is none, or one beyond 64 bits. Moves `text` past it.
+bool take_number(std::string_view& text, Size& number) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take_x(std::string_view& text) {
+  if (text.empty() || (text[0] != 'x' && text[0] != 'X')) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+Size unit(std::string_view suffix) {
+  if (suffix.empty()) return 1;
+  if (suffix == "K" || suffix == "k") return Size{1} << 10;
+  if (suffix == "M" || suffix == "m") return Size{1} << 20;
+  if (suffix == "G" || suffix == "g") return Size{1} << 30;
+  return 0;
+}
+
+}  // namespace
+
+Size parse_size(const char* option, const std::string& text) {
+  std::string_view rest = text;
+  Size number = 0;
+  const bool is_number = take_number(rest, number);
+  const Size factor = unit(rest);
+  if (!is_number || factor == 0)
+    throw InvalidArgument(
+        fmt::format("{}: '{}' given, allowed is a whole number from 0 on, perhaps with K, M or G", option, text));
+  if (number > std::numeric_limits<Size>::max() / factor)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed is less than 2^63", option, text));
+  return number * factor;
+}
+
+std::string Shape::text() const { return fmt::format("{}x{}x{}", m, n, k); }
+
+Shape parse_shape(const char* option, const std::string& text) {
+  std::string_view rest = text;
+  Shape shape;
+  const bool is_shape = take_number(rest, shape.m) && take_x(rest) && take_number(rest, shape.n) && take_x(rest) &&
+                        take_number(rest, shape.k) && rest.empty();
+  if (!is_shape)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed is MxNxK, for example 512x14336x4096", option, text));
+  if (shape.k < 1) throw InvalidArgument(fmt::format("{}: '{}' given, K must be 1 or more", option, text));
+  constexpr Size largest = Size{1} << 31;
+  if (shape.m > largest || shape.n > largest || shape.k > largest)
+    throw InvalidArgument(fmt::format("{}: '{}' given, M, N and K may each be at most {}", option, text, largest));
+  return shape;
+}
+
+TileSize parse_tile(const std::string& text) {
+  std::string_view rest = text;
+  Size m = 0, n = 0;
+  const bool is_tile = take_number(rest, m) && take_x(rest) && take_number(rest, n) && rest.empty();
+  constexpr Size largest = 4096;
+  if (!is_tile || m < 1 || n < 1 || m > largest || n > largest)
+    throw InvalidArgument(
+        fmt::format("--tile: '{}' given, allowed is MxN with 1 to {} each, for example 128x256", text, largest));
+  return {static_cast<int>(m), static_cast<int>(n)};
+}
+
+}  // namespace tandem::cli

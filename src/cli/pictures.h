@@ -1,0 +1,36 @@
+#pragma once
+/// The files with timelines: trace, report, picture.
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/measure.h"
+#include "cli/result.h"
+#include "trace/report.h"
+#include "trace/timeline.h"
+
+namespace tandem::cli {
+
+class Pictures {
+ public:
+  /// No files.
+  Pictures() = default;
+  /// Throws InvalidArgument where a file could not be written, or two would be one.
+  explicit Pictures(const Arguments& arguments);
+
+  /// Whether timelines have to be recorded.
+  bool wanted() const { return !trace_.empty() || wants_report(); }
+  /// Whether baselines are shown as well.
+  bool wants_report() const { return !report_.empty() || !svg_.empty(); }
+  /// Adds the part of a timeline that the call `window` takes, named `title`; the first one is the run itself.
+  void add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window);
+  /// Writes the files, each whole or not at all. Returns their paths.
+  std::vector<std::string> write(const Result& result);
+
+ private:
+  std::string trace_, report_, svg_;
+  std::vector<trace::Timeline> timelines_;
+};
+
+}  // namespace tandem::cli

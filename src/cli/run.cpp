@@ -1,0 +1,46 @@
+// `tandem run`.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/json_file.h"
+#include "cli/run_collective.h"
+#include "cli/run_operator.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr const char* kDefaultBytes = "1M";
+
+Result run_subject(const Subject& subject, const Arguments& a, Pictures& pictures) {
+  const Setup setup = make_setup(a);
+  if (const auto* const op = std::get_if<Operator>(&subject)) {
+    const OperatorRun operator_run = make_operator_run(*op, a);
+    Progress progress(kOperatorSteps);
+    return run_operator(operator_run, setup, pictures, progress);
+  }
+  const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup);
+  const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
+  Progress progress(kCollectiveSteps);
+  return run_collective(collective_run, setup, bytes, pictures, progress);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  const Subject subject = parse_subject(arguments.subject);
+  check_json_file(arguments);
+  Pictures pictures(arguments);
+  const Result result = run_subject(subject, arguments, pictures);
+  const auto written = pictures.write(result);
+  write_json(arguments, to_json(result));
+  if (!arguments.json_to_stdout()) {
+    std::cout << to_table(result);
+    for (const std::string& path : written) std::cout << "wrote " << path << '\n';
+  }
+  return result.check && !result.check->correct() ? kWrong : kRight;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,38 @@
+#pragma once
+/// `tandem run` of a collective.
+
+#include "cli/arguments.h"
+#include "cli/pictures.h"
+#include "cli/progress.h"
+#include "cli/result.h"
+#include "cli/setup.h"
+#include "tandem/collectives.h"
+
+namespace tandem::cli {
+
+/// How many elements `count` is for a size in bytes as nccl-tests counts it: of the larger buffer of a PE. Rounded
+/// down.
+Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes);
+/// The inverse: the bytes that `count` elements are.
+Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes);
+/// bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(Collective collective, int pes);
+
+/// Everything about a run but its size.
+struct CollectiveRun {
+  Collective collective = Collective::kAllReduce;
+  CollectiveOptions options;
+  bool normal_data = false;
+  bool in_place = false;
+  int warmups = 1;
+  int iterations = 1;
+};
+
+/// Throws InvalidArgument for options that are none or do not fit together.
+CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, const Setup& setup);
+/// Progress::step is called so many times by `run_collective`.
+inline constexpr int kCollectiveSteps = 1;
+/// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.
+Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
+
+}  // namespace tandem::cli

@@ -1,0 +1,125 @@
+#include "cli/run_operator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "cli/measure.h"
+#include "cli/operator_data.h"
+
+namespace tandem::cli {
+namespace {
+
+/// The form's result is not meaningful.
+bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
+
+/// One run of an operator on all PEs: buffers, calls, checks. `data` is null in phantom mode; a part alone has data and
+/// nothing to check.
+class Program {
+ public:
+  Program(const OperatorRun& run, const OperatorData* data)
+      : run_(run), data_(data), measurement_(run.warmups, run.iterations) {}
+
+  void operator()(World& world) {
+    auto& heap = world.heap();
+    const OperatorShard shard = operator_shard(run_.op, run_.shape(), world.num_pes(), world.pe());
+    const Size element = size_of(run_.options.type);
+    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
+    auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
+    auto* const c = heap.allocate_local<std::byte>(shard.c_elements() * element, "c");
+    const auto plan = make_operator(world, run_.op, run_.options);
+    if (data_ != nullptr) data_->fill(world.pe(), a, b);
+    Stream stream = world.make_stream("main");
+    constexpr int nan_in_every_type = 0xFF;
+    const auto wipe = [&] {
+      if (data_ != nullptr) std::memset(c, nan_in_every_type, static_cast<std::size_t>(shard.c_elements() * element));
+    };
+    measurement_.run(world, stream, wipe, [&] { plan->run(stream, a, b, c); });
+    if (data_ != nullptr && !is_part(run_.options.form)) data_->check(world.pe(), c, check_);
+  }
+
+  const Measurement& measurement() const { return measurement_; }
+  const Check& check() const { return check_; }
+
+ private:
+  const OperatorRun& run_;
+  const OperatorData* data_;
+  Measurement measurement_;
+  Check check_;
+};
+
+/// The form, and who moves the bytes where that is a choice.
+std::string algorithm_name(const OperatorOptions& o) {
+  if (o.form == Form::kComputeOnly) return name(o.form);
+  return fmt::format("{}_{}_{}", name(o.form), o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
+                     o.direction == Direction::kPush ? "push" : "pull");
+}
+
+/// Bytes of A, B, the gathered rows or the staged sums, and C on a PE: what real data needs at least.
+double bytes_per_pe(const OperatorRun& run, int pes) {
+  const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
+             k = static_cast<double>(run.options.k);
+  const double shared = run.op == Operator::kAllGatherGemm ? m * k + m * k / pes + (n * k + m * n) / pes
+                                                           : (m * k + n * k) / pes + 2 * m * n + m * n / pes;
+  return shared * static_cast<double>(size_of(run.options.type));
+}
+
+/// Time of another form of the same run, in phantom mode.
+double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures& pictures, Progress& progress) {
+  progress.step(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
+  OperatorRun other = run;
+  other.options.form = form;
+  Setup phantom = setup;
+  phantom.options.phantom = true;
+  phantom.options.record = pictures.wants_report() && form == Form::kSequential;
+  Simulation simulation(phantom.machine, phantom.pes, phantom.options);
+  Program program(other, nullptr);
+  simulation.run([&](World& world) { program(world); });
+  if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
+  return program.measurement().mean_us();
+}
+
+void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, Pictures& pictures, Progress& progress) {
+  result.sequential_us = run.options.form == Form::kSequential
+                             ? result.time_us
+                             : baseline(run, setup, Form::kSequential, pictures, progress);
+  result.ideal_us = std::max(baseline(run, setup, Form::kComputeOnly, pictures, progress),
+                             baseline(run, setup, Form::kCommunicationOnly, pictures, progress));
+}
+
+}  // namespace
+
+Result run_operator(const OperatorRun& run, const Setup& given, Pictures& pictures, Progress& progress) {
+  Setup setup = given;
+  reserve_memory(setup, bytes_per_pe(run, setup.pes));
+  setup.options.record = pictures.wanted();
+  Simulation simulation(setup.machine, setup.pes, setup.options);
+
+  std::unique_ptr<OperatorData> data;
+  if (!setup.options.phantom) {
+    progress.step(fmt::format("{}: random matrices", name(run.op)));
+    data = std::make_unique<OperatorData>(run.op, run.shape(), run.options.type, setup.pes, setup.options.seed);
+  }
+  progress.step(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
+  Program program(run, data.get());
+  simulation.run([&](World& world) { program(world); });
+
+  Result result;
+  result.op = name(run.op);
+  result.machine = setup.machine.name;
+  result.pes = setup.pes;
+  result.shape = run.shape().text();
+  result.dtype = name(run.options.type);
+  result.algorithm = algorithm_name(run.options);
+  result.seed = setup.options.seed;
+  result.phantom = setup.options.phantom;
+  if (data != nullptr && !is_part(run.options.form)) result.check = program.check();
+  result.time_us = program.measurement().mean_us();
+  result.trace_hash = simulation.trace_hash();
+  if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
+  if (!is_part(run.options.form)) add_baselines(result, run, setup, pictures, progress);
+  return result;
+}
+
+}  // namespace tandem::cli

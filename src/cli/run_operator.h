@@ -1,0 +1,37 @@
+#pragma once
+/// `tandem run` of an operator.
+
+#include "cli/arguments.h"
+#include "cli/options.h"
+#include "cli/pictures.h"
+#include "cli/progress.h"
+#include "cli/result.h"
+#include "cli/setup.h"
+#include "tandem/operators.h"
+
+namespace tandem::cli {
+
+struct OperatorRun {
+  Operator op = Operator::kAllGatherGemm;
+  OperatorOptions options;
+  int warmups = 1;
+  int iterations = 1;
+
+  Shape shape() const { return {options.m, options.n, options.k}; }
+};
+
+/// What people read about an operator and about a form.
+const char* summary(Operator op);
+const char* summary(Form form);
+inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter};
+inline constexpr Form kForms[] = {Form::kOverlapped, Form::kSequential, Form::kDecomposed, Form::kComputeOnly,
+                                  Form::kCommunicationOnly};
+
+/// Throws InvalidArgument for options that are none or do not fit together.
+OperatorRun make_operator_run(Operator op, const Arguments& arguments);
+/// Progress::step is called so many times by `run_operator`, at most.
+inline constexpr int kOperatorSteps = 6;
+/// Runs it, checks every element of every PE's result, and times the baselines in phantom mode.
+Result run_operator(const OperatorRun& run, const Setup& setup, Pictures& pictures, Progress& progress);
+
+}  // namespace tandem::cli

@@ -1,0 +1,24 @@
+#pragma once
+/// From the arguments to a simulated machine.
+
+#include "cli/arguments.h"
+#include "tandem/machine.h"
+#include "tandem/simulation.h"
+
+namespace tandem::cli {
+
+/// Where a run takes place.
+struct Setup {
+  Machine machine;
+  int pes = 0;
+  SimOptions options;
+};
+
+/// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
+Setup make_setup(const Arguments& arguments);
+
+/// Gives each PE room for `bytes_per_pe` of the user's buffers and for what a plan needs beside them. Throws
+/// InvalidArgument where real data would not fit into this computer's memory.
+void reserve_memory(Setup& setup, double bytes_per_pe);
+
+}  // namespace tandem::cli

@@ -1,0 +1,24 @@
+#pragma once
+/// The driver's functions that the library uses, found at run time: nothing links against libcuda, so that a binary starts on a
+/// machine without a driver and can say so.
+
+#include <cuda.h>
+
+namespace tandem::cuda {
+
+struct Driver {
+  decltype(&cuMemAddressReserve) mem_address_reserve;
+  decltype(&cuMemAddressFree) mem_address_free;
+  decltype(&cuMemCreate) mem_create;
+  decltype(&cuMemRelease) mem_release;
+  decltype(&cuMemMap) mem_map;
+  decltype(&cuMemUnmap) mem_unmap;
+  decltype(&cuMemSetAccess) mem_set_access;
+  decltype(&cuMemGetAllocationGranularity) mem_granularity;
+  decltype(&cuGetErrorString) error_string;
+};
+
+/// Throws Unsupported where the machine has no driver, or one that is too old.
+const Driver& driver();
+
+}  // namespace tandem::cuda

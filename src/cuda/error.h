@@ -1,0 +1,13 @@
+#pragma once
+/// CUDA's error codes as the library's exceptions.
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+namespace tandem::cuda {
+
+/// Throws RuntimeFailure "what: CUDA's own words" unless the code is success.
+void check(cudaError_t code, const char* what);
+void check(CUresult code, const char* what);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,50 @@
+#pragma once
+/// Compiles a portable kernel for GPUs and makes it known to host code.
+
+#include <cuda_runtime.h>
+
+#include "cuda/error.h"
+#include "cuda/register.h"
+#include "tandem/impl/cuda/block.cuh"
+#include "tandem/impl/device_kernel.h"
+
+namespace tandem::cuda {
+
+template <class K, int Threads>
+__global__ void __launch_bounds__(Threads) portable_kernel(const __grid_constant__ Context context,
+                                                           const __grid_constant__ typename K::Args args) {
+  // With programmatic dependent launch: nothing is touched before what ran before is complete.
+  wait_for_previous_grid();
+  let_next_grid_start();
+  Block<Threads> block(context);
+  K::run(block, args);
+}
+
+/// Makes K launchable with blocks of `Threads` threads.
+template <class K, int Threads>
+void register_kernel() {
+  static const detail::DeviceKernel kernel{
+      Threads,
+      [](const detail::DeviceLaunch& launch) {
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
+        config.blockDim = dim3(Threads);
+        config.stream = static_cast<cudaStream_t>(launch.stream);
+        cudaLaunchAttribute programmatic{};
+        programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        programmatic.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &programmatic;
+        config.numAttrs = 1;
+        check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
+                                 *static_cast<const typename K::Args*>(launch.args)),
+              "launch");
+      },
+      [] {
+        cudaFuncAttributes attributes{};
+        check(cudaFuncGetAttributes(&attributes, &portable_kernel<K, Threads>), "loading a kernel");
+      }};
+  detail::DeviceKernelOf<K>::kernel = &kernel;
+  registered_kernels().push_back(&kernel);
+}
+
+}  // namespace tandem::cuda

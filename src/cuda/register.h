@@ -1,0 +1,16 @@
+#pragma once
+/// The GPU forms of the library's kernels.
+
+#include <vector>
+
+#include "tandem/impl/device_kernel.h"
+
+namespace tandem::cuda {
+
+/// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel deadlocks.
+std::vector<const detail::DeviceKernel*>& registered_kernels();
+
+/// Makes all collectives' kernels launchable. May be called again.
+void register_collectives();
+
+}  // namespace tandem::cuda

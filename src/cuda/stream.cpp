@@ -1,0 +1,70 @@
+#include "cuda/stream.h"
+
+#include <fmt/format.h>
+
+#include "cuda/error.h"
+#include "cuda/signal_kernels.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+CudaStream::CudaStream(Threads& threads, int pe, std::string name) : threads_(threads), pe_(pe), name_(std::move(name)) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+
+Team CudaStream::world_team() const { return {0, 1, threads_.num_pes(), pe_, threads_.num_pes()}; }
+
+void CudaStream::launch(detail::KernelLaunch kernel) {
+  if (kernel.device == nullptr)
+    throw Unsupported(fmt::format("launch of {}: this kernel was not compiled for GPUs (see cuda::register_kernel)", kernel.name));
+  if (kernel.grid.blocks < 1)
+    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+  if (kernel.grid.threads != kernel.device->threads)
+    throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
+                                      kernel.grid.threads, kernel.device->threads));
+  if (kernel.team.me < 0)
+    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+  const Context context = threads_.context(kernel.team);
+  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_});
+}
+
+void CudaStream::gemm(const Gemm&, const Team&) {
+  throw Unsupported("gemm: the cuda backend has no GEMM with hooks; the overlapped operators run in the simulator");
+}
+
+void CudaStream::copy(void* to, const void* from, Size bytes) {
+  if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
+}
+
+void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) { launch_write(stream_, word, from, value); }
+
+void CudaStream::wait_signal(const Signal* word, Epoch value) {
+  launch_wait(stream_, threads_.context(world_team()), word, value);
+}
+
+std::shared_ptr<detail::EventState> CudaStream::record() {
+  auto state = std::make_shared<detail::EventState>();
+  check(cudaEventCreateWithFlags(&state->event, cudaEventDisableTiming), "cudaEventCreate");
+  check(cudaEventRecord(state->event, stream_), "cudaEventRecord");
+  return state;
+}
+
+void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
+  if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  check(cudaStreamWaitEvent(stream_, event->event), "cudaStreamWaitEvent");
+}
+
+void CudaStream::synchronize() {
+  check(cudaStreamSynchronize(stream_), "synchronize");
+  const volatile WaitReport& report = *threads_.pe(pe_).report;
+  if (report.set == 0) return;
+  throw Timeout(fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", pe_, static_cast<int>(report.block),
+                            threads_.describe(const_cast<const void*>(report.word)), static_cast<Epoch>(report.expected),
+                            static_cast<Epoch>(report.found)));
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,31 @@
+#pragma once
+/// Push all-gather: every PE puts its bytes straight into every peer's output, the next PE's first.
+///
+/// One step; each PE sends and receives n-1 times its bytes. At step s PE p writes to p+s, so that no two write to the same peer.
+/// Needs put_signal only: stores within a node, messages between nodes. In-place allowed (in == out + pe * count).
+
+#include "kernels/move.h"
+
+namespace tandem::kernels {
+
+struct AllGatherPush : MoveKernel {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const int me = block.pe();
+    const Range part = own_part(block, a.count);
+    const std::byte* const from = a.in.local() + part.begin;
+    const Symm<std::byte> to = a.out + (me * a.count + part.begin);
+    const Epoch epoch = block.next_epoch(a.epochs);
+
+    block.notify_all(a.ready, epoch);
+    for (int pe : block.peers_from_self()) {
+      block.wait(block.slots(a.ready) + pe, 1, epoch);
+      block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, pe);
+    }
+    copy_unless_same(block, to.local(), from, part.size());
+    wait_peers(block, a.arrived, epoch);
+    block.quiet();
+  }
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,55 @@
+#include "kernels/all_reduce_multi_ring.h"
+#include "kernels/all_reduce_multimem.h"
+#include "kernels/all_reduce_one_shot.h"
+#include "kernels/all_reduce_one_shot_ll.h"
+#include "kernels/all_reduce_recursive_doubling.h"
+#include "kernels/all_reduce_ring.h"
+#include "kernels/all_reduce_ring_simple.h"
+#include "kernels/all_reduce_tree.h"
+#include "kernels/all_reduce_two_shot.h"
+#include "kernels/all_reduce_two_shot_ll.h"
+#include "kernels/plan.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+constexpr Collective kThis = Collective::kAllReduce;
+
+/// What PTX ISA `multimem.ld_reduce` knows: sums, minima and maxima, of floats and of integers of 32 and 64 bits.
+std::unique_ptr<CollectivePlan> make_multimem(World& world, const CollectiveOptions& options, const Team& team) {
+  const AlgorithmInfo info{kThis, options.algorithm, "", true};
+  if (!world.machine().link.multicast)
+    refuse(info, "needs multicast, which machine '" + world.machine().name + "' does not have");
+  if (options.op == ReduceOp::kProd) refuse(info, "cannot multiply: the switch adds and compares");
+  if (options.type == DType::kI8 || options.type == DType::kU8)
+    refuse(info, std::string("cannot reduce ") + name(options.type) + ": the switch knows integers of 32 and 64 bits");
+  return make_plan<kThis, AllReduceMultimem>(world, options, team);
+}
+
+}  // namespace
+
+std::span<const Algorithm> all_reduce_algorithms() {
+  static const Algorithm algorithms[] = {
+      {{kThis, "two_shot", "each PE sums its own shard over all PEs and writes the sum to all", true},
+       make_plan<kThis, AllReduceTwoShot>},
+      {{kThis, "one_shot", "each PE reads the inputs of all PEs and sums them", true},
+       make_plan<kThis, AllReduceOneShot>},
+      {{kThis, "one_shot_ll", "one shot with packets that are their own signal, for small messages", true},
+       make_plan<kThis, AllReduceOneShotLL>},
+      {{kThis, "two_shot_ll", "two shots with packets that are their own signal", true},
+       make_plan<kThis, AllReduceTwoShotLL>},
+      {{kThis, "multimem", "one shot through the switch; where the machine has multicast", true}, make_multimem},
+      {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring"}, make_plan<kThis, AllReduceRing>},
+      {{kThis, "ring_simple", "the whole buffer goes once round the ring, for small messages"},
+       make_plan<kThis, AllReduceRingSimple>},
+      {{kThis, "multi_ring", "as many rings as PEs a node, alternating over the node's rail-aligned NICs"},
+       make_plan<kThis, AllReduceMultiRing>},
+      {{kThis, "recursive_doubling", "whole buffers swapped with the PE at distance 1, 2, 4, ...; few steps"},
+       make_plan<kThis, AllReduceRecursiveDoubling>},
+      {{kThis, "tree", "sums go up a binary tree and results down, in chunks"}, make_plan<kThis, AllReduceTree>},
+  };
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,16 @@
+#pragma once
+/// A barrier of all PEs as a kernel.
+
+#include "tandem/barrier.h"
+
+namespace tandem::kernels {
+
+struct BarrierAll {
+  using Args = TeamBarrier;
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& barrier) {
+    barrier_all(block, barrier);
+  }
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,35 @@
+#pragma once
+/// Direct broadcast: the root puts everything to every PE.
+///
+/// One step, n-1 times the bytes out of the root: for small sizes. Needs put_signal only. In-place allowed.
+/// The root waits for a PE's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+
+#include "kernels/move.h"
+
+namespace tandem::kernels {
+
+struct BroadcastDirect : MoveKernel {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const int me = block.pe();
+    const Range part = own_part(block, a.count);
+    const Symm<std::byte> to = a.out + part.begin;
+    const Signals arrived = block.slots(a.arrived) + a.root;
+    const Epoch epoch = block.next_epoch(a.epochs);
+
+    if (me != a.root) {
+      block.notify(block.slots(a.ready) + me, epoch, a.root);
+      block.wait(arrived, 1, epoch);
+      return;
+    }
+    const std::byte* const from = a.in.local() + part.begin;
+    for (int pe : block.peers_from_self()) {
+      block.wait(block.slots(a.ready) + pe, 1, epoch);
+      block.put_signal_nbi(to, from, part.size(), arrived, epoch, pe);
+    }
+    copy_unless_same(block, to.local(), from, part.size());
+    block.quiet();
+  }
+};
+
+}  // namespace tandem::kernels

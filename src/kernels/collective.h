@@ -1,0 +1,44 @@
+#pragma once
+/// The registry of collectives: what each algorithm is, and how its plan is made.
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tandem/collectives.h"
+
+namespace tandem::kernels {
+
+struct Algorithm {
+  AlgorithmInfo info;
+  /// The options are checked and `options.algorithm` is this algorithm's name. May throw Unsupported by name for what
+  /// `info` does not say (a machine without multicast).
+  std::unique_ptr<CollectivePlan> (*make)(World& world, const CollectiveOptions& options, const Team& team);
+};
+
+// Each collective's algorithms, the default for one node first; defined in the collective's own .cpp.
+std::span<const Algorithm> all_reduce_algorithms();
+std::span<const Algorithm> all_gather_algorithms();
+std::span<const Algorithm> reduce_scatter_algorithms();
+std::span<const Algorithm> all_to_all_algorithms();
+std::span<const Algorithm> broadcast_algorithms();
+std::span<const Algorithm> reduce_algorithms();
+std::span<const Algorithm> gather_algorithms();
+std::span<const Algorithm> scatter_algorithms();
+std::span<const Algorithm> send_recv_algorithms();
+std::span<const Algorithm> exchange_algorithms();
+
+/// Those of one collective.
+std::span<const Algorithm> algorithms_of(Collective collective);
+
+/// Refuses by name an algorithm that this machine or team cannot run: throws Unsupported
+/// "all_reduce algorithm 'multimem' <why>".
+[[noreturn]] void refuse(const AlgorithmInfo& info, const std::string& why);
+
+/// Throws InvalidArgument for a count that is negative or above `max_count`.
+void check_count(const std::string& collective_and_algorithm, Size count, Size max_count);
+
+/// Blocks that suit `bytes` bytes of a PE's larger buffer: see the table in collective.cpp.
+int default_blocks(Size bytes, const Team& team);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,46 @@
+#pragma once
+/// The two ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any kernel.
+
+#include "tandem/block.h"
+
+namespace tandem::kernels {
+
+struct CopyEngineArgs {
+  Signals ready;    // [PE]: that PE has begun this call, so its buffers may be written and read
+  Signals arrived;  // [PE]: push: that PE's bytes are here; pull: that PE has read all that it reads
+  Epochs epochs;    // [1]
+};
+
+/// Tells the peers that this call has begun here, and waits until it has begun everywhere.
+struct CopyEngineBegin {
+  using Args = CopyEngineArgs;
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.next_epoch(a.epochs);
+    block.notify_all(a.ready, epoch);
+    block.wait_all(a.ready, epoch);
+  }
+};
+
+/// Waits for the signal that follows each peer's copies. The epoch stays as the begin left it.
+struct CopyEngineEndPush {
+  using Args = CopyEngineArgs;
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.load_scalar(a.epochs.words);
+    for (int pe : block.peers_from_self()) block.wait(a.arrived + pe, 1, epoch);
+  }
+};
+
+/// Nobody leaves while a peer still reads its input.
+struct CopyEngineEndPull {
+  using Args = CopyEngineArgs;
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.load_scalar(a.epochs.words);
+    block.notify_all(a.arrived, epoch);
+    block.wait_all(a.arrived, epoch);
+  }
+};
+
+}  // namespace tandem::kernels

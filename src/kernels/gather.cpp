@@ -1,0 +1,16 @@
+#include <array>
+
+#include "kernels/gather_direct.h"
+#include "kernels/plan.h"
+
+namespace tandem::kernels {
+
+std::span<const Algorithm> gather_algorithms() {
+  constexpr Collective kSelf = Collective::kGather;
+  static const std::array<Algorithm, 1> algorithms{{
+      {{kSelf, "direct", "every PE puts its bytes into the root's output", false}, make_byte_plan<kSelf, GatherDirect>},
+  }};
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,110 @@
+#pragma once
+/// What the kernels that move bytes without reducing them have in common: arguments, and the signals of a pipeline.
+
+#include "tandem/block.h"
+
+namespace tandem::kernels {
+
+/// Chunks of a pipeline that may be under way to one PE between two fences.
+inline constexpr Size kWindow = 8;
+
+struct MoveArgs {
+  Symm<const std::byte> in;
+  Symm<std::byte> out;
+  Size count;       // bytes: of each PE, or of each pair
+  Signals ready;    // [block][PE]: that PE has begun this call: its buffers may be written (read, if it is the source)
+  Signals arrived;  // [block][PE], in a pipeline [block][PE][kWindow]: that PE's data is here, or it has read this PE's
+  Epochs epochs;    // [block]
+  int root;
+};
+
+/// Base of kernels with these arguments. A plan always launches the same grid, so that no block's epoch falls behind.
+///
+/// What makes every one of them safe, with no signal ever cleared: a PE writes a peer's buffer in call e only after that peer's
+/// `ready` word said e, which the peer writes after it has finished call e-1 and all that its stream held before this call; and
+/// nobody leaves before all that peers write to it has arrived. So even a root that waits for nobody's data is never more
+/// than one call ahead of a PE that it writes to, and `ready` is its credit for exactly one call.
+struct MoveKernel {
+  using Args = MoveArgs;
+
+  template <class Setup>
+  static Args prepare(Setup& setup) {
+    Args args{};
+    args.ready = setup.slots("ready");
+    args.arrived = setup.signals(Size{setup.blocks()} * setup.pes() * kWindow, "arrived");
+    args.epochs = setup.epochs();
+    return args;
+  }
+};
+
+/// This block's part of `bytes` bytes.
+template <class Block>
+TANDEM_DEVICE Range own_part(const Block& block, Size bytes) {
+  return split(bytes, block.count(), 16)[block.index()];
+}
+
+/// Copies between local addresses; nothing where they are the same (in-place calls).
+template <class Block>
+TANDEM_DEVICE void copy_unless_same(Block& block, std::byte* to, const std::byte* from, Size bytes) {
+  if (to != from) block.copy(to, from, bytes);
+}
+
+/// Waits for this block's slot of every PE but this one.
+template <class Block>
+TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
+  for (int pe : block.peers_from_self()) block.wait(block.slots(words) + pe, 1, value);
+}
+
+/// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal.
+class Chunks {
+ public:
+  TANDEM_DEVICE explicit Chunks(Size bytes)
+      : step_(min(max(round_up(ceil_div(bytes, 16), 16), Size{16} << 10), Size{256} << 10)), count_(ceil_div(bytes, step_)) {}
+
+  TANDEM_DEVICE Size count() const { return count_; }
+  /// Chunk `i` of a range that is at most as long; perhaps empty.
+  TANDEM_DEVICE Range of(Range range, Size i) const {
+    const Size begin = min(range.begin + i * step_, range.end);
+    return {begin, min(begin + step_, range.end)};
+  }
+
+ private:
+  Size step_;
+  Size count_;
+};
+
+/// The signals of one flow of chunks between two PEs: chunk i of call e sets word i % kWindow to (e, i + 1).
+///
+/// Two put_signals to one PE have no order among themselves, so chunks in flight together have words of their own, and a
+/// fence separates one window of them from the next (`before`): a word that holds (e, i + 1) or more tells that chunk i is there.
+class ChunkSignals {
+ public:
+  template <class Block>
+  TANDEM_DEVICE ChunkSignals(const Block& block, Signals words, int pe, Epoch epoch)
+      : words_(words + (Size{block.index()} * block.num_pes() + pe) * kWindow), epoch_(epoch) {}
+
+  TANDEM_DEVICE Signals word(Size chunk) const { return words_ + chunk % kWindow; }
+  /// Grows within a call and from call to call, whatever their numbers of chunks (fewer than 2^24).
+  TANDEM_DEVICE Epoch value(Size chunk) const { return (epoch_ << 24) + static_cast<Epoch>(chunk + 1); }
+
+  /// To be called before chunk `chunk` is sent to anybody.
+  template <class Block>
+  TANDEM_DEVICE static void before(Block& block, Size chunk) {
+    if (chunk > 0 && chunk % kWindow == 0) block.fence();
+  }
+  template <class Block>
+  TANDEM_DEVICE void wait(Block& block, Size chunk) const {
+    block.wait(word(chunk), 1, value(chunk));
+  }
+  /// Waits for all of `chunks` chunks: the last one of each word.
+  template <class Block>
+  TANDEM_DEVICE void wait_to_end(Block& block, Size chunks) const {
+    for (Size chunk = max(0, chunks - kWindow); chunk < chunks; ++chunk) wait(block, chunk);
+  }
+
+ private:
+  Signals words_;
+  Epoch epoch_;
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,21 @@
+#include "kernels/plan.h"
+#include "kernels/reduce_direct.h"
+#include "kernels/reduce_tree.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+constexpr Collective kThis = Collective::kReduce;
+
+}  // namespace
+
+std::span<const Algorithm> reduce_algorithms() {
+  static const Algorithm algorithms[] = {
+      {{kThis, "direct", "the root reads the inputs of all PEs and sums them", true}, make_plan<kThis, ReduceDirect>},
+      {{kThis, "tree", "sums go up a binary tree, in chunks"}, make_plan<kThis, ReduceTree>},
+  };
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

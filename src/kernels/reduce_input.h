@@ -1,0 +1,59 @@
+#pragma once
+/// What every reducing kernel does with values: take a PE's own, take everybody's, finish.
+///
+/// One rule for all: an input is an element of T. Under kPremulSum its owner's scale is multiplied in and the product
+/// rounded to T before it meets others, whoever does it, so that it makes no difference on which PE values meet.
+
+#include <utility>
+
+#include "tandem/numeric.h"
+#include "tandem/reduce_op.h"
+#include "tandem/symm.h"
+
+namespace tandem::kernels {
+
+/// Elements `range` of a PE's input as they meet others; `scale` is that PE's.
+template <class T, class Block>
+TANDEM_DEVICE auto load_input(Block& block, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
+  using A = Accumulator<T>;
+  auto values = block.template load<A>(in, range);
+  if (op != ReduceOp::kPremulSum) return values;
+  return values.map([scale](A x) { return convert<A>(convert<T>(premultiply(x, scale))); });
+}
+
+/// Stores the input at the same indices of `to`; nothing is done where it is there as it is (in-place).
+template <class T, class Block>
+TANDEM_DEVICE void copy_input(Block& block, T* to, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
+  if (to == in && op != ReduceOp::kPremulSum) return;
+  for (const Range tile : block.template tiles<T>(range))
+    block.store(to, tile, load_input<T>(block, in, tile, op, scale));
+}
+
+/// The result, once all PEs' values are in it (kAvg divides).
+template <class Values>
+TANDEM_DEVICE Values finished(Values values, ReduceOp op, int pes) {
+  if (op != ReduceOp::kAvg) return values;
+  return values.map([op, pes](auto x) { return finish(op, x, pes); });
+}
+
+/// input(0) (op) input(1) (op) ... input(pes - 1), finished.
+template <class Block, class Input>
+TANDEM_DEVICE auto reduce_in_pe_order(Block& block, ReduceOp op, int pes, const Input& input) {
+  auto sum = input(0);
+  for (int pe = 1; pe < pes; ++pe) sum = block.combine(op, sum, input(pe));
+  return finished(std::move(sum), op, pes);
+}
+
+/// Elements `range` of every PE's input, reduced in PE order and finished. `scales`: one word, read under kPremulSum
+/// only.
+template <class T, class Block>
+TANDEM_DEVICE auto load_inputs(Block& block, Symm<const T> in, Range range, ReduceOp op, Symm<Accumulator<T>> scales) {
+  using A = Accumulator<T>;
+  if (op != ReduceOp::kPremulSum) return finished(block.template load_reduce<A>(in, range, op), op, block.num_pes());
+  const auto input = [&](int pe) {
+    return load_input<T>(block, in.on(pe), range, op, block.load_scalar(scales.on(pe)));
+  };
+  return reduce_in_pe_order(block, op, block.num_pes(), input);
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,27 @@
+#include "kernels/plan.h"
+#include "kernels/reduce_scatter_pull.h"
+#include "kernels/reduce_scatter_push.h"
+#include "kernels/reduce_scatter_ring.h"
+#include "kernels/reduce_scatter_two_level.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+constexpr Collective kThis = Collective::kReduceScatter;
+
+}  // namespace
+
+std::span<const Algorithm> reduce_scatter_algorithms() {
+  static const Algorithm algorithms[] = {
+      {{kThis, "pull", "each PE reads its shard of all PEs' inputs and sums them", true},
+       make_plan<kThis, ReduceScatterPull>},
+      {{kThis, "push", "each PE sends every peer its shard; the owner sums"}, make_plan<kThis, ReduceScatterPush>},
+      {{kThis, "ring", "shards go round a ring, each PE adding its values"}, make_plan<kThis, ReduceScatterRing>},
+      {{kThis, "two_level", "sums within the node, then along the rail between nodes"},
+       make_plan<kThis, ReduceScatterTwoLevel>},
+  };
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

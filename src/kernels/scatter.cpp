@@ -1,0 +1,16 @@
+#include <array>
+
+#include "kernels/scatter_direct.h"
+#include "kernels/plan.h"
+
+namespace tandem::kernels {
+
+std::span<const Algorithm> scatter_algorithms() {
+  constexpr Collective kSelf = Collective::kScatter;
+  static const std::array<Algorithm, 1> algorithms{{
+      {{kSelf, "direct", "every PE gets its bytes from the root's input", false}, make_byte_plan<kSelf, ScatterDirect>},
+  }};
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,58 @@
+#pragma once
+/// How the shards of A reach every PE while a GEMM consumes them: by copy engines or SMs, pushed or pulled, within the node and
+/// between nodes. Each piece's arrival is a word of `ready`; nothing here knows the GEMM.
+
+#include <vector>
+
+#include "ops/operator.h"
+#include "ops/pieces.h"
+
+namespace tandem::ops {
+
+class GatherTransport {
+ public:
+  GatherTransport(World& world, const Settings& settings);
+
+  /// Enqueues a whole all-gather of `own` (this PE's shard), behind what `main` holds by now.
+  void begin(Stream& main, const std::byte* own);
+  /// `main` goes on when the pieces of the shards [first, first + shards) are here.
+  void await(Stream& main, int first, int shards);
+  /// Ends the call on `main`: this PE has read the gathered rows, its own sends are done; the partners may send again.
+  void end(Stream& main);
+
+  const RowPartition& rows() const { return rows_; }
+  /// All rows but the own shard's.
+  const std::byte* gathered() const { return gathered_.local(); }
+  GemmGate gate() const { return {ready_.local(), epochs_.words, arrivals_}; }
+
+ private:
+  void push_by_copy_engine(const std::byte* own);
+  void offer_by_copy_engine(const std::byte* own);
+  void pull_by_copy_engine();
+  void launch_sm_kernel(const std::byte* own);
+  void send_to_rail(Stream& main, const std::byte* own);
+  /// Copies one piece from `from` (which begins like the gathered buffer at `from_row`) to PE `to`, and signals it there.
+  void copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to);
+  void await_word(Stream& stream, const Signals& word);
+  Stream& stream_of(const PieceStep& step) { return copies_[static_cast<std::size_t>(step.peer_step) % copies_.size()]; }
+
+  Team team_;
+  CopyBy copy_by_;
+  Direction direction_;
+  RowPartition rows_;
+  PieceOrder order_;
+  Size row_bytes_;
+  int sms_;       // blocks of the SM transport
+  int arrivals_;  // what a piece's word grows by in each call
+  bool full_mesh_;
+  Symm<std::byte> gathered_;  // shards x shard_rows x k
+  Signals ready_;             // [piece]: it is in this PE's gathered buffer
+  Signals in_place_;          // pull, [block][piece]: it is in the gathered buffer of its holder in this node
+  Signals released_;          // [PE]
+  Epochs epochs_;             // one word
+  std::vector<Stream> copies_;
+  Stream offers_;  // pull: says what is in place here
+  Stream rail_;
+};
+
+}  // namespace tandem::ops

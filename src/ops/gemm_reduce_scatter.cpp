@@ -1,0 +1,86 @@
+/// GEMM + ReduceScatter: the GEMM works on the rows of other PEs first, so that its tiles travel while it goes on; own rows last.
+/// What arrives is added up beside it (Triton-distributed, arXiv 2504.19442).
+
+#include "ops/scatter_transport.h"
+
+namespace tandem::ops {
+
+namespace {
+
+class GemmReduceScatter final : public OperatorPlan {
+ public:
+  GemmReduceScatter(World& world, const Settings& settings)
+      : settings_(settings), team_(world.team()), sms_(world.machine().gpu.sm_count), transport_(world, settings) {}
+
+  void run(Stream& main, const void* a, const void* b, void* c) override {
+    const Form form = settings_.options.form;
+    if (settings_.options.m == 0) return;
+    const Gemm gemm = whole(a, b);
+    if (form == Form::kComputeOnly) return main.gemm(gemm, team_);
+    transport_.begin(main);
+    if (form == Form::kOverlapped) overlap(main, gemm);
+    if (form == Form::kSequential) main.gemm(gemm, team_);
+    if (form == Form::kDecomposed)
+      shard_by_shard(main, gemm);
+    else if (form != Form::kOverlapped)
+      for (int step = 0; step < team_.size; ++step) transport_.publish(main, TileSequence(gemm).owner(step));
+    transport_.finish(main, c, gemm);
+  }
+
+ private:
+  /// This PE's partial sums of all rows, on all SMs.
+  Gemm whole(const void* a, const void* b) const {
+    const OperatorOptions& o = settings_.options;
+    Gemm gemm;
+    gemm.m = o.m;
+    gemm.n = o.n;
+    gemm.k = split(o.k, team_.size)[team_.me].size();
+    gemm.type = gemm.out_type = o.type;
+    gemm.tile_m = o.tile_m;
+    gemm.tile_n = o.tile_n;
+    gemm.a = a;
+    gemm.b = b;
+    gemm.c = transport_.partials();
+    gemm.rows = settings_.rows(team_);
+    gemm.me = team_.me;
+    gemm.node_size = team_.node_size;
+    gemm.order = settings_.order;
+    return gemm;
+  }
+
+  void overlap(Stream& main, Gemm gemm) {
+    gemm.sms = sms_ - settings_.communication_sms;
+    transport_.hook(gemm);
+    main.gemm(gemm, team_);
+    transport_.follow(gemm);
+  }
+
+  /// One GEMM a shard, each sent when it is done.
+  void shard_by_shard(Stream& main, const Gemm& all) {
+    const TileSequence sequence(all);
+    for (int step = 0; step < team_.size; ++step) {
+      const int owner = sequence.owner(step);
+      const Range rows = all.rows.shard(owner);
+      Gemm chunk = all;
+      chunk.m = rows.size();
+      chunk.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
+      chunk.c = transport_.partials() + rows.begin * all.n * size_of(all.out_type);
+      chunk.order = TileOrder::kRowMajor;
+      main.gemm(chunk, team_);
+      transport_.publish(main, owner);
+    }
+  }
+
+  Settings settings_;
+  Team team_;
+  int sms_;
+  ScatterTransport transport_;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings) {
+  return std::make_unique<GemmReduceScatter>(world, settings);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,25 @@
+#pragma once
+/// What both operators' plans are made from: options that are checked and complete.
+
+#include <memory>
+
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+/// Options with every default filled in.
+struct Settings {
+  OperatorOptions options;
+  TileOrder order = TileOrder::kOwnFirst;
+  int communication_sms = 0;
+
+  /// Rows of the global problem by owner. Parts are cut at tiles.
+  RowPartition rows(const Team& team) const {
+    return {options.m, team.size, options.splits, options.tile_m};
+  }
+};
+
+std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings);
+
+}  // namespace tandem::ops

@@ -1,0 +1,86 @@
+#pragma once
+/// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel of its own so that a
+/// captured graph can be replayed (a stream's own wait has a fixed value), and small enough to fit beside a persistent GEMM.
+
+#include "tandem/block.h"
+#include "tandem/gemm.h"
+#include "tandem/stream.h"
+
+namespace tandem::ops {
+
+inline constexpr Grid kOneWarp{1, 32};
+
+/// Begins a call: the instance's epoch, which everything else in the call reads.
+struct NextEpoch {
+  struct Args {
+    Epochs epochs;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    block.next_epoch(a.epochs);
+  }
+};
+
+/// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other nodes.
+template <class Block, class F>
+TANDEM_DEVICE void for_each_partner(const Block& block, F f) {
+  const Team& team = block.team();
+  for (int pe : block.pes_from_self())
+    if (pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size) f(pe);
+}
+
+/// Ends a call: the partners may write to this PE's buffers again.
+struct Release {
+  struct Args {
+    Signals released;  // [PE]: the last call that this PE is through with
+    const Epoch* epoch;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.load_scalar(a.epoch);
+    for_each_partner(block, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
+  }
+};
+
+/// Waits until all partners released the previous call.
+struct AwaitReleased {
+  using Args = Release::Args;
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.load_scalar(a.epoch);
+    for_each_partner(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
+  }
+};
+
+/// Waits for one word that grows by `per_call` in each call.
+struct AwaitWord {
+  struct Args {
+    Signals word;
+    const Epoch* epoch;
+    Size per_call;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    block.wait(a.word, 1, block.load_scalar(a.epoch) * static_cast<Epoch>(a.per_call));
+  }
+};
+
+/// Waits for all pieces of the shards [first, first + shards), but the own one.
+struct AwaitShards {
+  struct Args {
+    Signals ready;  // [piece]
+    const Epoch* epoch;
+    RowPartition rows;
+    int arrivals;  // what a piece's word grows by in each call
+    int first;
+    int shards;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch expected = block.load_scalar(a.epoch) * static_cast<Epoch>(a.arrivals);
+    for (int owner = a.first; owner < a.first + a.shards; ++owner)
+      if (owner != block.pe()) block.wait(a.ready + a.rows.slot(owner, 0), a.rows.splits, expected);
+  }
+};
+
+}  // namespace tandem::ops

@@ -1,0 +1,211 @@
+// What `run` says: JSON, table, files.
+#include <gmock/gmock.h>
+
+#include <set>
+#include <vector>
+
+#include "cli/tool.h"
+#include "tandem/collectives.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::read_file;
+using testing::run_json;
+using testing::tandem;
+using testing::TemporaryFolder;
+
+std::vector<std::string> keys(const std::string& text) {
+  std::vector<std::string> found;
+  const auto json = nlohmann::ordered_json::parse(text);
+  for (const auto& item : json.items()) found.push_back(item.key());
+  return found;
+}
+
+TEST(Run, JsonHasTheDocumentedKeysInOrder) {
+  const std::vector<std::string> expected = {"op",       "backend",         "machine",   "pes",     "shape",
+                                             "bytes",    "dtype",           "algorithm", "seed",    "phantom",
+                                             "correct",  "max_rel_error",   "wrong",     "time_us", "sequential_us",
+                                             "ideal_us", "overlap_percent", "trace_hash"};
+  EXPECT_EQ(keys(tandem("run all_reduce --json -").out), expected);
+  EXPECT_EQ(keys(tandem("run all_gather_gemm --shape 64x64x64 --json -").out), expected);
+}
+
+TEST(Run, JsonOfACollective) {
+  const auto json = run_json("all_reduce --bytes 10K --dtype bf16 --algo ring --seed 5");
+  EXPECT_EQ(json["op"], "all_reduce");
+  EXPECT_EQ(json["backend"], "sim");
+  EXPECT_EQ(json["machine"], "h200x4");
+  EXPECT_EQ(json["pes"], 4);
+  EXPECT_EQ(json["bytes"], 10240);
+  EXPECT_EQ(json["dtype"], "bf16");
+  EXPECT_EQ(json["algorithm"], "ring");
+  EXPECT_EQ(json["seed"], 5);
+  EXPECT_EQ(json["phantom"], false);
+  EXPECT_EQ(json["correct"], true);
+  EXPECT_EQ(json["max_rel_error"], 0.0);
+  EXPECT_EQ(json["wrong"], 0);
+  EXPECT_GT(json["time_us"], 0.0);
+  for (const char* const key : {"shape", "sequential_us", "ideal_us", "overlap_percent"})
+    EXPECT_TRUE(json[key].is_null()) << key;
+  EXPECT_EQ(json["trace_hash"].get<std::string>().size(), 16U);
+}
+
+TEST(Run, JsonOfAnOperator) {
+  const auto json = run_json("all_gather_gemm --shape 300x500x256");
+  EXPECT_EQ(json["shape"], "300x500x256");
+  EXPECT_TRUE(json["bytes"].is_null());
+  EXPECT_EQ(json["dtype"], "bf16");
+  EXPECT_EQ(json["correct"], true);
+  EXPECT_GT(json["max_rel_error"], 0.0);
+  EXPECT_LT(json["max_rel_error"], 0.01);
+  const double time = json["time_us"], sequential = json["sequential_us"], ideal = json["ideal_us"];
+  EXPECT_GT(ideal, 0);
+  EXPECT_GT(sequential, ideal);
+  EXPECT_NEAR(json["overlap_percent"].get<double>(), 100 * (sequential - time) / (sequential - ideal), 1e-9);
+}
+
+TEST(Run, PhantomChecksNothingAndTakesAsLong) {
+  for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256"}) {
+    const auto real = run_json(what);
+    const auto phantom = run_json(what + " --phantom");
+    EXPECT_EQ(phantom["phantom"], true);
+    for (const char* const key : {"correct", "max_rel_error", "wrong"}) EXPECT_TRUE(phantom[key].is_null()) << key;
+    for (const char* const key : {"time_us", "sequential_us", "ideal_us"})
+      EXPECT_EQ(phantom[key], real[key]) << what << key;
+  }
+}
+
+TEST(Run, TheLargeLayerOverlaps) {
+  const auto json = run_json("all_gather_gemm --model llama3-8b:ffn_up --phantom");
+  EXPECT_EQ(json["shape"], "8192x28672x4096");
+  EXPECT_LT(json["time_us"], json["sequential_us"]);
+  EXPECT_GE(json["time_us"], json["ideal_us"]);
+}
+
+TEST(Run, ModelRowsCanBeChanged) {
+  EXPECT_EQ(run_json("all_gather_gemm --model tutorial07 --m 96 --phantom")["shape"], "96x49152x12288");
+}
+
+TEST(Run, BytesAreRoundedDownToWholeElementsOfEachPe) {
+  EXPECT_EQ(run_json("all_reduce --bytes 1003 --dtype f32")["bytes"], 1000);
+  EXPECT_EQ(run_json("all_gather --bytes 1003 --dtype f32")["bytes"], 992);  // 62 elements of each of 4
+  EXPECT_EQ(run_json("reduce_scatter --bytes 1003 --dtype i8 --pes 3")["bytes"], 1002);
+  EXPECT_EQ(run_json("all_to_all --bytes 63 --dtype f64 --pes 2")["bytes"], 48);
+  EXPECT_EQ(run_json("send_recv --bytes 63 --dtype f64 --pes 2")["bytes"], 56);
+}
+
+TEST(Run, NoElementsAreRight) {
+  for (int i = 0; i < kCollectives; ++i)
+    for (const char* const bytes : {"0", "3"}) {
+      const auto json = run_json(std::string(name(static_cast<Collective>(i))) + " --bytes " + bytes);
+      EXPECT_EQ(json["bytes"], 0);
+      EXPECT_EQ(json["correct"], true);
+      EXPECT_EQ(json["wrong"], 0);
+    }
+  EXPECT_EQ(run_json("all_gather_gemm --shape 0x64x64")["correct"], true);
+}
+
+TEST(Run, TheSameSeedGivesTheSameTraceAndAnotherSeedAnother) {
+  for (const std::string what : {"all_reduce --algo ring --bytes 64K", "all_gather_gemm --shape 256x512x128"}) {
+    std::set<std::string> hashes;
+    for (const std::string seed : {"1", "2", "3"}) {
+      const auto first = run_json(what + " --seed " + seed);
+      EXPECT_EQ(first, run_json(what + " --seed " + seed));
+      EXPECT_EQ(first["correct"], true);
+      hashes.insert(first["trace_hash"]);
+    }
+    EXPECT_EQ(hashes.size(), 3U) << what;
+  }
+}
+
+TEST(Run, EveryCollectiveIsRightOutOfPlaceAndInPlace) {
+  const std::set<std::string> need_two_buffers = {"all_to_all", "send_recv", "exchange"};
+  for (int i = 0; i < kCollectives; ++i) {
+    const std::string op = name(static_cast<Collective>(i));
+    for (const std::string pes : {"1", "3", "4"}) {
+      EXPECT_EQ(run_json(op + " --bytes 5000 --pes " + pes)["correct"], true) << op << " on " << pes;
+      if (need_two_buffers.count(op) != 0) continue;
+      EXPECT_EQ(run_json(op + " --in-place --bytes 5000 --iterations 2 --pes " + pes)["correct"], true)
+          << op << " on " << pes;
+    }
+  }
+}
+
+TEST(Run, ReductionsAreRightInEveryTypeWithEveryOperation) {
+  for (const DType type : kDTypes)
+    for (const ReduceOp op : kReduceOps)
+      EXPECT_EQ(run_json(std::string("reduce_scatter --bytes 2000 --pes 5 --dtype ") + name(type) + " --op " +
+                         name(op))["correct"],
+                true)
+          << name(type) << ' ' << name(op);
+}
+
+TEST(Run, NormalDataIsWithinTheTolerance) {
+  for (const std::string type : {"f32", "bf16", "f16", "fp8_e4m3", "f64"}) {
+    const auto json = run_json("all_reduce --data normal --bytes 20K --dtype " + type);
+    EXPECT_EQ(json["correct"], true) << type;
+    EXPECT_GT(json["max_rel_error"], 0.0) << type;
+  }
+}
+
+TEST(Run, NodesOfAMachineAndVirtualNodes) {
+  EXPECT_EQ(run_json("all_reduce --machine h100x8-rail --nodes 3 --bytes 8K")["pes"], 24);
+  EXPECT_EQ(run_json("all_reduce --machine h100x8-rail --bytes 8K")["pes"], 16);
+  EXPECT_EQ(run_json("all_gather --pes 6 --pes-per-node 3 --bytes 8K")["correct"], true);
+  EXPECT_EQ(run_json("all_gather --nodes 3 --pes-per-node 2 --bytes 8K")["pes"], 6);
+}
+
+TEST(Run, FormsOfAnOperator) {
+  const std::string what = "all_gather_gemm --shape 256x512x128 ";
+  const auto sequential = run_json(what + "--algo sequential");
+  EXPECT_EQ(sequential["sequential_us"], sequential["time_us"]);
+  EXPECT_EQ(sequential["overlap_percent"], 0.0);
+  EXPECT_EQ(run_json(what + "--decomposed")["correct"], true);
+  const auto compute = run_json(what + "--compute-only");
+  const auto communication = run_json(what + "--communication-only");
+  EXPECT_TRUE(compute["correct"].is_null());  // a part has no meaningful result
+  EXPECT_TRUE(compute["sequential_us"].is_null());
+  EXPECT_EQ(sequential["ideal_us"], std::max(compute["time_us"].get<double>(), communication["time_us"].get<double>()));
+}
+
+TEST(Run, OperatorOptionsReachTheOperator) {
+  std::set<std::string> hashes;
+  for (const std::string options : {"", "--transport sm", "--direction pull", "--splits 3", "--tile 64x64",
+                                    "--order ring", "--transport sm --communication-sms 5"}) {
+    const auto json = run_json("all_gather_gemm --shape 700x600x128 " + options);
+    EXPECT_EQ(json["correct"], true) << options;
+    hashes.insert(json["trace_hash"]);
+  }
+  EXPECT_EQ(hashes.size(), 7U);
+}
+
+TEST(Run, TableForPeople) {
+  const auto outcome = tandem("run all_gather_gemm --shape 256x512x128");
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* const word : {"time", "sequential", "ideal", "overlap", "largest error", "131072 elements, 0 wrong"})
+    EXPECT_THAT(outcome.out, HasSubstr(word));
+}
+
+TEST(Run, WritesItsFiles) {
+  const TemporaryFolder folder;
+  const auto outcome = tandem("run all_gather_gemm --shape 256x512x128 --json " + folder / "a.json" + " --trace " +
+                              folder / "a.trace" + " --report " + folder / "a.html" + " --svg " + folder / "a.svg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.json"))["correct"], true);
+  EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "a.trace"))["traceEvents"].empty());
+  EXPECT_THAT(read_file(folder / "a.html"), ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential")));
+  EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("<svg"));
+  for (const char* const name : {"a.trace", "a.html", "a.svg"})
+    EXPECT_THAT(outcome.out, HasSubstr("wrote " + folder / name));
+}
+
+TEST(Run, RecordingChangesNothing) {
+  const TemporaryFolder folder;
+  const std::string what = "all_gather_gemm --shape 256x512x128";
+  EXPECT_EQ(run_json(what), run_json(what + " --report " + folder / "a.html"));
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,177 @@
+// Bad input: exit code 2, one clear line, nothing half-written.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using ::testing::StartsWith;
+using testing::tandem;
+using testing::TemporaryFolder;
+
+std::ptrdiff_t entries(const TemporaryFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
+}
+
+struct BadInput {
+  std::string arguments;
+  std::string says;  // part of the message
+};
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.arguments; }
+
+class Usage : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(Usage, GivesOneLineAndCode2AndNoFile) {
+  const TemporaryFolder folder;
+  const bool is_run = GetParam().arguments.rfind("run ", 0) == 0;
+  const std::string files = is_run ? " --json " + folder / "a.json" + " --trace " + folder / "a.trace" : "";
+  const Outcome outcome = tandem(GetParam().arguments + files);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("tandem: "));
+  EXPECT_THAT(outcome.err, HasSubstr(GetParam().says));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(entries(folder), 0);
+}
+
+const std::vector<BadInput> kBadInputs = {
+    {"", "subcommand"},
+    {"fly", "fly"},
+    {"run", "OP"},
+    {"run all_redcue", "all_redcue"},
+    {"bench all_redcue", "all_redcue"},
+    {"run all_reduce --speed 9", "--speed"},
+    {"run all_reduce --backend cuda", "--backend"},
+    // Numbers and sizes.
+    {"run all_reduce --bytes -1", "--bytes"},
+    {"run all_reduce --bytes 1.5M", "--bytes"},
+    {"run all_reduce --bytes 1T", "--bytes"},
+    {"run all_reduce --bytes ''", "--bytes"},
+    {"run all_reduce --bytes 99999999999999999999", "--bytes"},
+    {"run all_reduce --bytes 9999999999G", "--bytes"},
+    {"run all_reduce --bytes 70000G --phantom", "--bytes"},
+    {"run all_reduce --pes four", "--pes"},
+    {"run all_reduce --pes 99999999999", "--pes"},
+    {"run all_reduce --pes 0", "--pes"},
+    {"run all_reduce --pes -4", "--pes"},
+    {"run all_reduce --pes 73", "PEs"},
+    {"run all_reduce --seed -1", "--seed"},
+    {"run all_reduce --iterations 0", "--iterations"},
+    {"run all_reduce --warmup -1", "--warmup"},
+    {"run all_reduce --blocks 0", "--blocks"},
+    {"bench all_reduce -b 2K -e 1K", "-b"},
+    {"bench all_reduce -f 1", "-f"},
+    {"bench all_reduce -b x", "-b"},
+    // Machines.
+    {"machines h300x4", "h300x4"},
+    {"run all_reduce --machine h300x4", "h300x4"},
+    {"run all_reduce --machine /", "'/'"},
+    {"run all_reduce --nodes 2", "--nodes"},
+    {"run all_reduce --nodes 0", "--nodes"},
+    {"run all_reduce --machine h100x8-rail --pes 12", "whole nodes"},
+    {"run all_reduce --machine h100x8-rail --nodes 2 --pes 8", "--pes"},
+    {"run all_reduce --machine h100x8-rail --nodes 1025", "--nodes"},
+    {"run all_reduce --pes 4 --pes-per-node 3", "whole nodes"},
+    {"run all_reduce --pes-per-node 0", "--pes-per-node"},
+    // What runs.
+    {"run all_reduce --dtype f12", "f12"},
+    {"run all_reduce --op median", "median"},
+    {"run all_reduce --algo slow", "slow"},
+    {"run all_reduce --algo two_shot --machine h100x8-rail", "two_shot"},
+    {"run all_reduce --data zeros", "--data"},
+    {"run all_reduce --dtype i32 --data normal", "--data"},
+    {"run all_gather --data normal", "--data"},
+    {"run all_gather --op sum", "--op"},
+    {"run all_reduce --root 1", "--root"},
+    {"run broadcast --root 4", "--root"},
+    {"run broadcast --root -1", "--root"},
+    {"run all_to_all --in-place", "--in-place"},
+    {"run all_reduce --shape 8x8x8", "--shape"},
+    {"run all_reduce --splits 2", "--splits"},
+    // Operators.
+    {"run all_gather_gemm", "--shape"},
+    {"run all_gather_gemm --bytes 1M", "--bytes"},
+    {"run all_gather_gemm --shape 512x14336", "--shape"},
+    {"run all_gather_gemm --shape 512x14336x4096x2", "--shape"},
+    {"run all_gather_gemm --shape 512x-1x4096", "--shape"},
+    {"run all_gather_gemm --shape 512x512x0", "--shape"},
+    {"run all_gather_gemm --shape 99999999999x512x512", "--shape"},
+    {"run all_gather_gemm --shape 2147483648x2147483648x2147483648", "GiB"},
+    {"run all_gather_gemm --shape 64x64x64 --model llama3-8b:o", "not both"},
+    {"run all_gather_gemm --model llama4", "llama3-405b:ffn_down"},
+    {"run all_gather_gemm --model llama3-8b:o --m -1", "--m"},
+    {"run all_gather_gemm --shape 64x64x64 --transport dma", "--transport"},
+    {"run all_gather_gemm --shape 64x64x64 --direction up", "--direction"},
+    {"run all_gather_gemm --shape 64x64x64 --splits 9", "--splits"},
+    {"run all_gather_gemm --shape 64x64x64 --order random", "random"},
+    {"run all_gather_gemm --shape 64x64x64 --tile 0x128", "--tile"},
+    {"run all_gather_gemm --shape 64x64x64 --tile 128", "--tile"},
+    {"run all_gather_gemm --shape 64x64x64 --communication-sms -2", "--communication-sms"},
+    {"run all_gather_gemm --shape 64x64x64 --communication-sms 132", "communication_sms"},
+    {"run all_gather_gemm --shape 64x64x64 --dtype i32", "i32"},
+    {"run all_gather_gemm --shape 64x64x64 --algo ring", "--algo"},
+    {"run all_gather_gemm --shape 64x64x64 --compute-only --decomposed", "one of them"},
+};
+INSTANTIATE_TEST_SUITE_P(All, Usage, ::testing::ValuesIn(kBadInputs));
+
+TEST(UsageOfFiles, AMachineFileWithWrongJsonIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "machine.json";
+  std::ofstream(path) << "{\"name\": \"mine\",\n  oops\n}";
+  for (const std::string& command : {"machines " + path, "run all_reduce --machine " + path}) {
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr(path));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(UsageOfFiles, AFileThatCannotBeWrittenIsRefusedBeforeAnythingElse) {
+  const TemporaryFolder folder;
+  for (const std::string option : {"--json", "--trace", "--report", "--svg"}) {
+    // A second file that could be written must not appear either.
+    const std::string good = option == "--json" ? "--svg" : "--json";
+    const Outcome outcome = tandem("run all_reduce --bytes 1K " + option + " " + folder / "missing/file" + " " + good +
+                                   " " + folder / "good");
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_EQ(outcome.out, "") << option;
+    EXPECT_THAT(outcome.err, HasSubstr("missing/file"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(entries(folder), 0) << option;
+  }
+}
+
+TEST(UsageOfFiles, OneFileForTwoThingsIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  EXPECT_EQ(tandem("run all_reduce --trace " + path + " --report " + path).code, 2);
+  EXPECT_EQ(tandem("run all_reduce --json " + path + " --report " + path).code, 2);
+  EXPECT_EQ(entries(folder), 0);
+}
+
+TEST(UsageOfFiles, AFailedRunHasCode3AndLeavesNoFile) {
+  const TemporaryFolder folder;
+  const Outcome outcome = tandem("run all_reduce --bytes 60000G --phantom --json " + folder / "a.json");
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_THAT(outcome.err, StartsWith("tandem: "));
+  EXPECT_EQ(entries(folder), 0);
+}
+
+TEST(UsageOfHelp, IsPrintedOnRequest) {
+  const Outcome outcome = tandem("run --help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  for (const char* const option : {"--machine", "--shape", "--bytes", "--phantom", "--json", "--report", "--seed"})
+    EXPECT_THAT(outcome.out, HasSubstr(option));
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,32 @@
+// The operators' portable kernels as device code, against the block's contract.
+
+#include "ops/all_gather_pull.h"
+#include "ops/all_gather_push.h"
+#include "ops/announce.h"
+#include "ops/rail_send.h"
+#include "ops/reduce_shards.h"
+#include "ops/steps.h"
+
+namespace tandem::ops {
+
+template <class K>
+__global__ void kernel(BlockContract* block, typename K::Args args) {
+  K::run(*block, args);
+}
+
+#define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
+
+TANDEM_COMPILE(NextEpoch);
+TANDEM_COMPILE(Release);
+TANDEM_COMPILE(AwaitReleased);
+TANDEM_COMPILE(AwaitWord);
+TANDEM_COMPILE(AwaitShards);
+TANDEM_COMPILE(Announce);
+TANDEM_COMPILE(RailSend);
+TANDEM_COMPILE(AllGatherPush);
+TANDEM_COMPILE(AllGatherPull);
+TANDEM_COMPILE(ReduceShards<float>);
+TANDEM_COMPILE(ReduceShards<f16>);
+TANDEM_COMPILE(ReduceShards<bf16>);
+
+}  // namespace tandem::ops

@@ -1,0 +1,100 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "ops/operator_case.h"
+#include "tandem/error.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string refusal(Operator op, const std::function<void(OperatorOptions&)>& change) {
+  OperatorOptions options{.m = 64, .n = 64, .k = 64};
+  change(options);
+  std::string message;
+  Simulation simulation(load_machine("h200x4"), 2);
+  try {
+    simulation.run([&](World& world) { make_operator(world, op, options); });
+  } catch (const InvalidArgument& error) {
+    message = error.what();
+  }
+  return message;
+}
+
+TEST(OperatorOptions, NamesWhatIsWrong) {
+  const Operator gather = Operator::kAllGatherGemm;
+  const Operator scatter = Operator::kGemmReduceScatter;
+  EXPECT_EQ(refusal(gather, [](OperatorOptions&) {}), "");
+  EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.m = -1; }), "m: -1 given, allowed is 0 or more");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.n = 0; }), "n: 0 given, allowed is 1 or more");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.k = 0; }), "k: 0 given, allowed is 1 or more");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.splits = 9; }), "splits: 9 given, allowed is 1 to 8");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.splits = 0; }), "splits: 0 given, allowed is 1 to 8");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_m = 0; }), "tile_m: 0 given, allowed is 1 or more");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_n = -8; }), "tile_n: -8 given, allowed is 1 or more");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.type = DType::kI8; }),
+            "type: i8 given, allowed for all_gather_gemm are bf16, f16, f32");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.order = "peers_first"; }),
+            "order: 'peers_first' given, allowed for all_gather_gemm are own_first, ring, interleaved, own_node_first");
+  EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.order = "ring"; }),
+            "order: 'ring' given, allowed for gemm_reduce_scatter are peers_first, other_nodes_first");
+}
+
+TEST(OperatorOptions, CommunicationSmsLeaveOneForTheGemm) {
+  const auto sms = [](int given, CopyBy copy_by) {
+    return refusal(Operator::kAllGatherGemm, [=](OperatorOptions& o) {
+      o.communication_sms = given;
+      o.copy_by = copy_by;
+    });
+  };
+  EXPECT_EQ(sms(131, CopyBy::kSm), "");
+  EXPECT_EQ(sms(0, CopyBy::kCopyEngine), "");
+  EXPECT_THAT(sms(132, CopyBy::kSm), HasSubstr("communication_sms: 132 given, allowed is 1 to 131 on h200x4"));
+  EXPECT_THAT(sms(0, CopyBy::kSm), HasSubstr("communication_sms: 0 given"));
+  EXPECT_THAT(sms(-2, CopyBy::kCopyEngine), HasSubstr("communication_sms: -2 given, allowed is 0 to 131"));
+}
+
+/// The layers of the project's own measurements: overlapping must pay on the model as it does on the machine.
+TEST(OperatorTiming, OverlappingPaysAtFullSize) {
+  const test::Place place{"h200x4", 4};
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter}) {
+    OperatorOptions options{.m = 8192, .n = 28672, .k = 4096};
+    if (op == Operator::kGemmReduceScatter) std::swap(options.n, options.k);
+    const auto us = [&](Form form) {
+      OperatorOptions changed = options;
+      changed.form = form;
+      return test::phantom_us(place, op, changed);
+    };
+    const double overlapped = us(Form::kOverlapped);
+    const double sequential = us(Form::kSequential);
+    const double compute = us(Form::kComputeOnly);
+    const double communication = us(Form::kCommunicationOnly);
+    SCOPED_TRACE(::testing::Message() << name(op) << ": overlapped " << overlapped << ", sequential " << sequential
+                                      << ", compute " << compute << ", communication " << communication);
+    EXPECT_LT(overlapped, sequential);
+    EXPECT_LT(overlapped, us(Form::kDecomposed));
+    EXPECT_GE(overlapped, compute);
+    EXPECT_GE(sequential, compute + communication - 20);
+  }
+}
+
+TEST(OperatorTiming, MoreLinksDeliverSoonerOnAMesh) {
+  const test::Place place{"mi300x8", 8};
+  OperatorOptions options{.m = 8192, .n = 8192, .k = 8192, .form = Form::kCommunicationOnly};
+  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
+    options.copy_by = copy_by;
+    options.order = "interleaved";
+    const double us = test::phantom_us(place, Operator::kAllGatherGemm, options);
+    // Each link of 48 GB/s carries one shard; one link after the other would take seven times as long.
+    const double shard_us = 8192.0 / 8 * 8192 * 2 / 48e3;
+    EXPECT_GT(us, shard_us);
+    EXPECT_LT(us, 1.5 * shard_us);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,240 @@
+#include "support/collective_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "support/collective_values.h"
+
+namespace tandem::test {
+
+namespace {
+
+constexpr Size kGuard = 64;  // elements around every buffer that nobody may touch
+constexpr int kGuardByte = 0xA5;
+
+Machine machine_of(const CollectiveCase& c) {
+  Machine machine = load_machine(c.machine);
+  const int per_node = c.pes / c.nodes;
+  if (machine.max_nodes > 1)
+    machine.pes_per_node = per_node;
+  else
+    machine.pes_per_node = std::max(machine.pes_per_node, c.pes);
+  return machine;
+}
+
+/// One call's buffers on one PE.
+template <class T>
+struct Buffers {
+  Symm<T> first, second;  // with guards
+  Symm<T> in, out;
+  Size first_size = 0, second_size = 0;  // without guards
+};
+
+/// One PE's part in a case.
+template <class T>
+class Program {
+ public:
+  Program(World& world, const CollectiveCase& c, CollectiveResult& result) : world_(world), c_(c), result_(result) {
+    team_ = c.team_size == 0 ? world.team() : world.split_strided(c.team_first, c.team_stride, c.team_size);
+    values_ = {c.op, c.random, c.seed, team_.size};
+  }
+
+  void run() {
+    CollectiveOptions options;
+    options.type = c_.type;
+    options.op = c_.op;
+    options.scale = values_.scale(team_.me);
+    options.root = c_.root;
+    options.max_count = c_.count;
+    options.algorithm = c_.algorithm;
+    options.blocks = c_.blocks;
+    const auto plan = make_collective(world_, c_.collective, options, team_);
+    T* const busy = world_.heap().allocate_local<T>(kDelay * 2, "delay");
+    for (int call = 0; call < c_.calls; ++call) calls_.push_back(allocate(call));
+    if (team_.me >= 0) {
+      result_.algorithm = plan->algorithm();
+      for (int call = 0; call < c_.calls; ++call) fill(call);
+      Stream stream = world_.make_stream("main");
+      for (int call = 0; call < c_.calls; ++call) {
+        // Some PEs are late for some calls.
+        if (mix(c_.schedule != 0 ? c_.schedule : c_.seed, 77, call, world_.pe()) % 3 == 0)
+          stream.copy_async(busy, busy + kDelay, kDelay * static_cast<Size>(sizeof(T)));
+        const Buffers<T>& b = calls_[static_cast<std::size_t>(call)];
+        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(),
+                  count_of(call));
+      }
+      stream.synchronize();
+    }
+    world_.barrier();
+    if (team_.me >= 0)
+      for (int call = 0; call < c_.calls; ++call) check(call);
+    world_.barrier();
+  }
+
+ private:
+  static constexpr Size kDelay = 4096;
+
+  Size count_of(int call) const { return call % 2 == 0 ? c_.count : c_.count / 3; }
+  Size in_size(int call, int pe) const {
+    return input_elements(c_.collective, count_of(call), team_.size, pe, c_.root);
+  }
+  Size out_size(int call, int pe) const {
+    return output_elements(c_.collective, count_of(call), team_.size, pe, c_.root);
+  }
+
+  /// Whether this PE's input and output share memory.
+  bool shares() const {
+    const bool at_root = c_.collective == Collective::kGather || c_.collective == Collective::kScatter;
+    return c_.in_place && (!at_root || team_.me == c_.root);
+  }
+
+  Buffers<T> allocate(int call) {
+    const Size most = std::max(in_size(call, c_.root), out_size(call, c_.root));
+    const auto buffer = [&](const char* what) {
+      const Symm<T> made = world_.heap().template allocate<T>(most + 2 * kGuard, fmt::format("{} {}", what, call));
+      std::memset(made.local(), kGuardByte, static_cast<std::size_t>(most + 2 * kGuard) * sizeof(T));
+      return made;
+    };
+    Buffers<T> b;
+    b.first = buffer("first");
+    b.second = buffer("second");
+    b.first_size = b.second_size = most;
+    b.in = b.first + kGuard;
+    b.out = b.second + kGuard;
+    if (!shares()) return b;
+    b.out = b.in;
+    const Size own = team_.me * count_of(call);
+    if (c_.collective == Collective::kAllGather || c_.collective == Collective::kGather) b.in = b.in + own;
+    if (c_.collective == Collective::kReduceScatter || c_.collective == Collective::kScatter) b.out = b.out + own;
+    return b;
+  }
+
+  T input(int call, int pe, Size i) const { return values_.template input<T>(call, pe, i); }
+
+  void fill(int call) {
+    T* const in = calls_[static_cast<std::size_t>(call)].in.local();
+    for (Size i = 0; i < in_size(call, team_.me); ++i) in[i] = input(call, team_.me, i);
+  }
+
+  void check(int call) {
+    const Buffers<T>& b = calls_[static_cast<std::size_t>(call)];
+    const Size outs = out_size(call, team_.me);
+    for (Size i = 0; i < outs; ++i) check_result(call, i, b.out.local()[i]);
+    result_.checked += outs;
+    if (c_.collective == Collective::kAllReduce)
+      for (Size i = 0; i < outs; ++i)
+        if (!same_bits(b.out.local()[i], b.out.on(team_.world_pe(0))[i]))
+          wrong(call, "element", i, "bits are not those of PE 0");
+    // A sum, so that it does not matter which PE checks first.
+    result_.data_hash += hash_bytes(mix(0, call, team_.me, 0), b.out.local(), outs * static_cast<Size>(sizeof(T)));
+    if (!shares())
+      for (Size i = 0; i < in_size(call, team_.me); ++i)
+        if (!same_bits(b.in.local()[i], input(call, team_.me, i))) wrong(call, "input", i, "was changed");
+    check_untouched(call, b, b.first, b.first_size);
+    check_untouched(call, b, b.second, b.second_size);
+  }
+
+  void check_result(int call, Size i, T got) {
+    const Size count = count_of(call);
+    const int me = team_.me;
+    const int n = team_.size;
+    const auto from = [&](int pe, Size at) {
+      const T want = input(call, pe, at);
+      if (!same_bits(got, want)) wrong(call, "element", i, difference(got, want));
+    };
+    switch (c_.collective) {
+      case Collective::kAllReduce:
+      case Collective::kReduce:
+        return check_reduced(call, i, i, got);
+      case Collective::kReduceScatter:
+        return check_reduced(call, i, me * count + i, got);
+      case Collective::kAllGather:
+      case Collective::kGather:
+        return from(static_cast<int>(i / count), i % count);
+      case Collective::kAllToAll:
+        return from(static_cast<int>(i / count), me * count + i % count);
+      case Collective::kBroadcast:
+        return from(c_.root, i);
+      case Collective::kScatter:
+        return from(c_.root, me * count + i);
+      case Collective::kSendRecv:
+        return from((me + n - 1) % n, i);
+      case Collective::kExchange:
+        return from((me ^ 1) < n ? me ^ 1 : me, i);
+    }
+  }
+
+  void check_reduced(int call, Size i, Size at, T got) {
+    const Expected<T> want = values_.template reduced<T>(call, at);
+    if (!want.allows(got)) wrong(call, "element", i, difference(got, want.value));
+  }
+
+  /// What no result was written to holds the guard's pattern; inputs were checked by themselves.
+  void check_untouched(int call, const Buffers<T>& b, Symm<T> buffer, Size size) {
+    const T* const begin = buffer.local();
+    const auto holds = [](const T* used, Size n, const T* at) { return at >= used && at < used + n; };
+    for (const T* at = begin; at < begin + size + 2 * kGuard; ++at) {
+      if (holds(b.in.local(), in_size(call, team_.me), at) || holds(b.out.local(), out_size(call, team_.me), at))
+        continue;
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(at);
+      if (std::any_of(bytes, bytes + sizeof(T), [](unsigned char byte) { return byte != kGuardByte; }))
+        wrong(call, "memory around the buffers, at", at - begin - kGuard, "was written");
+    }
+  }
+
+  static std::string difference(T got, T want) {
+    return fmt::format("got {}, expected {}", convert<double>(got), convert<double>(want));
+  }
+
+  void wrong(int call, const char* what, Size i, const std::string& why) {
+    if (result_.wrong++ == 0)
+      result_.first_wrong =
+          fmt::format("call {} ({} elements), PE {}, {} {}: {}", call, count_of(call), team_.me, what, i, why);
+  }
+
+  World& world_;
+  const CollectiveCase& c_;
+  CollectiveResult& result_;
+  Team team_;
+  Values values_;
+  std::vector<Buffers<T>> calls_;
+};
+
+}  // namespace
+
+std::string describe(const CollectiveCase& c) {
+  std::string text =
+      fmt::format("{} {} on {}x{} of {}, {} x {}", name(c.collective), c.algorithm.empty() ? "(default)" : c.algorithm,
+                  c.nodes, c.pes / c.nodes, c.machine, c.count, name(c.type));
+  if (reduces(c.collective)) text += std::string(", ") + name(c.op);
+  if (c.root != 0) text += fmt::format(", root {}", c.root);
+  if (c.blocks != 0) text += fmt::format(", {} blocks", c.blocks);
+  if (c.in_place) text += ", in-place";
+  if (c.random) text += ", random";
+  if (c.team_size != 0) text += fmt::format(", team {}+{}x{}", c.team_first, c.team_size, c.team_stride);
+  return text + fmt::format(", seed {}", c.seed);
+}
+
+std::ostream& operator<<(std::ostream& out, const CollectiveCase& c) { return out << describe(c); }
+
+CollectiveResult check_collective(const CollectiveCase& c) {
+  SimOptions options;
+  options.seed = c.schedule != 0 ? c.schedule : c.seed;
+  options.heap_bytes = Size{1} << 30;
+  const Machine machine = machine_of(c);
+  if (c.nodes > 1 && machine.max_nodes == 1) options.pes_per_node = c.pes / c.nodes;
+  CollectiveResult result;
+  Simulation simulation(machine, c.pes, options);
+  dispatch(c.type, [&]<class T>() { simulation.run([&](World& world) { Program<T>(world, c, result).run(); }); });
+  result.trace_hash = simulation.trace_hash();
+  result.time_us = simulation.time_us();
+  return result;
+}
+
+}  // namespace tandem::test
