@@ -54,8 +54,13 @@ class Worker {
         wait.words = gemm_.gate.words + gemm_.rows.slot(owner, part);
         wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
         role_.await(wait);
-        role_.report({.kind = OperationKind::kWait, .address = wait.words, .bytes = sizeof(Signal), .value = wait.value,
-                      .order = Order::kAcquire, .begin = begin, .released_by = wait.released_by.lane,
+        role_.report({.kind = OperationKind::kWait,
+                      .address = wait.words,
+                      .bytes = sizeof(Signal),
+                      .value = wait.value,
+                      .order = Order::kAcquire,
+                      .begin = begin,
+                      .released_by = wait.released_by.lane,
                       .released_at = wait.released_by.time},
                      Site::here());
       }
@@ -136,9 +141,11 @@ class Worker {
     const int target = role_.sim.memory.pe_of(word);
     const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
     engine().trace(engine().current()->id(), 111, target);
-    role_.sim.deliver(std::max(visible, engine().now()) + flag, signal_delivery({word, 1, SignalOp::kAdd}, role_.cause()));
-    role_.report({.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
-                 Site::here());
+    role_.sim.deliver(std::max(visible, engine().now()) + flag,
+                      signal_delivery({word, 1, SignalOp::kAdd}, role_.cause()));
+    role_.report(
+        {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
+        Site::here());
   }
 
   Role& role_;
@@ -164,9 +171,10 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, std::function<void()> on_finish) {
+void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause,
+              std::function<void(Lane)> on_finish) {
   const Size tiles = TileSequence(gemm).tiles();
-  if (tiles == 0) return on_finish();
+  if (tiles == 0) return on_finish(cause.lane);
   const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;
   const auto element = static_cast<int>(size_of(gemm.type));
   const GemmShape shape{gemm.m, gemm.n, gemm.k, element};
@@ -180,6 +188,7 @@ void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, 
                          .blocks = static_cast<int>(std::min<Size>(sms, tiles)),
                          .threads = threads,
                          .body = [gemm, tile_time, next](Role& role) { Worker(role, gemm, tile_time, next).run(); },
+                         .cause = cause,
                          .on_finish = std::move(on_finish)});
 }
 

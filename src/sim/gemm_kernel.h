@@ -12,6 +12,8 @@ namespace tandem::sim {
 /// Throws InvalidArgument naming the field that is wrong.
 void check_gemm(const Simulator& simulator, const Gemm& gemm);
 
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, std::function<void()> on_finish);
+/// `cause` is what let it start; `on_finish` is told where the last worker ran.
+void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause,
+              std::function<void(Lane)> on_finish);
 
 }  // namespace tandem::sim

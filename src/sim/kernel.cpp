@@ -68,6 +68,7 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
                                           at.slot == 0 ? fmt::format("sm {}", at.sm) : fmt::format("sm {}.{}", at.sm, at.slot));
     auto role = std::make_shared<Role>(sim_, request_.team, request_.pe, block, request_.blocks, lane);
     const Time begin = sim_.engine.now();
+    if (sim_.observer != nullptr) sim_.observer->on_start(request_.cause.lane, request_.cause.time, lane, begin);
     Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] { self->request_.body(*role); });
     actor.name = [self = shared_from_this(), block] {
       return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);
@@ -81,7 +82,7 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
     if (sim_.observer != nullptr) sim_.observer->on_kernel(lane, request_.name, begin, sim_.engine.now());
     Pe& pe = device();
     while (!pe.waiting_blocks.empty() && pe.waiting_blocks.front()()) pe.waiting_blocks.pop_front();
-    if (--left_ == 0) request_.on_finish();
+    if (--left_ == 0) request_.on_finish(lane);
   }
 
   Simulator& sim_;

@@ -16,7 +16,10 @@ struct KernelRequest {
   int blocks = 1;
   int threads = 512;
   std::function<void(Role&)> body;
-  std::function<void()> on_finish;
+  /// What let the grid start, for timelines.
+  Cause cause;
+  /// Told where the last block ran.
+  std::function<void(Lane)> on_finish;
 };
 
 /// Starts a grid now. A block starts when an SM has its threads free; blocks beyond that wait for others to end.

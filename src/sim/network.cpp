@@ -48,7 +48,9 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
     state.last_peer = peer;
     Time took = Rate(gbps).time(bytes);
     if (path.kind == PathKind::kNic) took = std::max(took, message_gap_);
-    through = std::max(through, reserve(resource, took, ready));
+    const Time end = reserve(resource, took, ready);
+    if (watch) watch({id, first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes});
+    through = std::max(through, end);
     if (first) sent = through;
     first = false;
   }

@@ -5,6 +5,7 @@
 /// flows that share it get shares of it. A global max-min solver would be more exact for fluid flows and costs a thousand times more.
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "model/topology.h"
@@ -37,12 +38,26 @@ struct Passage {
   Time arrived = 0;
 };
 
+/// A chunk on a resource, for whoever draws timelines.
+struct Occupation {
+  int resource = 0;
+  int pe = 0;  // at whose end the resource is
+  bool is_nic = false;
+  bool is_out = false;
+  Time begin = 0;
+  Time end = 0;
+  Size bytes = 0;
+};
+
 /// Who drives a transfer: decides what share of the port's rate can be had.
 enum class Driver { kStores, kLoads, kCopyEngine, kNic };
 
 class Network {
  public:
   Network(const Topology& topology, const Machine& machine, int pes);
+
+  /// Told of every chunk on every link and NIC.
+  std::function<void(const Occupation&)> watch;
 
   /// Reserves the way from one PE's memory to another's (or within one) for `bytes`, from `ready` on.
   Passage pass(int from, int to, Size bytes, Driver driver, Time ready);

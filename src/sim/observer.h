@@ -26,14 +26,14 @@ enum class OperationKind : std::uint8_t {
   kSync,
   kCompute,
   kCopyEngine,
-  kTransfer,
+  kTransfer,  ///< a chunk on a link or a NIC
 };
 
 /// Where something ran: a row of the timeline. Numbered by `Observer::add_lane`.
 using Lane = std::uint32_t;
 inline constexpr Lane kNoLane = ~Lane{0};
 
-enum class LaneKind : std::uint8_t { kStream, kSm, kCopyEngine, kLink, kNic };
+enum class LaneKind : std::uint8_t { kSm, kCopyEngine, kLinkOut, kLinkIn, kNicOut, kNicIn };
 
 /// One operation, told when it ends.
 struct Operation {
@@ -60,6 +60,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual Lane add_lane(int pe, LaneKind kind, const std::string& name) = 0;
   virtual void on_operation(const Operation& operation) = 0;
+  /// What ended at `at` on one lane let what begins at `begin` on another start: work before it in the stream, or an event.
+  virtual void on_start(Lane from, Time at, Lane to, Time begin) = 0;
   /// The life of a kernel's block, or of a role.
   virtual void on_kernel(Lane lane, const std::string& name, Time begin, Time end) = 0;
 };

@@ -8,11 +8,18 @@ namespace {
 
 trace::LaneKind drawn(LaneKind kind) {
   switch (kind) {
-    case LaneKind::kStream: return trace::LaneKind::kStream;
-    case LaneKind::kSm: return trace::LaneKind::kSm;
-    case LaneKind::kCopyEngine: return trace::LaneKind::kCopyEngine;
-    case LaneKind::kLink: return trace::LaneKind::kLinkOut;
-    case LaneKind::kNic: return trace::LaneKind::kNicOut;
+    case LaneKind::kSm:
+      return trace::LaneKind::kSm;
+    case LaneKind::kCopyEngine:
+      return trace::LaneKind::kCopyEngine;
+    case LaneKind::kLinkOut:
+      return trace::LaneKind::kLinkOut;
+    case LaneKind::kLinkIn:
+      return trace::LaneKind::kLinkIn;
+    case LaneKind::kNicOut:
+      return trace::LaneKind::kNicOut;
+    case LaneKind::kNicIn:
+      return trace::LaneKind::kNicIn;
   }
   return trace::LaneKind::kSm;
 }
@@ -37,8 +44,8 @@ Drawn drawn(OperationKind kind) {
     case OperationKind::kAtomic: return {trace::SpanKind::kSignal, "atomic"};
     case OperationKind::kSync: return {trace::SpanKind::kWait, "sync"};
     case OperationKind::kCompute: return {trace::SpanKind::kCompute, "tile"};
-    case OperationKind::kCopyEngine: return {trace::SpanKind::kCopy, "copy"};
     case OperationKind::kTransfer: return {trace::SpanKind::kTransfer, "transfer"};
+    case OperationKind::kCopyEngine: return {trace::SpanKind::kCopy, "copy"};
   }
   return {trace::SpanKind::kCompute, ""};
 }
@@ -60,6 +67,11 @@ void Recorder::on_operation(const Operation& operation) {
   timeline.add(trace::Span{operation.lane, how.kind, timeline.intern(how.label), operation.begin, operation.end, operation.bytes});
   if (operation.kind == OperationKind::kWait && operation.released_by != kNoLane)
     timeline.add(trace::Arrow{operation.released_by, operation.lane, timeline.intern(how.label), operation.released_at, operation.end});
+}
+
+void Recorder::on_start(Lane from, Time at, Lane to, Time begin) {
+  if (from == kNoLane || to == kNoLane) return;
+  timeline.add(trace::Arrow{from, to, timeline.intern("start"), at, begin});
 }
 
 void Recorder::on_kernel(Lane lane, const std::string& name, Time begin, Time end) {

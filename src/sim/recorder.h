@@ -14,6 +14,7 @@ class Recorder : public Observer {
  public:
   Lane add_lane(int pe, LaneKind kind, const std::string& name) override;
   void on_operation(const Operation& operation) override;
+  void on_start(Lane from, Time at, Lane to, Time begin) override;
   void on_kernel(Lane lane, const std::string& name, Time begin, Time end) override;
 
   trace::Timeline timeline;

@@ -39,6 +39,7 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
     pe.sms.resize(static_cast<std::size_t>(machine.gpu.sm_count));
     pe.copy_engines.resize(static_cast<std::size_t>(machine.gpu.copy_engines));
   }
+  if (observer != nullptr) network.watch = [this](const Occupation& chunk) { draw(chunk); };
   engine.describe_deadlock = [this](const std::vector<const Actor*>& blocked) { return describe_deadlock(blocked); };
 }
 
@@ -76,6 +77,19 @@ void Simulator::arrive(void* argument) {
   if (arrived.has_signal) simulator.signals.apply(arrived.signal, arrived.cause);
   if (arrived.outstanding && --arrived.outstanding->operations == 0 && arrived.outstanding->waiting != nullptr)
     simulator.engine.wake(*std::exchange(arrived.outstanding->waiting, nullptr), simulator.engine.now());
+}
+
+void Simulator::draw(const Occupation& chunk) const {
+  const LaneKind kind = chunk.is_nic ? (chunk.is_out ? LaneKind::kNicOut : LaneKind::kNicIn)
+                                     : (chunk.is_out ? LaneKind::kLinkOut : LaneKind::kLinkIn);
+  Operation operation;
+  operation.kind = OperationKind::kTransfer;
+  operation.lane = observer->add_lane(chunk.pe, kind, topology.resources()[static_cast<std::size_t>(chunk.resource)].name);
+  operation.pe = chunk.pe;
+  operation.bytes = chunk.bytes;
+  operation.begin = chunk.begin;
+  operation.end = chunk.end;
+  observer->on_operation(operation);
 }
 
 std::string Simulator::describe_deadlock(const std::vector<const Actor*>& blocked) const {

@@ -134,6 +134,7 @@ struct Simulator {
 
  private:
   static void arrive(void* delivery);
+  void draw(const Occupation& chunk) const;
 
   std::deque<Delivery> deliveries_;         // never shrinks: addresses stay
   std::vector<Delivery*> free_deliveries_;  // of those

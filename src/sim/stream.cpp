@@ -25,7 +25,7 @@ struct SimStream::Copy {
 };
 
 SimStream::SimStream(Simulator& simulator, int pe, std::string name)
-    : sim_(simulator), pe_(pe), name_(std::move(name)), lane_(sim_.add_lane(pe, LaneKind::kStream, "stream " + name_)) {
+    : sim_(simulator), pe_(pe), name_(std::move(name)) {
   sim_.streams.push_back([this] { return describe(); });
 }
 
@@ -55,7 +55,12 @@ void SimStream::start_next() {
   for (Actor* actor : std::exchange(synchronizing_, {})) sim_.engine.wake(*actor, sim_.engine.now());
 }
 
-void SimStream::finish() {
+std::function<void(Lane)> SimStream::finish_kernel() {
+  return [this](Lane lane) { finish({pe_, lane, sim_.engine.now()}); };
+}
+
+void SimStream::finish(const Cause& cause) {
+  last_ = cause;
   work_.pop_front();
   if (!starting_) start_next();
 }
@@ -87,7 +92,8 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
                               Block block{BlockCore(role)};
                               simulate(block);
                             },
-                        .on_finish = [this] { finish(); }});
+                        .cause = last_,
+                        .on_finish = finish_kernel()});
     });
   });
 }
@@ -96,7 +102,7 @@ void SimStream::gemm(const Gemm& gemm, const Team& team) {
   check_gemm(sim_, gemm);
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
   enqueue("gemm", [this, gap, gemm, team] {
-    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, [this] { finish(); }); });
+    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, last_, finish_kernel()); });
   });
 }
 
@@ -126,6 +132,7 @@ void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
   copy->copy_engine = copy_engine;
   copy->lane = sim_.observer == nullptr ? kNoLane : sim_.add_lane(pe_, LaneKind::kCopyEngine, fmt::format("copy engine {}", copy_engine));
   copy->begin = sim_.engine.now();
+  if (sim_.observer != nullptr) sim_.observer->on_start(last_.lane, last_.time, copy->lane, copy->begin);
   after(sim_.costs.copy_startup, [this, copy] { continue_copy(copy); });
 }
 
@@ -164,8 +171,7 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
     pe.waiting_copies.pop_front();
     next(copy->copy_engine);
   }
-  lane_ = copy->lane;
-  finish();
+  finish({pe_, copy->lane, engine.now()});
 }
 
 void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
@@ -177,8 +183,8 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
     const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
     sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
     const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
-    sim_.deliver(sim_.engine.now() + flag, signal_delivery(update, {pe_, lane_, sim_.engine.now()}));
-    finish();
+    sim_.deliver(sim_.engine.now() + flag, signal_delivery(update, {pe_, last_.lane, sim_.engine.now()}));
+    finish(last_);
   });
 }
 
@@ -188,13 +194,13 @@ void SimStream::wait_signal(const Signal* word, Epoch value) {
     wait_.words = word;
     wait_.value = value;
     wait_.pe = pe_;
-    if (wait_.advance()) return finish();
+    if (wait_.advance()) return finish(last_);
     waiting_ = true;
     wait_.argument = this;
     wait_.ready = [](void* argument) {
       auto* const stream = static_cast<SimStream*>(argument);
       stream->waiting_ = false;
-      stream->finish();
+      stream->finish(stream->wait_.released_by);
     };
     sim_.signals.add(wait_);
   });
@@ -204,8 +210,9 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   auto event = std::make_shared<tandem::detail::EventState>();
   enqueue("event", [this, event] {
     event->done = true;
+    event->cause = last_;
     for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
-    finish();
+    finish(last_);
   });
   return event;
 }
@@ -213,8 +220,8 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
 void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& event) {
   if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
   enqueue("wait for an event", [this, event] {
-    if (event->done) return finish();
-    event->waiting.push_back([this] { finish(); });
+    if (event->done) return finish(last_.time < event->cause.time ? event->cause : last_);
+    event->waiting.push_back([this, event] { finish(event->cause); });
   });
 }
 

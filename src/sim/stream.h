@@ -14,6 +14,7 @@ namespace tandem::detail {
 
 struct EventState {
   bool done = false;
+  sim::Cause cause;  // what it was recorded after
   std::vector<std::function<void()>> waiting;
 };
 
@@ -45,7 +46,10 @@ class SimStream : public tandem::detail::StreamBackend {
 
   void enqueue(std::string name, std::function<void()> start);
   void start_next();
-  void finish();
+  /// The work at the front is done; what it ended on lets the next start.
+  void finish(const Cause& cause);
+  /// A kernel's last block ended on that lane.
+  std::function<void(Lane)> finish_kernel();
   /// Calls `then` after the gap that a kernel's launch costs.
   void after(Time delay, std::function<void()> then);
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
@@ -55,7 +59,7 @@ class SimStream : public tandem::detail::StreamBackend {
   Simulator& sim_;
   const int pe_;
   const std::string name_;
-  Lane lane_;
+  Cause last_;  // what was done last
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
   SignalWait wait_;
