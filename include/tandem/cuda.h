@@ -18,6 +18,9 @@ struct CudaOptions {
   Size heap_bytes = Size{4} << 30;
   /// How long a wait on the device may last before it gives up; the run then throws Timeout.
   double timeout_s = 30;
+  /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch). Not
+  /// where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
+  bool early_launch = true;
 };
 
 /// GPUs of this process; 0 where there is no driver. Never throws.

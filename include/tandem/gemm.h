@@ -4,8 +4,8 @@
 ///   C (m x n) = A (m x k, row-major) * B (n x k, row-major, as in PyTorch's Linear)^T
 ///
 /// A persistent kernel goes through the tiles of C in `order`. Before it loads the rows of a tile it passes the `gate`,
-/// and when a tile is visible where it belongs it sends `notify`. Rows of A and C belong to PEs in equal shards (`shards`), each
-/// cut into `splits` pieces; gates and notifications have one signal word for each piece.
+/// and when a tile is visible where it belongs it sends `notify`. Rows of A and C belong to PEs in equal shards
+/// (`shards`), each cut into `splits` pieces; gates and notifications have one signal word for each piece.
 ///
 /// Everything here is plain data, so that the same description reaches a GPU kernel and the simulator.
 
@@ -19,7 +19,8 @@ struct RowPartition {
   Size rows = 0;
   int shards = 1;
   int splits = 1;
-  /// Parts begin at multiples of so many rows of their shard: a tile's, so that no part makes tiles that are mostly empty.
+  /// Parts begin at multiples of so many rows of their shard: a tile's, so that no part makes tiles that are mostly
+  /// empty.
   int align = 1;
 
   TANDEM_DEVICE Range shard(int owner) const { return split(rows, shards)[owner]; }
@@ -37,17 +38,18 @@ struct RowPartition {
 
 /// In which order tiles are computed. Each is a pure function of the tile's linear index: see gemm_order.h.
 enum class TileOrder {
-  kRowMajor,         ///< plain: for a GEMM that waits for nobody
-  kOwnFirst,         ///< own shard, then the next PE's, and so on round; all tiles of a shard together
-  kRing,             ///< own shard, then the previous PE's, and so on: the order in which a ring delivers
-  kInterleaved,      ///< own shard, then part 0 of every peer, part 1 of every peer, ...: for a full mesh, whose links all deliver at once
-  kPeersFirst,       ///< the next PE's shard first, own last: what others wait for leaves early
+  kRowMajor,     ///< plain: for a GEMM that waits for nobody
+  kOwnFirst,     ///< own shard, then the next PE's, and so on round; all tiles of a shard together
+  kRing,         ///< own shard, then the previous PE's, and so on: the order in which a ring delivers
+  kInterleaved,  ///< own shard, then part 0 of every peer, part 1 of every peer, ...: for a full mesh, whose links all
+                 ///< deliver at once
+  kPeersFirst,   ///< the next PE's shard first, own last: what others wait for leaves early
   kOtherNodesFirst,  ///< shards of the other nodes first, then the own node's, own last
   kOwnNodeFirst,     ///< own shard, own node's, then the other nodes' in ring order, as they arrive
 };
 
-/// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch` times
-/// `arrivals`. No words: nothing. Rows that are read from `own_a` are never waited for.
+/// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch`
+/// times `arrivals`. No words: nothing. Rows that are read from `own_a` are never waited for.
 struct GemmGate {
   const Signal* words = nullptr;
   const Epoch* epoch = nullptr;
@@ -55,8 +57,8 @@ struct GemmGate {
   int arrivals = 1;
 };
 
-/// What is sent when a tile of C is visible where it is stored: it adds 1 to the word of its piece. With `local` that is this
-/// PE's word [rows.slot(owner, part)], else the collector's word [rows.slot(block_at_collector(owner), part)].
+/// What is sent when a tile of C is visible where it is stored: it adds 1 to the word of its piece. With `local` that
+/// is this PE's word [rows.slot(owner, part)], else the collector's word [rows.slot(block_at_collector(owner), part)].
 struct GemmNotify {
   Signals words;
   bool local = false;
@@ -86,7 +88,8 @@ struct Gemm {
   /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
 
-  /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this node.
+  /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this
+  /// node.
   TANDEM_DEVICE int collector(int owner) const { return me - me % node_size + owner % node_size; }
   /// Where this PE's contribution goes there: a collector has one block for each (node of the owner, PE of this node).
   TANDEM_DEVICE int block_at_collector(int owner) const { return owner - owner % node_size + me % node_size; }

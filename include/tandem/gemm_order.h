@@ -13,8 +13,8 @@ struct GemmTile {
 
 /// Enumerates the tiles of a GEMM: row panels in an order that follows the shards, columns within a group of panels.
 ///
-/// Panels never straddle a piece of the row partition where the order follows shards, so that each tile waits for one piece and
-/// belongs to one owner; a plain (row-major) order cuts rows every tile_m.
+/// Panels never straddle a piece of the row partition where the order follows shards, so that each tile waits for one
+/// piece and belongs to one owner; a plain (row-major) order cuts rows every tile_m.
 class TileSequence {
  public:
   TANDEM_DEVICE explicit TileSequence(const Gemm& gemm)
@@ -32,8 +32,8 @@ class TileSequence {
     return panels * columns();
   }
 
-  /// The tile of linear index `i` < tiles(). Pieces come one after the other; within a piece columns are outermost, so that
-  /// the panels of a piece share a column's block of B while it is in cache.
+  /// The tile of linear index `i` < tiles(). Pieces come one after the other; within a piece columns are outermost, so
+  /// that the panels of a piece share a column's block of B while it is in cache.
   TANDEM_DEVICE GemmTile tile(Size i) const {
     int piece = 0;
     for (; i >= panels_of(piece) * columns(); ++piece) i -= panels_of(piece) * columns();
@@ -51,13 +51,16 @@ class TileSequence {
     const int my_node = me_ / node_size_;
     const int local = me_ % node_size_;
     switch (order_) {
-      case TileOrder::kRing: return (me_ - step + n) % n;
-      case TileOrder::kPeersFirst: return (me_ + 1 + step) % n;
+      case TileOrder::kRing:
+        return (me_ - step + n) % n;
+      case TileOrder::kPeersFirst:
+        return (me_ + 1 + step) % n;
       case TileOrder::kOwnNodeFirst:
         return (my_node - step / node_size_ + nodes) % nodes * node_size_ + (local + step) % node_size_;
       case TileOrder::kOtherNodesFirst:
         return (my_node + 1 + step / node_size_) % nodes * node_size_ + (local + 1 + step) % node_size_;
-      default: return (me_ + step) % n;
+      default:
+        return (me_ + step) % n;
     }
   }
 

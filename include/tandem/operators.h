@@ -5,7 +5,8 @@
 /// may be shorter), so nothing needs to divide anything.
 ///
 ///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T
-///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over PEs of a * b^T
+///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over
+///   PEs of a * b^T
 ///
 /// All matrices are row-major and dense, elements of OperatorOptions::type, products summed in f32.
 
@@ -50,11 +51,11 @@ const char* name(Form form);
 std::vector<std::string> tile_orders(Operator op);
 
 struct OperatorOptions {
-  Size m = 0, n = 0, k = 0;        ///< the global problem: m from 0 (nothing to do), n and k from 1
-  DType type = DType::kBF16;       ///< bf16, f16 or f32
+  Size m = 0, n = 0, k = 0;   ///< the global problem: m from 0 (nothing to do), n and k from 1
+  DType type = DType::kBF16;  ///< bf16, f16 or f32
   Form form = Form::kOverlapped;
-  /// gemm_reduce_scatter by SMs: pushed, the GEMM itself stores its tiles to their owner; pulled, the reduction loads them. Its other
-  /// forms than kOverlapped have whole GEMMs, so there SMs always pull.
+  /// gemm_reduce_scatter by SMs: pushed, the GEMM itself stores its tiles to their owner; pulled, the reduction loads
+  /// them. Its other forms than kOverlapped have whole GEMMs, so there SMs always pull.
   CopyBy copy_by = CopyBy::kCopyEngine;
   Direction direction = Direction::kPush;
   /// Pieces of each shard that are signalled by themselves, 1 to 8; cut at multiples of tile_m.
@@ -63,21 +64,22 @@ struct OperatorOptions {
   std::string order = {};
   int tile_m = 128, tile_n = 256;
   /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
-  /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the GEMM runs;
-  /// with 0 all SMs reduce after it.
+  /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
+  /// GEMM runs; with 0 all SMs reduce after it.
   int communication_sms = -1;
 };
 
 class OperatorPlan {
  public:
   virtual ~OperatorPlan() = default;
-  /// Enqueues one run on `main` (and on streams of its own, joined before it ends). Collective: all PEs, in the same order.
-  /// a, b and c are this PE's, anywhere in its memory; no peer touches them, so they may be used again after the run, in stream order.
+  /// Enqueues one run on `main` (and on streams of its own, joined before it ends). Collective: all PEs, in the same
+  /// order. a, b and c are this PE's, anywhere in its memory; no peer touches them, so they may be used again after the
+  /// run, in stream order.
   virtual void run(Stream& main, const void* a, const void* b, void* c) = 0;
 };
 
-/// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option, what was given
-/// and what is allowed. Every option works on one node and between nodes.
+/// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,
+/// what was given and what is allowed. Every option works on one node and between nodes.
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);
 
 }  // namespace tandem

@@ -5,9 +5,9 @@
 ///   group.run(stream, {{.peer = 3, .data = a, .bytes = 100}}, {{.peer = 1, .data = b, .bytes = 64}});
 ///   group.check(stream);
 ///
-/// Messages from one PE to another are matched in the order of the two lists, as MPI and NCCL match them. Within one run all
-/// go on side by side: no order of the lists can deadlock, as long as every send has its receive in the same run.
-/// Data may be any memory of this PE: peers write to staging that the group owns, never to a user's buffer.
+/// Messages from one PE to another are matched in the order of the two lists, as MPI and NCCL match them. Within one
+/// run all go on side by side: no order of the lists can deadlock, as long as every send has its receive in the same
+/// run. Data may be any memory of this PE: peers write to staging that the group owns, never to a user's buffer.
 
 #include <memory>
 #include <vector>
@@ -36,7 +36,8 @@ struct SendRecvOptions {
   int lanes = 0;
   /// Chunks that a lane may have under way: sent, and not yet taken by the receiver.
   int slots = 4;
-  /// Largest chunk, a multiple of 16 and at most 1 MiB. Staging takes num_pes * lanes * slots * slot_bytes bytes on every PE.
+  /// Largest chunk, a multiple of 16 and at most 1 MiB. Staging takes num_pes * lanes * slots * slot_bytes bytes on
+  /// every PE.
   Size slot_bytes = Size{64} << 10;
 };
 
@@ -45,8 +46,8 @@ class SendRecvGroup {
   /// Most messages (sends and receives together) of one PE in one run: they travel as arguments of the launch.
   static constexpr int kMostMessages = 512;
 
-  /// Collective over the world (memory is allocated on the symmetric heap); `team` sends and receives (default: the world).
-  /// Throws InvalidArgument naming the option that is out of range.
+  /// Collective over the world (memory is allocated on the symmetric heap); `team` sends and receives (default: the
+  /// world). Throws InvalidArgument naming the option that is out of range.
   explicit SendRecvGroup(World& world, const SendRecvOptions& options = {});
   SendRecvGroup(World& world, const SendRecvOptions& options, const Team& team);
   SendRecvGroup(SendRecvGroup&&) noexcept;
@@ -57,8 +58,8 @@ class SendRecvGroup {
   /// Throws InvalidArgument for a peer outside of the team, a negative size, missing data or too many messages.
   void run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives);
 
-  /// Waits for the stream. Throws CheckFailed where a message's size was not what its receiver gave in any run so far, naming
-  /// both PEs (what fits was received, the rest dropped). A send without a receive, or the reverse, never ends.
+  /// Waits for the stream. Throws CheckFailed where a message's size was not what its receiver gave in any run so far,
+  /// naming both PEs (what fits was received, the rest dropped). A send without a receive, or the reverse, never ends.
   void check(Stream& stream);
 
  private:

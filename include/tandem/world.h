@@ -25,6 +25,8 @@ class WorldBackend {
   virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   virtual Size stride() const = 0;
+  virtual void copy_in(void* to, const void* from, Size bytes) = 0;
+  virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
@@ -85,6 +87,10 @@ class World {
   Team split_strided(int first, int stride, int size) const;
 
   SymmetricHeap& heap() { return heap_; }
+  /// Copies `bytes` bytes from host memory to a buffer of the heap, of this PE or a reachable one, and back. Blocks; ordered with
+  /// no stream's work: synchronize first. The only way for a host program to see data that runs on every backend.
+  void copy_in(void* to, const void* from, Size bytes) { backend_->copy_in(to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) { backend_->copy_out(to, from, bytes); }
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
 
   /// Blocks this host program until every PE's is here (device work is not waited for).

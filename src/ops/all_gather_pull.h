@@ -1,6 +1,7 @@
 #pragma once
-/// AllGather beside a GEMM, by SMs, pull: this PE puts its shard into its own copy of the gathered buffer and says so; then it
-/// loads the shards of its node's PEs, and what arrived for them from other nodes, in the order in which its GEMM wants them.
+/// AllGather beside a GEMM, by SMs, pull: this PE puts its shard into its own copy of the gathered buffer and says so;
+/// then it loads the shards of its node's PEs, and what arrived for them from other nodes, in the order in which its
+/// GEMM wants them.
 
 #include "ops/pieces.h"
 #include "tandem/block.h"

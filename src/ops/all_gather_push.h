@@ -1,7 +1,8 @@
 #pragma once
-/// AllGather beside a GEMM, by SMs, push: this PE stores its shard, and what arrives for its rail from other nodes, to the PEs of
-/// its node, piece by piece. All blocks work on the same piece, each on its share, so that pieces arrive one after another in
-/// the order in which the peers' GEMMs want them; on a full mesh, one role for each peer keeps all links busy.
+/// AllGather beside a GEMM, by SMs, push: this PE stores its shard, and what arrives for its rail from other nodes, to
+/// the PEs of its node, piece by piece. All blocks work on the same piece, each on its share, so that pieces arrive one
+/// after another in the order in which the peers' GEMMs want them; on a full mesh, one role for each peer keeps all
+/// links busy.
 
 #include "ops/pieces.h"
 #include "tandem/block.h"

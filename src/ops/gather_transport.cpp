@@ -14,8 +14,8 @@ namespace {
 constexpr int kRailBlocks = 4;  // "a few": one nearly fills a NIC, more hide the cost of posting
 constexpr int kSmThreads = 1024;
 
-/// The senders' order is that in which the receivers' GEMMs want the rows. Pushed towards the previous PE, a shard is the next
-/// one there; pulled, the puller begins with the PE that it wants first.
+/// The senders' order is that in which the receivers' GEMMs want the rows. Pushed towards the previous PE, a shard is
+/// the next one there; pulled, the puller begins with the PE that it wants first.
 PieceOrder piece_order(const Team& team, const Settings& settings) {
   const bool ring = settings.order == TileOrder::kRing;
   const bool push = settings.options.direction == Direction::kPush;
@@ -128,8 +128,8 @@ void GatherTransport::launch_sm_kernel(const std::byte* own) {
   const Grid grid{sms_, kSmThreads};
   const bool at_once = full_mesh_ && order_.peers() <= AllGatherPush::kMostRoles;
   if (direction_ == Direction::kPush)
-    copies_.front().launch<AllGatherPush>(
-        grid, {own, gathered_, ready_, epochs_.words, rows_, row_bytes_, order_, at_once});
+    copies_.front().launch<AllGatherPush>(grid,
+                                          {own, gathered_, ready_, epochs_.words, rows_, row_bytes_, order_, at_once});
   else
     copies_.front().launch<AllGatherPull>(
         grid, {own, gathered_, in_place_, ready_, epochs_.words, rows_, row_bytes_, order_});

@@ -1,6 +1,6 @@
 #pragma once
-/// How the shards of A reach every PE while a GEMM consumes them: by copy engines or SMs, pushed or pulled, within the node and
-/// between nodes. Each piece's arrival is a word of `ready`; nothing here knows the GEMM.
+/// How the shards of A reach every PE while a GEMM consumes them: by copy engines or SMs, pushed or pulled, within the
+/// node and between nodes. Each piece's arrival is a word of `ready`; nothing here knows the GEMM.
 
 #include <vector>
 
@@ -31,10 +31,13 @@ class GatherTransport {
   void pull_by_copy_engine();
   void launch_sm_kernel(const std::byte* own);
   void send_to_rail(Stream& main, const std::byte* own);
-  /// Copies one piece from `from` (which begins like the gathered buffer at `from_row`) to PE `to`, and signals it there.
+  /// Copies one piece from `from` (which begins like the gathered buffer at `from_row`) to PE `to`, and signals it
+  /// there.
   void copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to);
   void await_word(Stream& stream, const Signals& word);
-  Stream& stream_of(const PieceStep& step) { return copies_[static_cast<std::size_t>(step.peer_step) % copies_.size()]; }
+  Stream& stream_of(const PieceStep& step) {
+    return copies_[static_cast<std::size_t>(step.peer_step) % copies_.size()];
+  }
 
   Team team_;
   CopyBy copy_by_;

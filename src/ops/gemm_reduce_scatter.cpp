@@ -1,5 +1,5 @@
-/// GEMM + ReduceScatter: the GEMM works on the rows of other PEs first, so that its tiles travel while it goes on; own rows last.
-/// What arrives is added up beside it (Triton-distributed, arXiv 2504.19442).
+/// GEMM + ReduceScatter: the GEMM works on the rows of other PEs first, so that its tiles travel while it goes on; own
+/// rows last. What arrives is added up beside it (Triton-distributed, arXiv 2504.19442).
 
 #include "ops/scatter_transport.h"
 

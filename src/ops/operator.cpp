@@ -88,11 +88,16 @@ const char* name(Operator op) { return op == Operator::kAllGatherGemm ? "all_gat
 
 const char* name(Form form) {
   switch (form) {
-    case Form::kOverlapped: return "overlapped";
-    case Form::kSequential: return "sequential";
-    case Form::kDecomposed: return "decomposed";
-    case Form::kComputeOnly: return "compute_only";
-    case Form::kCommunicationOnly: return "communication_only";
+    case Form::kOverlapped:
+      return "overlapped";
+    case Form::kSequential:
+      return "sequential";
+    case Form::kDecomposed:
+      return "decomposed";
+    case Form::kComputeOnly:
+      return "compute_only";
+    case Form::kCommunicationOnly:
+      return "communication_only";
   }
   return "";
 }
@@ -108,8 +113,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   ops::Settings settings;
   settings.options = options;
   settings.order = options.order.empty() ? default_order(op, world) : parse_order(op, options.order);
-  settings.communication_sms = options.communication_sms >= 0 ? options.communication_sms
-                                                              : default_communication_sms(op, options, world);
+  settings.communication_sms =
+      options.communication_sms >= 0 ? options.communication_sms : default_communication_sms(op, options, world);
   return op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm(world, settings)
                                         : ops::make_gemm_reduce_scatter(world, settings);
 }

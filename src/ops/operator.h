@@ -14,9 +14,7 @@ struct Settings {
   int communication_sms = 0;
 
   /// Rows of the global problem by owner. Parts are cut at tiles.
-  RowPartition rows(const Team& team) const {
-    return {options.m, team.size, options.splits, options.tile_m};
-  }
+  RowPartition rows(const Team& team) const { return {options.m, team.size, options.splits, options.tile_m}; }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);

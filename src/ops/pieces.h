@@ -1,8 +1,8 @@
 #pragma once
 /// In what order the pieces of shards travel within a node, and where pieces lie in bytes.
 ///
-/// A PE moves the shards of its rail: its own, then those of the PEs with its number in the previous nodes, one *hop* each. On
-/// one node that is its own shard alone.
+/// A PE moves the shards of its rail: its own, then those of the PEs with its number in the previous nodes, one *hop*
+/// each. On one node that is its own shard alone.
 
 #include "tandem/gemm.h"
 #include "tandem/team.h"
@@ -41,9 +41,7 @@ struct PieceOrder {
   }
 
   /// Owner of the shard that PE `holder` of this node holds after `hop` hops: what came from the hop-th previous node.
-  TANDEM_DEVICE int owner(int holder, int hop) const {
-    return (holder - hop * team.node_size + team.size) % team.size;
-  }
+  TANDEM_DEVICE int owner(int holder, int hop) const { return (holder - hop * team.node_size + team.size) % team.size; }
 };
 
 /// Rows that begin at `row_bytes` bytes each.

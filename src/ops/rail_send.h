@@ -1,7 +1,7 @@
 #pragma once
-/// First stage between nodes: a few blocks send the own shard to the PEs with this PE's number in all other nodes, piece by piece
-/// with put_signal (Triton-distributed, arXiv 2504.19442, tutorial 07). The next node comes first, so that every node receives
-/// from its previous node first.
+/// First stage between nodes: a few blocks send the own shard to the PEs with this PE's number in all other nodes,
+/// piece by piece with put_signal (Triton-distributed, arXiv 2504.19442, tutorial 07). The next node comes first, so
+/// that every node receives from its previous node first.
 
 #include "ops/pieces.h"
 #include "tandem/block.h"

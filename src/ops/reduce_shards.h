@@ -1,9 +1,10 @@
 #pragma once
-/// Local reduction of GEMM + ReduceScatter: sums what the PEs of this node computed for the rows of this PE's rail, as it arrives.
+/// Local reduction of GEMM + ReduceScatter: sums what the PEs of this node computed for the rows of this PE's rail, as
+/// it arrives.
 ///
-/// On one node that is the result. Between nodes it is the middle of three stages: the node's sum for a PE of another node is put to
-/// that PE while the GEMM still works (shards of other nodes first), and the last stage adds the nodes' sums.
-/// Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
+/// On one node that is the result. Between nodes it is the middle of three stages: the node's sum for a PE of another
+/// node is put to that PE while the GEMM still works (shards of other nodes first), and the last stage adds the nodes'
+/// sums. Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
 
 #include "ops/pieces.h"
 #include "tandem/block.h"
@@ -31,7 +32,7 @@ struct ReduceShards {
     const Epoch* epoch;
     RowPartition rows;
     Size n;
-    int tile_m;      // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
+    int tile_m;  // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
     Size columns;
   };
 
@@ -55,7 +56,9 @@ struct ReduceShards {
  private:
   using A = Accumulator<T>;
 
-  TANDEM_DEVICE static int owner_in(const Team& team, int node) { return node * team.node_size + team.me % team.node_size; }
+  TANDEM_DEVICE static int owner_in(const Team& team, int node) {
+    return node * team.node_size + team.me % team.node_size;
+  }
   /// This block's share of a piece, in elements from the begin of its shard.
   template <class Block>
   TANDEM_DEVICE static Range share(const Block& block, const Args& a, int owner, int part) {
@@ -73,8 +76,8 @@ struct ReduceShards {
   TANDEM_DEVICE static const T* partial(const Block& block, const Args& a, int owner, int local) {
     const Team& team = block.team();
     const int pe = team.me - team.me % team.node_size + local;
-    const bool staged = a.partials_at == PartialsAt::kStaging ||
-                        (a.partials_at == PartialsAt::kStagingButOwn && pe != team.me);
+    const bool staged =
+        a.partials_at == PartialsAt::kStaging || (a.partials_at == PartialsAt::kStagingButOwn && pe != team.me);
     if (staged) return a.staging.local() + (owner - owner % team.node_size + local) * shard_size(a);
     return block.remote(a.partials, pe) + a.rows.shard(owner).begin * a.n;
   }

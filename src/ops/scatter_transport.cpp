@@ -88,8 +88,8 @@ void ScatterTransport::publish(Stream& main, int owner) {
     return;
   }
   const Signals words = copy_by_ == CopyBy::kSm ? arrived_ : computed_;
-  main.launch<Announce>(kOneWarp,
-                        {words, epochs_.words, rows_.splits, layout_.collector(owner), layout_.block_at_collector(owner)});
+  main.launch<Announce>(
+      kOneWarp, {words, epochs_.words, rows_.splits, layout_.collector(owner), layout_.block_at_collector(owner)});
 }
 
 void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {

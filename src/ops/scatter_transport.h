@@ -1,13 +1,14 @@
 #pragma once
 /// How a GEMM's partial sums reach the PEs that own their rows, and what adds them up there.
 ///
-/// Within a node each PE collects the rows of its rail: its own, and those of the PEs with its number in the other nodes
-/// (Gemm::collector). Four ways to the collector:
+/// Within a node each PE collects the rows of its rail: its own, and those of the PEs with its number in the other
+/// nodes (Gemm::collector). Four ways to the collector:
 ///
 ///   SMs, push           the GEMM stores its tiles straight into the collector's staging and counts them there
 ///   SMs, pull           tiles stay local and are counted at the collector, whose reduction loads them
-///   copy engine, push   tiles stay local and are counted locally; a complete piece is copied to the collector's staging
-///   copy engine, pull   tiles stay local and are counted at the collector, whose copy engine fetches complete pieces
+///   copy engine, push   tiles stay local and are counted locally; a complete piece is copied to the collector's
+///   staging copy engine, pull   tiles stay local and are counted at the collector, whose copy engine fetches complete
+///   pieces
 
 #include "ops/operator.h"
 #include "ops/reduce_shards.h"
@@ -19,7 +20,8 @@ class ScatterTransport {
  public:
   ScatterTransport(World& world, const Settings& settings);
 
-  /// Begins a call on `main`: counts it, and waits until the partners are through with what this PE sent in the last one.
+  /// Begins a call on `main`: counts it, and waits until the partners are through with what this PE sent in the last
+  /// one.
   void begin(Stream& main);
   /// Overlapped form: gives the GEMM its destination and notifications ...
   void hook(Gemm& gemm) const;
@@ -55,7 +57,8 @@ class ScatterTransport {
   Symm<std::byte> staging_;   // [shard's node, PE of this node] x shard_rows x n: one block from each PE of the node
   Symm<std::byte> node_sums_;
   std::byte* outgoing_ = nullptr;
-  Signals computed_;  // copy engine: tiles that are done, counted over all calls; push [piece], pull [block][part] at the collector
+  Signals computed_;  // copy engine: tiles that are done, counted over all calls; push [piece], pull [block][part] at
+                      // the collector
   Signals arrived_;   // [block][part]: what the reduction waits for
   Signals crossed_;   // see ReduceShards
   Signals released_;  // [PE]

@@ -1,6 +1,7 @@
 #pragma once
-/// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel of its own so that a
-/// captured graph can be replayed (a stream's own wait has a fixed value), and small enough to fit beside a persistent GEMM.
+/// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel of its own so
+/// that a captured graph can be replayed (a stream's own wait has a fixed value), and small enough to fit beside a
+/// persistent GEMM.
 
 #include "tandem/block.h"
 #include "tandem/gemm.h"
@@ -21,7 +22,8 @@ struct NextEpoch {
   }
 };
 
-/// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other nodes.
+/// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other
+/// nodes.
 template <class Block, class F>
 TANDEM_DEVICE void for_each_partner(const Block& block, F f) {
   const Team& team = block.team();

@@ -26,8 +26,9 @@ Engine::~Engine() { unwind_all(); }
 
 void Engine::at(Time time, void (*function)(void*), void* argument) {
   const std::uint64_t n = sequence_++;
-  queue_.push_back({std::max(time, now_), n, tie_of(seed_, n), function, argument});
-  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+  // Ties go by the seed; the sequence makes the order total.
+  const std::uint64_t order = (std::uint64_t{tie_of(seed_, n)} << 32) | (n & 0xFFFF'FFFF);
+  queue_.push({std::max(time, now_), order, function, argument});
 }
 
 Actor& Engine::spawn(Time time, Actor::Body body, bool is_host) {
@@ -93,9 +94,7 @@ void Engine::fail(std::exception_ptr error) {
 
 void Engine::run() {
   while (!queue_.empty() && !error_) {
-    const Event event = queue_.front();
-    std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-    queue_.pop_back();
+    const Event event = queue_.pop();
     now_ = event.time;
     event.function(event.argument);
   }

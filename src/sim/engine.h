@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/event_queue.h"
 #include "sim/fiber.h"
 
 namespace tandem::sim {
 
-using Time = std::int64_t;
 inline constexpr Time kNanosecond = 1'000;
 inline constexpr Time kMicrosecond = 1'000'000;
 
@@ -95,19 +95,6 @@ class Engine {
   std::uint64_t trace_hash() const { return hash_; }
 
  private:
-  struct Event {
-    Time time;
-    std::uint64_t sequence;
-    std::uint32_t tie;
-    void (*function)(void*);
-    void* argument;
-    bool operator>(const Event& other) const {
-      if (time != other.time) return time > other.time;
-      if (tie != other.tie) return tie > other.tie;
-      return sequence > other.sequence;
-    }
-  };
-
   void mix(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL ^ (hash_ >> 29); }
   void resume(Actor& actor);
   void unwind_all();
@@ -118,7 +105,7 @@ class Engine {
   Time now_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t hash_ = 0x243F6A8885A308D3ULL;
-  std::vector<Event> queue_;  // binary heap, earliest first
+  EventQueue queue_;
   StackPool stacks_;
   StackPool host_stacks_;
   std::vector<std::unique_ptr<Actor>> actors_;

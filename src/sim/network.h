@@ -66,7 +66,7 @@ class Network {
   Time latency(int from, int to) const;
 
   /// In what pieces a transfer asks for its resources: small enough to share, few enough to be cheap.
-  static Size chunk(Size bytes) { return std::clamp<Size>(bytes / 4, Size{64} << 10, Size{1} << 20); }
+  static Size chunk(Size bytes) { return std::clamp<Size>(bytes / 4, Size{512} << 10, Size{1} << 20); }
 
   /// Time for which each resource was busy, by topology's resource number; for utilisation figures.
   const std::vector<Time>& busy() const { return busy_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "sim/recorder.h"
 #include "sim/simulator.h"
@@ -33,6 +34,8 @@ class SimWorld : public detail::WorldBackend {
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
+  void copy_in(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
     auto stream = std::make_shared<sim::SimStream>(sim_, pe_, name);
     streams_.push_back(stream);
@@ -53,6 +56,9 @@ class SimWorld : public detail::WorldBackend {
 
  private:
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
+  void copy(void* to, const void* from, Size bytes) const {
+    if (bytes > 0 && !phantom()) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
 
   sim::Simulator& sim_;
   int pe_;

@@ -1,6 +1,6 @@
 #pragma once
-/// Runs an operator on a simulated machine with exact data (small integers) and counts the elements that differ from a reference
-/// in f64.
+/// Runs an operator on a simulated machine with exact data (small integers) and counts the elements that differ from a
+/// reference in f64.
 
 #include <cstdint>
 #include <iterator>
@@ -86,7 +86,8 @@ inline std::vector<std::vector<double>> reference(const OperatorOptions& o, int 
       for (Size l = 0; l < o.k; ++l) row[static_cast<std::size_t>(l)] = element(run, 0, i, l);
       for (Size j = 0; j < o.n; ++j) {
         double sum = 0;
-        for (Size l = 0; l < o.k; ++l) sum += row[static_cast<std::size_t>(l)] * b[static_cast<std::size_t>(j * o.k + l)];
+        for (Size l = 0; l < o.k; ++l)
+          sum += row[static_cast<std::size_t>(l)] * b[static_cast<std::size_t>(j * o.k + l)];
         c.push_back(sum);
       }
     }

@@ -8,10 +8,10 @@ namespace {
 using test::OperatorCase;
 using test::Place;
 
-constexpr Place kPlaces[] = {
-    {"h200x8", 1},      {"h200x8", 2},         {"h200x8", 3},         {"h200x8", 4},         {"h200x8", 5},
-    {"h200x8", 8},      {"mi300x8", 4},        {"h200x8", 4, 2},      {"h200x8", 8, 4},      {"h200x8", 9, 3},
-    {"h200x8", 3, 1},   {"h100x8-rail", 4, 2}, {"h100x8-rail", 8, 4}, {"h100x8-rail", 9, 3}, {"h100x8-rail", 16}};
+constexpr Place kPlaces[] = {{"h200x8", 1},         {"h200x8", 2},         {"h200x8", 3},      {"h200x8", 4},
+                             {"h200x8", 5},         {"h200x8", 8},         {"mi300x8", 4},     {"h200x8", 4, 2},
+                             {"h200x8", 8, 4},      {"h200x8", 9, 3},      {"h200x8", 3, 1},   {"h100x8-rail", 4, 2},
+                             {"h100x8-rail", 8, 4}, {"h100x8-rail", 9, 3}, {"h100x8-rail", 16}};
 
 struct Shape {
   Size m, n, k;
@@ -22,7 +22,8 @@ constexpr int kSplits[] = {1, 2, 3, 8};
 constexpr int kSms[] = {-1, 1, 3};
 
 /// Everything else is chosen by `number`, so that over many numbers everything meets everything.
-OperatorCase numbered_case(const Place& place, Operator op, CopyBy copy_by, Direction direction, Form form, int number) {
+OperatorCase numbered_case(const Place& place, Operator op, CopyBy copy_by, Direction direction, Form form,
+                           int number) {
   const auto orders = tile_orders(op);
   OperatorCase test;
   test.place = place;

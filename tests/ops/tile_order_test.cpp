@@ -7,8 +7,8 @@
 namespace tandem {
 namespace {
 
-constexpr TileOrder kOrders[] = {TileOrder::kRowMajor,   TileOrder::kOwnFirst,        TileOrder::kRing,
-                                 TileOrder::kInterleaved, TileOrder::kPeersFirst,     TileOrder::kOtherNodesFirst,
+constexpr TileOrder kOrders[] = {TileOrder::kRowMajor,    TileOrder::kOwnFirst,   TileOrder::kRing,
+                                 TileOrder::kInterleaved, TileOrder::kPeersFirst, TileOrder::kOtherNodesFirst,
                                  TileOrder::kOwnNodeFirst};
 
 Gemm problem(Size m, Size n, int shards, int splits, int me, int node_size, TileOrder order) {

@@ -11,14 +11,16 @@ struct DeviceLaunch {
   const void* context = nullptr;
   const void* args = nullptr;
   void* stream = nullptr;
+  /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  bool early = false;
 };
 
 /// A kernel compiled for GPUs, for one block size.
 struct DeviceKernel {
   int threads = 0;
   void (*launch)(const DeviceLaunch& launch) = nullptr;
-  /// Loads it on the current device, so that no launch has to.
-  void (*load)() = nullptr;
+  /// Loads it on the current device, so that no launch has to; returns how many of its blocks fit one SM.
+  int (*load)() = nullptr;
 };
 
 /// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.

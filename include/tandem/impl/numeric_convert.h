@@ -5,32 +5,12 @@
 #include <cstdint>
 
 #include "tandem/config.h"
+#include "tandem/impl/numeric_formats.h"
+#if defined(__CUDACC__)
+#include "tandem/impl/cuda/convert.cuh"
+#endif
 
 namespace tandem::impl {
-
-/// Sign, `kExponent` bits of biased exponent, `kMantissa` bits of mantissa. `kInfinity`: the highest exponent means
-/// infinity and NaN as in IEEE 754; otherwise all ones is the only NaN, and larger values become the largest finite
-/// one.
-struct F16Format {
-  using Bits = std::uint16_t;
-  static constexpr int kExponent = 5, kMantissa = 10;
-  static constexpr bool kInfinity = true;
-};
-struct BF16Format {
-  using Bits = std::uint16_t;
-  static constexpr int kExponent = 8, kMantissa = 7;
-  static constexpr bool kInfinity = true;
-};
-struct E4M3Format {
-  using Bits = std::uint8_t;
-  static constexpr int kExponent = 4, kMantissa = 3;
-  static constexpr bool kInfinity = false;
-};
-struct E5M2Format {
-  using Bits = std::uint8_t;
-  static constexpr int kExponent = 5, kMantissa = 2;
-  static constexpr bool kInfinity = true;
-};
 
 TANDEM_DEVICE constexpr std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 TANDEM_DEVICE constexpr float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
@@ -65,6 +45,9 @@ struct Layout {
 /// To nearest, ties to even.
 template <class Format>
 TANDEM_DEVICE constexpr typename Format::Bits from_float(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (!__builtin_is_constant_evaluated()) return hardware_from_float<Format>(value);
+#endif
   using L = Layout<Format>;
   const std::uint32_t bits = bits_of(value);
   const std::uint32_t sign = (bits & 0x8000'0000U) >> L::kSignShift;
@@ -88,6 +71,9 @@ TANDEM_DEVICE constexpr typename Format::Bits from_float(float value) {
 /// Exact.
 template <class Format>
 TANDEM_DEVICE constexpr float to_float(typename Format::Bits stored) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (!__builtin_is_constant_evaluated()) return hardware_to_float<Format>(stored);
+#endif
   using L = Layout<Format>;
   const std::uint32_t sign = (static_cast<std::uint32_t>(stored) << L::kSignShift) & 0x8000'0000U;
   const std::uint32_t magnitude = stored & L::kMagnitude;

@@ -17,17 +17,20 @@
 
 namespace tandem::cuda {
 
-/// 16-byte accesses that a thread has in flight at once, for each array it reads.
-inline constexpr int kVectors = 4;
-
+/// Elements of T in one 16-byte access.
 template <class T>
 inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
+
+/// 16-byte accesses of a fragment that a thread has in flight at once. Elements meet as floats, so those of 4 such accesses to
+/// 16-bit types would not fit the registers of a block of 512 threads.
+template <class T>
+inline constexpr int kVectors = sizeof(T) == 1 ? 1 : 2;
 
 template <int Threads, int Barrier = 0>
 class Group : public BlockOps<Group<Threads, Barrier>> {
  public:
   template <class A, class T>
-  using FragmentFor = Fragment<A, kWidth<T>, kVectors>;
+  using FragmentFor = Fragment<A, kWidth<T>, kVectors<T>>;
 
   __device__ Group(const Context& context, int first_thread = 0)
       : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread) {}
@@ -42,7 +45,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
 
   template <class T>
   __device__ Tiles tiles(Range range) const {
-    return {range, Size{Threads} * kWidth<T> * kVectors};
+    return {range, Size{Threads} * kWidth<T> * kVectors<T>};
   }
 
   // --- memory ---------------------------------------------------------------------------------------------------------
@@ -64,20 +67,29 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     return *static_cast<const volatile T*>(from);
   }
 
+  /// Loads of two PEs are in flight at once; values meet in PE order.
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
-    switch (num_pes()) {
-      case 2: return load_reduce_of<A, 2>(from, range, op);
-      case 4: return load_reduce_of<A, 4>(from, range, op);
-      default: return load_reduce_of<A, 1>(from, range, op);
+    using Element = std::remove_const_t<T>;
+    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size());
+    for (int pe = 0; pe < num_pes(); pe += 2) {
+      const bool both = pe + 1 < num_pes();
+      Raw<Element> first;
+      Raw<Element> second;
+      load_raw<Element>(first, from.on(pe), range);
+      if (both) load_raw<Element>(second, from.on(pe + 1), range);
+      const auto values = first.template as<A>(range.size());
+      result = pe == 0 ? values : combine(op, result, values);
+      if (both) result = combine(op, result, second.template as<A>(range.size()));
     }
+    return result;
   }
 
   template <class T, class A>
-  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectors>& values) {
+  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectors<T>>& values) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
 #pragma unroll
-    for (int u = 0; u < kVectors; ++u) {
+    for (int u = 0; u < kVectors<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= range.size()) break;
       alignas(16) T elements[kWidth<T>];
@@ -183,7 +195,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
     // Every thread must take the same way, so one thread asks.
     if constexpr (Barrier == 0) return __syncthreads_or(thread_ == 0 && compare(load_acquire(&word.local()->value), cmp, value));
-    else return __any_sync(~0U, (thread_ & 31) == 0 && compare(load_acquire(&word.local()->value), cmp, value));
+    else return once(Order::kRelaxed, [&] { return compare(load_acquire(&word.local()->value), cmp, value); });
   }
   template <class T>
   __device__ T* consume_token(T* pointer, Token) const {
@@ -234,10 +246,10 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
   template <class T, class A>
-  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors>& values, Epoch epoch, int pe) {
+  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch, int pe) {
     Raw<T> raw;
 #pragma unroll
-    for (int u = 0; u < kVectors; ++u)
+    for (int u = 0; u < kVectors<T>; ++u)
 #pragma unroll
       for (int i = 0; i < kWidth<T>; ++i) raw.elements[u][i] = convert<T>(values.at(u, i));
     put_packets(to.on(pe), Range{0, values.size()}, raw, epoch);
@@ -247,7 +259,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     Raw<T> raw;
     const auto flag = static_cast<std::uint32_t>(epoch);
 #pragma unroll
-    for (int u = 0; u < kVectors; ++u) {
+    for (int u = 0; u < kVectors<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= count) break;
       const LLPacket* const packets = from + at * Size{sizeof(T)} / 4;
@@ -356,13 +368,13 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   /// What this thread holds of an array of T, in the array's own type.
   template <class T>
   struct Raw {
-    alignas(16) T elements[kVectors][kWidth<T>];
+    alignas(16) T elements[kVectors<T>][kWidth<T>];
 
     template <class A>
     __device__ auto as(Size size) const {
-      Fragment<A, kWidth<T>, kVectors> result(size);
+      Fragment<A, kWidth<T>, kVectors<T>> result(size);
 #pragma unroll
-      for (int u = 0; u < kVectors; ++u)
+      for (int u = 0; u < kVectors<T>; ++u)
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i) result.at(u, i) = convert<A>(elements[u][i]);
       return result;
@@ -378,7 +390,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   __device__ void load_raw(Raw<T>& raw, const T* from, Range range) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
 #pragma unroll
-    for (int u = 0; u < kVectors; ++u) {
+    for (int u = 0; u < kVectors<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= range.size()) break;
       const T* const source = from + range.begin + at;
@@ -392,29 +404,11 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
 
-  /// Loads of `Batch` PEs are in flight at once; values meet in PE order.
-  template <class A, int Batch, class T>
-  __device__ auto load_reduce_of(Symm<T> from, Range range, ReduceOp op) {
-    using Element = std::remove_const_t<T>;
-    Fragment<A, kWidth<Element>, kVectors> result(range.size());
-    for (int base = 0; base < num_pes(); base += Batch) {
-      Raw<Element> raw[Batch];
-#pragma unroll
-      for (int i = 0; i < Batch; ++i) load_raw<Element>(raw[i], from.on(base + i), range);
-#pragma unroll
-      for (int i = 0; i < Batch; ++i) {
-        auto values = raw[i].template as<A>(range.size());
-        result = base + i == 0 ? values : combine(op, result, values);
-      }
-    }
-    return result;
-  }
-
   template <class T>
   __device__ void put_packets(LLPacket* to, Range tile, const Raw<T>& raw, Epoch epoch) const {
     const std::uint64_t flag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(epoch)) << 32;
 #pragma unroll
-    for (int u = 0; u < kVectors; ++u) {
+    for (int u = 0; u < kVectors<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= tile.size()) break;
       LLPacket* const packets = to + (tile.begin + at) * Size{sizeof(T)} / 4;
@@ -430,25 +424,38 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
 
-  /// 16-byte accesses where both ends allow it, else the widest that both do.
+  /// 16-byte accesses where both ends allow it, else of 4 bytes, else of one.
   __device__ void copy_bytes(char* to, const char* from, Size bytes) const {
-    const auto misaligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16;
+    const auto low_bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
     Size done = 0;
-    if (misaligned == 0) {
-      const Size vectors = bytes / 16;
-      Size at = thread_;
-      constexpr int kInFlight = 8;
-      for (; at + (kInFlight - 1) * Threads < vectors; at += kInFlight * Threads) {
-        Vector v[kInFlight];
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) v[u] = load_vector(from + (at + u * Threads) * 16);
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) store_vector(to + (at + u * Threads) * 16, v[u]);
-      }
-      for (; at < vectors; at += Threads) store_vector(to + at * 16, load_vector(from + at * 16));
-      done = vectors * 16;
+    if (low_bits % 16 == 0) {
+      copy_vectors(to, from, bytes / 16);
+      done = bytes / 16 * 16;
+    } else if (low_bits % 4 == 0) {
+      copy_elements(reinterpret_cast<std::uint32_t*>(to), reinterpret_cast<const std::uint32_t*>(from), bytes / 4);
+      done = bytes / 4 * 4;
     }
-    for (Size at = done + thread_; at < bytes; at += Threads) to[at] = from[at];
+    copy_elements(to + done, from + done, bytes - done);
+  }
+
+  __device__ void copy_vectors(char* to, const char* from, Size vectors) const {
+    constexpr int kInFlight = 8;
+    Size at = thread_;
+    for (; at + (kInFlight - 1) * Threads < vectors; at += kInFlight * Threads) {
+      Vector v[kInFlight];
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) v[u] = load_vector(from + (at + u * Threads) * 16);
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) store_vector(to + (at + u * Threads) * 16, v[u]);
+    }
+#pragma unroll 1
+    for (; at < vectors; at += Threads) store_vector(to + at * 16, load_vector(from + at * 16));
+  }
+
+  template <class Element>
+  __device__ void copy_elements(Element* to, const Element* from, Size count) const {
+#pragma unroll 1
+    for (Size at = thread_; at < count; at += Threads) to[at] = from[at];
   }
 
   template <int FirstWarp, int Id, int Width, int... Rest, class F, class... G>

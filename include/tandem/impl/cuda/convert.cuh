@@ -1,0 +1,50 @@
+#pragma once
+/// Conversion between float and the small formats by the GPU's own instructions, where it has them: the same bits as the integer
+/// arithmetic of numeric_convert.h (PTX ISA, "Data Movement and Conversion Instructions: cvt"), in a tenth of the instructions.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tandem/impl/numeric_formats.h"
+
+namespace tandem::impl {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+template <class Format>
+__device__ inline typename Format::Bits hardware_from_float(float value) {
+  std::uint16_t bits = 0;
+  if constexpr (std::is_same_v<Format, F16Format>) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  } else if constexpr (std::is_same_v<Format, BF16Format>) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  } else if constexpr (std::is_same_v<Format, E4M3Format>) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0F), "f"(value));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0F), "f"(value));
+    // Half-way between the largest number and the next power of two: from there on infinity, where `cvt` saturates.
+    constexpr float kRoundsToInfinity = 61440.0F;
+    if (value >= kRoundsToInfinity) bits = 0x7C;
+    if (value <= -kRoundsToInfinity) bits = 0xFC;
+  }
+  return static_cast<typename Format::Bits>(bits);
+}
+
+template <class Format>
+__device__ inline float hardware_to_float(typename Format::Bits stored) {
+  float value = 0;
+  if constexpr (std::is_same_v<Format, BF16Format>) {
+    value = __uint_as_float(static_cast<std::uint32_t>(stored) << 16);
+  } else if constexpr (std::is_same_v<Format, F16Format>) {
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(stored));
+  } else if constexpr (std::is_same_v<Format, E5M2Format>) {  // the upper byte of an f16
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<std::uint16_t>(stored << 8)));
+  } else {
+    std::uint32_t pair = 0;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<std::uint16_t>(stored)));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<std::uint16_t>(pair)));
+  }
+  return value;
+}
+#endif
+
+}  // namespace tandem::impl
