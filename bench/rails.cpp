@@ -1,5 +1,5 @@
-// One ring against rings that alternate over the node's rail-aligned NICs: time of an all-reduce on four nodes of h100x8-rail, and how
-// busy each NIC of the first node is. Prints a table; `--json FILE` writes it too.
+// One ring against rings that alternate over the node's rail-aligned NICs: time of an all-reduce on four nodes of
+// h100x8-rail, and how busy each NIC of the first node is. Prints a table; `--json FILE` writes it too.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,8 @@ Run run(const std::string& algorithm, Size bytes) {
 
 int main(int argc, char** argv) {
   nlohmann::json rows;
-  fmt::print("{:>10} {:>10} {:>10}  NICs of node 0, share of the time in which they send\n", "bytes", "algorithm", "us");
+  fmt::print("{:>10} {:>10} {:>10}  NICs of node 0, share of the time in which they send\n", "bytes", "algorithm",
+             "us");
   for (const Size bytes : {Size{1} << 20, Size{1} << 24, Size{1} << 28, Size{1} << 30})
     for (const char* algorithm : {"ring", "multi_ring"}) {
       const Run result = run(algorithm, bytes);

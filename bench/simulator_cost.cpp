@@ -1,5 +1,5 @@
-// What the simulator itself costs: a ring all-reduce of 1 GB in phantom mode over 8 to 1,024 PEs of h100x8-rail, real seconds and
-// memory against events. Prints a table; `--json FILE` writes it too.
+// What the simulator itself costs: a ring all-reduce of 1 GB in phantom mode over 8 to 1,024 PEs of h100x8-rail, real
+// seconds and memory against events. Prints a table; `--json FILE` writes it too.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -54,7 +54,8 @@ double peak_gib() {
 
 int main(int argc, char** argv) {
   nlohmann::json rows;
-  fmt::print("{:>6} {:>12} {:>12} {:>10} {:>12} {:>10}\n", "PEs", "simulated ms", "events", "seconds", "ns an event", "GiB");
+  fmt::print("{:>6} {:>12} {:>12} {:>10} {:>12} {:>10}\n", "PEs", "simulated ms", "events", "seconds", "ns an event",
+             "GiB");
   for (int pes = 8; pes <= 1024; pes *= 2) {
     const Cost cost = ring(pes, Size{1} << 28);
     const double ns = cost.seconds * 1e9 / static_cast<double>(cost.events);

@@ -39,8 +39,7 @@ int main() {
     Stream stream = world.make_stream("main");
     stream.launch<ShiftAdd>({.blocks = 16}, {x, received, world.heap().signals(16, "arrived"), count});
     stream.synchronize();
-    for (Size i = 0; i < count; ++i)
-      wrong += x.local()[i] != static_cast<float>(world.pe() + (world.pe() + 3) % 4);
+    for (Size i = 0; i < count; ++i) wrong += x.local()[i] != static_cast<float>(world.pe() + (world.pe() + 3) % 4);
   });
   std::printf("4 PEs, %.1f us simulated, %d wrong\n", simulation.time_us(), wrong);
   return wrong == 0 ? 0 : 1;

@@ -5,20 +5,23 @@
 ///
 ///   template <class Block> TANDEM_DEVICE static void run(Block& block, const Args& args);
 ///
-/// A Block is a thread block seen as one actor: all its operations are block-cooperative, control flow is uniform, and there is
-/// no threadIdx in portable code. Each backend has a Block of its own with these operations; `BlockContract` is their common
-/// form, declared but not defined, and the block with which portable kernels are compiled for a GPU as a check.
+/// A Block is a thread block seen as one actor: all its operations are block-cooperative, control flow is uniform, and
+/// there is no threadIdx in portable code. Each backend has a Block of its own with these operations; `BlockContract`
+/// is their common form, declared but not defined, and the block with which portable kernels are compiled for a GPU as
+/// a check.
 ///
-/// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the world's
-/// watchdog (CUDA) or ends in a deadlock report (simulator).
+/// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the
+/// world's watchdog (CUDA) or ends in a deadlock report (simulator).
 ///
 /// What orders what
-///   put, store, then notify (or signal after fence, same PE; or after quiet, any PE)   data is visible before the signal
-///   put_signal                                                                          its own data before its signal
-///   a block's changes of one word, in whatever way                                      are seen in their order
-///   put, store, then plain signal                                                       nothing: an error that checkers report
-///   wait, wait_all, signal_wait_until, signal_test == true                              acquire at system scope: what was visible before the signal may be read now
-/// OpenSHMEM 1.5 sections 9.5 (RMA), 9.8 (signalling), 9.10 (point-to-point), 9.11 (ordering); PTX ISA, "Memory consistency model".
+///   put, store, then notify (or signal after fence, same PE; or after quiet, any PE)   data is visible before the
+///   signal put_signal                                                                          its own data before its
+///   signal a block's changes of one word, in whatever way                                      are seen in their order
+///   put, store, then plain signal                                                       nothing: an error that
+///   checkers report wait, wait_all, signal_wait_until, signal_test == true                              acquire at
+///   system scope: what was visible before the signal may be read now
+/// OpenSHMEM 1.5 sections 9.5 (RMA), 9.8 (signalling), 9.10 (point-to-point), 9.11 (ordering); PTX ISA, "Memory
+/// consistency model".
 
 #include "tandem/impl/block_ops.h"
 #include "tandem/reduce_op.h"
@@ -26,8 +29,8 @@
 
 namespace tandem {
 
-/// Elements of T that a block holds in registers, spread over its threads in 16-byte vectors. Operations on fragments of the same
-/// layout are element by element and need no barrier.
+/// Elements of T that a block holds in registers, spread over its threads in 16-byte vectors. Operations on fragments
+/// of the same layout are element by element and need no barrier.
 template <class T>
 class FragmentContract {
  public:
@@ -73,10 +76,12 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE FragmentContract<A> load(const T* from, Range range);
   template <class T>
   TANDEM_DEVICE T load_scalar(const T* from);
-  /// The elements `range` of every PE's copy, reduced in PE order 0, 1, ...: all loads are in flight at once. All PEs must be reachable.
+  /// The elements `range` of every PE's copy, reduced in PE order 0, 1, ...: all loads are in flight at once. All PEs
+  /// must be reachable.
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> load_reduce(Symm<T> from, Range range, ReduceOp op);
-  /// Stores to a local or reachable array, converted to T. Asynchronous: visible elsewhere after notify, fence or quiet.
+  /// Stores to a local or reachable array, converted to T. Asynchronous: visible elsewhere after notify, fence or
+  /// quiet.
   template <class T, class A>
   TANDEM_DEVICE void store(T* to, Range range, const FragmentContract<A>& values);
   template <class T>
@@ -86,12 +91,14 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE void copy(T* to, const std::type_identity_t<T>* from, Size count);
   /// op(a, b), element by element; see reduce_op.h.
   template <class A>
-  TANDEM_DEVICE FragmentContract<A> combine(ReduceOp op, const FragmentContract<A>& a, const FragmentContract<A>& b) const;
+  TANDEM_DEVICE FragmentContract<A> combine(ReduceOp op, const FragmentContract<A>& a,
+                                            const FragmentContract<A>& b) const;
   /// Sum over all elements, the same value for all threads; has a barrier of the block in it.
   template <class T>
   TANDEM_DEVICE T sum(const FragmentContract<T>& values);
 
-  // --- put and get (OpenSHMEM 1.5 section 9.5) ------------------------------------------------------------------------
+  // --- put and get (OpenSHMEM 1.5 section 9.5)
+  // ------------------------------------------------------------------------
 
   /// Copies to PE `pe`'s copy of `to`. Returns when `from` may be reused; visible there after fence/quiet and a signal.
   template <class T>
@@ -101,27 +108,30 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE void put_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe);
   /// A put whose data is visible at `pe` before `word` (its copy there) changes (section 9.8.2).
   template <class T>
-  TANDEM_DEVICE void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
-                                SignalOp op = SignalOp::kSet);
+  TANDEM_DEVICE void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value,
+                                int pe, SignalOp op = SignalOp::kSet);
   template <class T>
-  TANDEM_DEVICE void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
-                                    SignalOp op = SignalOp::kSet);
+  TANDEM_DEVICE void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word,
+                                    Epoch value, int pe, SignalOp op = SignalOp::kSet);
   /// Copies from PE `pe`'s copy. Returns with the data / completed by quiet.
   template <class T>
   TANDEM_DEVICE void get(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
   template <class T>
   TANDEM_DEVICE void get_nbi(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
-  /// Orders this block's earlier puts, stores and signals before its later ones, for each destination by itself (section 9.11.1).
+  /// Orders this block's earlier puts, stores and signals before its later ones, for each destination by itself
+  /// (section 9.11.1).
   TANDEM_DEVICE void fence();
   /// All of this block's earlier puts, gets and stores are complete and visible (section 9.11.2).
   TANDEM_DEVICE void quiet();
 
-  // --- signals (OpenSHMEM 1.5 sections 9.8 and 9.10) --------------------------------------------------------------------
+  // --- signals (OpenSHMEM 1.5 sections 9.8 and 9.10)
+  // --------------------------------------------------------------------
 
   /// Changes PE `pe`'s word. Relaxed: orders nothing.
   TANDEM_DEVICE void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
   /// Changes PE `pe`'s word after everything that this block did before is visible to all: release at system scope.
-  /// Has a barrier of the block in it. Through a NIC it follows this block's puts to the same PE; puts to others need quiet.
+  /// Has a barrier of the block in it. Through a NIC it follows this block's puts to the same PE; puts to others need
+  /// quiet.
   TANDEM_DEVICE void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
   /// notify of slot [this block][this PE] of `words` at every PE. `words`: (blocks of the grid) x num_pes words.
   TANDEM_DEVICE void notify_all(Signals words, Epoch value);
@@ -132,7 +142,8 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE void signal_wait_until(Signals word, Cmp cmp, Epoch value);
   /// Whether the word compares true now; acquire if it does. A loop of tests polls: prefer a wait.
   TANDEM_DEVICE bool signal_test(Signals word, Cmp cmp, Epoch value);
-  /// The pointer, to be read after the wait that gave the token; orders reads by the tensor-memory engine too (cross-proxy fence).
+  /// The pointer, to be read after the wait that gave the token; orders reads by the tensor-memory engine too
+  /// (cross-proxy fence).
   template <class T>
   TANDEM_DEVICE T* consume_token(T* pointer, Token token) const;
   /// Adds 1 to this block's epoch word and returns it: 1 in the first launch. Once a launch, by every block.
@@ -140,7 +151,8 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Barrier of the block's threads; orders the block's own accesses to local memory.
   TANDEM_DEVICE void sync();
 
-  // --- atomics (PTX ISA `atom`) -----------------------------------------------------------------------------------------
+  // --- atomics (PTX ISA `atom`)
+  // -----------------------------------------------------------------------------------------
 
   /// On one local or reachable word of 4 or 8 bytes, by the block as one actor. Returns the old value.
   template <class T>
@@ -148,12 +160,14 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T>
   TANDEM_DEVICE T exchange(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
   template <class T>
-  TANDEM_DEVICE T compare_swap(T* word, T expected, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
+  TANDEM_DEVICE T compare_swap(T* word, T expected, T value, Scope scope = Scope::kSystem,
+                               Order order = Order::kAcqRel);
 
-  // --- packets: data that is its own signal --------------------------------------------------------------------------------
+  // --- packets: data that is its own signal
+  // --------------------------------------------------------------------------------
 
-  /// Writes `count` elements as packets with flag `epoch` to PE `pe` (reachable). P: LLPacket (4 + 4 bytes) or LL128Line.
-  /// A packet buffer may be written again when its reader is known to have read it.
+  /// Writes `count` elements as packets with flag `epoch` to PE `pe` (reachable). P: LLPacket (4 + 4 bytes) or
+  /// LL128Line. A packet buffer may be written again when its reader is known to have read it.
   template <class P, class T>
   TANDEM_DEVICE void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe);
   /// The same from registers, converted to T.
@@ -166,7 +180,8 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class P>
   TANDEM_DEVICE void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe);
 
-  // --- multicast (PTX ISA `multimem`); only where has_multicast ---------------------------------------------------------------
+  // --- multicast (PTX ISA `multimem`); only where has_multicast
+  // ---------------------------------------------------------------
 
   /// Stores to every PE's copy; the switch copies.
   template <class T, class A>
@@ -178,10 +193,11 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T, class A>
   TANDEM_DEVICE void multimem_reduce(Symm<T> to, Range range, const FragmentContract<A>& values, ReduceOp op);
 
-  // --- roles ---------------------------------------------------------------------------------------------------------------
+  // --- roles
+  // ---------------------------------------------------------------------------------------------------------------
 
-  /// Runs one function for each width (in warps) side by side, each with a Block at its own scope, and joins. At most 15, not
-  /// nested; the sum of the widths is at most the block's warps. Barrier of the block before and after.
+  /// Runs one function for each width (in warps) side by side, each with a Block at its own scope, and joins. At most
+  /// 15, not nested; the sum of the widths is at most the block's warps. Barrier of the block before and after.
   template <int... Widths, class... F>
   TANDEM_DEVICE void parallel(F&&... bodies);
   /// `n` roles (at most 15) of `Width` warps: body(role, i).

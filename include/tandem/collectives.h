@@ -1,5 +1,6 @@
 #pragma once
-/// Collectives: host side. A plan is one operator instance: it owns its signals, epochs and staging, and runs any number of times.
+/// Collectives: host side. A plan is one operator instance: it owns its signals, epochs and staging, and runs any
+/// number of times.
 ///
 ///   auto plan = make_collective(world, Collective::kAllReduce, {.type = DType::kBF16, .max_count = count});
 ///   plan->run(stream, in, out, count);
@@ -15,11 +16,12 @@
 ///   reduce           count                  count (root)            elements
 ///   gather           count                  n * count (root)        elements of each PE
 ///   scatter          n * count (root)       count                   elements of each PE
-///   send_recv        count                  count                   elements, from every PE to the next one in the ring
-///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i+1 (an odd last PE keeps its own)
+///   send_recv        count                  count                   elements, from every PE to the next one in the
+///   ring exchange         count                  count                   elements, swapped by the PEs 2i and 2i+1 (an
+///   odd last PE keeps its own)
 ///
-/// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter with
-/// out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
+/// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter
+/// with out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
 
 #include <memory>
 #include <string>
@@ -92,9 +94,9 @@ struct AlgorithmInfo {
 /// All algorithms, the default of each collective for one node first.
 const std::vector<AlgorithmInfo>& collective_algorithms();
 
-/// Makes a plan for `team` (default: the world). Collective over the team; allocates on the symmetric heap, so that all PEs of the
-/// world must make the same plans in the same order. Throws InvalidArgument (unknown algorithm, root outside of the team, ...) and
-/// Unsupported (an algorithm that this team cannot run, by name).
+/// Makes a plan for `team` (default: the world). Collective over the team; allocates on the symmetric heap, so that all
+/// PEs of the world must make the same plans in the same order. Throws InvalidArgument (unknown algorithm, root outside
+/// of the team, ...) and Unsupported (an algorithm that this team cannot run, by name).
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options);
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
                                                 const Team& team);

@@ -18,8 +18,8 @@ struct CudaOptions {
   Size heap_bytes = Size{4} << 30;
   /// How long a wait on the device may last before it gives up; the run then throws Timeout.
   double timeout_s = 30;
-  /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch). Not
-  /// where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
+  /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;
 };
 
@@ -28,11 +28,13 @@ int cuda_devices();
 
 class CudaThreads {
  public:
-  /// Throws InvalidArgument (pes below 1), Unsupported (no GPU, no driver, GPUs that do not reach each other), OutOfMemory.
+  /// Throws InvalidArgument (pes below 1), Unsupported (no GPU, no driver, GPUs that do not reach each other),
+  /// OutOfMemory.
   explicit CudaThreads(int pes, const CudaOptions& options = {});
   ~CudaThreads();
 
-  /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. May be called again after a run that did not fail.
+  /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. May be called again after a run that did
+  /// not fail.
   void run(const std::function<void(World&)>& program);
 
  private:

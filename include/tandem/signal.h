@@ -24,12 +24,18 @@ enum class Cmp { kEq, kNe, kGt, kGe, kLt, kLe };
 
 TANDEM_DEVICE constexpr bool compare(Epoch value, Cmp cmp, Epoch to) {
   switch (cmp) {
-    case Cmp::kEq: return value == to;
-    case Cmp::kNe: return value != to;
-    case Cmp::kGt: return value > to;
-    case Cmp::kGe: return value >= to;
-    case Cmp::kLt: return value < to;
-    case Cmp::kLe: return value <= to;
+    case Cmp::kEq:
+      return value == to;
+    case Cmp::kNe:
+      return value != to;
+    case Cmp::kGt:
+      return value > to;
+    case Cmp::kGe:
+      return value >= to;
+    case Cmp::kLt:
+      return value < to;
+    case Cmp::kLe:
+      return value <= to;
   }
   return false;
 }
@@ -39,8 +45,8 @@ enum class Scope { kBlock, kGpu, kSystem };
 /// What an atomic orders (PTX ISA, "Memory consistency model": .relaxed, .acquire, .release, .acq_rel).
 enum class Order { kRelaxed, kAcquire, kRelease, kAcqRel };
 
-/// The epoch counters of one operator instance: local memory, one word for each block of the largest grid that the instance
-/// is launched with. They live on the device, so that a replayed graph never sends a stale epoch.
+/// The epoch counters of one operator instance: local memory, one word for each block of the largest grid that the
+/// instance is launched with. They live on the device, so that a replayed graph never sends a stale epoch.
 struct Epochs {
   Epoch* words = nullptr;
 };
@@ -48,14 +54,15 @@ struct Epochs {
 /// Proof that a wait returned: what is read through `consume_token(pointer, token)` is ordered after that wait.
 struct Token {};
 
-/// LL packet: 4 bytes of data and a 4-byte flag, written and read as one 8-byte access, so that the data is its own signal.
+/// LL packet: 4 bytes of data and a 4-byte flag, written and read as one 8-byte access, so that the data is its own
+/// signal.
 struct alignas(8) LLPacket {
   std::uint32_t data;
   std::uint32_t flag;
 };
 
-/// LL128 line: 120 bytes of data and an 8-byte flag. Needs that a warp's 128-byte store becomes visible as a whole, which no
-/// document promises: an architecture gets it once a litmus test has run there.
+/// LL128 line: 120 bytes of data and an 8-byte flag. Needs that a warp's 128-byte store becomes visible as a whole,
+/// which no document promises: an architecture gets it once a litmus test has run there.
 struct alignas(16) LL128Line {
   std::uint32_t data[30];
   std::uint64_t flag;

@@ -32,7 +32,8 @@ struct SimOptions {
   bool phantom = false;
   /// Kernels follow each other at the gap within a CUDA graph, not at that of ordinary launches.
   bool graph = true;
-  /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine is.
+  /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine
+  /// is.
   int pes_per_node = 0;
   /// Capacity of a PE's memory for data; committed by the system as it is touched.
   Size heap_bytes = Size{16} << 30;
@@ -52,8 +53,8 @@ class Simulation {
   Simulation(const Machine& machine, int pes, const SimOptions& options = {});
   ~Simulation();
 
-  /// Runs `program` on all PEs until everything is done. Rethrows the first error of any PE; throws Deadlock with a report where
-  /// nothing can go on. A simulation runs once.
+  /// Runs `program` on all PEs until everything is done. Rethrows the first error of any PE; throws Deadlock with a
+  /// report where nothing can go on. A simulation runs once.
   void run(const std::function<void(World&)>& program);
 
   /// Simulated time at the end.

@@ -64,14 +64,14 @@ class Event {
   std::shared_ptr<detail::EventState> state_;
 };
 
-/// Takes work in order; two streams of a PE may or may not run side by side (no promise of concurrency): whoever waits for
-/// work of another stream enqueues that work first. Nothing here blocks the host but `synchronize`.
+/// Takes work in order; two streams of a PE may or may not run side by side (no promise of concurrency): whoever waits
+/// for work of another stream enqueues that work first. Nothing here blocks the host but `synchronize`.
 class Stream {
  public:
   explicit Stream(std::shared_ptr<detail::StreamBackend> backend) : backend_(std::move(backend)) {}
 
-  /// Runs K::run on every block of the grid, on this PE; `team` numbers the PEs that the kernel sees (default: the world).
-  /// Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
+  /// Runs K::run on every block of the grid, on this PE; `team` numbers the PEs that the kernel sees (default: the
+  /// world). Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team) {
     backend_->launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },

@@ -13,8 +13,8 @@ namespace tandem {
 /// A symmetric buffer of T: a handle of 32 bytes that is passed to kernels by value.
 ///
 /// PE numbers are those of the team for which the handle was made (`of`), by default the world.
-/// `on(pe)` is plain address arithmetic: the address is valid for `put`, `get` and signals everywhere, but for loads and
-/// stores only where the PE is load/store reachable (`Block::remote` says so).
+/// `on(pe)` is plain address arithmetic: the address is valid for `put`, `get` and signals everywhere, but for loads
+/// and stores only where the PE is load/store reachable (`Block::remote` says so).
 template <class T>
 class Symm {
  public:
@@ -22,8 +22,8 @@ class Symm {
   TANDEM_DEVICE Symm(T* on_pe0, Size stride_bytes, int me) : on_pe0_(on_pe0), stride_bytes_(stride_bytes), me_(me) {}
   /// A buffer that may be written is one that may be read.
   template <class U>
-    requires std::is_same_v<T, const U>
-  TANDEM_DEVICE Symm(const Symm<U>& other)  // NOLINT(google-explicit-constructor): as T* converts to const T*
+  requires std::is_same_v<T, const U> TANDEM_DEVICE
+  Symm(const Symm<U>& other)  // NOLINT(google-explicit-constructor): as T* converts to const T*
       : on_pe0_(other.on_pe0_), stride_bytes_(other.stride_bytes_), me_(other.me_) {}
 
   /// Address of PE `pe`'s copy.

@@ -1,7 +1,8 @@
 #pragma once
 /// A team: PEs `first`, `first + stride`, ... of the world, numbered 0, 1, ... within the team.
 ///
-/// Strided as OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4) makes them; the world, a node and a rail are teams of this form.
+/// Strided as OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4) makes them; the world, a node and a rail are
+/// teams of this form.
 
 #include "tandem/config.h"
 

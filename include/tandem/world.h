@@ -33,8 +33,8 @@ class WorldBackend {
 };
 
 template <class T>
-inline constexpr bool is_control = std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> ||
-                                   std::is_same_v<T, LL128Line>;
+inline constexpr bool is_control =
+    std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> || std::is_same_v<T, LL128Line>;
 
 }  // namespace detail
 
@@ -48,8 +48,8 @@ class SymmetricHeap {
   /// Signals and packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
-    auto* const on_pe0 = static_cast<T*>(
-        backend_->allocate_symmetric(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+    auto* const on_pe0 =
+        static_cast<T*>(backend_->allocate_symmetric(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
     return {on_pe0, backend_->stride(), backend_->team().me};
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
@@ -57,8 +57,8 @@ class SymmetricHeap {
   /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
-    return static_cast<T*>(
-        backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T> || std::is_same_v<T, Epoch>));
+    return static_cast<T*>(backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T),
+                                                    detail::is_control<T> || std::is_same_v<T, Epoch>));
   }
   /// Epoch counters for grids of up to `blocks` blocks.
   Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }
@@ -87,8 +87,9 @@ class World {
   Team split_strided(int first, int stride, int size) const;
 
   SymmetricHeap& heap() { return heap_; }
-  /// Copies `bytes` bytes from host memory to a buffer of the heap, of this PE or a reachable one, and back. Blocks; ordered with
-  /// no stream's work: synchronize first. The only way for a host program to see data that runs on every backend.
+  /// Copies `bytes` bytes from host memory to a buffer of the heap, of this PE or a reachable one, and back. Blocks;
+  /// ordered with no stream's work: synchronize first. The only way for a host program to see data that runs on every
+  /// backend.
   void copy_in(void* to, const void* from, Size bytes) { backend_->copy_in(to, from, bytes); }
   void copy_out(void* to, const void* from, Size bytes) { backend_->copy_out(to, from, bytes); }
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }

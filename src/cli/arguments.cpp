@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 
 #include "tandem/error.h"
@@ -11,7 +12,7 @@
 namespace tandem::cli {
 namespace {
 
-void add_place(CLI::App& app, Arguments& a) {
+void add_place(CLI::App& app, Arguments& a, std::string& seed) {
   app.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
   app.add_option("--backend", a.backend, "sim: the simulator")->capture_default_str();
   app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file")
@@ -22,7 +23,7 @@ void add_place(CLI::App& app, Arguments& a) {
                  "split the node of a one-node machine into virtual nodes of so many PEs");
   app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
   app.add_option("--algo", a.algorithm, "algorithm; `tandem list` names them all");
-  app.add_option("--seed", a.seed, "seed of the data and of everything that may happen in another order")
+  app.add_option("--seed", seed, "seed of the data and of everything that may happen in another order")
       ->capture_default_str();
   app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
   app.add_option("--iterations", a.iterations, "measured calls, of which the mean is shown")->capture_default_str();
@@ -60,9 +61,9 @@ void add_operator(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
-void add_run(CLI::App& app, Arguments& a) {
+void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
-  add_place(run, a);
+  add_place(run, a, seed);
   add_collective(run, a);
   run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
       ->group("Collectives");
@@ -73,10 +74,10 @@ void add_run(CLI::App& app, Arguments& a) {
   run.add_option("--svg", a.svg, "write the timelines as a picture")->type_name("FILE.svg")->group(group);
 }
 
-void add_bench(CLI::App& app, Arguments& a) {
+void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& bench =
       *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
-  add_place(bench, a);
+  add_place(bench, a, seed);
   bench.add_option("-b", a.first,
                    "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
   bench.add_option("-e", a.last,
@@ -93,6 +94,15 @@ Command command_of(const CLI::App& app) {
   return Command::kList;
 }
 
+/// By itself, because CLI11 takes a negative number for a large one.
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
+    throw InvalidArgument(fmt::format("--seed: '{}' given, allowed is a whole number from 0 to 2^64 - 1", text));
+  return seed;
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
@@ -107,13 +117,14 @@ void refuse(bool given, const char* option, const Arguments& a, const char* why)
 
 std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   Arguments a;
+  std::string seed = "1";
   CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.add_subcommand("list", "collectives and operators, with their algorithms");
   app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
       ->add_option("MACHINE", a.subject, "name or JSON file");
-  add_run(app, a);
-  add_bench(app, a);
+  add_run(app, a, seed);
+  add_bench(app, a, seed);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -121,7 +132,10 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     app.exit(error, std::cout, std::cerr);
     return std::nullopt;
   }
+  if (app.get_subcommands().empty())
+    throw InvalidArgument("a subcommand is missing: list, machines, run or bench (tandem --help)");
   a.command = command_of(app);
+  a.seed = parse_seed(seed);
   if (a.iterations < 1)
     throw InvalidArgument(fmt::format("--iterations: {} given, allowed is 1 or more", a.iterations));
   if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));

@@ -34,6 +34,13 @@ constexpr int significand_bits() {
   return 3;
 }
 
+template <class T>
+std::uint64_t bits_of(T value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
 /// Input values by PE and index.
 template <class T>
 class Inputs {
@@ -135,7 +142,7 @@ class ReducedData final : public CollectiveData {
 
   void add_exact(Tally& tally, Size index, T got) const {
     const T want = expected(index);
-    const bool equal = std::memcmp(&got, &want, sizeof(T)) == 0;
+    const bool equal = bits_of(got) == bits_of(want);
     const double wanted = convert<double>(want);
     tally.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
   }

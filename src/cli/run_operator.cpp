@@ -90,8 +90,7 @@ void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, P
 
 }  // namespace
 
-Result run_operator(const OperatorRun& run, const Setup& given, Pictures& pictures, Progress& progress) {
-  Setup setup = given;
+Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress) {
   reserve_memory(setup, bytes_per_pe(run, setup.pes));
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);

@@ -32,6 +32,6 @@ OperatorRun make_operator_run(Operator op, const Arguments& arguments);
 /// Progress::step is called so many times by `run_operator`, at most.
 inline constexpr int kOperatorSteps = 6;
 /// Runs it, checks every element of every PE's result, and times the baselines in phantom mode.
-Result run_operator(const OperatorRun& run, const Setup& setup, Pictures& pictures, Progress& progress);
+Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress);
 
 }  // namespace tandem::cli

@@ -11,8 +11,8 @@
 namespace tandem::cuda {
 
 template <class K, int Threads>
-__global__ void __launch_bounds__(Threads) portable_kernel(const __grid_constant__ Context context,
-                                                           const __grid_constant__ typename K::Args args) {
+__global__ void __launch_bounds__(Threads, 1)
+    portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
   wait_for_previous_grid();
   let_next_grid_start();
@@ -20,29 +20,36 @@ __global__ void __launch_bounds__(Threads) portable_kernel(const __grid_constant
   K::run(block, args);
 }
 
+/// The launch of one kernel with one block size.
+template <class K, int Threads>
+struct Launcher {
+  static void launch(const detail::DeviceLaunch& launch) {
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
+    config.blockDim = dim3(Threads);
+    config.stream = static_cast<cudaStream_t>(launch.stream);
+    cudaLaunchAttribute programmatic{};
+    programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    programmatic.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &programmatic;
+    config.numAttrs = launch.early ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
+                             *static_cast<const typename K::Args*>(launch.args)),
+          "launch");
+  }
+
+  static int load() {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &portable_kernel<K, Threads>, Threads, 0),
+          "loading a kernel");
+    return blocks;
+  }
+};
+
 /// Makes K launchable with blocks of `Threads` threads.
 template <class K, int Threads>
 void register_kernel() {
-  static const detail::DeviceKernel kernel{
-      Threads,
-      [](const detail::DeviceLaunch& launch) {
-        cudaLaunchConfig_t config{};
-        config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
-        config.blockDim = dim3(Threads);
-        config.stream = static_cast<cudaStream_t>(launch.stream);
-        cudaLaunchAttribute programmatic{};
-        programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        programmatic.val.programmaticStreamSerializationAllowed = 1;
-        config.attrs = &programmatic;
-        config.numAttrs = 1;
-        check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
-                                 *static_cast<const typename K::Args*>(launch.args)),
-              "launch");
-      },
-      [] {
-        cudaFuncAttributes attributes{};
-        check(cudaFuncGetAttributes(&attributes, &portable_kernel<K, Threads>), "loading a kernel");
-      }};
+  static const detail::DeviceKernel kernel{Threads, Launcher<K, Threads>::launch, Launcher<K, Threads>::load};
   detail::DeviceKernelOf<K>::kernel = &kernel;
   registered_kernels().push_back(&kernel);
 }

@@ -10,7 +10,13 @@ namespace tandem::cuda {
 /// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel deadlocks.
 std::vector<const detail::DeviceKernel*>& registered_kernels();
 
-/// Makes all collectives' kernels launchable. May be called again.
+// One for each .cu file.
+void register_all_reduce();
+void register_all_reduce_steps();
+void register_reduce();
+void register_move();
+
+/// Makes all collectives' kernels launchable. May be called again, from any thread.
 void register_collectives();
 
 }  // namespace tandem::cuda

@@ -6,7 +6,7 @@
 
 namespace tandem::cuda {
 
-/// Threads of a block of the collectives' kernels.
+/// Threads of a block of the collectives' kernels: CollectiveOptions' default.
 inline constexpr int kThreads = 512;
 
 template <template <class> class K, class... T>
@@ -16,8 +16,8 @@ void register_each() {
 
 template <template <class> class K>
 void register_types() {
-  register_each<K, float, f16, bf16, fp8_e4m3, fp8_e5m2, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
-                std::uint64_t, double>();
+  register_each<K, float, f16, bf16, fp8_e4m3, fp8_e5m2, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
+                std::int64_t, std::uint64_t, double>();
 }
 
 }  // namespace tandem::cuda

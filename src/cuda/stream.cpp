@@ -26,8 +26,17 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
                                       kernel.grid.threads, kernel.device->threads));
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+  const int sharing = threads_.sharing(pe_);
+  check_resident(kernel, sharing);
   const Context context = threads_.context(kernel.team);
-  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_});
+  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_, threads_.early_launch()});
+}
+
+void CudaStream::check_resident(const detail::KernelLaunch& kernel, int sharing) const {
+  const int resident = kernel.device->load() * threads_.machine().gpu.sm_count / sharing;
+  if (kernel.grid.blocks > resident)
+    throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once", kernel.name,
+                                  kernel.grid.blocks, sharing, resident));
 }
 
 void CudaStream::gemm(const Gemm&, const Team&) {
@@ -61,7 +70,10 @@ void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
 void CudaStream::synchronize() {
   check(cudaStreamSynchronize(stream_), "synchronize");
   const volatile WaitReport& report = *threads_.pe(pe_).report;
-  if (report.set == 0) return;
+  if (report.set == 0) {
+    if (threads_.failed()) throw RuntimeFailure("synchronize: the host program of another PE has failed");
+    return;
+  }
   throw Timeout(fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", pe_, static_cast<int>(report.block),
                             threads_.describe(const_cast<const void*>(report.word)), static_cast<Epoch>(report.expected),
                             static_cast<Epoch>(report.found)));

@@ -40,6 +40,8 @@ class CudaStream : public detail::StreamBackend {
   void* native() override { return stream_; }
 
  private:
+  void check_resident(const detail::KernelLaunch& kernel, int sharing) const;
+
   Threads& threads_;
   int pe_;
   std::string name_;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <thread>
 
@@ -25,6 +27,9 @@ namespace {
 
 std::vector<Pe> make_pes(int count) {
   if (count < 1) throw InvalidArgument(fmt::format("pes: {} given, at least 1 is needed", count));
+  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not survive.
+  // Read by the driver when the first GPU is started; a user's own choice stays.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const int devices = cuda_devices();
   if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
   std::vector<Pe> pes(static_cast<std::size_t>(count));
@@ -39,6 +44,9 @@ std::vector<Pe> make_pes(int count) {
     check(cudaMemset(memory, 0, sizeof(std::uint32_t)), "cudaMemset");
     check(cudaMallocHost(&memory, sizeof(WaitReport)), "cudaMallocHost");
     pe.report.reset(new (memory) WaitReport{});
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    pe.stream.reset(stream);
   }
   return pes;
 }
@@ -59,6 +67,7 @@ Machine describe_gpu(int pes) {
   machine.gpu.sm_count = properties.multiProcessorCount;
   machine.gpu.max_blocks_per_sm = properties.maxBlocksPerMultiProcessor;
   machine.gpu.max_threads_per_sm = properties.maxThreadsPerMultiProcessor;
+  machine.gpu.copy_engines = properties.asyncEngineCount;
   return machine;
 }
 
@@ -85,6 +94,8 @@ class ThreadWorld : public detail::WorldBackend {
     clear(offset, bytes, control);
     return own(offset);
   }
+  void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(threads_.pe(pe_), to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(threads_.pe(pe_), to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
     return std::make_shared<CudaStream>(threads_, pe_, name);
   }
@@ -99,8 +110,9 @@ class ThreadWorld : public detail::WorldBackend {
   std::byte* own(Size offset) const { return threads_.segment().base() + pe_ * stride() + offset; }
   /// Signals start as zeros, on every PE before any PE goes on; data as NaN.
   void clear(Size offset, Size bytes, bool control) const {
-    check(cudaMemset(own(offset), control ? 0 : 0xFF, static_cast<std::size_t>(bytes)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");
+    const cudaStream_t stream = threads_.pe(pe_).stream.get();
+    check(cudaMemsetAsync(own(offset), control ? 0 : 0xFF, static_cast<std::size_t>(bytes), stream), "cudaMemset");
+    check(cudaStreamSynchronize(stream), "cudaMemset");
     if (control) threads_.barrier();
   }
 
@@ -115,6 +127,7 @@ Threads::Threads(int pes, const CudaOptions& options)
       segment_(devices_of(pes_), HeapBook(pes, options.heap_bytes).range_bytes()),
       machine_(describe_gpu(pes)),
       timeout_s_(options.timeout_s),
+      early_launch_(options.early_launch && pes <= cuda_devices()),
       book_(pes, options.heap_bytes) {}
 
 Size Threads::allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
@@ -155,15 +168,44 @@ void Threads::fail() {
   const std::lock_guard lock(mutex_);
   failed_ = true;
   changed_.notify_all();
+  for (const Pe& pe : pes_) {
+    cudaSetDevice(pe.device);
+    cudaMemsetAsync(pe.abort.get(), 1, sizeof(std::uint32_t), pe.stream.get());
+  }
+}
+
+bool Threads::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+void Threads::drain() const {
+  for (const Pe& pe : pes_) {
+    cudaSetDevice(pe.device);
+    cudaDeviceSynchronize();
+  }
+}
+
+Threads::~Threads() { drain(); }
+
+int Threads::sharing(int number) const {
+  return static_cast<int>(
+      std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
+}
+
+void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, pe.stream.get()), "copy");
+  check(cudaStreamSynchronize(pe.stream.get()), "copy");
 }
 
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {
   check(cudaSetDevice(threads.pe(pe).device), "cudaSetDevice");
   load_kernels();
+  threads.barrier();
   ThreadWorld backend(threads, pe);
   World world(backend);
   program(world);
-  check(cudaDeviceSynchronize(), "end of the host program");
 }
 
 }  // namespace cuda
@@ -194,6 +236,7 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
       }
     });
   for (std::thread& thread : threads) thread.join();
+  state_->drain();
   if (error) std::rethrow_exception(error);
 }
 

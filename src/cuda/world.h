@@ -15,7 +15,7 @@
 
 namespace tandem::cuda {
 
-/// Frees what cudaMalloc and cudaMallocHost gave.
+/// Frees what cudaMalloc, cudaMallocHost and cudaStreamCreate gave.
 struct DeviceFree {
   void operator()(void* memory) const { cudaFree(memory); }
 };
@@ -23,9 +23,15 @@ struct HostFree {
   void operator()(void* memory) const { cudaFreeHost(memory); }
 };
 
+struct StreamFree {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+
 /// One PE: its GPU, and the words by which its kernels give up.
 struct Pe {
   int device = 0;
+  /// For the host's own copies. The default stream would wait for kernels of PEs that share the GPU, which may wait for this PE.
+  std::unique_ptr<CUstream_st, StreamFree> stream;
   std::unique_ptr<std::uint32_t, DeviceFree> abort;
   std::unique_ptr<WaitReport, HostFree> report;
 };
@@ -33,11 +39,17 @@ struct Pe {
 class Threads {
  public:
   Threads(int pes, const CudaOptions& options);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
   int num_pes() const { return static_cast<int>(pes_.size()); }
   const Pe& pe(int number) const { return pes_[static_cast<std::size_t>(number)]; }
   const Segment& segment() const { return segment_; }
   const Machine& machine() const { return machine_; }
+  /// PEs on the GPU of PE `pe`, itself included.
+  int sharing(int pe) const;
+  bool early_launch() const { return early_launch_; }
 
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   std::string describe(const void* address) const;
@@ -45,13 +57,18 @@ class Threads {
 
   /// Waits for all PEs' host programs; throws RuntimeFailure where one of them has failed.
   void barrier();
+  /// Ends everybody's waits, on the host and on the GPUs.
   void fail();
+  bool failed() const;
+  /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
+  void drain() const;
 
  private:
   std::vector<Pe> pes_;
   Segment segment_;
   Machine machine_;
   double timeout_s_;
+  bool early_launch_;
   mutable std::mutex mutex_;
   HeapBook book_;
   std::condition_variable changed_;
@@ -59,6 +76,9 @@ class Threads {
   std::uint64_t round_ = 0;
   bool failed_ = false;
 };
+
+/// Copies in stream order on the PE's own stream, and waits for it.
+void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes);
 
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);

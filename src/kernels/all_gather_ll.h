@@ -1,8 +1,9 @@
 #pragma once
-/// Low-latency (LL) all-gather: packets of 4 bytes of data and a 4-byte flag go to every peer's staging, and are their own signals.
+/// Low-latency (LL) all-gather: packets of 4 bytes of data and a 4-byte flag go to every peer's staging, and are their
+/// own signals.
 ///
-/// One trip and no other signal, for twice the bytes: for small sizes. Larger ones go in rounds of `PacketRounds::kBytes` a block.
-/// Stores to every PE: one node only. In-place allowed (in == out + pe * count).
+/// One trip and no other signal, for twice the bytes: for small sizes. Larger ones go in rounds of
+/// `PacketRounds::kBytes` a block. Stores to every PE: one node only. In-place allowed (in == out + pe * count).
 
 #include "kernels/packet_rounds.h"
 

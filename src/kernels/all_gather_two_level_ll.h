@@ -1,10 +1,12 @@
 #pragma once
-/// LL and two-level all-gather combined, for small sizes on several nodes: packets cross between nodes and are forwarded unopened.
+/// LL and two-level all-gather combined, for small sizes on several nodes: packets cross between nodes and are
+/// forwarded unopened.
 ///
-/// Each PE packs its bytes once, puts the packets to the PEs with its index on the other nodes, and stores them to its node's
-/// PEs; whatever arrives from another node is passed on within the node packet by packet, while it is also read. A packet is its
-/// own signal all the way, so no step waits for a flag behind the data. As Triton-distributed's low-latency all-gather does.
-/// Needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in == out + pe * count).
+/// Each PE packs its bytes once, puts the packets to the PEs with its index on the other nodes, and stores them to its
+/// node's PEs; whatever arrives from another node is passed on within the node packet by packet, while it is also read.
+/// A packet is its own signal all the way, so no step waits for a flag behind the data. As Triton-distributed's
+/// low-latency all-gather does. Needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
+/// == out + pe * count).
 
 #include "kernels/packet_rounds.h"
 

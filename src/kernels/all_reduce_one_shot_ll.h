@@ -27,7 +27,8 @@ struct AllReduceOneShotLL {
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;
-    a.capacity = packets_for<LLPacket>(setup.max_count() * Size{sizeof(T)});
+    // Even, so that pairs of packets are 16-byte accesses.
+    a.capacity = round_up(packets_for<LLPacket>(setup.max_count() * Size{sizeof(T)}), 2);
     a.inputs = setup.template symmetric<LLPacket>(2 * setup.pes() * a.capacity, "inputs");
     a.epochs = setup.epochs();
     return a;

@@ -1,8 +1,9 @@
 #pragma once
-/// Low-latency (LL) all-to-all: packets of 4 bytes of data and a 4-byte flag go to each peer's staging, and are their own signals.
+/// Low-latency (LL) all-to-all: packets of 4 bytes of data and a 4-byte flag go to each peer's staging, and are their
+/// own signals.
 ///
-/// One trip and no other signal, for twice the bytes: for small sizes. Larger ones go in rounds of `PacketRounds::kBytes` a block.
-/// Stores to every PE: one node only. Separate buffers.
+/// One trip and no other signal, for twice the bytes: for small sizes. Larger ones go in rounds of
+/// `PacketRounds::kBytes` a block. Stores to every PE: one node only. Separate buffers.
 
 #include "kernels/packet_rounds.h"
 

@@ -1,9 +1,9 @@
 #pragma once
 /// Broadcast as a scatter over the other n-1 PEs, whose parts they pass on to each other, pipelined in chunks.
 ///
-/// The bytes leave the root once, and (n-2)/(n-1) of them leave every other PE: nearly the rate of one link, whatever n is.
-/// Needs put_signal only. In-place allowed.
-/// Chunks are written only to PEs that are `ready` for this call: see MoveKernel for why no other credit is needed.
+/// The bytes leave the root once, and (n-2)/(n-1) of them leave every other PE: nearly the rate of one link, whatever n
+/// is. Needs put_signal only. In-place allowed. Chunks are written only to PEs that are `ready` for this call: see
+/// MoveKernel for why no other credit is needed.
 
 #include "kernels/move.h"
 
@@ -23,7 +23,8 @@ struct BroadcastScatterAllGather : MoveKernel {
     const auto send = [&](const std::byte* from, Range part, Size i, int owner, int pe) {
       const ChunkSignals signals(block, a.arrived, owner, epoch);
       const Range chunk = chunks.of(part, i);
-      block.put_signal_nbi(a.out + chunk.begin, from + chunk.begin, chunk.size(), signals.word(i), signals.value(i), pe);
+      block.put_signal_nbi(a.out + chunk.begin, from + chunk.begin, chunk.size(), signals.word(i), signals.value(i),
+                           pe);
     };
 
     if (me == a.root) {
@@ -37,11 +38,13 @@ struct BroadcastScatterAllGather : MoveKernel {
       const int mine = (me - a.root - 1 + block.num_pes()) % block.num_pes();
       const ChunkSignals own(block, a.arrived, me, epoch);
       block.notify_all(a.ready, epoch);
-      for (int step = 1; step < others; ++step) block.wait(block.slots(a.ready) + other((mine + step) % others), 1, epoch);
+      for (int step = 1; step < others; ++step)
+        block.wait(block.slots(a.ready) + other((mine + step) % others), 1, epoch);
       for (Size i = 0; i < chunks.count(); ++i) {
         own.wait(block, i);
         ChunkSignals::before(block, i);
-        for (int step = 1; step < others; ++step) send(a.out.local(), parts[mine], i, me, other((mine + step) % others));
+        for (int step = 1; step < others; ++step)
+          send(a.out.local(), parts[mine], i, me, other((mine + step) % others));
       }
       for (int step = 1; step < others; ++step)
         ChunkSignals(block, a.arrived, other((mine + step) % others), epoch).wait_to_end(block, chunks.count());

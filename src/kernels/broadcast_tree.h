@@ -1,10 +1,10 @@
 #pragma once
 /// Pipelined broadcast down a tree: a PE passes each chunk on to its children as it arrives.
 ///
-/// With `Children` = 1 the tree is a chain: each link carries the bytes once, and the last PE is n-1 chunks late: for large sizes.
-/// With two the depth is log2(n) and each link carries the bytes twice: for middle sizes, and for many nodes.
-/// The tree is laid over the PEs from the root on, (root + i) % n, so that a chain crosses each pair of neighbouring nodes once.
-/// Needs put_signal to the children: works within a node and between nodes. In-place allowed.
+/// With `Children` = 1 the tree is a chain: each link carries the bytes once, and the last PE is n-1 chunks late: for
+/// large sizes. With two the depth is log2(n) and each link carries the bytes twice: for middle sizes, and for many
+/// nodes. The tree is laid over the PEs from the root on, (root + i) % n, so that a chain crosses each pair of
+/// neighbouring nodes once. Needs put_signal to the children: works within a node and between nodes. In-place allowed.
 /// A chunk is written only to a child that is `ready` for this call: see MoveKernel for why no other credit is needed.
 
 #include "kernels/move.h"
@@ -27,8 +27,7 @@ struct BroadcastTree : MoveKernel {
     const ChunkSignals arrived(block, a.arrived, a.root, epoch);
 
     if (place > 0) block.notify(block.slots(a.ready) + me, epoch, pe_at((place - 1) / Children));
-    for (int child = first_child; child < end_child; ++child)
-      block.wait(block.slots(a.ready) + pe_at(child), 1, epoch);
+    for (int child = first_child; child < end_child; ++child) block.wait(block.slots(a.ready) + pe_at(child), 1, epoch);
 
     const std::byte* const from = place == 0 ? a.in.local() : a.out.local();
     for (Size i = 0; i < chunks.count(); ++i) {

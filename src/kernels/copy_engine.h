@@ -1,5 +1,6 @@
 #pragma once
-/// The two ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any kernel.
+/// The two ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any
+/// kernel.
 
 #include "tandem/block.h"
 

@@ -78,8 +78,9 @@ class CopyEnginePlan final : public CollectivePlan {
 
 }  // namespace
 
-std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective, const CollectiveOptions& options,
-                                                      const Team& team, Pieces pieces, CopyDirection direction) {
+std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective,
+                                                      const CollectiveOptions& options, const Team& team, Pieces pieces,
+                                                      CopyDirection direction) {
   return std::make_unique<CopyEnginePlan>(world, collective, options, team, pieces, direction);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Plans of collectives whose bytes are moved by copy engines: no SM is used but by one warp before and one after the copies.
+/// Plans of collectives whose bytes are moved by copy engines: no SM is used but by one warp before and one after the
+/// copies.
 
 #include <memory>
 
@@ -16,9 +17,10 @@ enum class Pieces {
 /// Whether the owner of bytes writes them to its peers, or these read them.
 enum class CopyDirection { kPush, kPull };
 
-/// Runs on streams of its own, one for each copy engine and at most one for each peer, which begin after what the caller's stream holds and
-/// are joined into it. All PEs of the team must be load/store reachable.
-std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective, const CollectiveOptions& options,
-                                                      const Team& team, Pieces pieces, CopyDirection direction);
+/// Runs on streams of its own, one for each copy engine and at most one for each peer, which begin after what the
+/// caller's stream holds and are joined into it. All PEs of the team must be load/store reachable.
+std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective,
+                                                      const CollectiveOptions& options, const Team& team, Pieces pieces,
+                                                      CopyDirection direction);
 
 }  // namespace tandem::kernels

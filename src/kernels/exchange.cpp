@@ -8,7 +8,8 @@ namespace tandem::kernels {
 std::span<const Algorithm> exchange_algorithms() {
   constexpr Collective kSelf = Collective::kExchange;
   static const std::array<Algorithm, 1> algorithms{{
-      {{kSelf, "put_signal", "partners put to each other, both ways at once", false}, make_byte_plan<kSelf, ExchangePutSignal>},
+      {{kSelf, "put_signal", "partners put to each other, both ways at once", false},
+       make_byte_plan<kSelf, ExchangePutSignal>},
   }};
   return algorithms;
 }

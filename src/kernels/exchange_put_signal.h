@@ -1,10 +1,10 @@
 #pragma once
 /// Exchange: the PEs 2i and 2i+1 swap their bytes with put_signal, both ways at once; an odd last PE copies its own.
 ///
-/// The exchange kernel of Penny, an NVSHMEM-style library written from scratch; here each block swaps its own part, so that a
-/// large swap streams over as many blocks as the link needs.
-/// Needs put_signal to the partner: works within a node and between nodes. Separate buffers.
-/// A PE waits for its partner's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+/// The exchange kernel of Penny, an NVSHMEM-style library written from scratch; here each block swaps its own part, so
+/// that a large swap streams over as many blocks as the link needs. Needs put_signal to the partner: works within a
+/// node and between nodes. Separate buffers. A PE waits for its partner's `ready` of this call before it writes there:
+/// see MoveKernel for why that is enough.
 
 #include "kernels/move.h"
 

@@ -20,10 +20,11 @@ struct MoveArgs {
 
 /// Base of kernels with these arguments. A plan always launches the same grid, so that no block's epoch falls behind.
 ///
-/// What makes every one of them safe, with no signal ever cleared: a PE writes a peer's buffer in call e only after that peer's
-/// `ready` word said e, which the peer writes after it has finished call e-1 and all that its stream held before this call; and
-/// nobody leaves before all that peers write to it has arrived. So even a root that waits for nobody's data is never more
-/// than one call ahead of a PE that it writes to, and `ready` is its credit for exactly one call.
+/// What makes every one of them safe, with no signal ever cleared: a PE writes a peer's buffer in call e only after
+/// that peer's `ready` word said e, which the peer writes after it has finished call e-1 and all that its stream held
+/// before this call; and nobody leaves before all that peers write to it has arrived. So even a root that waits for
+/// nobody's data is never more than one call ahead of a PE that it writes to, and `ready` is its credit for exactly one
+/// call.
 struct MoveKernel {
   using Args = MoveArgs;
 
@@ -59,7 +60,8 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
 class Chunks {
  public:
   TANDEM_DEVICE explicit Chunks(Size bytes)
-      : step_(min(max(round_up(ceil_div(bytes, 16), 16), Size{16} << 10), Size{256} << 10)), count_(ceil_div(bytes, step_)) {}
+      : step_(min(max(round_up(ceil_div(bytes, 16), 16), Size{16} << 10), Size{256} << 10)),
+        count_(ceil_div(bytes, step_)) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
   /// Chunk `i` of a range that is at most as long; perhaps empty.
@@ -75,8 +77,9 @@ class Chunks {
 
 /// The signals of one flow of chunks between two PEs: chunk i of call e sets word i % kWindow to (e, i + 1).
 ///
-/// Two put_signals to one PE have no order among themselves, so chunks in flight together have words of their own, and a
-/// fence separates one window of them from the next (`before`): a word that holds (e, i + 1) or more tells that chunk i is there.
+/// Two put_signals to one PE have no order among themselves, so chunks in flight together have words of their own, and
+/// a fence separates one window of them from the next (`before`): a word that holds (e, i + 1) or more tells that chunk
+/// i is there.
 class ChunkSignals {
  public:
   template <class Block>

@@ -15,9 +15,10 @@ struct PacketArgs {
 
 /// The rounds of one call of a block: round i moves `piece(i)`, at most kBytes bytes, in packets with flag `flag(i)`.
 ///
-/// Rounds are counted over all calls, alike on all PEs, and the staging's halves take turns. That is safe because in each round every PE
-/// reads packets that every other PE sent after it had finished the round before: whoever writes in round r + 2 has read
-/// everybody's packets of round r + 1, so everybody has finished reading round r. Only staging is written on peers.
+/// Rounds are counted over all calls, alike on all PEs, and the staging's halves take turns. That is safe because in
+/// each round every PE reads packets that every other PE sent after it had finished the round before: whoever writes in
+/// round r + 2 has read everybody's packets of round r + 1, so everybody has finished reading round r. Only staging is
+/// written on peers.
 class PacketRounds {
  public:
   static constexpr Size kBytes = Size{4} << 10;
@@ -53,7 +54,8 @@ struct PacketKernel {
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args args{};
-    args.packets = setup.template symmetric<LLPacket>(2 * Size{setup.blocks()} * setup.pes() * PacketRounds::kPackets, "packets");
+    args.packets =
+        setup.template symmetric<LLPacket>(2 * Size{setup.blocks()} * setup.pes() * PacketRounds::kPackets, "packets");
     args.rounds = setup.template local<Epoch>(setup.blocks(), "rounds");
     return args;
   }

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "kernels/scatter_direct.h"
 #include "kernels/plan.h"
+#include "kernels/scatter_direct.h"
 
 namespace tandem::kernels {
 

@@ -24,8 +24,9 @@ void check_options(const SendRecvOptions& options) {
   if (options.slots < 1 || options.slots > 1024)
     throw InvalidArgument(fmt::format("slots: {} given to a send-receive group, allowed are 1 to 1024", options.slots));
   if (options.slot_bytes < 16 || options.slot_bytes > kernels::ChunkTag::kMostBytes || options.slot_bytes % 16 != 0)
-    throw InvalidArgument(fmt::format("slot_bytes: {} given to a send-receive group, allowed are multiples of 16 up to {}",
-                                      options.slot_bytes, kernels::ChunkTag::kMostBytes));
+    throw InvalidArgument(
+        fmt::format("slot_bytes: {} given to a send-receive group, allowed are multiples of 16 up to {}",
+                    options.slot_bytes, kernels::ChunkTag::kMostBytes));
 }
 
 /// Checks one list and returns its places in the order of `distance`, then of the list.
@@ -52,6 +53,7 @@ std::vector<int> in_order(const char* what, const List& list, const Team& team, 
 }  // namespace
 
 struct SendRecvGroup::State {
+  World* world;
   Team team;
   Grid grid;
   Kernel::Args args;
@@ -66,6 +68,7 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
   const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size);
   const Size channels = Size{team.size} * lanes;
   SymmetricHeap& heap = world.heap();
+  state_->world = &world;
   state_->team = team;
   state_->grid = {std::min(team.size, kMostGroups) * lanes, Kernel::kThreads};
   Kernel::Args& args = state_->args;
@@ -116,12 +119,14 @@ void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const st
 void SendRecvGroup::check(Stream& stream) {
   using kernels::Mismatch;
   stream.synchronize();
-  const Epoch* const words = state_->args.mismatch;
+  Epoch words[Mismatch::kWords];
+  state_->world->copy_out(words, state_->args.mismatch, sizeof words);
   if (words[Mismatch::kCount] == 0) return;
-  throw CheckFailed(fmt::format(
-      "send-receive group: PE {} sent PE {} another size than its receive {} expects: part {} of {} has {} bytes, not {}",
-      words[Mismatch::kSender], state_->team.me, words[Mismatch::kReceive], words[Mismatch::kLane], state_->args.lanes,
-      words[Mismatch::kCame], words[Mismatch::kExpected]));
+  throw CheckFailed(
+      fmt::format("send-receive group: PE {} sent PE {} another size than its receive {} expects: part {} of {} has {} "
+                  "bytes, not {}",
+                  words[Mismatch::kSender], state_->team.me, words[Mismatch::kReceive], words[Mismatch::kLane],
+                  state_->args.lanes, words[Mismatch::kCame], words[Mismatch::kExpected]));
 }
 
 }  // namespace tandem

@@ -1,18 +1,18 @@
 #pragma once
 /// Grouped send and receive: each PE's messages to and from any peers, all in one launch.
 ///
-/// A message is cut into one stripe for each lane, and a stripe into chunks. A chunk goes to a slot of the receiver's staging by
-/// put_signal, whose value carries the chunk's number, its size and whether it is the stripe's last; the receiver copies it out and
-/// returns a credit. Works within a node and between nodes.
+/// A message is cut into one stripe for each lane, and a stripe into chunks. A chunk goes to a slot of the receiver's
+/// staging by put_signal, whose value carries the chunk's number, its size and whether it is the stripe's last; the
+/// receiver copies it out and returns a credit. Works within a node and between nodes.
 ///
-/// Why a slot is never overwritten too early: chunks are counted from 1 over all calls, for each pair and lane; chunk k uses
-/// slot k % slots and is sent only when k - slots credits have come back, and a credit is given after the chunk was
-/// copied out. So senders wait for nobody until `slots` chunks are under way, also across calls.
-/// A slot's word therefore only grows, with nothing else under way to it, and its value is the chunk's own until the credit is given.
+/// Why a slot is never overwritten too early: chunks are counted from 1 over all calls, for each pair and lane; chunk k
+/// uses slot k % slots and is sent only when k - slots credits have come back, and a credit is given after the chunk
+/// was copied out. So senders wait for nobody until `slots` chunks are under way, also across calls. A slot's word
+/// therefore only grows, with nothing else under way to it, and its value is the chunk's own until the credit is given.
 ///
-/// Why it never deadlocks: every block sends and receives side by side, both in the order of the distance between the PEs
-/// (sender to receiver, going up). Of all that wait, look at one with the least distance: its partner is at no greater one, hence
-/// at this very message, and then one of the two can go on.
+/// Why it never deadlocks: every block sends and receives side by side, both in the order of the distance between the
+/// PEs (sender to receiver, going up). Of all that wait, look at one with the least distance: its partner is at no
+/// greater one, hence at this very message, and then one of the two can go on.
 
 #include "tandem/block.h"
 
@@ -32,13 +32,23 @@ struct ChunkTag {
   TANDEM_DEVICE static constexpr Epoch make(Epoch chunk, Size bytes, bool is_last) {
     return (chunk << 22) | (static_cast<Epoch>(bytes) << 1) | static_cast<Epoch>(is_last);
   }
-  TANDEM_DEVICE static constexpr Size bytes(Epoch tag) { return static_cast<Size>((tag >> 1) & ((Epoch{1} << 21) - 1)); }
+  TANDEM_DEVICE static constexpr Size bytes(Epoch tag) {
+    return static_cast<Size>((tag >> 1) & ((Epoch{1} << 21) - 1));
+  }
   TANDEM_DEVICE static constexpr bool is_last(Epoch tag) { return (tag & 1) != 0; }
 };
 
 /// The first message that was not as long as its receiver expected. Words, so that it exists where data does not.
 struct Mismatch {
-  enum Word { kCount, kReceive, kSender, kLane, kExpected, kCame, kWords };  // kExpected, kCame: bytes of that lane's stripe
+  enum Word {
+    kCount,
+    kReceive,
+    kSender,
+    kLane,
+    kExpected,
+    kCame,
+    kWords
+  };  // kExpected, kCame: bytes of that lane's stripe
 };
 
 template <int MostMessages>
@@ -55,7 +65,8 @@ struct SendRecvPairs {
     Size slot_bytes;
     int sends;
     int receives;
-    Message messages[MostMessages];  // the sends, then the receives; each in the order of distance, then of the caller's list
+    Message messages[MostMessages];  // the sends, then the receives; each in the order of distance, then of the
+                                     // caller's list
     int numbers[MostMessages];       // places in the caller's lists
   };
 
@@ -88,7 +99,7 @@ struct SendRecvPairs {
   template <class Role>
   TANDEM_DEVICE static void send(Role& role, const Args& a, const Message& message) {
     const int lane = role.index() % a.lanes;
-    const Size there = Size{role.pe()} * a.lanes + lane;      // this channel at the receiver
+    const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the receiver
     const Size here = Size{message.peer} * a.lanes + lane;
     Range left = split(message.bytes, a.lanes, 16)[lane];
     Epoch chunk = role.load_scalar(a.sent + here);
@@ -111,7 +122,7 @@ struct SendRecvPairs {
     const Message& message = a.messages[i];
     const int lane = role.index() % a.lanes;
     const Size here = Size{message.peer} * a.lanes + lane;
-    const Size there = Size{role.pe()} * a.lanes + lane;      // this channel at the sender
+    const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the sender
     const Range stripe = split(message.bytes, a.lanes, 16)[lane];
     Epoch chunk = role.load_scalar(a.received + here);
     Size came = 0;

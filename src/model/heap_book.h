@@ -1,8 +1,8 @@
 #pragma once
 /// Who holds which part of the symmetric heap: offsets, names and sizes, the same book for every backend.
 ///
-/// Each PE has a range of the same size, with a control part (signals, epochs, packets) and a data part. Within a part symmetric
-/// buffers grow from the bottom, a PE's own buffers from the top.
+/// Each PE has a range of the same size, with a control part (signals, epochs, packets) and a data part. Within a part
+/// symmetric buffers grow from the bottom, a PE's own buffers from the top.
 
 #include <map>
 #include <string>
@@ -26,8 +26,8 @@ class HeapBook {
   /// Bytes of a PE's range.
   Size range_bytes() const { return kControlBytes + data_bytes_; }
 
-  /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the same.
-  /// Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit.
+  /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the
+  /// same. Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit.
   Size allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   /// A buffer of one PE alone.
   Size allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);

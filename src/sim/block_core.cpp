@@ -12,7 +12,15 @@ namespace tandem::sim {
 
 namespace {
 
-enum TraceCode : std::uint32_t { kTraceRead = 1, kTraceWrite, kTracePut, kTraceGet, kTraceSignal, kTraceWait, kTraceAtomic };
+enum TraceCode : std::uint32_t {
+  kTraceRead = 1,
+  kTraceWrite,
+  kTracePut,
+  kTraceGet,
+  kTraceSignal,
+  kTraceWait,
+  kTraceAtomic
+};
 
 /// Where an address is, seen from a role that uses it with loads or stores.
 int reachable_pe(const Role& role, const void* address, const char* operation, Site site) {
@@ -70,8 +78,7 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
   if (target != role.pe) {
     role.last_arrival = std::max(role.last_arrival, arrival);
-    if (payload)
-      role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
+    if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
   }
   role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
   role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .begin = begin}, site);
@@ -88,7 +95,8 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   write(to, std::move(payload), bytes, site);
 }
 
-void BlockCore::put(void* to, const void* from, Size bytes, Completion completion, const SignalUpdate* signal, Site site) {
+void BlockCore::put(void* to, const void* from, Size bytes, Completion completion, const SignalUpdate* signal,
+                    Site site) {
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
@@ -99,12 +107,10 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
     Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
     const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
     role.last_arrival = std::max(role.last_arrival, arrival);
-    if (payload)
-      role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
+    if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
     if (signal != nullptr) {
       const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
-      role.sim.deliver(std::max(arrival, engine.now()) + flag,
-                       signal_delivery(*signal, role.cause()));
+      role.sim.deliver(std::max(arrival, engine.now()) + flag, signal_delivery(*signal, role.cause()));
     }
   } else {
     engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
@@ -120,8 +126,12 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
     role.sim.queue(role.pe, target, role.index).post(std::move(message));
     if (completion == Completion::kBlocking) role.wait_for_outstanding();
   }
-  role.report({.kind = OperationKind::kPut, .address = from, .target = to, .bytes = bytes,
-               .value = signal != nullptr ? signal->value : 0, .begin = begin},
+  role.report({.kind = OperationKind::kPut,
+               .address = from,
+               .target = to,
+               .bytes = bytes,
+               .value = signal != nullptr ? signal->value : 0,
+               .begin = begin},
               site);
 }
 
@@ -188,8 +198,9 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
     ++role.outstanding->operations;
     role.sim.queue(role.pe, target, role.index).post(std::move(message));
   }
-  role.report({.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},
-              site);
+  role.report(
+      {.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},
+      site);
 }
 
 void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) {
@@ -203,8 +214,14 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   wait.value = value;
   role.await(wait);
   role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
-  role.report({.kind = OperationKind::kWait, .address = words, .bytes = n * Size{sizeof(Signal)}, .value = value,
-               .order = order, .begin = begin, .released_by = wait.released_by.lane, .released_at = wait.released_by.time},
+  role.report({.kind = OperationKind::kWait,
+               .address = words,
+               .bytes = n * Size{sizeof(Signal)},
+               .value = value,
+               .order = order,
+               .begin = begin,
+               .released_by = wait.released_by.lane,
+               .released_at = wait.released_by.time},
               site);
 }
 
@@ -213,7 +230,8 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   const Time begin = role.engine().now();
   role.engine().sleep_until(begin + role.sim.costs.local_latency);
   const bool holds = compare(word->value, cmp, value);
-  role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin}, site);
+  role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin},
+              site);
   return holds;
 }
 
@@ -221,7 +239,11 @@ Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
   *word += 1;
-  role_->report({.kind = OperationKind::kAtomic, .address = word, .target = word, .bytes = sizeof(Epoch), .value = *word,
+  role_->report({.kind = OperationKind::kAtomic,
+                 .address = word,
+                 .target = word,
+                 .bytes = sizeof(Epoch),
+                 .value = *word,
                  .begin = begin},
                 site);
   return *word;
@@ -246,8 +268,14 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   role.streaming = false;
   engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
   if (bytes == 8) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
-  role.report({.kind = OperationKind::kAtomic, .address = word, .target = word, .bytes = bytes, .value = value,
-               .order = order, .scope = scope, .begin = begin},
+  role.report({.kind = OperationKind::kAtomic,
+               .address = word,
+               .target = word,
+               .bytes = bytes,
+               .value = value,
+               .order = order,
+               .scope = scope,
+               .begin = begin},
               site);
   return old;
 }
@@ -261,7 +289,8 @@ void BlockCore::write_packets(void* to, Buffer packets, Site site) {
   const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
   role.sim.deliver(arrival, data_delivery(to, std::move(packets), role.cause()));
   role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
-  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin}, site);
+  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin},
+              site);
 }
 
 void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
@@ -278,8 +307,13 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
   wait.flag = flag;
   role.await(wait);
   role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
-  role.report({.kind = OperationKind::kWait, .address = packets, .bytes = count * packet_bytes, .value = flag,
-               .order = Order::kAcquire, .begin = begin, .released_by = wait.released_by.lane,
+  role.report({.kind = OperationKind::kWait,
+               .address = packets,
+               .bytes = count * packet_bytes,
+               .value = flag,
+               .order = Order::kAcquire,
+               .begin = begin,
+               .released_by = wait.released_by.lane,
                .released_at = wait.released_by.time},
               site);
 }
@@ -292,17 +326,19 @@ void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site
   const Time begin = role.engine().now();
   // The switch copies (or adds): this PE's port carries the bytes once.
   const int peer = role.team.world_pe((role.team.me + 1) % role.team.size);
-  const Time arrival = is_load ? role.move(peer, role.pe, bytes, Driver::kLoads)
-                               : role.move(role.pe, peer, bytes, Driver::kStores);
+  const Time arrival =
+      is_load ? role.move(peer, role.pe, bytes, Driver::kLoads) : role.move(role.pe, peer, bytes, Driver::kStores);
   if (!is_load) role.last_arrival = std::max(role.last_arrival, arrival);
-  role.report({.kind = is_load ? OperationKind::kLoad : OperationKind::kStore, .address = is_load ? at.local() : nullptr,
-               .target = is_load ? nullptr : at.local(), .bytes = bytes, .begin = begin},
+  role.report({.kind = is_load ? OperationKind::kLoad : OperationKind::kStore,
+               .address = is_load ? at.local() : nullptr,
+               .target = is_load ? nullptr : at.local(),
+               .bytes = bytes,
+               .begin = begin},
               site);
 }
 
 void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
-  if (payload)
-    role_->sim.deliver(role_->last_arrival, data_delivery(to, std::move(payload), role_->cause()));
+  if (payload) role_->sim.deliver(role_->last_arrival, data_delivery(to, std::move(payload), role_->cause()));
 }
 
 void BlockCore::sync(Site site) {
@@ -323,8 +359,7 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
   Actor* const waiting = engine.current();
   std::vector<std::unique_ptr<Role>> roles;
   for (int i = 0; i < n; ++i) {
-    const Lane lane = parent.sim.add_lane(
-        parent.pe, LaneKind::kSm, fmt::format("block {} / role {}", parent.index, i));
+    const Lane lane = parent.sim.add_lane(parent.pe, LaneKind::kSm, fmt::format("block {} / role {}", parent.index, i));
     roles.push_back(std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, lane));
     Role& role = *roles.back();
     role.outstanding = parent.outstanding;

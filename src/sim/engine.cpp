@@ -103,8 +103,8 @@ void Engine::run() {
     for (const auto& actor : actors_)
       if (!actor->finished_) blocked.push_back(actor.get());
     if (!blocked.empty())
-      error_ = std::make_exception_ptr(
-          Deadlock(describe_deadlock ? describe_deadlock(blocked) : "deadlock: actors are blocked and no event is left"));
+      error_ = std::make_exception_ptr(Deadlock(
+          describe_deadlock ? describe_deadlock(blocked) : "deadlock: actors are blocked and no event is left"));
   }
   if (error_) {
     unwind_all();

@@ -1,8 +1,8 @@
 #pragma once
 /// The simulator's heart: a virtual clock, a queue of events in a total order, and the actors that they wake.
 ///
-/// Time is in integer picoseconds. Events are ordered by (time, seeded tie-break, sequence number): the same seed gives the
-/// same order, another seed another legal order among simultaneous events. One OS thread; nothing here locks.
+/// Time is in integer picoseconds. Events are ordered by (time, seeded tie-break, sequence number): the same seed gives
+/// the same order, another seed another legal order among simultaneous events. One OS thread; nothing here locks.
 
 #include <cstdint>
 #include <exception>
@@ -78,8 +78,8 @@ class Engine {
   /// A blocked actor goes on at `time`.
   void wake(Actor& actor, Time time);
 
-  /// Runs until no event is left. Rethrows the first exception that left an actor; throws Deadlock where actors are still
-  /// blocked, with the report of `describe_deadlock`.
+  /// Runs until no event is left. Rethrows the first exception that left an actor; throws Deadlock where actors are
+  /// still blocked, with the report of `describe_deadlock`.
   void run();
   std::function<std::string(const std::vector<const Actor*>&)> describe_deadlock;
 

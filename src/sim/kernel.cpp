@@ -62,10 +62,10 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
   bool try_start(int block) {
     const Placement at = place();
     if (at.sm < 0) return false;
-    const Lane lane = sim_.observer == nullptr
-                          ? kNoLane
-                          : sim_.add_lane(request_.pe, LaneKind::kSm,
-                                          at.slot == 0 ? fmt::format("sm {}", at.sm) : fmt::format("sm {}.{}", at.sm, at.slot));
+    const Lane lane = sim_.observer == nullptr ? kNoLane
+                                               : sim_.add_lane(request_.pe, LaneKind::kSm,
+                                                               at.slot == 0 ? fmt::format("sm {}", at.sm)
+                                                                            : fmt::format("sm {}.{}", at.sm, at.slot));
     auto role = std::make_shared<Role>(sim_, request_.team, request_.pe, block, request_.blocks, lane);
     const Time begin = sim_.engine.now();
     if (sim_.observer != nullptr) sim_.observer->on_start(request_.cause.lane, request_.cause.time, lane, begin);

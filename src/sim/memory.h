@@ -17,14 +17,16 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// See HeapBook; the address of PE 0's copy, or of the PE's own buffer. Contents: zeros in the control part, a pattern that
-  /// is NaN in every float type in the data part.
+  /// See HeapBook; the address of PE 0's copy, or of the PE's own buffer. Contents: zeros in the control part, a
+  /// pattern that is NaN in every float type in the data part.
   std::byte* allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   std::byte* allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
   int pes() const { return book_.pes(); }
   Size stride() const { return stride_; }
-  bool owns(const void* address) const { return as_byte(address) >= base_ && as_byte(address) < base_ + stride_ * pes(); }
+  bool owns(const void* address) const {
+    return as_byte(address) >= base_ && as_byte(address) < base_ + stride_ * pes();
+  }
   /// Whose memory it is; the address must be `owns`.
   int pe_of(const void* address) const { return static_cast<int>((as_byte(address) - base_) / stride_); }
   /// Offset from the begin of its PE's range: equal for the copies of a symmetric buffer.

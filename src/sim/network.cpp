@@ -40,7 +40,8 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
   bool first = true;
   for (const int id : path.resources()) {
     const auto resource = static_cast<std::size_t>(id);
-    double gbps = std::min(gbps_[resource] * path.efficiency, over_links ? limit_[static_cast<int>(driver)] : gbps_[resource]);
+    double gbps =
+        std::min(gbps_[resource] * path.efficiency, over_links ? limit_[static_cast<int>(driver)] : gbps_[resource]);
     // A port that serves several peers at once loses some of its rate to switching between them.
     const int peer = first ? to : from;
     State& state = resources_[resource];

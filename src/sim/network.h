@@ -1,8 +1,9 @@
 #pragma once
 /// Links, NICs and local memory as resources that are reserved chunk by chunk, in the order in which chunks ask.
 ///
-/// Each resource (a port's direction, a mesh link, a NIC's direction, a PE's memory) serves one chunk at a time at its full rate, so that
-/// flows that share it get shares of it. A global max-min solver would be more exact for fluid flows and costs a thousand times more.
+/// Each resource (a port's direction, a mesh link, a NIC's direction, a PE's memory) serves one chunk at a time at its
+/// full rate, so that flows that share it get shares of it. A global max-min solver would be more exact for fluid flows
+/// and costs a thousand times more.
 
 #include <algorithm>
 #include <functional>
@@ -81,7 +82,7 @@ class Network {
 
   const Topology& topology_;
   std::vector<State> resources_;  // topology's, then one memory a PE
-  std::vector<double> gbps_;       // of topology's
+  std::vector<double> gbps_;      // of topology's
   std::vector<Time> busy_;
   std::size_t first_memory_;
   Rate memory_;

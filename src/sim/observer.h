@@ -60,7 +60,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual Lane add_lane(int pe, LaneKind kind, const std::string& name) = 0;
   virtual void on_operation(const Operation& operation) = 0;
-  /// What ended at `at` on one lane let what begins at `begin` on another start: work before it in the stream, or an event.
+  /// What ended at `at` on one lane let what begins at `begin` on another start: work before it in the stream, or an
+  /// event.
   virtual void on_start(Lane from, Time at, Lane to, Time begin) = 0;
   /// The life of a kernel's block, or of a role.
   virtual void on_kernel(Lane lane, const std::string& name, Time begin, Time end) = 0;

@@ -31,21 +31,36 @@ struct Drawn {
 
 Drawn drawn(OperationKind kind) {
   switch (kind) {
-    case OperationKind::kLoad: return {trace::SpanKind::kLoad, "load"};
-    case OperationKind::kStore: return {trace::SpanKind::kStore, "store"};
-    case OperationKind::kCopy: return {trace::SpanKind::kCopy, "copy"};
-    case OperationKind::kPut: return {trace::SpanKind::kPut, "put"};
-    case OperationKind::kGet: return {trace::SpanKind::kGet, "get"};
-    case OperationKind::kSignal: return {trace::SpanKind::kSignal, "signal"};
-    case OperationKind::kWait: return {trace::SpanKind::kWait, "wait"};
-    case OperationKind::kTest: return {trace::SpanKind::kWait, "test"};
-    case OperationKind::kFence: return {trace::SpanKind::kWait, "fence"};
-    case OperationKind::kQuiet: return {trace::SpanKind::kWait, "quiet"};
-    case OperationKind::kAtomic: return {trace::SpanKind::kSignal, "atomic"};
-    case OperationKind::kSync: return {trace::SpanKind::kWait, "sync"};
-    case OperationKind::kCompute: return {trace::SpanKind::kCompute, "tile"};
-    case OperationKind::kTransfer: return {trace::SpanKind::kTransfer, "transfer"};
-    case OperationKind::kCopyEngine: return {trace::SpanKind::kCopy, "copy"};
+    case OperationKind::kLoad:
+      return {trace::SpanKind::kLoad, "load"};
+    case OperationKind::kStore:
+      return {trace::SpanKind::kStore, "store"};
+    case OperationKind::kCopy:
+      return {trace::SpanKind::kCopy, "copy"};
+    case OperationKind::kPut:
+      return {trace::SpanKind::kPut, "put"};
+    case OperationKind::kGet:
+      return {trace::SpanKind::kGet, "get"};
+    case OperationKind::kSignal:
+      return {trace::SpanKind::kSignal, "signal"};
+    case OperationKind::kWait:
+      return {trace::SpanKind::kWait, "wait"};
+    case OperationKind::kTest:
+      return {trace::SpanKind::kWait, "test"};
+    case OperationKind::kFence:
+      return {trace::SpanKind::kWait, "fence"};
+    case OperationKind::kQuiet:
+      return {trace::SpanKind::kWait, "quiet"};
+    case OperationKind::kAtomic:
+      return {trace::SpanKind::kSignal, "atomic"};
+    case OperationKind::kSync:
+      return {trace::SpanKind::kWait, "sync"};
+    case OperationKind::kCompute:
+      return {trace::SpanKind::kCompute, "tile"};
+    case OperationKind::kTransfer:
+      return {trace::SpanKind::kTransfer, "transfer"};
+    case OperationKind::kCopyEngine:
+      return {trace::SpanKind::kCopy, "copy"};
   }
   return {trace::SpanKind::kCompute, ""};
 }
@@ -64,9 +79,11 @@ void Recorder::on_operation(const Operation& operation) {
   // What takes no time is not drawn, but for signals, which causes hang on.
   if (operation.begin == operation.end && operation.kind != OperationKind::kSignal) return;
   const Drawn how = drawn(operation.kind);
-  timeline.add(trace::Span{operation.lane, how.kind, timeline.intern(how.label), operation.begin, operation.end, operation.bytes});
+  timeline.add(trace::Span{operation.lane, how.kind, timeline.intern(how.label), operation.begin, operation.end,
+                           operation.bytes});
   if (operation.kind == OperationKind::kWait && operation.released_by != kNoLane)
-    timeline.add(trace::Arrow{operation.released_by, operation.lane, timeline.intern(how.label), operation.released_at, operation.end});
+    timeline.add(trace::Arrow{operation.released_by, operation.lane, timeline.intern(how.label), operation.released_at,
+                              operation.end});
 }
 
 void Recorder::on_start(Lane from, Time at, Lane to, Time begin) {

@@ -7,7 +7,9 @@ namespace tandem::sim {
 Time Role::move(int from, int to, Size bytes, Driver driver) {
   Engine& engine = sim.engine;
   const bool local = from == to;
-  const Rate whole = local ? sim.costs.block_memory : driver == Driver::kLoads ? sim.costs.block_load : sim.costs.block_store;
+  const Rate whole = local                      ? sim.costs.block_memory
+                     : driver == Driver::kLoads ? sim.costs.block_load
+                                                : sim.costs.block_store;
   const Rate rate = whole.share(share, share_of);
   if (driver == Driver::kLoads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));

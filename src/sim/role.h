@@ -38,7 +38,8 @@ class Role {
   Engine& engine() const { return sim.engine; }
   Cause cause() const { return {pe, lane, sim.engine.now()}; }
 
-  /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival time.
+  /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival
+  /// time.
   Time move(int from, int to, Size bytes, Driver driver);
   /// Waits until a flag that `wait` describes is there.
   void await(SignalWait& wait);

@@ -11,12 +11,18 @@ namespace {
 
 const char* symbol(Cmp cmp) {
   switch (cmp) {
-    case Cmp::kEq: return "==";
-    case Cmp::kNe: return "!=";
-    case Cmp::kGt: return ">";
-    case Cmp::kGe: return ">=";
-    case Cmp::kLt: return "<";
-    case Cmp::kLe: return "<=";
+    case Cmp::kEq:
+      return "==";
+    case Cmp::kNe:
+      return "!=";
+    case Cmp::kGt:
+      return ">";
+    case Cmp::kGe:
+      return ">=";
+    case Cmp::kLt:
+      return "<";
+    case Cmp::kLe:
+      return "<=";
   }
   return "?";
 }
@@ -97,8 +103,8 @@ int SignalBoard::expected_writer(const Signal* word) const {
 std::string SignalBoard::describe(const SignalWait& wait) const {
   const Signal* const word = wait.words + wait.next * wait.stride;
   const int writer = expected_writer(word);
-  return fmt::format("waits for {} {} {}, found {}{}", memory_.describe(word), symbol(wait.cmp), wait.value, word->value,
-                     writer < 0 ? ", never written by anybody" : fmt::format("; PE {} writes it", writer));
+  return fmt::format("waits for {} {} {}, found {}{}", memory_.describe(word), symbol(wait.cmp), wait.value,
+                     word->value, writer < 0 ? ", never written by anybody" : fmt::format("; PE {} writes it", writer));
 }
 
 std::string SignalBoard::describe(const PacketWait& wait) const {

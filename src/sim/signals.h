@@ -61,8 +61,8 @@ class SignalBoard {
  public:
   explicit SignalBoard(const Memory& memory) : memory_(memory) {}
 
-  /// When a change of `word` by PE `pe` that would arrive at `time` does so: after that PE's earlier ones, as a memory system
-  /// keeps the order of one writer's stores to one address.
+  /// When a change of `word` by PE `pe` that would arrive at `time` does so: after that PE's earlier ones, as a memory
+  /// system keeps the order of one writer's stores to one address.
   Time in_order(const Signal* word, int pe, Time time);
   void apply(const SignalUpdate& update, const Cause& cause);
   /// After a word was changed by an atomic.
@@ -74,18 +74,20 @@ class SignalBoard {
   void add(SignalWait& wait);
   void add(PacketWait& wait);
 
-  /// "waits for arrived[3] on PE 2 >= 5, found 4, which PE 3 writes", and the PE that was to write it (-1: nobody known).
+  /// "waits for arrived[3] on PE 2 >= 5, found 4, which PE 3 writes", and the PE that was to write it (-1: nobody
+  /// known).
   std::string describe(const SignalWait& wait) const;
   std::string describe(const PacketWait& wait) const;
   int expected_writer(const Signal* word) const;
 
  private:
   const Memory& memory_;
-  std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;      // looked up, never iterated
-  std::unordered_map<const Signal*, int> writers_;                         // last PE that wrote; likewise
-  std::unordered_map<const Signal*, std::pair<int, Time>> under_way_;      // last change: by whom, when it arrives; likewise
-  std::unordered_map<Size, std::pair<int, int>> example_;                  // offset -> (PE of a word, its writer)
-  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;         // by PE
+  std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;  // looked up, never iterated
+  std::unordered_map<const Signal*, int> writers_;                     // last PE that wrote; likewise
+  std::unordered_map<const Signal*, std::pair<int, Time>>
+      under_way_;                                                   // last change: by whom, when it arrives; likewise
+  std::unordered_map<Size, std::pair<int, int>> example_;           // offset -> (PE of a word, its writer)
+  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;  // by PE
 };
 
 }  // namespace tandem::sim

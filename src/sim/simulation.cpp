@@ -46,7 +46,8 @@ class SimWorld : public detail::WorldBackend {
     if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
       barrier_.waiting.push_back(engine.current());
       engine.block([this] {
-        return fmt::format("waits in a barrier of the host programs: {} of {} are here", barrier_.waiting.size(), barrier_.size);
+        return fmt::format("waits in a barrier of the host programs: {} of {} are here", barrier_.waiting.size(),
+                           barrier_.size);
       });
       return;
     }
@@ -91,7 +92,8 @@ void Simulation::run(const std::function<void(World&)>& program) {
   for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
     backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
     worlds.push_back(std::make_unique<World>(*backends.back()));
-    sim::Actor& host = engine.spawn(0, [&program, &world = *worlds.back()] { program(world); }, true);
+    sim::Actor& host = engine.spawn(
+        0, [&program, &world = *worlds.back()] { program(world); }, true);
     host.name = [pe] { return fmt::format("PE {} host program", pe); };
   }
   engine.run();

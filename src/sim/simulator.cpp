@@ -84,7 +84,8 @@ void Simulator::draw(const Occupation& chunk) const {
                                      : (chunk.is_out ? LaneKind::kLinkOut : LaneKind::kLinkIn);
   Operation operation;
   operation.kind = OperationKind::kTransfer;
-  operation.lane = observer->add_lane(chunk.pe, kind, topology.resources()[static_cast<std::size_t>(chunk.resource)].name);
+  operation.lane =
+      observer->add_lane(chunk.pe, kind, topology.resources()[static_cast<std::size_t>(chunk.resource)].name);
   operation.pe = chunk.pe;
   operation.bytes = chunk.bytes;
   operation.begin = chunk.begin;
@@ -102,7 +103,8 @@ std::string Simulator::describe_deadlock(const std::vector<const Actor*>& blocke
   for (int pe = 0; pe < num_pes(); ++pe) {
     const auto waiting = pes[static_cast<std::size_t>(pe)].waiting_blocks.size();
     if (waiting > 0)
-      add(fmt::format("PE {}: {} blocks never started: the grids in flight need more room than its {} SMs have, and "
+      add(
+          fmt::format("PE {}: {} blocks never started: the grids in flight need more room than its {} SMs have, and "
                       "resident blocks wait for blocks that are not",
                       pe, waiting, machine.gpu.sm_count));
   }

@@ -73,10 +73,13 @@ void SimStream::after(Time delay, std::function<void()> then) {
 void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   const auto& limits = sim_.machine.gpu;
   if (kernel.grid.blocks < 1)
-    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
-  if (kernel.grid.threads < 32 || kernel.grid.threads > std::min(1024, limits.max_threads_per_sm) || kernel.grid.threads % 32 != 0)
-    throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}",
-                                      kernel.name, kernel.grid.threads, std::min(1024, limits.max_threads_per_sm)));
+    throw InvalidArgument(
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+  if (kernel.grid.threads < 32 || kernel.grid.threads > std::min(1024, limits.max_threads_per_sm) ||
+      kernel.grid.threads % 32 != 0)
+    throw InvalidArgument(
+        fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}", kernel.name,
+                    kernel.grid.threads, std::min(1024, limits.max_threads_per_sm)));
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
@@ -114,8 +117,9 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
   const int source = sim_.memory.pe_of(from);
   const int target = sim_.memory.pe_of(to);
   if (!sim_.topology.reachable(source, target) || (source != pe_ && target != pe_))
-    throw InvalidArgument(fmt::format("copy_async on PE {}: from {} to {}: one end must be this PE's, the other reachable from it",
-                                      pe_, sim_.memory.describe(from), sim_.memory.describe(to)));
+    throw InvalidArgument(
+        fmt::format("copy_async on PE {}: from {} to {}: one end must be this PE's, the other reachable from it", pe_,
+                    sim_.memory.describe(from), sim_.memory.describe(to)));
   enqueue("copy", [this, to, from, bytes, source, target] {
     auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target});
     std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
@@ -123,14 +127,17 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
     if (free != engines.end())
       start_copy(copy, static_cast<int>(free - engines.begin()));
     else
-      sim_.pes[static_cast<std::size_t>(pe_)].waiting_copies.push_back([this, copy](int engine) { start_copy(copy, engine); });
+      sim_.pes[static_cast<std::size_t>(pe_)].waiting_copies.push_back(
+          [this, copy](int engine) { start_copy(copy, engine); });
   });
 }
 
 void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
   sim_.pes[static_cast<std::size_t>(pe_)].copy_engines[static_cast<std::size_t>(copy_engine)] = true;
   copy->copy_engine = copy_engine;
-  copy->lane = sim_.observer == nullptr ? kNoLane : sim_.add_lane(pe_, LaneKind::kCopyEngine, fmt::format("copy engine {}", copy_engine));
+  copy->lane = sim_.observer == nullptr
+                   ? kNoLane
+                   : sim_.add_lane(pe_, LaneKind::kCopyEngine, fmt::format("copy engine {}", copy_engine));
   copy->begin = sim_.engine.now();
   if (sim_.observer != nullptr) sim_.observer->on_start(last_.lane, last_.time, copy->lane, copy->begin);
   after(sim_.costs.copy_startup, [this, copy] { continue_copy(copy); });
@@ -178,7 +185,8 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   if (!sim_.memory.owns(word)) throw InvalidArgument("write_signal: the word must be memory of a PE");
   const int target = sim_.memory.pe_of(word);
   if (!sim_.topology.reachable(pe_, target))
-    throw InvalidArgument(fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
+    throw InvalidArgument(
+        fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
   enqueue("write_signal", [this, word, from, value, target] {
     const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
     sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));

@@ -59,7 +59,7 @@ class SimStream : public tandem::detail::StreamBackend {
   Simulator& sim_;
   const int pe_;
   const std::string name_;
-  Cause last_;  // what was done last
+  Cause last_;             // what was done last
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
   SignalWait wait_;

@@ -143,7 +143,7 @@ TEST(Run, ReductionsAreRightInEveryTypeWithEveryOperation) {
 }
 
 TEST(Run, NormalDataIsWithinTheTolerance) {
-  for (const std::string type : {"f32", "bf16", "f16", "fp8_e4m3", "f64"}) {
+  for (const std::string type : {"f32", "bf16", "f16", "fp8_e4m3"}) {
     const auto json = run_json("all_reduce --data normal --bytes 20K --dtype " + type);
     EXPECT_EQ(json["correct"], true) << type;
     EXPECT_GT(json["max_rel_error"], 0.0) << type;
@@ -172,13 +172,13 @@ TEST(Run, FormsOfAnOperator) {
 
 TEST(Run, OperatorOptionsReachTheOperator) {
   std::set<std::string> hashes;
-  for (const std::string options : {"", "--transport sm", "--direction pull", "--splits 3", "--tile 64x64",
-                                    "--order ring", "--transport sm --communication-sms 5"}) {
+  for (const std::string options : {"", "--transport sm", "--direction pull", "--splits 3", "--tile 64x256",
+                                    "--tile 128x64", "--order ring", "--transport sm --communication-sms 5"}) {
     const auto json = run_json("all_gather_gemm --shape 700x600x128 " + options);
     EXPECT_EQ(json["correct"], true) << options;
     hashes.insert(json["trace_hash"]);
   }
-  EXPECT_EQ(hashes.size(), 7U);
+  EXPECT_EQ(hashes.size(), 8U);
 }
 
 TEST(Run, TableForPeople) {

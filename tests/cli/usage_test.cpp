@@ -64,6 +64,8 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --pes -4", "--pes"},
     {"run all_reduce --pes 73", "PEs"},
     {"run all_reduce --seed -1", "--seed"},
+    {"run all_reduce --seed 18446744073709551616", "--seed"},
+    {"run all_reduce --seed 1x", "--seed"},
     {"run all_reduce --iterations 0", "--iterations"},
     {"run all_reduce --warmup -1", "--warmup"},
     {"run all_reduce --blocks 0", "--blocks"},
@@ -137,10 +139,10 @@ TEST(UsageOfFiles, AMachineFileWithWrongJsonIsRefused) {
 TEST(UsageOfFiles, AFileThatCannotBeWrittenIsRefusedBeforeAnythingElse) {
   const TemporaryFolder folder;
   for (const std::string option : {"--json", "--trace", "--report", "--svg"}) {
-    // A second file that could be written must not appear either.
+    // A second file that could be written must not appear, and the run, which would fail for its size, not begin.
     const std::string good = option == "--json" ? "--svg" : "--json";
-    const Outcome outcome = tandem("run all_reduce --bytes 1K " + option + " " + folder / "missing/file" + " " + good +
-                                   " " + folder / "good");
+    const Outcome outcome = tandem("run all_reduce --bytes 60000G --phantom " + option + " " + folder / "missing/file" +
+                                   " " + good + " " + folder / "good");
     EXPECT_EQ(outcome.code, 2) << option;
     EXPECT_EQ(outcome.out, "") << option;
     EXPECT_THAT(outcome.err, HasSubstr("missing/file"));

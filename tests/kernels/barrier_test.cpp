@@ -47,8 +47,12 @@ void expect_meeting(int pes, int nodes, std::uint64_t seed, int late) {
   Simulation simulation(machine, pes, options);
   simulation.run([&](World& world) {
     SymmetricHeap& heap = world.heap();
-    Meet::Args args{make_team_barrier(world, world.team(), kBlocks), heap.allocate<std::int64_t>(Size{kBlocks} * pes, "table"),
-                    heap.allocate_local<std::int64_t>(kBlocks, "mine"), heap.allocate_local<std::int64_t>(kBlocks, "wrong"), 3, late};
+    Meet::Args args{make_team_barrier(world, world.team(), kBlocks),
+                    heap.allocate<std::int64_t>(Size{kBlocks} * pes, "table"),
+                    heap.allocate_local<std::int64_t>(kBlocks, "mine"),
+                    heap.allocate_local<std::int64_t>(kBlocks, "wrong"),
+                    3,
+                    late};
     for (int i = 0; i < kBlocks; ++i) args.wrong[i] = 0;
     Stream stream = world.make_stream("main");
     for (int launch = 0; launch < 2; ++launch) {
@@ -56,7 +60,8 @@ void expect_meeting(int pes, int nodes, std::uint64_t seed, int late) {
       barrier_on(stream, args.barrier, world.team());  // nobody's second launch puts into a first one that still looks
     }
     stream.synchronize();
-    for (int i = 0; i < kBlocks; ++i) EXPECT_EQ(args.wrong[i], 0) << pes << " PEs, PE " << world.pe() << ", late " << late;
+    for (int i = 0; i < kBlocks; ++i)
+      EXPECT_EQ(args.wrong[i], 0) << pes << " PEs, PE " << world.pe() << ", late " << late;
   });
 }
 

@@ -1,9 +1,10 @@
-// Every collective that moves data without reducing it, over a pairwise covering array; TANDEM_FULL=1 runs the whole product.
+// Every collective that moves data without reducing it, over a pairwise covering array; TANDEM_FULL=1 runs the whole grid.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <iterator>
+#include <memory>
 #include <vector>
 
 #include "support/collective_check.h"
@@ -17,13 +18,14 @@ enum Factor : std::size_t { kAlgorithm, kLayout, kAmount, kType, kInPlace, kBloc
 constexpr int kBlockChoices[] = {0, 1, 3};
 constexpr int kSeeds = 20;
 constexpr int kShards = 4;  // of the covering array, so that they can run side by side
-/// Elements: nothing; one; unaligned; some blocks' worth. Negative: so many bytes, and one element more: past a round of packets,
-/// past a chunk of a pipeline.
+/// Elements: nothing; one; unaligned; some blocks' worth. Negative: so many bytes, and one element more: past a round
+/// of packets, past a chunk of a pipeline.
 constexpr Size kAmounts[] = {0, 1, 3, 1000, -(4 << 10), -(16 << 10)};
 constexpr int kAmountChoices = static_cast<int>(std::size(kAmounts)) + 1;  // the last: 1 MiB in the larger buffer
 
 bool has_root(Collective collective) {
-  return collective == Collective::kBroadcast || collective == Collective::kGather || collective == Collective::kScatter;
+  return collective == Collective::kBroadcast || collective == Collective::kGather ||
+         collective == Collective::kScatter;
 }
 
 std::vector<AlgorithmInfo> moving_algorithms() {
@@ -34,15 +36,16 @@ std::vector<AlgorithmInfo> moving_algorithms() {
 }
 
 Size count_of(int amount, Collective collective, DType type, int pes) {
-  const Size shares = input_elements(collective, 1, pes, 0, 0) == 1 && output_elements(collective, 1, pes, 0, 0) == 1 ? 1 : pes;
+  const Size shares =
+      input_elements(collective, 1, pes, 0, 0) == 1 && output_elements(collective, 1, pes, 0, 0) == 1 ? 1 : pes;
   if (amount == kAmountChoices - 1) return (Size{1} << 20) / size_of(type) / shares;
   const Size given = kAmounts[amount];
   return given >= 0 ? given : -given / size_of(type) + 1;
 }
 
 bool can_be_in_place(Collective collective) {
-  return collective == Collective::kAllGather || collective == Collective::kBroadcast || collective == Collective::kGather ||
-         collective == Collective::kScatter;
+  return collective == Collective::kAllGather || collective == Collective::kBroadcast ||
+         collective == Collective::kGather || collective == Collective::kScatter;
 }
 
 CollectiveCase case_of(const std::vector<AlgorithmInfo>& algorithms, const std::vector<int>& row, std::size_t number) {
@@ -57,7 +60,10 @@ CollectiveCase case_of(const std::vector<AlgorithmInfo>& algorithms, const std::
   c.type = kDTypes[row[kType]];
   c.count = count_of(row[kAmount], c.collective, c.type, c.pes);
   c.in_place = row[kInPlace] == 1;
-  c.random = true;  // integers take all values; floats are compared bit by bit, as nothing is computed
+  // Integers take all values; floats small whole numbers (as of a minimum: those of all PEs differ), which are quick to
+  // make.
+  c.random = c.type >= DType::kI8 && c.type <= DType::kU64;
+  c.op = ReduceOp::kMin;
   c.blocks = kBlockChoices[row[kBlocks]];
   c.seed = static_cast<std::uint64_t>(1 + row[kSeed]);
   c.calls = 3;
@@ -100,20 +106,108 @@ TEST_P(MovePairs, AreRight) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, MovePairs, testing::Range(0, kShards));
 
-TEST(Move, WholeProduct) {
-  if (std::getenv("TANDEM_FULL") == nullptr) GTEST_SKIP() << "set TANDEM_FULL=1 to run all combinations";
+/// The grid of algorithms, layouts, amounts and types; other factors take turns.
+TEST(Move, WholeGrid) {
+  if (std::getenv("TANDEM_FULL") == nullptr) GTEST_SKIP() << "set TANDEM_FULL=1 to run it";
   const std::vector<AlgorithmInfo> algorithms = moving_algorithms();
   const std::vector<int> most = levels(algorithms);
-  std::vector<int> row(most.size(), 0);
-  std::size_t number = 0;
-  for (;;) {
+  std::size_t turn = 0;
+  std::vector<int> row(most.size());
+  for (row[kAlgorithm] = 0; row[kAlgorithm] < most[kAlgorithm]; ++row[kAlgorithm]) {
     const AlgorithmInfo& info = algorithms[static_cast<std::size_t>(row[kAlgorithm])];
-    if (allowed(info, kLayout, row[kLayout]) && allowed(info, kInPlace, row[kInPlace]))
-      expect_right(case_of(algorithms, row, number++));
-    std::size_t factor = 0;
-    while (factor < row.size() && ++row[factor] == most[factor]) row[factor++] = 0;
-    if (factor == row.size()) break;
+    for (row[kLayout] = 0; row[kLayout] < most[kLayout]; ++row[kLayout]) {
+      if (!allowed(info, kLayout, row[kLayout])) continue;
+      for (row[kAmount] = 0; row[kAmount] < most[kAmount]; ++row[kAmount])
+        for (row[kType] = 0; row[kType] < most[kType]; ++row[kType]) {
+          const int at = static_cast<int>(turn);
+          row[kInPlace] = can_be_in_place(info.collective) ? at % 2 : 0;
+          row[kBlocks] = at / 2 % most[kBlocks];
+          row[kSeed] = at % most[kSeed];
+          expect_right(case_of(algorithms, row, turn++));
+        }
+    }
   }
+  RecordProperty("cases", static_cast<int>(turn));
+}
+
+/// Byte `i` of PE `pe`'s input of a call.
+std::byte input_byte(int call, int pe, Size i) { return static_cast<std::byte>(call * 89 + pe * 37 + i % 241); }
+
+/// Where byte `i` of PE `me`'s output comes from.
+std::byte output_byte(const CollectiveCase& c, int call, int me, Size i) {
+  switch (c.collective) {
+    case Collective::kAllGather:
+    case Collective::kGather:
+      return input_byte(call, static_cast<int>(i / c.count), i % c.count);
+    case Collective::kAllToAll:
+      return input_byte(call, static_cast<int>(i / c.count), me * c.count + i % c.count);
+    case Collective::kScatter:
+      return input_byte(call, c.root, me * c.count + i);
+    case Collective::kBroadcast:
+      return input_byte(call, c.root, i);
+    case Collective::kSendRecv:
+      return input_byte(call, (me + c.pes - 1) % c.pes, i);
+    default:
+      return input_byte(call, (me ^ 1) < c.pes ? me ^ 1 : me, i);
+  }
+}
+
+/// Every call uses the same buffers again as soon as it returns, and PE `late` begins the second one long after all
+/// others.
+void expect_right_with_a_straggler(const CollectiveCase& c, int late) {
+  SimOptions options;
+  options.seed = static_cast<std::uint64_t>(1 + late);
+  options.heap_bytes = Size{64} << 20;
+  options.pes_per_node = c.pes / c.nodes;
+  Simulation simulation(load_machine("h200x8"), c.pes, options);
+  Size wrong = 0;
+  simulation.run([&](World& world) {
+    const auto plan = make_collective(
+        world, c.collective,
+        {.type = DType::kU8, .root = c.root, .max_count = c.count, .algorithm = c.algorithm, .blocks = 2});
+    const auto in = world.heap().allocate<std::byte>(c.count * c.pes, "in");
+    const auto out = world.heap().allocate<std::byte>(c.count * c.pes, "out");
+    constexpr Size kDelay = Size{64} << 10;
+    auto* const busy = world.heap().allocate_local<std::byte>(2 * kDelay, "busy");
+    Stream stream = world.make_stream("main");
+    std::vector<Stream> beside;
+    for (int i = 0; i < 2 * world.machine().gpu.copy_engines; ++i) beside.push_back(world.make_stream("beside"));
+    for (int call = 0; call < 4; ++call) {
+      if (call == 1 && world.pe() == late) {
+        for (int i = 0; i < 40; ++i) stream.copy_async(busy, busy + kDelay, kDelay);
+        stream.synchronize();
+      }
+      // And its copy engines have other things to do in the third.
+      for (Stream& stream_beside : beside)
+        for (int i = 0; call == 2 && world.pe() == late && i < 10; ++i)
+          stream_beside.copy_async(busy, busy + kDelay, kDelay);
+      // Until this PE begins the call, its buffers are its own: what comes too early is lost here.
+      for (Size i = 0; i < c.count * c.pes; ++i) out.local()[i] = std::byte{0xEE};
+      for (Size i = 0; i < c.count * c.pes; ++i) in.local()[i] = input_byte(call, world.pe(), i);
+      plan->run(stream, in, out, c.count);
+      stream.synchronize();
+      const Size outputs = output_elements(c.collective, c.count, c.pes, world.pe(), c.root);
+      for (Size i = 0; i < outputs; ++i) wrong += out.local()[i] != output_byte(c, call, world.pe(), i);
+      // And again from its end on: who still reads this PE's input reads something else.
+      for (Size i = 0; i < c.count * c.pes; ++i) in.local()[i] = std::byte{0xEE};
+    }
+  });
+  EXPECT_EQ(wrong, 0) << describe(c) << ", PE " << late << " late";
+}
+
+TEST(Move, BuffersAreOursAgainAfterACallThoughOnePeIsLate) {
+  for (const AlgorithmInfo& info : moving_algorithms())
+    for (const Size count : {40, 70'000})
+      for (const int nodes : {1, 2})
+        for (int late = 0; late < 4 && (nodes == 1 || !info.one_node_only); ++late) {
+          CollectiveCase c;
+          c.collective = info.collective;
+          c.algorithm = info.name;
+          c.nodes = nodes;
+          c.count = count;
+          c.root = has_root(c.collective) ? 1 : 0;
+          expect_right_with_a_straggler(c, late);
+        }
 }
 
 TEST(Move, OnAStridedTeam) {

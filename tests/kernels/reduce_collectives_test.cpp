@@ -26,9 +26,6 @@ void expect_right(const CollectiveCase& c) {
 
 class ReducingAlgorithm : public ::testing::TestWithParam<AlgorithmInfo> {};
 
-/// What GoogleTest prints as the parameter.
-void PrintTo(const AlgorithmInfo& info, std::ostream* out) { *out << name(info.collective) << " " << info.name; }
-
 std::string test_name(const ::testing::TestParamInfo<AlgorithmInfo>& info) {
   return std::string(name(info.param.collective)) + "_" + info.param.name;
 }

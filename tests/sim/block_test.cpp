@@ -140,7 +140,8 @@ void check_packets(Size count) {
         const int peer = 1 - block.pe();
         block.ll_put(packets, data.local(), count, epoch, peer);
         block.ll_forward(relayed, packets.local(), packets_for<Packet>(count * 2), epoch, peer);
-        block.store(out.local(), {0, count}, block.template ll_get<std::int16_t, std::int16_t>(relayed.local(), count, epoch));
+        block.store(out.local(), {0, count},
+                    block.template ll_get<std::int16_t, std::int16_t>(relayed.local(), count, epoch));
       });
       for (Size i = 0; i < count; ++i) ASSERT_EQ(out.local()[i], world.pe() * 1000 + i) << i;
       world.barrier();
@@ -206,7 +207,8 @@ TEST(Block, RolesRunSideBySideAndJoin) {
             producer.notify(words, 1, 0);
             producer.wait(words + 1, 1, 1);
           });
-      block.template parallel_for<1>(3, [&](auto& role, int i) { role.store_scalar(order + i, static_cast<Epoch>(10 + i)); });
+      block.template parallel_for<1>(
+          3, [&](auto& role, int i) { role.store_scalar(order + i, static_cast<Epoch>(10 + i)); });
     });
     ASSERT_EQ(order[0], 10U);
     ASSERT_EQ(order[2], 12U);

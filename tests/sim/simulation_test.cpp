@@ -21,7 +21,8 @@ struct TokenRing {
   static void run(Block& block, const Args& a) {
     const int n = block.num_pes();
     for (int round = 1; round <= a.rounds; ++round) {
-      if (round < a.rounds || block.pe() != a.skipper) block.notify(a.token, static_cast<Epoch>(round), (block.pe() + 1) % n);
+      if (round < a.rounds || block.pe() != a.skipper)
+        block.notify(a.token, static_cast<Epoch>(round), (block.pe() + 1) % n);
       block.wait(a.token, 1, static_cast<Epoch>(round));
     }
   }
@@ -74,7 +75,8 @@ std::string deadlock_of(const std::function<void()>& run) {
 
 TEST(Simulation, DeadlockNamesWhoWaitsForWhatOfWhom) {
   const std::string report = deadlock_of([] { run_ring(4, 1, 2); });
-  EXPECT_NE(report.find("PE 3 block 0 of TokenRing waits for token[0] on PE 3 >= 3, found 2; PE 2 writes it"), std::string::npos)
+  EXPECT_NE(report.find("PE 3 block 0 of TokenRing waits for token[0] on PE 3 >= 3, found 2; PE 2 writes it"),
+            std::string::npos)
       << report;
 }
 
@@ -148,7 +150,8 @@ TEST(Simulation, AllocationsThatDifferOrDoNotFitAreRefused) {
     simulation.run([](World& world) { world.heap().allocate<float>(1 << 20, "large"); });
     FAIL() << "nothing was thrown";
   } catch (const OutOfMemory& error) {
-    EXPECT_NE(std::string(error.what()).find("4194304 bytes asked, 1048576 of 1048576"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("4194304 bytes asked, 1048576 of 1048576"), std::string::npos)
+        << error.what();
   }
 }
 

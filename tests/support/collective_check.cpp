@@ -28,11 +28,35 @@ Machine machine_of(const CollectiveCase& c) {
   return machine;
 }
 
+/// What stands before and after a call in its stream. Before: the input is put in place and the output overwritten, so
+/// that a peer that read the one or wrote the other before the call would be found out. After: the result is saved and
+/// the input overwritten, so that a peer that still wrote the one or read the other would be.
+template <class T>
+struct TwoCopies {
+  struct Args {
+    T* to;
+    const T* from;
+    Size count;
+    T* second_to;
+    const T* second_from;
+    Size second_count;
+    bool in_order;  // else side by side
+  };
+
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    if (block.index() == 0) block.copy(a.to, a.from, a.count);
+    if (block.index() == (a.in_order ? 0 : 1)) block.copy(a.second_to, a.second_from, a.second_count);
+  }
+};
+
 /// One call's buffers on one PE.
 template <class T>
 struct Buffers {
   Symm<T> first, second;  // with guards
   Symm<T> in, out;
+  T* given = nullptr;                    // what is put into `in`
+  Symm<T> saved;                         // what was in `out`
   Size first_size = 0, second_size = 0;  // without guards
 };
 
@@ -55,19 +79,27 @@ class Program {
     options.algorithm = c_.algorithm;
     options.blocks = c_.blocks;
     const auto plan = make_collective(world_, c_.collective, options, team_);
-    T* const busy = world_.heap().allocate_local<T>(kDelay * 2, "delay");
+    const Size most = std::max(in_size(0, c_.root), out_size(0, c_.root));
+    T* const junk = world_.heap().allocate_local<T>(most, "junk");
+    std::memset(static_cast<void*>(junk), kGuardByte / 2, static_cast<std::size_t>(most) * sizeof(T));
+    noise_ = world_.heap().allocate<std::byte>(2 * kNoise, "noise");
     for (int call = 0; call < c_.calls; ++call) calls_.push_back(allocate(call));
     if (team_.me >= 0) {
       result_.algorithm = plan->algorithm();
       for (int call = 0; call < c_.calls; ++call) fill(call);
       Stream stream = world_.make_stream("main");
+      Stream noise = world_.make_stream("noise");
       for (int call = 0; call < c_.calls; ++call) {
-        // Some PEs are late for some calls.
-        if (mix(c_.schedule != 0 ? c_.schedule : c_.seed, 77, call, world_.pe()) % 3 == 0)
-          stream.copy_async(busy, busy + kDelay, kDelay * static_cast<Size>(sizeof(T)));
         const Buffers<T>& b = calls_[static_cast<std::size_t>(call)];
+        const Size ins = in_size(call, team_.me);
+        const Size outs = out_size(call, team_.me);
+        disturb(stream, noise, call);
+        stream.launch<TwoCopies<T>>({2, 32},
+                                    {b.in.local(), b.given, ins, b.out.local(), junk, shares() ? 0 : outs, false});
         plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(),
                   count_of(call));
+        stream.launch<TwoCopies<T>>(
+            {2, 32}, {b.saved.local(), b.out.local(), outs, b.in.local(), junk, spoils(call) ? ins : 0, shares()});
       }
       stream.synchronize();
     }
@@ -78,7 +110,18 @@ class Program {
   }
 
  private:
-  static constexpr Size kDelay = 4096;
+  static constexpr Size kNoise = Size{1} << 18;
+
+  /// Some PEs are late for a call, and one has traffic on its link meanwhile.
+  void disturb(Stream& stream, Stream& noise, int call) {
+    const std::uint64_t seed = c_.schedule != 0 ? c_.schedule : c_.seed;
+    const auto copy = [&](Stream& on, int from) { on.copy_async(noise_.local(), noise_.on(from) + kNoise, kNoise); };
+    for (std::uint64_t i = mix(seed, 77, call, world_.pe()) % 8; i > 5; --i) copy(stream, world_.pe());
+    const Team node = world_.node_team();
+    if (mix(seed, 78, call, 0) % static_cast<std::uint64_t>(world_.num_pes()) ==
+        static_cast<std::uint64_t>(world_.pe()))
+      for (int i = 0; i < 4; ++i) copy(noise, node.world_pe((node.me + 1) % node.size));
+  }
 
   Size count_of(int call) const { return call % 2 == 0 ? c_.count : c_.count / 3; }
   Size in_size(int call, int pe) const {
@@ -94,6 +137,8 @@ class Program {
     return c_.in_place && (!at_root || team_.me == c_.root);
   }
 
+  bool spoils(int call) const { return shares() || mix(c_.seed, 55, call, 0) % 2 == 0; }
+
   Buffers<T> allocate(int call) {
     const Size most = std::max(in_size(call, c_.root), out_size(call, c_.root));
     const auto buffer = [&](const char* what) {
@@ -104,13 +149,19 @@ class Program {
     Buffers<T> b;
     b.first = buffer("first");
     b.second = buffer("second");
+    b.given = world_.heap().template allocate_local<T>(most, "given");
+    b.saved = world_.heap().template allocate<T>(most, fmt::format("saved {}", call));
     b.first_size = b.second_size = most;
     b.in = b.first + kGuard;
     b.out = b.second + kGuard;
     if (!shares()) return b;
-    b.out = b.in;
     const Size own = team_.me * count_of(call);
-    if (c_.collective == Collective::kAllGather || c_.collective == Collective::kGather) b.in = b.in + own;
+    if (c_.collective == Collective::kGather) {  // peers write to the root's output: the same handle on all PEs
+      b.in = b.out + own;
+      return b;
+    }
+    b.out = b.in;
+    if (c_.collective == Collective::kAllGather) b.in = b.in + own;
     if (c_.collective == Collective::kReduceScatter || c_.collective == Collective::kScatter) b.out = b.out + own;
     return b;
   }
@@ -118,22 +169,26 @@ class Program {
   T input(int call, int pe, Size i) const { return values_.template input<T>(call, pe, i); }
 
   void fill(int call) {
-    T* const in = calls_[static_cast<std::size_t>(call)].in.local();
-    for (Size i = 0; i < in_size(call, team_.me); ++i) in[i] = input(call, team_.me, i);
+    T* const given = calls_[static_cast<std::size_t>(call)].given;
+    for (Size i = 0; i < in_size(call, team_.me); ++i) given[i] = input(call, team_.me, i);
   }
 
   void check(int call) {
     const Buffers<T>& b = calls_[static_cast<std::size_t>(call)];
     const Size outs = out_size(call, team_.me);
-    for (Size i = 0; i < outs; ++i) check_result(call, i, b.out.local()[i]);
     result_.checked += outs;
-    if (c_.collective == Collective::kAllReduce)
+    const T* const results = b.saved.local();
+    const T* const other = b.saved.on(team_.world_pe(0));
+    if (c_.collective != Collective::kAllReduce || team_.me == 0) {
+      for (Size i = 0; i < outs; ++i) check_result(call, i, results[i]);
+    } else if (outs > 0 && std::memcmp(results, other, static_cast<std::size_t>(outs) * sizeof(T)) != 0) {
       for (Size i = 0; i < outs; ++i)
-        if (!same_bits(b.out.local()[i], b.out.on(team_.world_pe(0))[i]))
-          wrong(call, "element", i, "bits are not those of PE 0");
+        if (!same_bits(results[i], other[i]))
+          wrong(call, "element", i, difference(results[i], other[i]) + " as on PE 0");
+    }
     // A sum, so that it does not matter which PE checks first.
-    result_.data_hash += hash_bytes(mix(0, call, team_.me, 0), b.out.local(), outs * static_cast<Size>(sizeof(T)));
-    if (!shares())
+    result_.data_hash += hash_bytes(mix(0, call, team_.me, 0), results, outs * static_cast<Size>(sizeof(T)));
+    if (!spoils(call))
       for (Size i = 0; i < in_size(call, team_.me); ++i)
         if (!same_bits(b.in.local()[i], input(call, team_.me, i))) wrong(call, "input", i, "was changed");
     check_untouched(call, b, b.first, b.first_size);
@@ -203,6 +258,7 @@ class Program {
   CollectiveResult& result_;
   Team team_;
   Values values_;
+  Symm<std::byte> noise_;
   std::vector<Buffers<T>> calls_;
 };
 

@@ -4,6 +4,12 @@
 
 #include "support/pairwise.h"
 
+namespace tandem {
+
+void PrintTo(const AlgorithmInfo& info, std::ostream* out) { *out << name(info.collective) << " " << info.name; }
+
+}  // namespace tandem
+
 namespace tandem::test {
 
 namespace {
@@ -78,6 +84,7 @@ std::vector<CollectiveCase> pairwise_cases() {
     c.type = kDTypes[at(kType)];
     c.op = kReduceOps[at(kOp)];
     c.count = count_of(amounts()[at(kAmount)], c.collective, c.type, c.pes);
+    if (amounts()[at(kAmount)].bytes >= 1 << 20) c.calls = 3;
     c.in_place = row[kInPlace] == 1;
     c.random = row[kRandom] == 1;
     c.blocks = kBlockChoices[at(kBlocks)];

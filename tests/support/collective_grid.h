@@ -5,6 +5,13 @@
 
 #include "support/collective_check.h"
 
+namespace tandem {
+
+/// What GoogleTest prints where an algorithm is a parameter.
+void PrintTo(const AlgorithmInfo& info, std::ostream* out);
+
+}  // namespace tandem
+
 namespace tandem::test {
 
 struct Layout {

@@ -12,16 +12,14 @@
 
 namespace tandem::test {
 
-/// A well-mixed word from four numbers (the finaliser of SplitMix64, Steele, Lea and Flood 2014, after each).
+/// A well-mixed word from four numbers (the finaliser of SplitMix64, Steele, Lea and Flood 2014, over a sum of odd
+/// multiples).
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
-  std::uint64_t x = 0;
-  for (const std::uint64_t part : {a, b, c, d}) {
-    x += part + 0x9E3779B97F4A7C15U;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-    x ^= x >> 31;
-  }
-  return x;
+  std::uint64_t x = (a + 1) * 0x9E3779B97F4A7C15U + (b + 1) * 0xC2B2AE3D27D4EB4FU + (c + 1) * 0x165667B19E3779F9U +
+                    (d + 1) * 0xD6E8FEB86659FD93U;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
 }
 template <class B, class C, class D>
 std::uint64_t mix(std::uint64_t a, B b, C c, D d) {

@@ -81,25 +81,28 @@ class Block : public BlockCore, public BlockOps<Block> {
   template <class A, int Rows, int Cols, class T>
   MatrixFragment<A, Rows, Cols> load_matrix(const T* from, Size leading, int rows = Rows, int cols = Cols,
                                             Site site = Site::here()) {
-    return load_rows_with<A, Rows, Cols>(from, leading, rows, cols, [](int r) { return Size{r}; }, site);
+    return load_rows_with<A, Rows, Cols>(
+        from, leading, rows, cols, [](int r) { return Size{r}; }, site);
   }
   template <class A, int Rows, int Cols, class T>
   MatrixFragment<A, Rows, Cols> load_rows(const T* from, Size leading, const std::int32_t* indices, int rows = Rows,
                                           int cols = Cols, Site site = Site::here()) {
     read(indices, rows * Size{sizeof(std::int32_t)}, site);
-    return load_rows_with<A, Rows, Cols>(from, leading, rows, cols,
-                                         [indices](int r) { return static_cast<Size>(indices[r]); }, site);
+    return load_rows_with<A, Rows, Cols>(
+        from, leading, rows, cols, [indices](int r) { return static_cast<Size>(indices[r]); }, site);
   }
   template <class T, class A, int Rows, int Cols>
   void store_matrix(T* to, Size leading, const MatrixFragment<A, Rows, Cols>& values, int rows = Rows, int cols = Cols,
                     Site site = Site::here()) {
-    store_rows_with(to, leading, values, rows, cols, [](int r) { return Size{r}; }, site);
+    store_rows_with(
+        to, leading, values, rows, cols, [](int r) { return Size{r}; }, site);
   }
   template <class T, class A, int Rows, int Cols>
   void store_rows(T* to, Size leading, const std::int32_t* indices, const MatrixFragment<A, Rows, Cols>& values,
                   int rows = Rows, int cols = Cols, Site site = Site::here()) {
     read(indices, rows * Size{sizeof(std::int32_t)}, site);
-    store_rows_with(to, leading, values, rows, cols, [indices](int r) { return static_cast<Size>(indices[r]); }, site);
+    store_rows_with(
+        to, leading, values, rows, cols, [indices](int r) { return static_cast<Size>(indices[r]); }, site);
   }
 
   template <class T>
@@ -252,25 +255,27 @@ class Block : public BlockCore, public BlockOps<Block> {
   void parallel(F&&... bodies) {
     static_assert(sizeof...(Widths) == sizeof...(F) && sizeof...(F) <= 15);
     constexpr std::array<int, sizeof...(Widths)> widths{Widths...};
-    run_roles(sizeof...(F), widths.data(),
-              [&](int role, BlockCore core) {
-                Block block(core);
-                int at = 0;
-                ((at++ == role ? void(bodies(block)) : void()), ...);
-              },
-              Site::here());
+    run_roles(
+        sizeof...(F), widths.data(),
+        [&](int role, BlockCore core) {
+          Block block(core);
+          int at = 0;
+          ((at++ == role ? void(bodies(block)) : void()), ...);
+        },
+        Site::here());
   }
   /// `n` roles (at most 15) of `Width` warps each: body(role, index).
   template <int Width, class F>
   void parallel_for(int n, F&& body, Site site = Site::here()) {
     std::array<int, 15> widths;
     widths.fill(Width);
-    run_roles(n, widths.data(),
-              [&](int role, BlockCore core) {
-                Block block(core);
-                body(block, role);
-              },
-              site);
+    run_roles(
+        n, widths.data(),
+        [&](int role, BlockCore core) {
+          Block block(core);
+          body(block, role);
+        },
+        site);
   }
 
  private:
@@ -304,8 +309,7 @@ class Block : public BlockCore, public BlockOps<Block> {
     for (int r = 0; r < rows; ++r) {
       const T* row = from + row_of(r) * leading;
       read(row, cols * Size{sizeof(T)}, site);
-      for (int c = 0; values.backed() && c < cols; ++c)
-        values.data()[Size{r} * Cols + c] = tandem::convert<A>(row[c]);
+      for (int c = 0; values.backed() && c < cols; ++c) values.data()[Size{r} * Cols + c] = tandem::convert<A>(row[c]);
     }
     return MatrixFragment<A, Rows, Cols>(std::move(values));
   }
@@ -352,8 +356,8 @@ class Block : public BlockCore, public BlockOps<Block> {
   }
   template <class P>
   void wait_for_packets(const P* from, Size packets, Epoch epoch, Site site) {
-    wait_packets(from, packets, sizeof(P), offsetof(P, flag), sizeof(P::flag),
-                 static_cast<decltype(P::flag)>(epoch), site);
+    wait_packets(from, packets, sizeof(P), offsetof(P, flag), sizeof(P::flag), static_cast<decltype(P::flag)>(epoch),
+                 site);
   }
 };
 

@@ -1,7 +1,8 @@
 #pragma once
 /// Fragments of the simulator: the elements that a block holds in registers, here an array in host memory.
 ///
-/// In phantom mode, and for memory without contents, a fragment has a size but no data, and every operation keeps it so.
+/// In phantom mode, and for memory without contents, a fragment has a size but no data, and every operation keeps it
+/// so.
 
 #include <array>
 #include <cmath>

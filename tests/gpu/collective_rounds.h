@@ -1,0 +1,208 @@
+#pragma once
+/// Runs one collective on GPUs, again and again with new data, and counts wrong elements.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/graph.h"
+#include "support/collective_values.h"
+#include "tandem/collectives.h"
+
+namespace tandem::test {
+
+struct GpuCase {
+  AlgorithmInfo algorithm;
+  DType type = DType::kF32;
+  ReduceOp op = ReduceOp::kSum;
+  Size count = 1003;
+  int root = 0;
+  bool in_place = false;
+  bool random = false;
+  int rounds = 1;      ///< each with data of its own
+  bool graph = false;  ///< one captured graph, replayed every round; else plain launches
+  int blocks = 0;      ///< 0: the plan's choice
+};
+
+inline std::string describe(const GpuCase& c, int pes) {
+  return fmt::format("{} {} on {} PEs, {} x {}, {}{}{}{}", name(c.algorithm.collective), c.algorithm.name, pes, c.count,
+                     name(c.type), name(c.op), c.in_place ? ", in-place" : "", c.random ? ", random" : "",
+                     c.graph ? fmt::format(", {} replays", c.rounds) : "");
+}
+
+struct GpuResult {
+  Size checked = 0;
+  Size wrong = 0;
+  std::string first_wrong = {};
+  std::uint64_t hash = 0;  ///< of the results of all PEs
+};
+
+/// One PE's part in a case.
+template <class T>
+class CollectiveRounds {
+ public:
+  CollectiveRounds(World& world, const GpuCase& c) : world_(world), c_(c), values_{c.op, c.random, 1, world.num_pes()} {
+    options_.type = c.type;
+    options_.op = c.op;
+    options_.scale = values_.scale(world.pe());
+    options_.root = c.root;
+    options_.max_count = c.count;
+    options_.algorithm = c.algorithm.name;
+    options_.blocks = c.blocks;
+  }
+
+  GpuResult run() {
+    const auto plan = make_collective(world_, c_.algorithm.collective, options_);
+    for (int call = 0; call < kCalls; ++call) buffers_.push_back(allocate(call));
+    Stream stream = world_.make_stream("main");
+    const auto enqueue = [&] {
+      for (int call = 0; call < kCalls; ++call) {
+        const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(), count_of(call));
+      }
+    };
+    std::unique_ptr<Graph> graph;
+    if (c_.graph) graph = std::make_unique<Graph>(static_cast<cudaStream_t>(stream.native()), enqueue);
+    for (int round = 0; round < c_.rounds; ++round) {
+      for (int call = 0; call < kCalls; ++call) fill(round, call);
+      world_.barrier();
+      if (graph)
+        graph->launch();
+      else
+        enqueue();
+      stream.synchronize();
+      world_.barrier();  // peers may read and write here until all are done
+      for (int call = 0; call < kCalls; ++call) check(round, call);
+      world_.barrier();
+    }
+    return result_;
+  }
+
+ private:
+  static constexpr int kCalls = 3;      // back to back
+  static constexpr Size kGuard = 64;    // elements around every buffer that nobody may touch
+  static constexpr int kGuardByte = 0xA5;
+
+  struct Buffers {
+    Symm<T> first, second;  // with guards
+    Symm<T> in, out;
+    Size size = 0;  // of each, without guards
+  };
+
+  int me() const { return world_.pe(); }
+  Collective collective() const { return c_.algorithm.collective; }
+  Size count_of(int call) const { return call == 1 ? c_.count / 3 : c_.count; }
+  Size ins(int call, int pe) const { return input_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root); }
+  Size outs(int call, int pe) const { return output_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root); }
+  bool shares() const {
+    const bool at_root = collective() == Collective::kGather || collective() == Collective::kScatter;
+    return c_.in_place && (!at_root || me() == c_.root);
+  }
+
+  Buffers allocate(int call) {
+    Buffers b;
+    b.size = std::max(ins(call, c_.root), outs(call, c_.root));
+    b.first = world_.heap().template allocate<T>(b.size + 2 * kGuard, fmt::format("first {}", call));
+    b.second = world_.heap().template allocate<T>(b.size + 2 * kGuard, fmt::format("second {}", call));
+    b.in = b.first + kGuard;
+    b.out = b.second + kGuard;
+    if (!shares()) return b;
+    const Size own = me() * count_of(call);
+    if (collective() == Collective::kGather) {  // peers write to the root's output: the same handle on all PEs
+      b.in = b.out + own;
+      return b;
+    }
+    b.out = b.in;
+    if (collective() == Collective::kAllGather) b.in = b.in + own;
+    if (collective() == Collective::kReduceScatter || collective() == Collective::kScatter) b.out = b.out + own;
+    return b;
+  }
+
+  /// Each round and call has data of its own.
+  T input(int round, int call, int pe, Size i) const { return values_.template input<T>(round * kCalls + call, pe, i); }
+
+  void fill(int round, int call) {
+    const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+    const Size whole = b.size + 2 * kGuard;
+    std::vector<T> host(static_cast<std::size_t>(whole));
+    for (const Symm<T>& buffer : {b.first, b.second}) {
+      std::memset(static_cast<void*>(host.data()), kGuardByte, host.size() * sizeof(T));
+      const Size at = b.in.local() - buffer.local();
+      if (at >= 0 && at < whole)
+        for (Size i = 0; i < ins(call, me()); ++i) host[static_cast<std::size_t>(at + i)] = input(round, call, me(), i);
+      world_.copy_in(buffer.local(), host.data(), whole * Size{sizeof(T)});
+    }
+  }
+
+  void check(int round, int call) {
+    const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+    const Size whole = b.size + 2 * kGuard;
+    std::vector<T> host(static_cast<std::size_t>(whole));
+    for (const Symm<T>& buffer : {b.first, b.second}) {
+      world_.copy_out(host.data(), buffer.local(), whole * Size{sizeof(T)});
+      const Size out_at = b.out.local() - buffer.local();
+      const Size in_at = b.in.local() - buffer.local();
+      const bool has_out = out_at >= 0 && out_at < whole && outs(call, me()) > 0;
+      for (Size at = 0; at < whole; ++at) {
+        const T got = host[static_cast<std::size_t>(at)];
+        if (has_out && at >= out_at && at < out_at + outs(call, me()))
+          check_result(round, call, at - out_at, got);
+        else if (at >= in_at && in_at >= 0 && at < in_at + ins(call, me()))
+          expect_input(round, call, at - in_at, got);
+        else if (!is_guard(got))
+          wrong(round, call, "memory around the buffers, at", at - kGuard);
+      }
+      if (has_out) result_.hash += hash_bytes(mix(0, round, call, me()), &host[static_cast<std::size_t>(out_at)], outs(call, me()) * Size{sizeof(T)});
+    }
+    result_.checked += outs(call, me());
+  }
+
+  static bool is_guard(T value) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(&value);
+    return std::all_of(bytes, bytes + sizeof(T), [](unsigned char byte) { return byte == kGuardByte; });
+  }
+
+  /// In place, what is not output is input that may be overwritten.
+  void expect_input(int round, int call, Size i, T got) {
+    if (!shares() && !same_bits(got, input(round, call, me(), i))) wrong(round, call, "input", i);
+  }
+
+  void check_result(int round, int call, Size i, T got) {
+    const Size count = count_of(call);
+    const int n = world_.num_pes();
+    const auto from = [&](int pe, Size at) {
+      if (!same_bits(got, input(round, call, pe, at))) wrong(round, call, "element", i);
+    };
+    const auto reduced = [&](Size at) {
+      if (!values_.template reduced<T>(round * kCalls + call, at).allows(got)) wrong(round, call, "element", i);
+    };
+    switch (collective()) {
+      case Collective::kAllReduce:
+      case Collective::kReduce: return reduced(i);
+      case Collective::kReduceScatter: return reduced(me() * count + i);
+      case Collective::kAllGather:
+      case Collective::kGather: return from(static_cast<int>(i / count), i % count);
+      case Collective::kAllToAll: return from(static_cast<int>(i / count), me() * count + i % count);
+      case Collective::kBroadcast: return from(c_.root, i);
+      case Collective::kScatter: return from(c_.root, me() * count + i);
+      case Collective::kSendRecv: return from((me() + n - 1) % n, i);
+      case Collective::kExchange: return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
+    }
+  }
+
+  void wrong(int round, int call, const char* what, Size i) {
+    if (result_.wrong++ == 0) result_.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
+  }
+
+  World& world_;
+  const GpuCase& c_;
+  Values values_;
+  CollectiveOptions options_;
+  std::vector<Buffers> buffers_;
+  GpuResult result_;
+};
+
+}  // namespace tandem::test
