@@ -21,6 +21,7 @@ target_include_directories(cuda_headers PRIVATE "${PROJECT_SOURCE_DIR}/include" 
                                                 "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(cuda_headers PRIVATE NDEBUG)
 # CMake 3.25 does not know nvcc's C++20, so the standard is given as an option, and not inherited from C++.
+set_target_properties(cuda_headers PROPERTIES CUDA_SEPARABLE_COMPILATION ON)  # the stub block is declared, not defined
 set_property(TARGET cuda_headers PROPERTY CXX_STANDARD)
 target_compile_options(cuda_headers PRIVATE -std=c++20 "SHELL:-gencode arch=compute_90a,code=sm_90a")
 if(TANDEM_WERROR)

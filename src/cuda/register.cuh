@@ -39,6 +39,8 @@ struct Launcher {
   }
 
   static int load() {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, &portable_kernel<K, Threads>), "loading a kernel");
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &portable_kernel<K, Threads>, Threads, 0),
           "loading a kernel");

@@ -16,7 +16,8 @@ using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
 /// Blocks that serve different distances at once; farther pairs take turns.
 constexpr int kMostGroups = 64;
 
-int lanes_for(int pes) { return pes <= 8 ? 4 : pes <= 32 ? 2 : 1; }
+/// 64 blocks where every PE sends to every other; a lane moves half of what a block can.
+int lanes_for(int pes) { return std::clamp(64 / pes, 1, 16); }
 
 void check_options(const SendRecvOptions& options) {
   if (options.lanes < 0 || options.lanes > 64)

@@ -1,8 +1,40 @@
 // Every portable kernel as device code, against the block's contract: what a GPU compiler could not take is an error here.
 
+#include "kernels/all_gather_ll.h"
+#include "kernels/all_gather_push.h"
+#include "kernels/all_gather_ring.h"
+#include "kernels/all_gather_two_level.h"
+#include "kernels/all_gather_two_level_ll.h"
+#include "kernels/all_reduce_multi_ring.h"
+#include "kernels/all_reduce_multimem.h"
+#include "kernels/all_reduce_one_shot.h"
+#include "kernels/all_reduce_one_shot_ll.h"
+#include "kernels/all_reduce_recursive_doubling.h"
 #include "kernels/all_reduce_ring.h"
+#include "kernels/all_reduce_ring_simple.h"
+#include "kernels/all_reduce_tree.h"
+#include "kernels/all_reduce_two_shot.h"
+#include "kernels/all_reduce_two_shot_ll.h"
+#include "kernels/all_to_all_ll.h"
+#include "kernels/all_to_all_push.h"
+#include "kernels/barrier.h"
+#include "kernels/broadcast_direct.h"
+#include "kernels/broadcast_scatter_all_gather.h"
+#include "kernels/broadcast_tree.h"
+#include "kernels/copy_engine.h"
+#include "kernels/exchange_put_signal.h"
+#include "kernels/gather_direct.h"
+#include "kernels/reduce_direct.h"
+#include "kernels/reduce_scatter_pull.h"
+#include "kernels/reduce_scatter_push.h"
+#include "kernels/reduce_scatter_ring.h"
+#include "kernels/reduce_scatter_two_level.h"
+#include "kernels/reduce_tree.h"
+#include "kernels/scatter_direct.h"
+#include "kernels/send_recv_group.h"
+#include "kernels/send_recv_ring.h"
 
-namespace tandem {
+namespace tandem::kernels {
 
 template <class K>
 __global__ void kernel(BlockContract* block, typename K::Args args) {
@@ -11,7 +43,72 @@ __global__ void kernel(BlockContract* block, typename K::Args args) {
 
 #define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
 
-TANDEM_COMPILE(kernels::AllReduceRing<float>);
-TANDEM_COMPILE(kernels::AllReduceRing<bf16>);
+TANDEM_COMPILE(AllGatherLL);
+TANDEM_COMPILE(AllGatherPush);
+TANDEM_COMPILE(AllGatherRing);
+TANDEM_COMPILE(AllGatherTwoLevel);
+TANDEM_COMPILE(AllGatherTwoLevelLL);
+TANDEM_COMPILE(AllReduceMultiRing<float>);
+TANDEM_COMPILE(AllReduceMultiRing<bf16>);
+TANDEM_COMPILE(AllReduceMultiRing<std::int8_t>);
+TANDEM_COMPILE(AllReduceMultimem<float>);
+TANDEM_COMPILE(AllReduceMultimem<bf16>);
+TANDEM_COMPILE(AllReduceMultimem<std::int8_t>);
+TANDEM_COMPILE(AllReduceOneShot<float>);
+TANDEM_COMPILE(AllReduceOneShot<bf16>);
+TANDEM_COMPILE(AllReduceOneShot<std::int8_t>);
+TANDEM_COMPILE(AllReduceOneShotLL<float>);
+TANDEM_COMPILE(AllReduceOneShotLL<bf16>);
+TANDEM_COMPILE(AllReduceOneShotLL<std::int8_t>);
+TANDEM_COMPILE(AllReduceRecursiveDoubling<float>);
+TANDEM_COMPILE(AllReduceRecursiveDoubling<bf16>);
+TANDEM_COMPILE(AllReduceRecursiveDoubling<std::int8_t>);
+TANDEM_COMPILE(AllReduceRing<float>);
+TANDEM_COMPILE(AllReduceRing<bf16>);
+TANDEM_COMPILE(AllReduceRing<std::int8_t>);
+TANDEM_COMPILE(AllReduceRingSimple<float>);
+TANDEM_COMPILE(AllReduceRingSimple<bf16>);
+TANDEM_COMPILE(AllReduceRingSimple<std::int8_t>);
+TANDEM_COMPILE(AllReduceTree<float>);
+TANDEM_COMPILE(AllReduceTree<bf16>);
+TANDEM_COMPILE(AllReduceTree<std::int8_t>);
+TANDEM_COMPILE(AllReduceTwoShot<float>);
+TANDEM_COMPILE(AllReduceTwoShot<bf16>);
+TANDEM_COMPILE(AllReduceTwoShot<std::int8_t>);
+TANDEM_COMPILE(AllReduceTwoShotLL<float>);
+TANDEM_COMPILE(AllReduceTwoShotLL<bf16>);
+TANDEM_COMPILE(AllReduceTwoShotLL<std::int8_t>);
+TANDEM_COMPILE(AllToAllLL);
+TANDEM_COMPILE(AllToAllPush);
+TANDEM_COMPILE(BarrierAll);
+TANDEM_COMPILE(BroadcastDirect);
+TANDEM_COMPILE(BroadcastScatterAllGather);
+TANDEM_COMPILE(BroadcastTree<2>);
+TANDEM_COMPILE(CopyEngineBegin);
+TANDEM_COMPILE(CopyEngineEndPush);
+TANDEM_COMPILE(CopyEngineEndPull);
+TANDEM_COMPILE(ExchangePutSignal);
+TANDEM_COMPILE(GatherDirect);
+TANDEM_COMPILE(ReduceDirect<float>);
+TANDEM_COMPILE(ReduceDirect<bf16>);
+TANDEM_COMPILE(ReduceDirect<std::int8_t>);
+TANDEM_COMPILE(ReduceScatterPull<float>);
+TANDEM_COMPILE(ReduceScatterPull<bf16>);
+TANDEM_COMPILE(ReduceScatterPull<std::int8_t>);
+TANDEM_COMPILE(ReduceScatterPush<float>);
+TANDEM_COMPILE(ReduceScatterPush<bf16>);
+TANDEM_COMPILE(ReduceScatterPush<std::int8_t>);
+TANDEM_COMPILE(ReduceScatterRing<float>);
+TANDEM_COMPILE(ReduceScatterRing<bf16>);
+TANDEM_COMPILE(ReduceScatterRing<std::int8_t>);
+TANDEM_COMPILE(ReduceScatterTwoLevel<float>);
+TANDEM_COMPILE(ReduceScatterTwoLevel<bf16>);
+TANDEM_COMPILE(ReduceScatterTwoLevel<std::int8_t>);
+TANDEM_COMPILE(ReduceTree<float>);
+TANDEM_COMPILE(ReduceTree<bf16>);
+TANDEM_COMPILE(ReduceTree<std::int8_t>);
+TANDEM_COMPILE(ScatterDirect);
+TANDEM_COMPILE(SendRecvPairs<8>);
+TANDEM_COMPILE(SendRecvRing);
 
-}  // namespace tandem
+}  // namespace tandem::kernels

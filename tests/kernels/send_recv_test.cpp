@@ -144,11 +144,13 @@ TEST(SendRecv, RandomPatternsBetweenNodes) {
     }
 }
 
-TEST(SendRecv, LargeMessagesPipelineThroughTheDefaultStaging) {
+TEST(SendRecv, LargeMessagesPipelineThroughDefaultSlots) {
+  SendRecvOptions options;
+  options.lanes = 2;
   Pattern pattern;
   for (int from = 0; from < 4; ++from)
     for (int to = 0; to < 4; ++to) pattern.push_back({from, to, (Size{2} << 20) + 1});
-  expect_delivered(4, 1, {pattern, pattern}, {});
+  expect_delivered(4, 1, {pattern, pattern}, options);
 }
 
 TEST(SendRecv, OneSlotOneLane) {

@@ -111,9 +111,12 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     if (thread_ == 0) *to = value;
   }
 
+  /// Threads take other elements in a copy than in loads and stores, so the block meets before and after it.
   template <class T>
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
+    sync();
     copy_bytes(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), count * Size{sizeof(T)});
+    sync();
   }
 
   template <class A, int W, int V>
