@@ -233,8 +233,10 @@ class Bench {
     for (const Plan& p : plans_)
       if (bytes <= p.candidate.most_bytes) add(*p.plan, p.candidate.blocks, false);
     if (nccl_ != nullptr) {
-      programs.push_back(
-          timed([&] { nccl_->run(collective, world_.pe(), nccl_in_, nccl_out_, count, cuda_stream_); }));
+      const auto call = [&] { nccl_->run(collective, world_.pe(), nccl_in_, nccl_out_, count, cuda_stream_); };
+      call();  // connects, which NCCL cannot do within a capture
+      stream_.synchronize();
+      programs.push_back(timed(call));
       programs.back().is_nccl = true;
       rows.push_back({collective, bytes, "nccl", 0, false, true});
     }

@@ -17,6 +17,9 @@
 namespace tandem {
 
 int cuda_devices() {
+  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not survive.
+  // Read when the driver starts; a user's own choice stays.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
@@ -27,9 +30,6 @@ namespace {
 
 std::vector<Pe> make_pes(int count) {
   if (count < 1) throw InvalidArgument(fmt::format("pes: {} given, at least 1 is needed", count));
-  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not survive.
-  // Read by the driver when the first GPU is started; a user's own choice stays.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const int devices = cuda_devices();
   if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
   std::vector<Pe> pes(static_cast<std::size_t>(count));

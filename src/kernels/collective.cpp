@@ -43,28 +43,25 @@ const Traits& traits(Collective collective) { return kTraits.at(static_cast<std:
 
 constexpr Size kAnySize = std::numeric_limits<Size>::max();
 
-/// Which algorithm is the default up to which size (bytes of a PE's larger buffer); the first row that fits and that
-/// the team can run. Collectives without a row take their first algorithm that the team can run.
+/// Which algorithm is the default up to which size (bytes of a PE's larger buffer): the first row that fits.
+/// Collectives without a row take their first algorithm that the team can run.
 struct Preference {
   Collective collective;
   bool one_node;
-  Size up_to_bytes;
+  Size up_to_bytes;         ///< whatever the team, or ...
+  Size up_to_bytes_per_pe;  ///< ... for each PE of the team
   const char* algorithm;
 };
 constexpr Preference kPreferences[] = {
     // Packets save the flag's trip, but double the bytes; one shot saves a trip, but reads everything from everybody.
-    {Collective::kAllReduce, true, Size{64} << 10, "one_shot_ll"},
-    {Collective::kAllReduce, true, Size{256} << 10, "one_shot"},
-    {Collective::kAllReduce, true, kAnySize, "two_shot"},
-    // Between nodes the number of trips counts first, then the bytes through each NIC.
-    {Collective::kAllReduce, false, Size{256} << 10, "recursive_doubling"},
-    {Collective::kAllReduce, false, Size{4} << 20, "tree"},
-    {Collective::kAllReduce, false, kAnySize, "multi_ring"},
-    {Collective::kReduceScatter, true, kAnySize, "pull"},
-    {Collective::kReduceScatter, false, Size{256} << 10, "push"},
-    {Collective::kReduceScatter, false, kAnySize, "two_level"},
-    {Collective::kReduce, true, kAnySize, "direct"},
-    {Collective::kReduce, false, kAnySize, "tree"},
+    {Collective::kAllReduce, true, Size{64} << 10, 0, "one_shot_ll"},
+    {Collective::kAllReduce, true, Size{256} << 10, 0, "one_shot"},
+    {Collective::kAllReduce, true, kAnySize, 0, "two_shot"},
+    // Between nodes the number of trips counts first, and rings have two a PE; then the bytes through each NIC.
+    {Collective::kAllReduce, false, Size{256} << 10, 0, "recursive_doubling"},
+    {Collective::kAllReduce, false, 0, Size{16} << 10, "tree"},
+    {Collective::kAllReduce, false, kAnySize, 0, "multi_ring"},
+    {Collective::kReduceScatter, false, kAnySize, 0, "two_level"},
 };
 
 Size bytes_of(Collective collective, const CollectiveOptions& options, const Team& team) {
@@ -84,7 +81,8 @@ bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_nod
 const Algorithm& choose(Collective collective, const CollectiveOptions& options, const Team& team) {
   const Size bytes = bytes_of(collective, options, team);
   for (const Preference& row : kPreferences) {
-    if (row.collective != collective || row.one_node != team.one_node() || bytes > row.up_to_bytes) continue;
+    if (row.collective != collective || row.one_node != team.one_node()) continue;
+    if (bytes > row.up_to_bytes && bytes > row.up_to_bytes_per_pe * team.size) continue;
     const Algorithm* const preferred = find(collective, row.algorithm);
     if (preferred != nullptr && can_run(*preferred, team)) return *preferred;
   }
@@ -132,8 +130,9 @@ void check_count(const std::string& collective_and_algorithm, Size count, Size m
 int default_blocks(Size bytes, const Team& team) {
   // One block drives one NIC queue, which nearly fills the NIC; every further block multiplies the messages.
   if (!team.one_node()) return static_cast<int>(std::clamp<Size>(bytes >> 20, 1, team.size > 64 ? 1 : 8));
-  // Eight blocks of 1024 threads fill a link with stores; 32 of 512 leave room for the latency of loads.
-  return static_cast<int>(std::clamp<Size>(bytes >> 14, 1, 32));
+  // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores; 32 of 512 leave room for the
+  // latency of loads.
+  return static_cast<int>(std::clamp<Size>(bytes >> 13, 1, 32));
 }
 
 }  // namespace kernels

@@ -98,8 +98,8 @@ class Engine {
   void mix(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL ^ (hash_ >> 29); }
   void resume(Actor& actor);
   void unwind_all();
-  static void run_body(void* actor);
-  static void resume_event(void* actor);
+  static void run_body(void* argument);
+  static void resume_event(void* argument);
 
   std::uint64_t seed_;
   Time now_ = 0;

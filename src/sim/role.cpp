@@ -52,9 +52,8 @@ void Role::wait_for_outstanding() {
   Engine& engine = sim.engine;
   engine.sleep_until(std::max(engine.now(), last_arrival));
   while (outstanding->operations > 0) {
-    outstanding->waiting = engine.current();
+    outstanding->waiting.push_back(engine.current());
     engine.block([] { return std::string("waits in quiet for puts under way"); });
-    outstanding->waiting = nullptr;
   }
 }
 

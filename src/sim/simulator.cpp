@@ -75,8 +75,9 @@ void Simulator::arrive(void* argument) {
     simulator.signals.packets_arrived(arrived.target, arrived.payload.bytes(), arrived.cause);
   }
   if (arrived.has_signal) simulator.signals.apply(arrived.signal, arrived.cause);
-  if (arrived.outstanding && --arrived.outstanding->operations == 0 && arrived.outstanding->waiting != nullptr)
-    simulator.engine.wake(*std::exchange(arrived.outstanding->waiting, nullptr), simulator.engine.now());
+  if (arrived.outstanding && --arrived.outstanding->operations == 0)
+    for (Actor* waiting : std::exchange(arrived.outstanding->waiting, {}))
+      simulator.engine.wake(*waiting, simulator.engine.now());
 }
 
 void Simulator::draw(const Occupation& chunk) const {

@@ -33,7 +33,7 @@ struct Simulator;
 /// What one block, with all its roles, has under way through NICs.
 struct Outstanding {
   int operations = 0;
-  Actor* waiting = nullptr;  // in quiet
+  std::vector<Actor*> waiting;  // in quiet
 };
 
 /// Bytes, and perhaps a signal after them, that become visible at a PE at a time.
@@ -104,8 +104,8 @@ struct Pe {
 };
 
 struct Simulator {
-  Simulator(const Machine& machine, int pes, int pes_per_node, std::uint64_t seed, bool phantom, bool graph,
-            Size heap_bytes, Observer* observer);
+  Simulator(const Machine& machine_model, int num_pes, int pes_per_node, std::uint64_t seed, bool is_phantom,
+            bool in_graph, Size heap_bytes, Observer* watching);
 
   const Machine machine;
   const Topology topology;
@@ -133,7 +133,7 @@ struct Simulator {
   std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;
 
  private:
-  static void arrive(void* delivery);
+  static void arrive(void* argument);
   void draw(const Occupation& chunk) const;
 
   std::deque<Delivery> deliveries_;         // never shrinks: addresses stay

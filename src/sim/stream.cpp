@@ -83,7 +83,8 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
-  enqueue(kernel.name, [this, gap, kernel = std::move(kernel)] {
+  std::string name = kernel.name;
+  enqueue(std::move(name), [this, gap, kernel = std::move(kernel)] {
     after(gap, [this, kernel] {
       run_kernel(sim_, {.name = kernel.name,
                         .pe = pe_,

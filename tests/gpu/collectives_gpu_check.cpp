@@ -1,6 +1,6 @@
 // Checks the collectives on the GPUs that it finds. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
 //
-//   collectives_gpu_check [replays]      replays of each algorithm's captured graph; default 100
+//   collectives_gpu_check [REPLAYS [PES]]      replays of each algorithm's captured graph (100); only so many PEs
 
 #include <cstdio>
 #include <cstdlib>
@@ -179,7 +179,7 @@ void check_timeout(int pes) {
   check(pes, {GpuCase{collective_algorithms().front()}});
 }
 
-int check_all(int replays) {
+int check_all(int replays, int only) {
   const int devices = cuda_devices();
   if (devices == 0) {
     std::printf("no GPU\n");
@@ -191,15 +191,18 @@ int check_all(int replays) {
   };
   std::set<int> shared{3, 4, 8};
   shared.erase(devices);
-  check_timeout(devices);
-  stage("timeouts", devices);
-  check_large(devices);
-  stage("large", devices);
-  check_replays(devices, replays);
-  stage("replays", devices);
-  check_everything(devices, true);
-  stage("everything", devices);
+  if (only == 0 || only == devices) {
+    check_timeout(devices);
+    stage("timeouts", devices);
+    check_large(devices);
+    stage("large", devices);
+    check_replays(devices, replays);
+    stage("replays", devices);
+    check_everything(devices, true);
+    stage("everything", devices);
+  }
   for (const int pes : shared) {
+    if (only != 0 && only != pes) continue;
     check_everything(pes, false);
     stage("everything", pes);
     check_replays(pes, replays / 5);
@@ -213,4 +216,4 @@ int check_all(int replays) {
 
 }  // namespace tandem::test
 
-int main(int argc, char** argv) { return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 100); }
+int main(int argc, char** argv) { return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 100, argc > 2 ? std::atoi(argv[2]) : 0); }

@@ -1,4 +1,4 @@
-// Every collective that moves data without reducing it, over a pairwise covering array; TANDEM_FULL=1 runs the whole grid.
+// Every collective that moves data without reducing it, over a pairwise covering array; TANDEM_FULL=1 runs the grid.
 
 #include <gtest/gtest.h>
 

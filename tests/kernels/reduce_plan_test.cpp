@@ -149,8 +149,9 @@ TEST(Collectives, RefuseACountThatThePlanIsNotMadeFor) {
 }
 
 TEST(Collectives, ChooseByDefaultWhatSuitsSizeAndTeam) {
-  const auto chosen = [](Collective collective, Size count, const char* machine, int nodes) {
+  const auto chosen = [](Collective collective, Size count, const char* machine, int nodes, int pes = 4) {
     CollectiveCase c;
+    c.pes = pes;
     c.collective = collective;
     c.count = count;
     c.calls = 1;
@@ -165,10 +166,11 @@ TEST(Collectives, ChooseByDefaultWhatSuitsSizeAndTeam) {
   EXPECT_EQ(chosen(all_reduce, 50'000, "h200x8", 1), "one_shot");
   EXPECT_EQ(chosen(all_reduce, 100'000, "h200x8", 1), "two_shot");
   EXPECT_EQ(chosen(all_reduce, 1000, "h100x8-rail", 2), "recursive_doubling");
-  EXPECT_EQ(chosen(all_reduce, 500'000, "h100x8-rail", 2), "tree");
+  EXPECT_EQ(chosen(all_reduce, 100'000, "h100x8-rail", 2), "multi_ring");
   EXPECT_EQ(chosen(all_reduce, 2'000'000, "h100x8-rail", 2), "multi_ring");
+  EXPECT_EQ(chosen(all_reduce, 100'000, "h100x8-rail", 16, 32), "tree");
   EXPECT_EQ(chosen(Collective::kReduceScatter, 1000, "h200x8", 1), "pull");
-  EXPECT_EQ(chosen(Collective::kReduceScatter, 1000, "h200x8", 2), "push");
+  EXPECT_EQ(chosen(Collective::kReduceScatter, 1000, "h200x8", 2), "two_level");
   EXPECT_EQ(chosen(Collective::kReduceScatter, 100'000, "h100x8-rail", 2), "two_level");
   EXPECT_EQ(chosen(Collective::kReduce, 1000, "h200x8", 1), "direct");
   EXPECT_EQ(chosen(Collective::kReduce, 1000, "h200x8", 2), "tree");

@@ -282,7 +282,7 @@ class Block : public BlockCore, public BlockOps<Block> {
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
     Fragment<A> result(range.size(), backed(from));
-    if (result.backed() && range.size() > 0)
+    if (result.backed() && !range.empty())
       for (Size i = 0; i < range.size(); ++i) result.data()[i] = tandem::convert<A>(from[range.begin + i]);
     return result;
   }
