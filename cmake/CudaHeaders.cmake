@@ -20,10 +20,12 @@ add_library(cuda_headers OBJECT EXCLUDE_FROM_ALL ${cuda_sources})
 target_include_directories(cuda_headers PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
                                                 "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(cuda_headers PRIVATE NDEBUG)
-# CMake 3.25 does not know nvcc's C++20, so the standard is given as an option, and not inherited from C++.
-set_target_properties(cuda_headers PROPERTIES CUDA_SEPARABLE_COMPILATION ON)  # the stub block is declared, not defined
-set_property(TARGET cuda_headers PROPERTY CXX_STANDARD)
-target_compile_options(cuda_headers PRIVATE -std=c++20 "SHELL:-gencode arch=compute_90a,code=sm_90a")
+# CMake 3.25 does not know nvcc's C++20.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+# Separable: the stub block is declared, not defined.
+set_target_properties(cuda_headers PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_SEPARABLE_COMPILATION ON)
+target_compile_options(cuda_headers PRIVATE "SHELL:-gencode arch=compute_90a,code=sm_90a")
 if(TANDEM_WERROR)
   # nvcc only warns where device code calls a host function.
   target_compile_options(cuda_headers PRIVATE "SHELL:-Werror all-warnings")

@@ -11,7 +11,9 @@ namespace tandem::cuda {
 /// Writes `*from` (or `value` where that is null) after everything before it in the stream.
 void launch_write(cudaStream_t stream, Signal* word, const Epoch* from, Epoch value);
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value);
-/// Loads both on the current device.
+/// A kernel that does nothing, so that the stream has what its launches need.
+void launch_nothing(cudaStream_t stream);
+/// Loads all on the current device.
 void load_signal_kernels();
 
 }  // namespace tandem::cuda

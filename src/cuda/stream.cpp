@@ -10,6 +10,9 @@ namespace tandem::cuda {
 
 CudaStream::CudaStream(Threads& threads, int pe, std::string name) : threads_(threads), pe_(pe), name_(std::move(name)) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this launch.
+  launch_nothing(stream_);
+  check(cudaStreamSynchronize(stream_), "cudaStreamCreate");
 }
 
 CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
@@ -26,17 +29,16 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
                                       kernel.grid.threads, kernel.device->threads));
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
-  const int sharing = threads_.sharing(pe_);
-  check_resident(kernel, sharing);
+  check_resident(kernel);
   const Context context = threads_.context(kernel.team);
   kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_, threads_.early_launch()});
 }
 
-void CudaStream::check_resident(const detail::KernelLaunch& kernel, int sharing) const {
-  const int resident = kernel.device->load() * threads_.machine().gpu.sm_count / sharing;
-  if (kernel.grid.blocks > resident)
+void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
+  const int most = threads_.most_blocks(*kernel.device, pe_);
+  if (kernel.grid.blocks > most)
     throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once", kernel.name,
-                                  kernel.grid.blocks, sharing, resident));
+                                  kernel.grid.blocks, threads_.sharing(pe_), most));
 }
 
 void CudaStream::gemm(const Gemm&, const Team&) {

@@ -40,7 +40,7 @@ class CudaStream : public detail::StreamBackend {
   void* native() override { return stream_; }
 
  private:
-  void check_resident(const detail::KernelLaunch& kernel, int sharing) const;
+  void check_resident(const detail::KernelLaunch& kernel) const;
 
   Threads& threads_;
   int pe_;

@@ -20,6 +20,8 @@ int cuda_devices() {
   // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not survive.
   // Read when the driver starts; a user's own choice stays.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // Likewise what a kernel's first launch loads: loading waits for the GPU, on which a kernel may wait for that launch.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
@@ -71,9 +73,15 @@ Machine describe_gpu(int pes) {
   return machine;
 }
 
-void load_kernels() {
-  load_signal_kernels();
-  for (const detail::DeviceKernel* kernel : registered_kernels()) kernel->load();
+/// Loads all kernels on all of the GPUs; returns how many blocks of each fit one SM.
+std::map<const detail::DeviceKernel*, int> load_kernels(const std::vector<Pe>& pes) {
+  std::map<const detail::DeviceKernel*, int> blocks;
+  for (std::size_t i = 0; i < pes.size() && static_cast<int>(i) < cuda_devices(); ++i) {
+    check(cudaSetDevice(pes[i].device), "cudaSetDevice");
+    load_signal_kernels();
+    for (const detail::DeviceKernel* kernel : registered_kernels()) blocks[kernel] = kernel->load();
+  }
+  return blocks;
 }
 
 class ThreadWorld : public detail::WorldBackend {
@@ -128,6 +136,7 @@ Threads::Threads(int pes, const CudaOptions& options)
       machine_(describe_gpu(pes)),
       timeout_s_(options.timeout_s),
       early_launch_(options.early_launch && pes <= cuda_devices()),
+      blocks_per_sm_(load_kernels(pes_)),
       book_(pes, options.heap_bytes) {}
 
 Size Threads::allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
@@ -188,6 +197,12 @@ void Threads::drain() const {
 
 Threads::~Threads() { drain(); }
 
+int Threads::most_blocks(const detail::DeviceKernel& kernel, int number) const {
+  const auto found = blocks_per_sm_.find(&kernel);
+  const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.load();
+  return per_sm * machine_.gpu.sm_count / sharing(number);
+}
+
 int Threads::sharing(int number) const {
   return static_cast<int>(
       std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
@@ -201,8 +216,6 @@ void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
 
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {
   check(cudaSetDevice(threads.pe(pe).device), "cudaSetDevice");
-  load_kernels();
-  threads.barrier();
   ThreadWorld backend(threads, pe);
   World world(backend);
   program(world);

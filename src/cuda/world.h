@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "model/heap_book.h"
 #include "tandem/cuda.h"
 #include "tandem/impl/cuda/context.h"
+#include "tandem/impl/device_kernel.h"
 
 namespace tandem::cuda {
 
@@ -49,6 +51,8 @@ class Threads {
   const Machine& machine() const { return machine_; }
   /// PEs on the GPU of PE `pe`, itself included.
   int sharing(int pe) const;
+  /// Blocks of a kernel that PE `pe` can have on its GPU at once, with as many for each that shares it.
+  int most_blocks(const detail::DeviceKernel& kernel, int pe) const;
   bool early_launch() const { return early_launch_; }
 
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
@@ -69,6 +73,7 @@ class Threads {
   Machine machine_;
   double timeout_s_;
   bool early_launch_;
+  std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
   mutable std::mutex mutex_;
   HeapBook book_;
   std::condition_variable changed_;

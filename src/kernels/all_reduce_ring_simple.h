@@ -6,6 +6,7 @@
 /// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
 /// Needs put and signal to the next PE: works within a node and between nodes. In-place allowed.
 
+#include "kernels/put_counted.h"
 #include "kernels/reduce_input.h"
 #include "tandem/block.h"
 
@@ -49,9 +50,9 @@ struct AllReduceRingSimple {
 
     copy_input<T>(block, inputs.local() + me * a.capacity, a.in.local(), part, a.op, a.scale);
     for (int step = 0; step < n - 1; ++step) {
-      const Symm<T> passed = inputs + ((me - step + n) % n * a.capacity + part.begin);
+      const Symm<T> passed = inputs + (me - step + n) % n * a.capacity;
       if (step > 0) block.wait(arrived, 1, ++counted);
-      block.put_signal_nbi(passed, passed.local(), part.size(), arrived, counted + 1, (me + 1) % n);
+      put_counted<T>(block, passed, passed.local(), part, arrived, counted + 1, (me + 1) % n);
     }
     if (n > 1) block.wait(arrived, 1, ++counted);
 

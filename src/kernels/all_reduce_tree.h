@@ -60,8 +60,7 @@ struct AllReduceTree {
         const Epoch there = chunk_epoch(epoch, index++);
         role.wait(done, 1, there);
         for (const int child : tree.children)
-          if (child >= 0)
-            role.put_signal_nbi(a.out + chunk.begin, a.out.local() + chunk.begin, chunk.size(), done, there, child);
+          if (child >= 0) put_counted<T>(role, a.out, a.out.local(), chunk, done, there, child);
       }
     };
     block.template parallel<8, 8>(up, down);

@@ -62,6 +62,20 @@ constexpr Preference kPreferences[] = {
     {Collective::kAllReduce, false, 0, Size{16} << 10, "tree"},
     {Collective::kAllReduce, false, kAnySize, 0, "multi_ring"},
     {Collective::kReduceScatter, false, kAnySize, 0, "two_level"},
+    // What only moves: packets while latency counts; copy engines where they outrun the SMs' stores.
+    {Collective::kAllGather, true, Size{64} << 10, 0, "ll"},
+    {Collective::kAllGather, true, Size{64} << 20, 0, "push"},
+    {Collective::kAllGather, true, kAnySize, 0, "copy_engine_push"},
+    {Collective::kAllGather, false, Size{16} << 10, 0, "two_level_ll"},
+    {Collective::kAllGather, false, kAnySize, 0, "two_level"},
+    {Collective::kAllToAll, true, Size{64} << 10, 0, "ll"},
+    {Collective::kAllToAll, true, Size{64} << 20, 0, "push"},
+    {Collective::kAllToAll, true, kAnySize, 0, "copy_engine"},
+    {Collective::kBroadcast, true, Size{256} << 10, 0, "direct"},
+    {Collective::kBroadcast, true, kAnySize, 0, "chain"},
+    {Collective::kBroadcast, false, Size{256} << 10, 0, "tree"},
+    {Collective::kBroadcast, false, Size{1} << 20, 0, "chain"},
+    {Collective::kBroadcast, false, kAnySize, 0, "scatter_all_gather"},
 };
 
 Size bytes_of(Collective collective, const CollectiveOptions& options, const Team& team) {

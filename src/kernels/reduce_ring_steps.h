@@ -1,6 +1,7 @@
 #pragma once
 /// The two phases of ring algorithms, for every kernel that sends chunks round a ring.
 
+#include "kernels/put_counted.h"
 #include "kernels/reduce_input.h"
 #include "tandem/signal.h"
 
@@ -59,8 +60,7 @@ TANDEM_DEVICE void ring_reduce(Block& block, const RingPlace& ring, const RingRe
     if (direct != nullptr)
       block.notify(a.arrived, received + 1, ring.next);
     else
-      block.put_signal_nbi(a.partial + range.begin, a.partial.local() + range.begin, range.size(), a.arrived,
-                           received + 1, ring.next);
+      put_counted<T>(block, a.partial, a.partial.local(), range, a.arrived, received + 1, ring.next);
   }
   counted += static_cast<Epoch>(ring.size - 1);
 }
@@ -72,7 +72,7 @@ TANDEM_DEVICE void ring_broadcast(Block& block, const RingPlace& ring, Symm<T> o
   for (int step = 0; step < ring.size - 1; ++step) {
     const Range range = chunk(ring.position - step);
     if (step > 0) block.wait(arrived, 1, ++counted);
-    block.put_signal_nbi(out + range.begin, out.local() + range.begin, range.size(), arrived, counted + 1, ring.next);
+    put_counted<T>(block, out, out.local(), range, arrived, counted + 1, ring.next);
   }
   if (ring.size > 1) block.wait(arrived, 1, ++counted);
 }

@@ -16,7 +16,7 @@ struct ReduceScatterPush {
     Symm<const T> in;
     Symm<T> out;
     Symm<T> inbox;      // staging, [2][PE][capacity]: this PE's shard of everybody's input, by epoch parity
-    Symm<T> outgoing;        // [capacity]: premultiplied values on their way to another node
+    Symm<T> outgoing;   // [capacity]: premultiplied values on their way to another node
     Size capacity = 0;  // elements of each
     Signals arrived;    // [block][PE]: that PE's values are in the inbox
     Epochs epochs;      // [block]

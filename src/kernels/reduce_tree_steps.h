@@ -1,6 +1,7 @@
 #pragma once
 /// A binary tree over the PEs of a team that crosses nodes once a node, and the way up in it.
 
+#include "kernels/put_counted.h"
 #include "kernels/reduce_input.h"
 #include "tandem/signal.h"
 
@@ -88,8 +89,7 @@ TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, R
     else if (direct != nullptr)
       block.notify(a.arrived + tree.slot, there, tree.parent);
     else
-      block.put_signal_nbi(above + chunk.begin, a.scratch + chunk.begin, chunk.size(), a.arrived + tree.slot, there,
-                           tree.parent);
+      put_counted<T>(block, above, a.scratch, chunk, a.arrived + tree.slot, there, tree.parent);
     ++index;
   }
 }

@@ -215,6 +215,28 @@ TEST(Block, RolesRunSideBySideAndJoin) {
   });
 }
 
+TEST(Block, RolesMayWaitForTheirPutsSideBySide) {
+  SimOptions options;
+  options.pes_per_node = 1;
+  simulate(
+      3,
+      [](World& world) {
+        const auto data = world.heap().allocate<float>(2 * kCount, "data");
+        const auto got = world.heap().allocate<float>(2 * kCount, "got");
+        Stream stream = world.make_stream("main");
+        fill(data.local(), 1.0F);
+        fill(data.local() + kCount, 2.0F);
+        launch(stream, {1, 128}, [=](auto& block) {
+          block.template parallel_for<1>(2, [&](auto& role, int i) {
+            role.put(got + i * kCount, data.local() + i * kCount, kCount, (role.pe() + 1 + i) % 3);
+          });
+        });
+        world.barrier();
+        for (Size i = 0; i < 2 * kCount; ++i) ASSERT_EQ(got.local()[i], data.local()[i]);
+      },
+      options);
+}
+
 TEST(Block, MatrixFragmentsReduceRowsAndFollowIndices) {
   simulate(1, [](World& world) {
     constexpr int kRows = 4, kCols = 8;
