@@ -2,8 +2,8 @@
 //
 //   collectives_gpu [--out FILE] [--nccl LIBRARY] [--largest BYTES] [--late] [--only COLLECTIVE]
 //
-// bf16, random normal data. A CUDA graph holds 2 calls, then 20 between two events; the graphs of all candidates and of NCCL take
-// turns, replay by replay. A time is that of one call: the median over the replays, of the slowest PE.
+// bf16, random normal data. A CUDA graph holds 2 calls, then 20 between two events; the graphs of all candidates and of
+// NCCL take turns, replay by replay. A time is that of one call: the median over the replays, of the slowest PE.
 // --late: without programmatic dependent launch.
 
 #include <fmt/format.h>
@@ -44,26 +44,46 @@ constexpr Size kKiB = 1024;
 const std::vector<Candidate>& candidates() {
   using enum Collective;
   static const std::vector<Candidate> all{
-      {kAllReduce, "one_shot_ll", 1, 16 * kKiB},      {kAllReduce, "one_shot_ll", 8, 512 * kKiB},
-      {kAllReduce, "one_shot_ll", 32, 512 * kKiB},    {kAllReduce, "two_shot_ll", 8, 512 * kKiB},
-      {kAllReduce, "two_shot_ll", 32, 512 * kKiB},    {kAllReduce, "one_shot", 16, 4096 * kKiB},
-      {kAllReduce, "two_shot", 16, kAny},             {kAllReduce, "two_shot", 32, kAny},
-      {kAllReduce, "two_shot", 64, kAny},             {kAllReduce, "two_shot", 128, kAny},
-      {kAllGather, "ll", 1, 16 * kKiB},               {kAllGather, "ll", 8, 512 * kKiB},
-      {kAllGather, "ll", 32, 4096 * kKiB},            {kAllGather, "push", 8, kAny},
-      {kAllGather, "push", 16, kAny},                 {kAllGather, "push", 32, kAny},
-      {kAllGather, "copy_engine_push", 0, kAny},      {kAllGather, "copy_engine_pull", 0, kAny},
-      {kReduceScatter, "push", 8, 4096 * kKiB},       {kReduceScatter, "push", 32, 65536 * kKiB},
-      {kReduceScatter, "pull", 8, kAny},              {kReduceScatter, "pull", 32, kAny},
-      {kReduceScatter, "pull", 64, kAny},             {kReduceScatter, "pull", 128, kAny},
-      {kAllToAll, "ll", 1, 16 * kKiB},                {kAllToAll, "ll", 8, 512 * kKiB},
-      {kAllToAll, "ll", 32, 4096 * kKiB},             {kAllToAll, "push", 8, kAny},
-      {kAllToAll, "push", 16, kAny},                  {kAllToAll, "push", 32, kAny},
-      {kAllToAll, "copy_engine", 0, kAny},            {kBroadcast, "direct", 8, kAny},
-      {kBroadcast, "direct", 32, kAny},               {kBroadcast, "scatter_all_gather", 8, kAny},
-      {kBroadcast, "scatter_all_gather", 32, kAny},   {kBroadcast, "scatter_all_gather", 64, kAny},
-      {kSendRecv, "ring", 1, 64 * kKiB},              {kSendRecv, "ring", 8, kAny},
-      {kSendRecv, "ring", 16, kAny},                  {kSendRecv, "ring", 32, kAny},
+      {kAllReduce, "one_shot_ll", 1, 16 * kKiB},
+      {kAllReduce, "one_shot_ll", 8, 512 * kKiB},
+      {kAllReduce, "one_shot_ll", 32, 512 * kKiB},
+      {kAllReduce, "two_shot_ll", 8, 512 * kKiB},
+      {kAllReduce, "two_shot_ll", 32, 512 * kKiB},
+      {kAllReduce, "one_shot", 16, 4096 * kKiB},
+      {kAllReduce, "two_shot", 16, kAny},
+      {kAllReduce, "two_shot", 32, kAny},
+      {kAllReduce, "two_shot", 64, kAny},
+      {kAllReduce, "two_shot", 128, kAny},
+      {kAllGather, "ll", 1, 16 * kKiB},
+      {kAllGather, "ll", 8, 512 * kKiB},
+      {kAllGather, "ll", 32, 4096 * kKiB},
+      {kAllGather, "push", 8, kAny},
+      {kAllGather, "push", 16, kAny},
+      {kAllGather, "push", 32, kAny},
+      {kAllGather, "copy_engine_push", 0, kAny},
+      {kAllGather, "copy_engine_pull", 0, kAny},
+      {kReduceScatter, "push", 8, 4096 * kKiB},
+      {kReduceScatter, "push", 32, 65536 * kKiB},
+      {kReduceScatter, "pull", 8, kAny},
+      {kReduceScatter, "pull", 32, kAny},
+      {kReduceScatter, "pull", 64, kAny},
+      {kReduceScatter, "pull", 128, kAny},
+      {kAllToAll, "ll", 1, 16 * kKiB},
+      {kAllToAll, "ll", 8, 512 * kKiB},
+      {kAllToAll, "ll", 32, 4096 * kKiB},
+      {kAllToAll, "push", 8, kAny},
+      {kAllToAll, "push", 16, kAny},
+      {kAllToAll, "push", 32, kAny},
+      {kAllToAll, "copy_engine", 0, kAny},
+      {kBroadcast, "direct", 8, kAny},
+      {kBroadcast, "direct", 32, kAny},
+      {kBroadcast, "scatter_all_gather", 8, kAny},
+      {kBroadcast, "scatter_all_gather", 32, kAny},
+      {kBroadcast, "scatter_all_gather", 64, kAny},
+      {kSendRecv, "ring", 1, 64 * kKiB},
+      {kSendRecv, "ring", 8, kAny},
+      {kSendRecv, "ring", 16, kAny},
+      {kSendRecv, "ring", 32, kAny},
       {kSendRecv, "grouped", 0, kAny},
   };
   return all;
@@ -89,8 +109,8 @@ struct Row {
 
 /// What nccl-tests call the size: bytes of the larger buffer.
 Size count_for(Collective collective, Size bytes, int pes) {
-  const bool shared =
-      collective == Collective::kAllGather || collective == Collective::kReduceScatter || collective == Collective::kAllToAll;
+  const bool shared = collective == Collective::kAllGather || collective == Collective::kReduceScatter ||
+                      collective == Collective::kAllToAll;
   return bytes / 2 / (shared ? pes : 1);
 }
 
@@ -122,12 +142,18 @@ float expected(const std::vector<Pattern>& in, Collective collective, Size count
   };
   const auto of = [&](Size pe) -> const Pattern& { return in[static_cast<std::size_t>(pe)]; };
   switch (collective) {
-    case Collective::kAllReduce: return sum(i);
-    case Collective::kReduceScatter: return sum(me * count + i);
-    case Collective::kAllGather: return of(i / count).at(i % count);
-    case Collective::kAllToAll: return of(i / count).at(me * count + i % count);
-    case Collective::kBroadcast: return in[0].at(i);
-    default: return of((me + n - 1) % n).at(i);
+    case Collective::kAllReduce:
+      return sum(i);
+    case Collective::kReduceScatter:
+      return sum(me * count + i);
+    case Collective::kAllGather:
+      return of(i / count).at(i % count);
+    case Collective::kAllToAll:
+      return of(i / count).at(me * count + i % count);
+    case Collective::kBroadcast:
+      return in[0].at(i);
+    default:
+      return of((me + n - 1) % n).at(i);
   }
 }
 
@@ -179,7 +205,8 @@ class Bench {
   void fill(void* data) {
     const Size period = static_cast<Size>(patterns_[0].values().size()) * 2;
     for (Size at = 0; at < settings_.largest; at += period)
-      world_.copy_in(static_cast<std::byte*>(data) + at, patterns_[static_cast<std::size_t>(world_.pe())].values().data(),
+      world_.copy_in(static_cast<std::byte*>(data) + at,
+                     patterns_[static_cast<std::size_t>(world_.pe())].values().data(),
                      std::min(period, settings_.largest - at));
   }
 
@@ -282,7 +309,8 @@ class Bench {
   void merge(const std::vector<Row>& own) {
     {
       const std::lock_guard lock(mutex_);
-      if (current_of(own).empty()) rows_.insert(rows_.end(), own.begin(), own.end());
+      if (current_of(own).empty())
+        rows_.insert(rows_.end(), own.begin(), own.end());
       else
         for (std::size_t i = 0; i < own.size(); ++i) {
           Row& row = rows_[rows_.size() - own.size() + i];
@@ -306,8 +334,9 @@ class Bench {
     std::string line;
     for (auto row = rows_.end() - static_cast<std::ptrdiff_t>(count); row != rows_.end(); ++row) {
       if (line.empty()) line = fmt::format("{:<14} {:>10}", name(row->collective), row->bytes);
-      line += fmt::format(" {}{}{}={:.2f}{}", row->selected ? "*" : "", row->algorithm,
-                          row->blocks > 0 ? fmt::format("/{}", row->blocks) : "", row->us, row->wrong > 0 ? " WRONG" : "");
+      line +=
+          fmt::format(" {}{}{}={:.2f}{}", row->selected ? "*" : "", row->algorithm,
+                      row->blocks > 0 ? fmt::format("/{}", row->blocks) : "", row->us, row->wrong > 0 ? " WRONG" : "");
     }
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
@@ -334,7 +363,8 @@ std::string today() {
   return text;
 }
 
-nlohmann::ordered_json to_json(const std::vector<Row>& rows, const Settings& settings, int pes, const std::string& nccl_version) {
+nlohmann::ordered_json to_json(const std::vector<Row>& rows, const Settings& settings, int pes,
+                               const std::string& nccl_version) {
   cudaDeviceProp properties{};
   cudaGetDeviceProperties(&properties, 0);
   nlohmann::ordered_json json;
@@ -405,12 +435,18 @@ Settings parse(int argc, char** argv) {
       settings.command += " " + words[i + 1];
       return words[++i];
     };
-    if (words[i] == "--out") settings.out = value();
-    else if (words[i] == "--nccl") settings.nccl = value();
-    else if (words[i] == "--only") settings.only = value();
-    else if (words[i] == "--largest") settings.largest = std::stoll(value());
-    else if (words[i] == "--late") settings.early = false;
-    else throw InvalidArgument(words[i] + ": no such option");
+    if (words[i] == "--out")
+      settings.out = value();
+    else if (words[i] == "--nccl")
+      settings.nccl = value();
+    else if (words[i] == "--only")
+      settings.only = value();
+    else if (words[i] == "--largest")
+      settings.largest = std::stoll(value());
+    else if (words[i] == "--late")
+      settings.early = false;
+    else
+      throw InvalidArgument(words[i] + ": no such option");
   }
   return settings;
 }

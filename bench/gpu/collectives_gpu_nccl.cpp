@@ -63,16 +63,18 @@ Nccl::~Nccl() {
   for (void* communicator : communicators_) nccl_->destroy(communicator);
 }
 
-void Nccl::send_recv(const std::vector<int>& to, const std::vector<int>& from, int gpu, const void* in, void* out, Size count,
-                     cudaStream_t stream) const {
+void Nccl::send_recv(const std::vector<int>& to, const std::vector<int>& from, int gpu, const void* in, void* out,
+                     Size count, cudaStream_t stream) const {
   void* const communicator = communicators_[static_cast<std::size_t>(gpu)];
   const auto elements = static_cast<std::size_t>(count);
   const std::size_t bytes = elements * 2;
   nccl_->check(nccl_->group_start());
   for (std::size_t i = 0; i < to.size(); ++i)
-    nccl_->check(nccl_->send(static_cast<const char*>(in) + i * bytes, elements, kBFloat16, to[i], communicator, stream));
+    nccl_->check(
+        nccl_->send(static_cast<const char*>(in) + i * bytes, elements, kBFloat16, to[i], communicator, stream));
   for (std::size_t i = 0; i < from.size(); ++i)
-    nccl_->check(nccl_->receive(static_cast<char*>(out) + i * bytes, elements, kBFloat16, from[i], communicator, stream));
+    nccl_->check(
+        nccl_->receive(static_cast<char*>(out) + i * bytes, elements, kBFloat16, from[i], communicator, stream));
   nccl_->check(nccl_->group_end());
 }
 

@@ -27,8 +27,8 @@ class Nccl {
 
  private:
   struct Functions;
-  void send_recv(const std::vector<int>& to, const std::vector<int>& from, int gpu, const void* in, void* out, Size count,
-                 cudaStream_t stream) const;
+  void send_recv(const std::vector<int>& to, const std::vector<int>& from, int gpu, const void* in, void* out,
+                 Size count, cudaStream_t stream) const;
 
   void* library_ = nullptr;
   std::unique_ptr<Functions> nccl_;

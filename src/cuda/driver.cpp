@@ -15,8 +15,9 @@ void find(Function& function, const char* name) {
   cudaDriverEntryPointQueryResult found{};
   const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found);
   if (code != cudaSuccess || found != cudaDriverEntryPointSuccess)
-    throw Unsupported(fmt::format("cuda backend: the driver has no {} ({}); an NVIDIA driver of version 525 or newer is needed",
-                                  name, cudaGetErrorString(code)));
+    throw Unsupported(
+        fmt::format("cuda backend: the driver has no {} ({}); an NVIDIA driver of version 525 or newer is needed", name,
+                    cudaGetErrorString(code)));
   function = reinterpret_cast<Function>(address);
 }
 

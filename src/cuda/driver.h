@@ -1,6 +1,6 @@
 #pragma once
-/// The driver's functions that the library uses, found at run time: nothing links against libcuda, so that a binary starts on a
-/// machine without a driver and can say so.
+/// The driver's functions that the library uses, found at run time: nothing links against libcuda, so that a binary
+/// starts on a machine without a driver and can say so.
 
 #include <cuda.h>
 

@@ -7,7 +7,8 @@
 
 namespace tandem::cuda {
 
-/// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel deadlocks.
+/// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel
+/// deadlocks.
 std::vector<const detail::DeviceKernel*>& registered_kernels();
 
 // One for each .cu file.

@@ -25,7 +25,8 @@ void check_reach(const std::vector<int>& devices) {
     for (const int to : devices) {
       int reaches = 1;
       if (from != to) check(cudaDeviceCanAccessPeer(&reaches, from, to), "cudaDeviceCanAccessPeer");
-      if (reaches == 0) throw Unsupported(fmt::format("cuda backend: GPU {} does not reach GPU {} by loads and stores", from, to));
+      if (reaches == 0)
+        throw Unsupported(fmt::format("cuda backend: GPU {} does not reach GPU {} by loads and stores", from, to));
     }
 }
 
@@ -37,7 +38,8 @@ Segment::Segment(const std::vector<int>& devices, Size bytes) : pes_(static_cast
   for (const int device : devices) {
     const CUmemAllocationProp properties = properties_on(device);
     std::size_t needed = 0;
-    check(driver().mem_granularity(&needed, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "cuMemGetAllocationGranularity");
+    check(driver().mem_granularity(&needed, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+          "cuMemGetAllocationGranularity");
     granularity = std::max(granularity, static_cast<Size>(needed));
   }
   stride_ = round_up(std::max<Size>(bytes, 1), granularity);
@@ -70,8 +72,8 @@ void Segment::map(const std::vector<int>& devices) {
       std::size_t total = 0;
       cudaSetDevice(devices[static_cast<std::size_t>(pe)]);
       cudaMemGetInfo(&free, &total);
-      throw OutOfMemory(fmt::format("symmetric heap: {} bytes asked for PE {}, {} of {} left on GPU {}", stride_, pe, free, total,
-                                    devices[static_cast<std::size_t>(pe)]));
+      throw OutOfMemory(fmt::format("symmetric heap: {} bytes asked for PE {}, {} of {} left on GPU {}", stride_, pe,
+                                    free, total, devices[static_cast<std::size_t>(pe)]));
     }
     check(made, "cuMemCreate");
     const CUdeviceptr address = base_ + static_cast<CUdeviceptr>(stride_ * pe);
@@ -79,7 +81,8 @@ void Segment::map(const std::vector<int>& devices) {
     if (mapped != CUDA_SUCCESS) driver().mem_release(handle);
     check(mapped, "cuMemMap");
     mapped_.push_back(handle);
-    check(driver().mem_set_access(address, static_cast<std::size_t>(stride_), access.data(), access.size()), "cuMemSetAccess");
+    check(driver().mem_set_access(address, static_cast<std::size_t>(stride_), access.data(), access.size()),
+          "cuMemSetAccess");
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// The memory of all PEs of a world on GPUs: one address range, PE p's part at p * stride, each part on its own PE's GPU and mapped
-/// for all (CUDA virtual memory management).
+/// The memory of all PEs of a world on GPUs: one address range, PE p's part at p * stride, each part on its own PE's
+/// GPU and mapped for all (CUDA virtual memory management).
 
 #include <cuda.h>
 
@@ -13,8 +13,8 @@ namespace tandem::cuda {
 
 class Segment {
  public:
-  /// `devices[p]` is PE p's GPU; several PEs may share one. `bytes` a PE, rounded up to the granularity of the hardware.
-  /// Throws OutOfMemory (asked, free), Unsupported where two of the GPUs do not reach each other.
+  /// `devices[p]` is PE p's GPU; several PEs may share one. `bytes` a PE, rounded up to the granularity of the
+  /// hardware. Throws OutOfMemory (asked, free), Unsupported where two of the GPUs do not reach each other.
   Segment(const std::vector<int>& devices, Size bytes);
   ~Segment();
   Segment(const Segment&) = delete;

@@ -10,7 +10,8 @@ __global__ void __launch_bounds__(32) write_kernel(Signal* word, const Epoch* fr
   if (threadIdx.x == 0) store_release(&word->value, from != nullptr ? load_relaxed(from) : value);
 }
 
-__global__ void __launch_bounds__(32) wait_kernel(const __grid_constant__ Context context, const Signal* word, Epoch value) {
+__global__ void __launch_bounds__(32)
+    wait_kernel(const __grid_constant__ Context context, const Signal* word, Epoch value) {
   if (threadIdx.x != 0) return;
   Patience patience(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)

@@ -1,5 +1,6 @@
 #pragma once
-/// Stream-ordered signals: one-warp kernels, so that a captured graph reads epochs from device memory and waits stay bounded.
+/// Stream-ordered signals: one-warp kernels, so that a captured graph reads epochs from device memory and waits stay
+/// bounded.
 
 #include <cuda_runtime.h>
 

@@ -8,9 +8,11 @@
 
 namespace tandem::cuda {
 
-CudaStream::CudaStream(Threads& threads, int pe, std::string name) : threads_(threads), pe_(pe), name_(std::move(name)) {
+CudaStream::CudaStream(Threads& threads, int pe, std::string name)
+    : threads_(threads), pe_(pe), name_(std::move(name)) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this launch.
+  // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this
+  // launch.
   launch_nothing(stream_);
   check(cudaStreamSynchronize(stream_), "cudaStreamCreate");
 }
@@ -21,9 +23,11 @@ Team CudaStream::world_team() const { return {0, 1, threads_.num_pes(), pe_, thr
 
 void CudaStream::launch(detail::KernelLaunch kernel) {
   if (kernel.device == nullptr)
-    throw Unsupported(fmt::format("launch of {}: this kernel was not compiled for GPUs (see cuda::register_kernel)", kernel.name));
+    throw Unsupported(
+        fmt::format("launch of {}: this kernel was not compiled for GPUs (see cuda::register_kernel)", kernel.name));
   if (kernel.grid.blocks < 1)
-    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+    throw InvalidArgument(
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
   if (kernel.grid.threads != kernel.device->threads)
     throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
                                       kernel.grid.threads, kernel.device->threads));
@@ -37,8 +41,8 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
 void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
   const int most = threads_.most_blocks(*kernel.device, pe_);
   if (kernel.grid.blocks > most)
-    throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once", kernel.name,
-                                  kernel.grid.blocks, threads_.sharing(pe_), most));
+    throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
+                                  kernel.name, kernel.grid.blocks, threads_.sharing(pe_), most));
 }
 
 void CudaStream::gemm(const Gemm&, const Team&) {
@@ -51,7 +55,9 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
 }
 
-void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) { launch_write(stream_, word, from, value); }
+void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
+  launch_write(stream_, word, from, value);
+}
 
 void CudaStream::wait_signal(const Signal* word, Epoch value) {
   launch_wait(stream_, threads_.context(world_team()), word, value);
@@ -76,9 +82,9 @@ void CudaStream::synchronize() {
     if (threads_.failed()) throw RuntimeFailure("synchronize: the host program of another PE has failed");
     return;
   }
-  throw Timeout(fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", pe_, static_cast<int>(report.block),
-                            threads_.describe(const_cast<const void*>(report.word)), static_cast<Epoch>(report.expected),
-                            static_cast<Epoch>(report.found)));
+  throw Timeout(fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", pe_,
+                            static_cast<int>(report.block), threads_.describe(const_cast<const void*>(report.word)),
+                            static_cast<Epoch>(report.expected), static_cast<Epoch>(report.found)));
 }
 
 }  // namespace tandem::cuda

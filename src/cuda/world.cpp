@@ -17,8 +17,8 @@
 namespace tandem {
 
 int cuda_devices() {
-  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not survive.
-  // Read when the driver starts; a user's own choice stays.
+  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not
+  // survive. Read when the driver starts; a user's own choice stays.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   // Likewise what a kernel's first launch loads: loading waits for the GPU, on which a kernel may wait for that launch.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -139,7 +139,8 @@ Threads::Threads(int pes, const CudaOptions& options)
       blocks_per_sm_(load_kernels(pes_)),
       book_(pes, options.heap_bytes) {}
 
-Size Threads::allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
+Size Threads::allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                       Size element_bytes) {
   const std::lock_guard lock(mutex_);
   return symmetric ? book_.allocate_symmetric(pe, kind, bytes, name, element_bytes)
                    : book_.allocate_local(pe, kind, bytes, name, element_bytes);

@@ -32,7 +32,8 @@ struct StreamFree {
 /// One PE: its GPU, and the words by which its kernels give up.
 struct Pe {
   int device = 0;
-  /// For the host's own copies. The default stream would wait for kernels of PEs that share the GPU, which may wait for this PE.
+  /// For the host's own copies. The default stream would wait for kernels of PEs that share the GPU, which may wait for
+  /// this PE.
   std::unique_ptr<CUstream_st, StreamFree> stream;
   std::unique_ptr<std::uint32_t, DeviceFree> abort;
   std::unique_ptr<WaitReport, HostFree> report;

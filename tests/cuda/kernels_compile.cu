@@ -1,4 +1,5 @@
-// Every portable kernel as device code, against the block's contract: what a GPU compiler could not take is an error here.
+// Every portable kernel as device code, against the block's contract: what a GPU compiler could not take is an error
+// here.
 
 #include "kernels/all_gather_ll.h"
 #include "kernels/all_gather_push.h"

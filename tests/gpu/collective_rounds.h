@@ -61,7 +61,8 @@ class CollectiveRounds {
     const auto enqueue = [&] {
       for (int call = 0; call < kCalls; ++call) {
         const Buffers& b = buffers_[static_cast<std::size_t>(call)];
-        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(), count_of(call));
+        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(),
+                  count_of(call));
       }
     };
     std::unique_ptr<Graph> graph;
@@ -82,8 +83,8 @@ class CollectiveRounds {
   }
 
  private:
-  static constexpr int kCalls = 3;      // back to back
-  static constexpr Size kGuard = 64;    // elements around every buffer that nobody may touch
+  static constexpr int kCalls = 3;    // back to back
+  static constexpr Size kGuard = 64;  // elements around every buffer that nobody may touch
   static constexpr int kGuardByte = 0xA5;
 
   struct Buffers {
@@ -95,8 +96,12 @@ class CollectiveRounds {
   int me() const { return world_.pe(); }
   Collective collective() const { return c_.algorithm.collective; }
   Size count_of(int call) const { return call == 1 ? c_.count / 3 : c_.count; }
-  Size ins(int call, int pe) const { return input_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root); }
-  Size outs(int call, int pe) const { return output_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root); }
+  Size ins(int call, int pe) const {
+    return input_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root);
+  }
+  Size outs(int call, int pe) const {
+    return output_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root);
+  }
   bool shares() const {
     const bool at_root = collective() == Collective::kGather || collective() == Collective::kScatter;
     return c_.in_place && (!at_root || me() == c_.root);
@@ -155,7 +160,9 @@ class CollectiveRounds {
         else if (!is_guard(got))
           wrong(round, call, "memory around the buffers, at", at - kGuard);
       }
-      if (has_out) result_.hash += hash_bytes(mix(0, round, call, me()), &host[static_cast<std::size_t>(out_at)], outs(call, me()) * Size{sizeof(T)});
+      if (has_out)
+        result_.hash += hash_bytes(mix(0, round, call, me()), &host[static_cast<std::size_t>(out_at)],
+                                   outs(call, me()) * Size{sizeof(T)});
     }
     result_.checked += outs(call, me());
   }
@@ -181,20 +188,29 @@ class CollectiveRounds {
     };
     switch (collective()) {
       case Collective::kAllReduce:
-      case Collective::kReduce: return reduced(i);
-      case Collective::kReduceScatter: return reduced(me() * count + i);
+      case Collective::kReduce:
+        return reduced(i);
+      case Collective::kReduceScatter:
+        return reduced(me() * count + i);
       case Collective::kAllGather:
-      case Collective::kGather: return from(static_cast<int>(i / count), i % count);
-      case Collective::kAllToAll: return from(static_cast<int>(i / count), me() * count + i % count);
-      case Collective::kBroadcast: return from(c_.root, i);
-      case Collective::kScatter: return from(c_.root, me() * count + i);
-      case Collective::kSendRecv: return from((me() + n - 1) % n, i);
-      case Collective::kExchange: return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
+      case Collective::kGather:
+        return from(static_cast<int>(i / count), i % count);
+      case Collective::kAllToAll:
+        return from(static_cast<int>(i / count), me() * count + i % count);
+      case Collective::kBroadcast:
+        return from(c_.root, i);
+      case Collective::kScatter:
+        return from(c_.root, me() * count + i);
+      case Collective::kSendRecv:
+        return from((me() + n - 1) % n, i);
+      case Collective::kExchange:
+        return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
     }
   }
 
   void wrong(int round, int call, const char* what, Size i) {
-    if (result_.wrong++ == 0) result_.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
+    if (result_.wrong++ == 0)
+      result_.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
   }
 
   World& world_;

@@ -1,4 +1,5 @@
-// Checks the collectives on the GPUs that it finds. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
+// Checks the collectives on the GPUs that it finds. Prints what fails, and "N passed, N failed"; exit code 1 if
+// anything failed.
 //
 //   collectives_gpu_check [REPLAYS [PES]]      replays of each algorithm's captured graph (100); only so many PEs
 
@@ -42,7 +43,8 @@ std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cas
   CudaThreads threads(pes, small_world());
   threads.run([&](World& world) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const GpuResult own = dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(); });
+      const GpuResult own =
+          dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(); });
       const std::lock_guard lock(mutex);
       GpuResult& all = results[i];
       all.checked += own.checked;
@@ -61,7 +63,8 @@ void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       std::string problem;
       if (results[i].wrong > 0)
-        problem = fmt::format("{} of {} wrong, first: {}", results[i].wrong, results[i].checked, results[i].first_wrong);
+        problem =
+            fmt::format("{} of {} wrong, first: {}", results[i].wrong, results[i].checked, results[i].first_wrong);
       else if (results[i].hash != again[i].hash)
         problem = "two runs differ";
       report(describe(cases[i], pes), problem);
@@ -80,7 +83,8 @@ std::vector<AlgorithmInfo> algorithms() {
 }
 
 bool can_be_in_place(Collective collective) {
-  return collective != Collective::kAllToAll && collective != Collective::kSendRecv && collective != Collective::kExchange;
+  return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
+         collective != Collective::kExchange;
 }
 
 /// Blocks that leave room for all PEs that share a GPU; 0: the plan's choice.
@@ -216,4 +220,6 @@ int check_all(int replays, int only) {
 
 }  // namespace tandem::test
 
-int main(int argc, char** argv) { return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 100, argc > 2 ? std::atoi(argv[2]) : 0); }
+int main(int argc, char** argv) {
+  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 100, argc > 2 ? std::atoi(argv[2]) : 0);
+}

@@ -1,8 +1,8 @@
 #pragma once
 /// The Block of NVIDIA GPUs. What each operation promises is written once, in tandem/block.h.
 ///
-/// A `Group` is a thread block or, within `parallel`, the warps of a role; `threads()` is known at compile time, so that loops
-/// over fragments unroll. Threads of a group meet at its own barrier only.
+/// A `Group` is a thread block or, within `parallel`, the warps of a role; `threads()` is known at compile time, so
+/// that loops over fragments unroll. Threads of a group meet at its own barrier only.
 
 #include <cstdint>
 #include <type_traits>
@@ -21,8 +21,8 @@ namespace tandem::cuda {
 template <class T>
 inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
 
-/// 16-byte accesses of a fragment that a thread has in flight at once. Elements meet as floats, so those of 4 such accesses to
-/// 16-bit types would not fit the registers of a block of 512 threads.
+/// 16-byte accesses of a fragment that a thread has in flight at once. Elements meet as floats, so those of 4 such
+/// accesses to 16-bit types would not fit the registers of a block of 512 threads.
 template <class T>
 inline constexpr int kVectors = sizeof(T) == 1 ? 1 : 2;
 
@@ -48,7 +48,8 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     return {range, Size{Threads} * kWidth<T> * kVectors<T>};
   }
 
-  // --- memory ---------------------------------------------------------------------------------------------------------
+  // --- memory
+  // ---------------------------------------------------------------------------------------------------------
 
   template <class T>
   __device__ T* remote(Symm<T> symm, int pe) const {
@@ -123,14 +124,19 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   __device__ auto combine(ReduceOp op, const Fragment<A, W, V>& a, const Fragment<A, W, V>& b) const {
     // The operation is uniform: one branch for the whole fragment.
     switch (op) {
-      case ReduceOp::kProd: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kProd, x, y); });
-      case ReduceOp::kMin: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMin, x, y); });
-      case ReduceOp::kMax: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMax, x, y); });
-      default: return a.zip(b, [](A x, A y) { return apply(ReduceOp::kSum, x, y); });
+      case ReduceOp::kProd:
+        return a.zip(b, [](A x, A y) { return apply(ReduceOp::kProd, x, y); });
+      case ReduceOp::kMin:
+        return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMin, x, y); });
+      case ReduceOp::kMax:
+        return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMax, x, y); });
+      default:
+        return a.zip(b, [](A x, A y) { return apply(ReduceOp::kSum, x, y); });
     }
   }
 
-  // --- put and get ------------------------------------------------------------------------------------------------------
+  // --- put and get
+  // ------------------------------------------------------------------------------------------------------
 
   template <class T>
   __device__ void put(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe) {
@@ -141,14 +147,14 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     copy(to.on(pe), from, count);
   }
   template <class T>
-  __device__ void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
-                             SignalOp op = SignalOp::kSet) {
+  __device__ void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value,
+                             int pe, SignalOp op = SignalOp::kSet) {
     copy(to.on(pe), from, count);
     notify(word, value, pe, op);
   }
   template <class T>
-  __device__ void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
-                                 SignalOp op = SignalOp::kSet) {
+  __device__ void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value,
+                                 int pe, SignalOp op = SignalOp::kSet) {
     put_signal(to, from, count, word, value, pe, op);
   }
   template <class T>
@@ -162,7 +168,8 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   __device__ void fence() { quiet(); }
   __device__ void quiet() { fence_system(); }
 
-  // --- signals --------------------------------------------------------------------------------------------------------------
+  // --- signals
+  // --------------------------------------------------------------------------------------------------------------
 
   __device__ void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet) {
     if (thread_ != 0) return;
@@ -182,7 +189,8 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   /// One thread a peer: the releases travel side by side.
   __device__ void notify_all(Signals words, Epoch value) {
     sync();
-    for (int i = thread_; i < num_pes(); i += Threads) store_release(&(this->slots(words) + pe()).on((pe() + i) % num_pes())->value, value);
+    for (int i = thread_; i < num_pes(); i += Threads)
+      store_release(&(this->slots(words) + pe()).on((pe() + i) % num_pes())->value, value);
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
     const Signal* const local = words.local();
@@ -197,8 +205,10 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   }
   __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
     // Every thread must take the same way, so one thread asks.
-    if constexpr (Barrier == 0) return __syncthreads_or(thread_ == 0 && compare(load_acquire(&word.local()->value), cmp, value));
-    else return once(Order::kRelaxed, [&] { return compare(load_acquire(&word.local()->value), cmp, value); });
+    if constexpr (Barrier == 0)
+      return __syncthreads_or(thread_ == 0 && compare(load_acquire(&word.local()->value), cmp, value));
+    else
+      return once(Order::kRelaxed, [&] { return compare(load_acquire(&word.local()->value), cmp, value); });
   }
   template <class T>
   __device__ T* consume_token(T* pointer, Token) const {
@@ -221,24 +231,29 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
       named_barrier(Barrier, Threads);
   }
 
-  // --- atomics --------------------------------------------------------------------------------------------------------------
+  // --- atomics
+  // --------------------------------------------------------------------------------------------------------------
 
   template <class T>
   __device__ T fetch_add(T* word, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
-    return once(order, [&] { return static_cast<T>(atomicAdd_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
+    return once(order,
+                [&] { return static_cast<T>(atomicAdd_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
   }
   template <class T>
   __device__ T exchange(T* word, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
-    return once(order, [&] { return static_cast<T>(atomicExch_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
+    return once(
+        order, [&] { return static_cast<T>(atomicExch_system(unsigned_word(word), static_cast<Unsigned<T>>(value))); });
   }
   template <class T>
   __device__ T compare_swap(T* word, T expected, T value, Scope = Scope::kSystem, Order order = Order::kAcqRel) {
     return once(order, [&] {
-      return static_cast<T>(atomicCAS_system(unsigned_word(word), static_cast<Unsigned<T>>(expected), static_cast<Unsigned<T>>(value)));
+      return static_cast<T>(
+          atomicCAS_system(unsigned_word(word), static_cast<Unsigned<T>>(expected), static_cast<Unsigned<T>>(value)));
     });
   }
 
-  // --- packets --------------------------------------------------------------------------------------------------------------
+  // --- packets
+  // --------------------------------------------------------------------------------------------------------------
 
   template <class T>
   __device__ void ll_put(Symm<LLPacket> to, const T* from, Size count, Epoch epoch, int pe) {
@@ -249,7 +264,8 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
   template <class T, class A>
-  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch, int pe) {
+  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch,
+                                  int pe) {
     Raw<T> raw;
 #pragma unroll
     for (int u = 0; u < kVectors<T>; ++u)
@@ -293,7 +309,8 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
 
-  // --- roles ------------------------------------------------------------------------------------------------------------------
+  // --- roles
+  // ------------------------------------------------------------------------------------------------------------------
 
   template <int... Widths, class... F>
   __device__ void parallel(F&&... bodies) {

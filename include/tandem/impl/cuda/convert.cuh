@@ -1,6 +1,7 @@
 #pragma once
-/// Conversion between float and the small formats by the GPU's own instructions, where it has them: the same bits as the integer
-/// arithmetic of numeric_convert.h (PTX ISA, "Data Movement and Conversion Instructions: cvt"), in a tenth of the instructions.
+/// Conversion between float and the small formats by the GPU's own instructions, where it has them: the same bits as
+/// the integer arithmetic of numeric_convert.h (PTX ISA, "Data Movement and Conversion Instructions: cvt"), in a tenth
+/// of the instructions.
 
 #include <cstdint>
 #include <type_traits>

@@ -1,8 +1,8 @@
 #pragma once
 /// Fragments in registers: each thread holds `Vectors` groups of `Width` consecutive elements.
 ///
-/// Group u of thread t begins at element (u * threads + t) * Width, so that a group of the memory's type is one 16-byte access
-/// and neighbours are coalesced.
+/// Group u of thread t begins at element (u * threads + t) * Width, so that a group of the memory's type is one 16-byte
+/// access and neighbours are coalesced.
 
 #include "tandem/numeric.h"
 

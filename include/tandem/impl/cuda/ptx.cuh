@@ -10,8 +10,8 @@ struct alignas(16) Vector {
   std::uint32_t word[4];
 };
 
-// "Data Movement: ld, st". Data accesses are weak: signals order them. They bypass L1, which keeps nothing useful of data
-// that passes through once.
+// "Data Movement: ld, st". Data accesses are weak: signals order them. They bypass L1, which keeps nothing useful of
+// data that passes through once.
 
 __device__ inline Vector load_vector(const void* from) {
   Vector v;
@@ -23,7 +23,8 @@ __device__ inline Vector load_vector(const void* from) {
 }
 
 __device__ inline void store_vector(void* to, const Vector& v) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]),
+               "r"(v.word[3])
                : "memory");
 }
 
@@ -72,7 +73,8 @@ struct PacketPair {
 };
 
 __device__ inline void store_packets(void* to, const PacketPair& pair) {
-  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(pair.packet[0]), "l"(pair.packet[1]) : "memory");
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(pair.packet[0]), "l"(pair.packet[1])
+               : "memory");
 }
 
 __device__ inline PacketPair load_packets(const void* from) {
