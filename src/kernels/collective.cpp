@@ -144,9 +144,10 @@ void check_count(const std::string& collective_and_algorithm, Size count, Size m
 int default_blocks(Size bytes, const Team& team) {
   // One block drives one NIC queue, which nearly fills the NIC; every further block multiplies the messages.
   if (!team.one_node()) return static_cast<int>(std::clamp<Size>(bytes >> 20, 1, team.size > 64 ? 1 : 8));
-  // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores; 32 of 512 leave room for the
-  // latency of loads.
-  return static_cast<int>(std::clamp<Size>(bytes >> 13, 1, 32));
+  // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores, 32 of 512 leave room for the
+  // latency of loads; large reductions by loads go on gaining up to 128 (bench/results/h200x2.json).
+  const Size most = bytes < (Size{4} << 20) ? 32 : 128;
+  return static_cast<int>(std::clamp<Size>(bytes >> 13, 1, most));
 }
 
 }  // namespace kernels
