@@ -37,6 +37,15 @@ tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt)
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
+# The tool runs on GPUs too.
+if(TARGET tandem-cli)
+  file(GLOB cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/gpu/*.cpp")
+  target_sources(tandem-cli PRIVATE ${cli_sources})
+  string(REPLACE ";" ", sm_" architectures "${TANDEM_CUDA_ARCHITECTURES}")
+  target_compile_definitions(tandem-cli PRIVATE TANDEM_CUDA_BUILD="sm_${architectures}")
+  target_link_libraries(tandem-cli PRIVATE tandem::cuda)
+endif()
+
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
   foreach(source tests/gpu/collectives_gpu_check bench/gpu/collectives_gpu)

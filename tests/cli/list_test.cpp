@@ -56,5 +56,13 @@ TEST(Machines, ListsAllModelsAndExplainsOne) {
   EXPECT_EQ(one.out, explain(load_machine("h200x4")));
 }
 
+TEST(Version, SaysVersionAndWhetherTheBuildHasCuda) {
+  const auto outcome = tandem("--version");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out,
+              ::testing::MatchesRegex("tandem [0-9]+\\.[0-9]+\\.[0-9]+, with(out CUDA| CUDA for sm_.*)\n"));
+  EXPECT_EQ(outcome.err, "");
+}
+
 }  // namespace
 }  // namespace tandem::cli

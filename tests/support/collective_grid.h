@@ -1,5 +1,6 @@
 #pragma once
-/// The grid of cases over which every reducing collective is checked: pairwise in CI, as a whole behind TANDEM_FULL=1.
+/// The grid of cases over which every reducing collective is checked: pairwise in CI, as a whole or in parts
+/// behind TANDEM_FULL (full_grid.h).
 
 #include <vector>
 
