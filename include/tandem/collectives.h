@@ -70,6 +70,9 @@ struct CollectiveOptions {
   /// Blocks of the kernel; 0: as many as suit the size.
   int blocks = 0;
   int threads = 512;
+  /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that
+  /// TANDEM_SELECTION names, if any.
+  std::string selection = {};
 };
 
 class CollectivePlan {
@@ -93,6 +96,16 @@ struct AlgorithmInfo {
 
 /// All algorithms, the default of each collective for one node first.
 const std::vector<AlgorithmInfo>& collective_algorithms();
+
+/// What a plan runs with.
+struct CollectiveChoice {
+  std::string algorithm;
+  int blocks = 0;  ///< 0: as many as suit the size
+};
+/// What `make_collective` takes where the options leave it open: what the selection table of this machine says. Throws
+/// InvalidArgument for a damaged table too.
+CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
+                                   const Team& team);
 
 /// Makes a plan for `team` (default: the world). Collective over the team; allocates on the symmetric heap, so that all
 /// PEs of the world must make the same plans in the same order. Throws InvalidArgument (unknown algorithm, root outside

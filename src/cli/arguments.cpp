@@ -14,12 +14,11 @@ namespace tandem::cli {
 namespace {
 
 void add_place(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
-  app.add_option("--backend", a.backend, "sim: the simulator")->capture_default_str();
-  app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file")
-      ->capture_default_str();
+  app.add_option("--backend", a.backend, "sim: the simulator; cuda: the GPUs of this machine")->capture_default_str();
+  app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file (default: h200x4)");
   app.add_option("--nodes", a.nodes, "nodes (default: the machine's)");
-  app.add_option("--pes", a.pes, "PEs; they must fill whole nodes of a machine of several (default: all of the nodes)");
+  app.add_option("--pes", a.pes,
+                 "PEs; they must fill whole nodes of a machine of several (default: all of the nodes, one a GPU)");
   app.add_option("--pes-per-node", a.pes_per_node,
                  "split the node of a one-node machine into virtual nodes of so many PEs");
   app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
@@ -27,9 +26,24 @@ void add_place(CLI::App& app, Arguments& a, std::string& seed) {
   app.add_option("--seed", seed, "seed of the data and of everything that may happen in another order")
       ->capture_default_str();
   app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
-  app.add_option("--iterations", a.iterations, "measured calls, of which the mean is shown")->capture_default_str();
+  app.add_option("--iterations", a.iterations,
+                 "measured calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
+                 "median is shown (default: by size)");
   app.add_option("--warmup", a.warmups, "calls before the measured ones")->capture_default_str();
   app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
+}
+
+void add_gpu(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "GPUs (--backend cuda)";
+  app.add_flag("--graph", a.graph, "calls are captured in a CUDA graph, which is replayed")->group(group);
+  app.add_option("--calls", a.calls,
+                 "calls back to back in a round, whose time is divided by their number (default: 20)")
+      ->group(group);
+  app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
+  app.add_option("--vs", a.versus, "a library to take turns with: nccl")->group(group);
+  app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
+      ->type_name("FILE")
+      ->group(group);
 }
 
 void add_collective(CLI::App& app, Arguments& a) {
@@ -64,7 +78,9 @@ void add_operator(CLI::App& app, Arguments& a) {
 
 void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
+  run.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
   add_place(run, a, seed);
+  add_gpu(run, a);
   add_collective(run, a);
   run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
       ->group("Collectives");
@@ -78,7 +94,9 @@ void add_run(CLI::App& app, Arguments& a, std::string& seed) {
 void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& bench =
       *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
+  bench.add_option("OP", a.subjects, "what to run, one after the other; `tandem list` names them all")->required();
   add_place(bench, a, seed);
+  add_gpu(bench, a);
   bench.add_option("-b", a.first,
                    "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
   bench.add_option("-e", a.last,
@@ -110,8 +128,24 @@ std::string one_line(std::string text) {
   return text;
 }
 
+void refuse(bool given, const char* option, const std::string& what, const char* why) {
+  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, what, why));
+}
 void refuse(bool given, const char* option, const Arguments& a, const char* why) {
-  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, a.subject, why));
+  refuse(given, option, a.subject, why);
+}
+
+void check_positive(const char* option, const std::optional<int>& value) {
+  if (value && *value < 1) throw InvalidArgument(fmt::format("{}: {} given, allowed is 1 or more", option, *value));
+}
+
+void check_backend(const Arguments& a) {
+  if (a.backend != "sim" && a.backend != "cuda")
+    throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
+  a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
+  if (a.versus && *a.versus != "nccl")
+    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl", *a.versus));
+  if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
 }  // namespace
@@ -137,13 +171,37 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   if (app.get_subcommands().empty())
     throw InvalidArgument("a subcommand is missing: list, machines, run or bench (tandem --help)");
   a.command = command_of(app);
+  a.command_line = "tandem";
+  for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);
   a.seed = parse_seed(seed);
-  if (a.iterations < 1)
-    throw InvalidArgument(fmt::format("--iterations: {} given, allowed is 1 or more", a.iterations));
+  check_positive("--iterations", a.iterations);
+  check_positive("--calls", a.calls);
   if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));
   if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
-  if (a.backend != "sim") throw InvalidArgument(fmt::format("--backend: '{}' given, this build has: sim", a.backend));
+  check_backend(a);
   return a;
+}
+
+void refuse_simulator_options(const Arguments& a) {
+  const std::string what = "--backend cuda";
+  refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
+  refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
+  refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
+  constexpr const char* why = "which runs in real time, on real data";
+  refuse(a.phantom, "--phantom", what, why);
+  refuse(!a.trace.empty(), "--trace", what, why);
+  refuse(!a.report.empty(), "--report", what, why);
+  refuse(!a.svg.empty(), "--svg", what, why);
+}
+
+void refuse_gpu_options(const Arguments& a) {
+  const std::string what = "--backend sim";
+  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
+  constexpr const char* why = "which is simulated";
+  refuse(a.calls.has_value(), "--calls", what, why);
+  refuse(a.late, "--late", what, why);
+  refuse(a.versus.has_value(), "--vs", what, why);
+  refuse(a.nccl.has_value(), "--nccl", what, why);
 }
 
 void refuse_collective_options(const Arguments& a) {

@@ -14,16 +14,23 @@ enum class Command { kList, kMachines, kRun, kBench };
 
 struct Arguments {
   Command command = Command::kList;
-  std::string subject;  ///< OP of run and bench; NAME or FILE of machines, which may be empty
+  std::string subject;                ///< OP of run; NAME or FILE of machines, which may be empty
+  std::vector<std::string> subjects;  ///< OP... of bench
+  std::string command_line;           ///< "tandem run ...", as results quote it
 
   // Where it runs.
   std::string backend = "sim";
-  std::string machine = "h200x4";
+  std::string machine;  ///< empty: h200x4
   std::optional<int> nodes, pes, pes_per_node;
   std::uint64_t seed = 1;
   bool phantom = false;
-  int iterations = 1;
+  std::optional<int> iterations;
   int warmups = 1;
+
+  // On GPUs alone.
+  bool graph = false, late = false;
+  std::optional<int> calls;
+  std::optional<std::string> versus, nccl;
 
   // What runs.
   std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
@@ -47,6 +54,7 @@ struct Arguments {
   // What is written; empty: nothing.
   std::string json, trace, report, svg;
 
+  bool on_gpus() const { return backend == "cuda"; }
   /// The JSON goes to standard output, which then carries nothing else.
   bool json_to_stdout() const { return json == "-"; }
 };
@@ -60,5 +68,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv);
 /// collective).
 void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
+/// The same for options of the other backend.
+void refuse_simulator_options(const Arguments& arguments);
+void refuse_gpu_options(const Arguments& arguments);
 
 }  // namespace tandem::cli

@@ -5,27 +5,17 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/run_collective.h"
 #include "cli/run_operator.h"
+#include "cli/sweep.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
 namespace {
 
 std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.check->wrong) : "N/A"; }
-
-/// first, first * factor, ... up to last; zero comes alone, before the others.
-std::vector<Size> sweep(Size first, Size last, int factor) {
-  if (first > last) throw InvalidArgument(fmt::format("-b: {} given, allowed is at most -e, {}", first, last));
-  std::vector<Size> sizes;
-  if (first == 0) sizes.push_back(first++);
-  for (Size size = first; size <= last; size *= factor) {
-    sizes.push_back(size);
-    if (size > last / factor) break;
-  }
-  return sizes;
-}
 
 /// Prints rows as they come, unless standard output is for JSON, and keeps them for it.
 class Table {
@@ -61,7 +51,7 @@ class Table {
 
 std::string place(const Arguments& a, const Setup& setup) {
   return fmt::format("# {} on {} PEs of {}, seed {}, warm-up calls {}, measured calls {}{}", a.subject, setup.pes,
-                     setup.machine.name, a.seed, a.warmups, a.iterations, a.phantom ? ", phantom" : "");
+                     setup.machine.name, a.seed, a.warmups, a.iterations.value_or(1), a.phantom ? ", phantom" : "");
 }
 
 std::string collective_row(const CollectiveRun& run, const Arguments& a, const Result& r) {
@@ -74,12 +64,10 @@ std::string collective_row(const CollectiveRun& run, const Arguments& a, const R
                      r.algorithm_bandwidth().value_or(0), r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
 }
 
-int bench_collective(Collective collective, const Arguments& a) {
+void bench_collective(Collective collective, const Arguments& a, Table& table) {
   const Setup setup = make_setup(a);
-  const CollectiveRun run = make_collective_run(collective, a, setup);
-  const auto sizes =
-      sweep(parse_size("-b", a.first.value_or("1K")), parse_size("-e", a.last.value_or("16M")), a.factor);
-  Table table(a);
+  const CollectiveRun run = make_collective_run(collective, a, setup.pes);
+  const auto sizes = bench_sizes(a);
   table.print(place(a, setup) + (a.in_place ? ", in-place" : ""));
   table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
                           "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
@@ -93,19 +81,17 @@ int bench_collective(Collective collective, const Arguments& a) {
     }();
     table.add(result, collective_row(run, a, result));
   }
-  return table.finish();
 }
 
 std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
 
-int bench_operator(Operator op, const Arguments& a) {
+void bench_operator(Operator op, const Arguments& a, Table& table) {
   const Setup setup = make_setup(a);
   OperatorRun run = make_operator_run(op, a);
   constexpr Size first_rows = 512;
   const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
   const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
   const auto rows = sweep(first, last, a.factor);
-  Table table(a);
   table.print(place(a, setup));
   table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
                           "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
@@ -122,16 +108,25 @@ int bench_operator(Operator op, const Arguments& a) {
                              run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
                              or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
   }
-  return table.finish();
 }
 
 }  // namespace
 
 int bench(const Arguments& arguments) {
-  const Subject subject = parse_subject(arguments.subject);
+  for (const std::string& text : arguments.subjects) parse_subject(text);
   check_json_file(arguments);
-  if (const auto* const op = std::get_if<Operator>(&subject)) return bench_operator(*op, arguments);
-  return bench_collective(std::get<Collective>(subject), arguments);
+  if (arguments.on_gpus()) return bench_on_gpus(arguments);
+  Table table(arguments);
+  for (const std::string& text : arguments.subjects) {
+    const Subject subject = parse_subject(text);
+    Arguments one = arguments;
+    one.subject = text;
+    if (const auto* const op = std::get_if<Operator>(&subject))
+      bench_operator(*op, one, table);
+    else
+      bench_collective(std::get<Collective>(subject), one, table);
+  }
+  return table.finish();
 }
 
 }  // namespace tandem::cli

@@ -3,9 +3,15 @@
 
 #include <string>
 
+#include "cli/arguments.h"
+
 namespace tandem::cli {
 
 /// For `tandem --version`: "with CUDA for sm_90a", "without CUDA".
 std::string cuda_build();
+
+/// `tandem run` and `tandem bench` with --backend cuda. Throw Unsupported where this build or this machine cannot.
+int run_on_gpus(const Arguments& arguments);
+int bench_on_gpus(const Arguments& arguments);
 
 }  // namespace tandem::cli

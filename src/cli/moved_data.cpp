@@ -26,7 +26,7 @@ void random_bytes(std::uint64_t seed, int pe, Size begin, std::byte* to, Size by
 
 class MovedData final : public CollectiveData {
  public:
-  explicit MovedData(const CollectiveCall& call) : call_(call), element_(size_of(call.type)) {}
+  explicit MovedData(const CollectiveCall& call) : CollectiveData(call), element_(size_of(call.type)) {}
 
   void fill_input(int pe, std::byte* in) const override {
     const Size bytes = input_elements(call_.collective, call_.count, call_.pes, pe, call_.root) * element_;
@@ -34,16 +34,19 @@ class MovedData final : public CollectiveData {
                [&](Range piece) { random_bytes(call_.seed, pe, piece.begin, in + piece.begin, piece.size()); });
   }
 
-  void check_output(int pe, const std::byte* out, Check& check) const override {
+  void check_part(int pe, Range part, const std::byte* out, Check& check) const override {
     check.expectation = "bit for bit";
-    const Size elements = output_elements(call_.collective, call_.count, call_.pes, pe, call_.root);
-    const Size chunks = call_.count == 0 ? 0 : elements / call_.count;
     TallySum sum(check);
-    for (Size chunk = 0; chunk < chunks; ++chunk) {
+    for (Size at = part.begin; at < part.end;) {
+      const Size chunk = at / call_.count;
+      const Size end = std::min(part.end, (chunk + 1) * call_.count);
       const Origin origin = origin_of(pe, static_cast<int>(chunk));
-      for_pieces(call_.count, kPieceBytes / element_, [&](Range piece) {
-        sum.add(compare(origin, piece, out + (chunk * call_.count + piece.begin) * element_));
+      for_pieces(end - at, kPieceBytes / element_, [&](Range piece) {
+        const Size first = at + piece.begin;
+        const Size in_chunk = first - chunk * call_.count;
+        sum.add(compare(origin, {in_chunk, in_chunk + piece.size()}, out + (first - part.begin) * element_));
       });
+      at = end;
     }
   }
 
@@ -85,7 +88,6 @@ class MovedData final : public CollectiveData {
     return tally;
   }
 
-  CollectiveCall call_;
   Size element_;
 };
 

@@ -71,7 +71,7 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   OperatorRun run;
   run.op = op;
   run.warmups = a.warmups;
-  run.iterations = a.iterations;
+  run.iterations = a.iterations.value_or(1);
   OperatorOptions& o = run.options;
   o.form = form_of(a);
   const Shape shape = shape_of(a);

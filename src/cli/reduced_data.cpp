@@ -97,7 +97,7 @@ class Inputs {
 template <class T>
 class ReducedData final : public CollectiveData {
  public:
-  explicit ReducedData(const CollectiveCall& call) : call_(call), inputs_(call) {
+  explicit ReducedData(const CollectiveCall& call) : CollectiveData(call), inputs_(call) {
     if (call.data == DataKind::kNormal && !is_float<T>)
       throw InvalidArgument(fmt::format("--data: normal given, but {} is an integer type", name(call.type)));
     if (call.data == DataKind::kNormal && call.op == ReduceOp::kProd)
@@ -112,19 +112,18 @@ class ReducedData final : public CollectiveData {
                });
   }
 
-  void check_output(int pe, const std::byte* out, Check& check) const override {
+  void check_part(int pe, Range part, const std::byte* out, Check& check) const override {
     const bool exact = call_.data == DataKind::kExact;
     check.expectation = exact ? "bit for bit" : fmt::format("within {:.1e} of the values' magnitude", tolerance());
     const T* const values = reinterpret_cast<const T*>(out);
-    const Size first = call_.collective == Collective::kReduceScatter ? pe * call_.count : 0;
+    const Size first = part.begin + (call_.collective == Collective::kReduceScatter ? pe * call_.count : 0);
     TallySum sum(check);
-    for_pieces(output_elements(call_.collective, call_.count, call_.pes, pe, call_.root), kPieceElements,
-               [&](Range piece) {
-                 Tally tally;
-                 for (Size i = piece.begin; i < piece.end; ++i)
-                   exact ? add_exact(tally, first + i, values[i]) : add_normal(tally, first + i, values[i]);
-                 sum.add(tally);
-               });
+    for_pieces(part.size(), kPieceElements, [&](Range piece) {
+      Tally tally;
+      for (Size i = piece.begin; i < piece.end; ++i)
+        exact ? add_exact(tally, first + i, values[i]) : add_normal(tally, first + i, values[i]);
+      sum.add(tally);
+    });
   }
 
  private:
@@ -172,7 +171,6 @@ class ReducedData final : public CollectiveData {
     return std::ldexp(1.0, -126);
   }
 
-  CollectiveCall call_;
   Inputs<T> inputs_;
 };
 

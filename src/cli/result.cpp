@@ -12,6 +12,11 @@ nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+std::optional<std::string> trace_hash_text(const Result& r) {
+  if (!r.trace_hash) return std::nullopt;
+  return fmt::format("{:016x}", *r.trace_hash);
+}
+
 std::string line(const char* name, const std::string& value) { return fmt::format("  {:<15}{}\n", name, value); }
 
 std::string check_lines(const Check& check) {
@@ -42,7 +47,7 @@ std::optional<double> Result::bus_bandwidth() const {
 nlohmann::ordered_json to_json(const Result& r) {
   nlohmann::ordered_json json;
   json["op"] = r.op;
-  json["backend"] = "sim";
+  json["backend"] = r.backend;
   json["machine"] = r.machine;
   json["pes"] = r.pes;
   json["shape"] = value_or_null(r.shape);
@@ -58,7 +63,8 @@ nlohmann::ordered_json to_json(const Result& r) {
   json["sequential_us"] = value_or_null(r.sequential_us);
   json["ideal_us"] = value_or_null(r.ideal_us);
   json["overlap_percent"] = value_or_null(r.overlap_percent());
-  json["trace_hash"] = fmt::format("{:016x}", r.trace_hash);  // text: a JSON number holds 53 bits in many readers
+  // Text: a JSON number holds 53 bits in many readers.
+  json["trace_hash"] = value_or_null(trace_hash_text(r));
   return json;
 }
 
@@ -78,7 +84,8 @@ std::string to_table(const Result& r) {
   if (r.check) text += check_lines(*r.check);
   if (!r.check)
     text += line("checked", r.phantom ? "nothing: phantom" : "nothing: a part alone has no meaningful result");
-  return text + line("trace hash", fmt::format("{:016x}", r.trace_hash));
+  if (const auto hash = trace_hash_text(r)) text += line("trace hash", *hash);
+  return text;
 }
 
 }  // namespace tandem::cli

@@ -25,6 +25,7 @@ struct Check {
 /// What docs/cli.md describes key by key; nothing where something does not apply.
 struct Result {
   std::string op;
+  std::string backend = "sim";
   std::string machine;
   int pes = 0;
   std::optional<std::string> shape;
@@ -36,7 +37,7 @@ struct Result {
   std::optional<Check> check;
   double time_us = 0;
   std::optional<double> sequential_us, ideal_us;
-  std::uint64_t trace_hash = 0;
+  std::optional<std::uint64_t> trace_hash;
 
   // For the tables of people alone.
   std::optional<Size> count;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/run_collective.h"
 #include "cli/run_operator.h"
@@ -21,7 +22,7 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
     Progress progress(kOperatorSteps);
     return run_operator(operator_run, setup, pictures, progress);
   }
-  const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup);
+  const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
   Progress progress(kCollectiveSteps);
   return run_collective(collective_run, setup, bytes, pictures, progress);
@@ -32,6 +33,7 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
 int run(const Arguments& arguments) {
   const Subject subject = parse_subject(arguments.subject);
   check_json_file(arguments);
+  if (arguments.on_gpus()) return run_on_gpus(arguments);
   Pictures pictures(arguments);
   const Result result = run_subject(subject, arguments, pictures);
   const auto written = pictures.write(result);

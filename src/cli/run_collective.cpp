@@ -85,38 +85,22 @@ class Program {
     if (!world.phantom()) data_->check_output(world.pe(), buffers.out.local(), check_);
   }
 
-  double bytes_per_pe() const { return static_cast<double>(most_in() + most_out()); }
+  double bytes_per_pe() const {
+    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    return static_cast<double>(bytes.in + bytes.out);
+  }
   const std::string& algorithm() const { return algorithm_; }
   const Measurement& measurement() const { return measurement_; }
   const Check& check() const { return check_; }
 
  private:
-  /// Bytes of the largest input and output of any PE: symmetric buffers are equal on all.
-  Size most_in() const {
-    return input_elements(run_.collective, count_, call_.pes, run_.options.root, run_.options.root) * element_;
-  }
-  Size most_out() const {
-    return output_elements(run_.collective, count_, call_.pes, run_.options.root, run_.options.root) * element_;
-  }
-
   Buffers allocate(World& world) const {
     auto& heap = world.heap();
-    if (!run_.in_place) return {heap.allocate<std::byte>(most_in(), "in"), heap.allocate<std::byte>(most_out(), "out")};
-    const auto both = heap.allocate<std::byte>(std::max(most_in(), most_out()), "in and out");
-    const Size own = world.pe() * count_ * element_;
-    const Size roots = run_.options.root * count_ * element_;
-    switch (run_.collective) {
-      case Collective::kAllGather:
-        return {both + own, both};
-      case Collective::kReduceScatter:
-        return {both, both + own};
-      case Collective::kGather:
-        return {both + roots, both};
-      case Collective::kScatter:
-        return {both, both + roots};
-      default:
-        return {both, both};
-    }
+    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    if (!run_.in_place) return {heap.allocate<std::byte>(bytes.in, "in"), heap.allocate<std::byte>(bytes.out, "out")};
+    const auto both = heap.allocate<std::byte>(std::max(bytes.in, bytes.out), "in and out");
+    const Places places = places_in_one_buffer(run_.collective, count_, world.pe(), run_.options.root);
+    return {both + places.in * element_, both + places.out * element_};
   }
 
   /// Wipes what earlier calls left, and writes the input, which an in-place call destroys.
@@ -160,7 +144,29 @@ double bus_factor(Collective collective, int pes) {
   return counts_all_pes(collective) ? others : 1;
 }
 
-CollectiveRun make_collective_run(Collective collective, const Arguments& a, const Setup& setup) {
+BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes) {
+  const int root = run.options.root;
+  const Size element = size_of(run.options.type);
+  return {input_elements(run.collective, count, pes, root, root) * element,
+          output_elements(run.collective, count, pes, root, root) * element};
+}
+
+Places places_in_one_buffer(Collective collective, Size count, int pe, int root) {
+  switch (collective) {
+    case Collective::kAllGather:
+      return {pe * count, 0};
+    case Collective::kReduceScatter:
+      return {0, pe * count};
+    case Collective::kGather:
+      return {root * count, 0};
+    case Collective::kScatter:
+      return {0, root * count};
+    default:
+      return {};
+  }
+}
+
+CollectiveRun make_collective_run(Collective collective, const Arguments& a, int pes) {
   refuse_operator_options(a);
   CollectiveRun run;
   run.collective = collective;
@@ -171,8 +177,8 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, con
   if (a.root && !has_root(collective))
     throw InvalidArgument(fmt::format("--root: does not apply to {}, which has no root", name(collective)));
   run.options.root = a.root.value_or(0);
-  if (run.options.root < 0 || run.options.root >= setup.pes)
-    throw InvalidArgument(fmt::format("--root: {} given, allowed is 0 to {}", run.options.root, setup.pes - 1));
+  if (run.options.root < 0 || run.options.root >= pes)
+    throw InvalidArgument(fmt::format("--root: {} given, allowed is 0 to {}", run.options.root, pes - 1));
   run.options.algorithm = a.algorithm.value_or("");
   run.options.blocks = a.blocks.value_or(0);
   if (a.blocks && *a.blocks < 1)
@@ -181,7 +187,7 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, con
   run.in_place = a.in_place;
   if (run.in_place) check_in_place(collective);
   run.warmups = a.warmups;
-  run.iterations = a.iterations;
+  run.iterations = a.iterations.value_or(1);
   return run;
 }
 

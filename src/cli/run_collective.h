@@ -29,7 +29,19 @@ struct CollectiveRun {
 };
 
 /// Throws InvalidArgument for options that are none or do not fit together.
-CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, const Setup& setup);
+CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, int pes);
+/// Bytes of the larger input and of the larger output of any PE: symmetric buffers are equal on all.
+struct BufferBytes {
+  Size in = 0;
+  Size out = 0;
+};
+BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes);
+/// Where input and output of an in-place call lie in their common buffer, in elements.
+struct Places {
+  Size in = 0;
+  Size out = 0;
+};
+Places places_in_one_buffer(Collective collective, Size count, int pe, int root);
 /// Progress::step is called so many times by `run_collective`.
 inline constexpr int kCollectiveSteps = 1;
 /// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.

@@ -38,7 +38,7 @@ Setup make_setup(const Arguments& arguments) {
   check_positive("--pes", arguments.pes);
   check_positive("--pes-per-node", arguments.pes_per_node);
   Setup setup;
-  setup.machine = load_machine(arguments.machine);
+  setup.machine = load_machine(arguments.machine.empty() ? "h200x4" : arguments.machine);
   setup.pes = count_pes(setup.machine, arguments);
   setup.options.seed = arguments.seed;
   setup.options.phantom = arguments.phantom;

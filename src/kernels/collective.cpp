@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "tandem/error.h"
+#include "tune/selection.h"
 
 namespace tandem {
 
@@ -41,43 +41,6 @@ constexpr std::array<Traits, kCollectives> kTraits{{
 
 const Traits& traits(Collective collective) { return kTraits.at(static_cast<std::size_t>(collective)); }
 
-constexpr Size kAnySize = std::numeric_limits<Size>::max();
-
-/// Which algorithm is the default up to which size (bytes of a PE's larger buffer): the first row that fits.
-/// Collectives without a row take their first algorithm that the team can run.
-struct Preference {
-  Collective collective;
-  bool one_node;
-  Size up_to_bytes;         ///< whatever the team, or ...
-  Size up_to_bytes_per_pe;  ///< ... for each PE of the team
-  const char* algorithm;
-};
-constexpr Preference kPreferences[] = {
-    // Packets save the flag's trip, but double the bytes; one shot saves a trip, but reads everything from everybody.
-    {Collective::kAllReduce, true, Size{64} << 10, 0, "one_shot_ll"},
-    {Collective::kAllReduce, true, Size{256} << 10, 0, "one_shot"},
-    {Collective::kAllReduce, true, kAnySize, 0, "two_shot"},
-    // Between nodes the number of trips counts first, and rings have two a PE; then the bytes through each NIC.
-    {Collective::kAllReduce, false, Size{256} << 10, 0, "recursive_doubling"},
-    {Collective::kAllReduce, false, 0, Size{16} << 10, "tree"},
-    {Collective::kAllReduce, false, kAnySize, 0, "multi_ring"},
-    {Collective::kReduceScatter, false, kAnySize, 0, "two_level"},
-    // What only moves: packets while latency counts; copy engines where they outrun the SMs' stores.
-    {Collective::kAllGather, true, Size{64} << 10, 0, "ll"},
-    {Collective::kAllGather, true, Size{64} << 20, 0, "push"},
-    {Collective::kAllGather, true, kAnySize, 0, "copy_engine_push"},
-    {Collective::kAllGather, false, Size{16} << 10, 0, "two_level_ll"},
-    {Collective::kAllGather, false, kAnySize, 0, "two_level"},
-    {Collective::kAllToAll, true, Size{64} << 10, 0, "ll"},
-    {Collective::kAllToAll, true, Size{64} << 20, 0, "push"},
-    {Collective::kAllToAll, true, kAnySize, 0, "copy_engine"},
-    {Collective::kBroadcast, true, Size{256} << 10, 0, "direct"},
-    {Collective::kBroadcast, true, kAnySize, 0, "chain"},
-    {Collective::kBroadcast, false, Size{256} << 10, 0, "tree"},
-    {Collective::kBroadcast, false, Size{1} << 20, 0, "chain"},
-    {Collective::kBroadcast, false, kAnySize, 0, "scatter_all_gather"},
-};
-
 Size bytes_of(Collective collective, const CollectiveOptions& options, const Team& team) {
   return size_of(options.type) *
          max(input_elements(collective, options.max_count, team.size, options.root, options.root),
@@ -92,16 +55,18 @@ const Algorithm* find(Collective collective, const std::string& algorithm) {
 
 bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_node() || !algorithm.info.one_node_only; }
 
-const Algorithm& choose(Collective collective, const CollectiveOptions& options, const Team& team) {
-  const Size bytes = bytes_of(collective, options, team);
-  for (const Preference& row : kPreferences) {
-    if (row.collective != collective || row.one_node != team.one_node()) continue;
-    if (bytes > row.up_to_bytes && bytes > row.up_to_bytes_per_pe * team.size) continue;
-    const Algorithm* const preferred = find(collective, row.algorithm);
-    if (preferred != nullptr && can_run(*preferred, team)) return *preferred;
-  }
+/// What the tables say (src/tune/selection.h), else the first algorithm that the team can run.
+CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
+  const auto is_possible = [&](const std::string& algorithm) {
+    const Algorithm* const found = find(collective, algorithm);
+    return found != nullptr && can_run(*found, team);
+  };
+  const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
+                          bytes_of(collective, options, team)};
+  if (const auto choice = tune::choose(world.machine().name, options.selection, query, is_possible))
+    return {choice->algorithm, choice->blocks};
   for (const Algorithm& algorithm : algorithms_of(collective))
-    if (can_run(algorithm, team)) return algorithm;
+    if (is_possible(algorithm.info.name)) return {algorithm.info.name, 0};
   throw Unsupported(fmt::format("{}: no algorithm runs on a team of {} nodes", name(collective), team.nodes()));
 }
 
@@ -190,18 +155,30 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
   return make_collective(world, collective, options, world.team());
 }
 
+CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
+                                   const Team& team) {
+  using namespace kernels;
+  check(collective, options, team);
+  if (options.algorithm.empty()) {
+    CollectiveChoice choice = choose(world, collective, options, team);
+    if (options.blocks > 0) choice.blocks = options.blocks;
+    return choice;
+  }
+  return {named(collective, options.algorithm).info.name, options.blocks};
+}
+
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
                                                 const Team& team) {
   using namespace kernels;
-  check(collective, options, team);
-  const Algorithm& algorithm =
-      options.algorithm.empty() ? choose(collective, options, team) : named(collective, options.algorithm);
+  CollectiveOptions complete = options;
+  const CollectiveChoice choice = choose_collective(world, collective, options, team);
+  const Algorithm& algorithm = named(collective, choice.algorithm);
   if (!can_run(algorithm, team))
     refuse(
         algorithm.info,
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
-  CollectiveOptions complete = options;
-  complete.algorithm = algorithm.info.name;
+  complete.algorithm = choice.algorithm;
+  complete.blocks = choice.blocks;
   return algorithm.make(world, complete, team);
 }
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "model/builtin_machines.h"
+#include "model/builtin_files.h"
 #include "model/machine_fields.h"
 #include "tandem/error.h"
 
@@ -37,13 +37,13 @@ const char* to_string(Fabric fabric) {
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
-  for (const detail::BuiltinMachine& machine : detail::builtin_machines()) names.emplace_back(machine.name);
+  for (const detail::BuiltinFile& machine : detail::builtin_machines()) names.emplace_back(machine.name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 Machine load_machine(const std::string& name_or_file) {
-  for (const detail::BuiltinMachine& machine : detail::builtin_machines())
+  for (const detail::BuiltinFile& machine : detail::builtin_machines())
     if (machine.name == name_or_file) return parse_machine(machine.json, name_or_file);
 
   std::error_code ignored;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include <fmt/format.h>
 
+#include "model/json_text.h"
 #include "model/machine_fields.h"
 #include "tandem/error.h"
 
@@ -14,15 +14,10 @@ namespace tandem {
 namespace {
 
 using detail::Field;
+using detail::given;
 using detail::Presence;
 using detail::Tiles;
 using Json = nlohmann::json;
-
-/// What was given, short enough for one line.
-std::string given(const Json& value) {
-  const std::string text = value.dump();
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
 
 bool is_known(const std::string& path) {
   const auto fields = detail::machine_fields();
@@ -33,7 +28,7 @@ bool is_section(const std::string& name) { return name == "gpu" || name == "link
 
 class Reader {
  public:
-  Reader(const Json& root, const std::string& origin) : root_(root), origin_(origin) {}
+  Reader(Json root, const std::string& origin) : root_(std::move(root)), origin_(origin) {}
 
   Machine read();
 
@@ -60,7 +55,7 @@ class Reader {
   void set(const Field& field, const Json& value, Curve* slot) const;
   void set(const Field& field, const Json& value, Tiles* slot) const;
 
-  const Json& root_;
+  const Json root_;
   const std::string& origin_;
   Machine machine_;
 };
@@ -216,45 +211,10 @@ Machine Reader::read() {
   return std::move(machine_);
 }
 
-/// "line 3, column 7" of the byte before which the parser stopped (it counts from 1).
-std::string position(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const auto start = before.rfind('\n');
-  const auto column = start == std::string_view::npos ? before.size() + 1 : before.size() - start;
-  return fmt::format("line {}, column {}", line, column);
-}
-
-/// JSON parsers keep the last of two members of one name; here that would hide a figure, so it is refused.
-class DuplicateCheck {
- public:
-  explicit DuplicateCheck(const std::string& origin) : origin_(origin) {}
-
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) names_.emplace_back();
-    if (event == Json::parse_event_t::object_end) names_.pop_back();
-    if (event == Json::parse_event_t::key && !names_.back().insert(parsed.get<std::string>()).second)
-      throw InvalidArgument(fmt::format("machine model {}: {} is given twice", origin_, parsed.get<std::string>()));
-    return true;
-  }
-
- private:
-  const std::string& origin_;
-  std::vector<std::set<std::string>> names_;
-};
-
 }  // namespace
 
 Machine parse_machine(std::string_view json, const std::string& origin) {
-  Json root;
-  try {
-    root = Json::parse(json, DuplicateCheck(origin));
-  } catch (const Json::parse_error& error) {
-    throw InvalidArgument(fmt::format("machine model {}: {}: not JSON", origin, position(json, error.byte)));
-  } catch (const Json::exception&) {
-    throw InvalidArgument(fmt::format("machine model {}: a number is too large", origin));
-  }
-  return Reader(root, origin).read();
+  return Reader(detail::parse_json(json, "machine model " + origin), origin).read();
 }
 
 }  // namespace tandem

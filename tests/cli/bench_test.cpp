@@ -71,5 +71,25 @@ TEST(Bench, ASizeOfZeroAndTheLargestOneEnd) {
   EXPECT_EQ(rows(tandem("bench all_reduce -b 0 -e 2").out).size(), 3U);  // 0, 1, 2
 }
 
+TEST(Bench, TakesSeveralOperationsOneAfterTheOther) {
+  const auto outcome = tandem("bench all_reduce broadcast -b 1K -e 2K --phantom --json -");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> ops;
+  for (const auto& row : outcome.json()) ops.push_back(row["op"]);
+  EXPECT_EQ(ops, (std::vector<std::string>{"all_reduce", "all_reduce", "broadcast", "broadcast"}));
+}
+
+/// Where there is a GPU the run itself may succeed; where there is none, one line says so.
+TEST(Backend, CudaRunsOrSaysWhyNot) {
+  for (const char* const command : {"run", "bench"}) {
+    const auto outcome = tandem(std::string(command) + " all_reduce --backend cuda --pes 1");
+    if (outcome.code == 0) continue;
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, ::testing::StartsWith("tandem: --backend: 'cuda' given, but this "));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::cli

@@ -49,7 +49,20 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_redcue", "all_redcue"},
     {"bench all_redcue", "all_redcue"},
     {"run all_reduce --speed 9", "--speed"},
-    {"run all_reduce --backend cuda", "--backend"},
+    // Backends.
+    {"run all_reduce --backend tpu", "--backend"},
+    {"run all_reduce --backend cuda", "--trace"},  // which belongs to the simulator
+    {"bench all_reduce --backend cuda --machine h200x4", "--machine"},
+    {"bench all_reduce --backend cuda --phantom", "--phantom"},
+    {"bench all_reduce --backend cuda --nodes 2", "--nodes"},
+    {"bench all_reduce --backend cuda --vs mpi", "--vs"},
+    {"bench all_reduce --backend cuda --calls 0", "--calls"},
+    {"bench all_reduce --backend cuda --nccl libnccl.so", "--vs nccl"},
+    {"bench all_reduce --graph", "--graph"},
+    {"bench all_reduce --calls 5", "--calls"},
+    {"bench all_reduce --late", "--late"},
+    {"bench all_reduce --vs nccl", "--vs"},
+    {"bench all_reduce all_redcue", "all_redcue"},
     // Numbers and sizes.
     {"run all_reduce --bytes -1", "--bytes"},
     {"run all_reduce --bytes 1.5M", "--bytes"},

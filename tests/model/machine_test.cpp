@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/builtin_machines.h"
+#include "model/builtin_files.h"
 #include "model/machine_fields.h"
 #include "tandem/error.h"
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Json builtin(std::string_view name) {
-  for (const detail::BuiltinMachine& machine : detail::builtin_machines())
+  for (const detail::BuiltinFile& machine : detail::builtin_machines())
     if (machine.name == name) return Json::parse(machine.json);
   throw InvalidArgument("no such builtin machine");
 }

@@ -1,8 +1,9 @@
-# cmake -DOUTPUT=FILE.cpp -DMACHINES=DIR -P EmbedMachines.cmake
+# cmake -DOUTPUT=FILE.cpp -DFOLDER=DIR -DFUNCTION=NAME -P EmbedFiles.cmake
 #
-# Writes a source file that holds every DIR/*.json, so that a program finds the machine models wherever it runs.
+# Writes a source file that holds every DIR/*.json and a function that returns them, so that a program finds its tables wherever it
+# runs.
 # Bytes, not string literals: no limit on length and nothing in a file can end the literal.
-file(GLOB files "${MACHINES}/*.json")
+file(GLOB files "${FOLDER}/*.json")
 list(SORT files)
 
 set(arrays "")
@@ -15,28 +16,28 @@ foreach(file IN LISTS files)
     message(FATAL_ERROR "${file} is empty")
   endif()
   string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
-  string(APPEND arrays "constexpr char machine_${count}[] = {${bytes}};\n")
-  string(APPEND entries "    {\"${name}\", {machine_${count}, sizeof machine_${count}}},\n")
+  string(APPEND arrays "constexpr char file_${count}[] = {${bytes}};\n")
+  string(APPEND entries "    {\"${name}\", {file_${count}, sizeof file_${count}}},\n")
   math(EXPR count "${count} + 1")
 endforeach()
 
 # An array of no elements is not C++.
 if(count GREATER 0)
-  set(table "constexpr BuiltinMachine machines[] = {\n${entries}};\n")
-  set(result "machines")
+  set(table "constexpr BuiltinFile files[] = {\n${entries}};\n")
+  set(result "files")
 else()
   set(table "")
   set(result "{}")
 endif()
 
-file(WRITE "${OUTPUT}" "// Made by cmake/EmbedMachines.cmake from machines/*.json.
-#include \"model/builtin_machines.h\"
+file(WRITE "${OUTPUT}" "// Made by cmake/EmbedFiles.cmake.
+#include \"model/builtin_files.h\"
 
 namespace tandem::detail {
 namespace {
 ${arrays}${table}}  // namespace
 
-std::span<const BuiltinMachine> builtin_machines() { return ${result}; }
+std::span<const BuiltinFile> ${FUNCTION}() { return ${result}; }
 
 }  // namespace tandem::detail
 ")

@@ -1,0 +1,246 @@
+#include "cli/gpu/collective_turns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/data.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr Size kCheckedWhole = Size{16} << 20;  // larger results are checked in samples
+constexpr int kSamples = 16;                    // beside the first and the last one
+constexpr Size kSampleElements = 1 << 16;
+
+const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
+
+void add(Check& sum, const Check& part) {
+  sum.checked += part.checked;
+  sum.wrong += part.wrong;
+  sum.expectation = part.expectation;
+  if (sum.max_error)
+    sum.max_error = part.max_error ? std::optional(std::max(*sum.max_error, *part.max_error)) : part.max_error;
+}
+
+}  // namespace
+
+struct CollectiveTurns::Program {
+  std::string peer;  ///< empty: Tandem
+  GpuRow row;
+  Buffers buffers;
+  std::function<void()> call;
+  std::unique_ptr<Turn> turn;
+  std::vector<double> us;
+};
+
+CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest)
+    : world_(world),
+      shared_(shared),
+      nccl_(nccl),
+      method_(method),
+      largest_(largest),
+      stream_(world.make_stream("measured")),
+      cuda_stream_(static_cast<cudaStream_t>(stream_.native())),
+      in_(world.heap().allocate<std::byte>(largest, "in")),
+      out_(world.heap().allocate<std::byte>(largest, "out")),
+      inputs_(world.heap().allocate_local<std::byte>(largest, "inputs as they were made")) {
+  if (nccl_ == nullptr) return;
+  for (const NcclBuffers kind : {NcclBuffers::kPlain, NcclBuffers::kWindow}) {
+    try {
+      auto* const in = static_cast<std::byte*>(nccl_->allocate(kind, largest));
+      auto* const out = static_cast<std::byte*>(nccl_->allocate(kind, largest));
+      peer_buffers_[name_of(kind)] = {in, out};
+    } catch (const Unsupported& error) {
+      if (world.pe() == 0) fmt::print(stderr, "tandem: {}\n", error.what());
+    }
+  }
+}
+
+void CollectiveTurns::prepare(const CollectiveRun& run) {
+  run_ = run;
+  plans_.clear();
+  const Size element = size_of(run.options.type);
+  call_ = {.collective = run.collective,
+           .type = run.options.type,
+           .op = run.options.op,
+           .count = count_of_bytes(run.collective, largest_, world_.num_pes(), element),
+           .pes = world_.num_pes(),
+           .root = run.options.root,
+           .seed = method_.seed,
+           .data = run.normal_data ? DataKind::kNormal : DataKind::kExact};
+  data_ = make_collective_data(call_);
+  run_.options.scale = data_->scale(world_.pe());
+  // Element i of an input is the same for every size.
+  const Size elements = input_elements(run.collective, call_.count, call_.pes, world_.pe(), run.options.root);
+  std::vector<std::byte> host(static_cast<std::size_t>(elements * element));
+  data_->fill_input(world_.pe(), host.data());
+  world_.copy_in(inputs_, host.data(), elements * element);
+}
+
+/// Where in and out lie within a program's two buffers.
+CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
+  if (!run_.in_place) return whole;
+  const Places at = places_in_one_buffer(run_.collective, call_.count, world_.pe(), run_.options.root);
+  const Size element = size_of(run_.options.type);
+  return {whole.out + at.in * element, whole.out + at.out * element};
+}
+
+std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const Candidate& candidate) {
+  const auto key = std::pair(candidate.algorithm, candidate.blocks);
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  CollectiveOptions options = run_.options;
+  if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
+  if (candidate.blocks > 0) options.blocks = candidate.blocks;
+  options.max_count = call_.count;
+  if (candidate.most_bytes > 0)
+    options.max_count = count_of_bytes(run_.collective, std::min(candidate.most_bytes, largest_), call_.pes,
+                                       size_of(run_.options.type));
+  std::shared_ptr<CollectivePlan> made = make_collective(world_, run_.collective, options);
+  if (candidate.most_bytes > 0) plans_[key] = made;
+  return made;
+}
+
+CollectiveTurns::Program CollectiveTurns::program(const Candidate& candidate) {
+  const std::shared_ptr<CollectivePlan> made = plan(candidate);
+  Program program;
+  program.row.algorithm = made->algorithm();
+  program.row.blocks = candidate.blocks > 0 ? candidate.blocks : run_.options.blocks;
+  program.row.selected = candidate.algorithm.empty() && candidate.blocks == 0 && run_.options.algorithm.empty() &&
+                         run_.options.blocks == 0;
+  program.buffers = place({in_.local(), out_.local()});
+  const auto in = run_.in_place ? out_ + (program.buffers.in - out_.local()) : in_;
+  const auto out = out_ + (program.buffers.out - out_.local());
+  program.call = [this, made, in, out] { made->run(stream_, in, out, call_.count); };
+  return program;
+}
+
+std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vector<Candidate>& candidates) {
+  std::vector<Program> programs;
+  for (const Candidate& candidate : candidates) {
+    try {
+      Program made = program(candidate);
+      made.turn = std::make_unique<Turn>(stream_, made.call, method_.calls, method_.graph);
+      programs.push_back(std::move(made));
+    } catch (const Unsupported&) {
+      if (candidates.size() == 1) throw;
+    } catch (const OutOfMemory&) {
+      if (candidates.size() == 1) throw;
+    }
+  }
+  return programs;
+}
+
+void CollectiveTurns::add_peers(std::vector<Program>& programs) {
+  for (const auto& [peer, whole] : peer_buffers_) {
+    Program program;
+    program.peer = peer;
+    program.buffers = place(whole);
+    program.call = [this, buffers = program.buffers] { nccl_->run(call_, buffers.in, buffers.out, cuda_stream_); };
+    program.call();  // connects, which NCCL cannot do within a capture
+    stream_.synchronize();
+    program.turn = std::make_unique<Turn>(stream_, program.call, method_.calls, method_.graph);
+    programs.push_back(std::move(program));
+  }
+}
+
+/// A result that nobody has written, and the input.
+void CollectiveTurns::restore(const Program& program) {
+  const Size element = size_of(call_.type);
+  const Size out = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
+  const Size in = input_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
+  constexpr int nan_in_every_type = 0xFF;
+  cuda::check(cudaMemsetAsync(program.buffers.out, nan_in_every_type, static_cast<std::size_t>(out), cuda_stream_),
+              "cudaMemset");
+  cuda::check(cudaMemcpyAsync(program.buffers.in, inputs_, static_cast<std::size_t>(in), cudaMemcpyDeviceToDevice,
+                              cuda_stream_),
+              "cudaMemcpy");
+  stream_.synchronize();
+}
+
+/// Checks what the last one of a round's calls left.
+Check CollectiveTurns::check(Program& program) {
+  restore(program);
+  world_.barrier();
+  if (changes_its_input()) {
+    program.call();
+    stream_.synchronize();
+  } else {
+    program.turn->run();
+  }
+  world_.barrier();
+  Check own;
+  check_samples(program.buffers.out, own);
+  Check all;
+  for (const double checked : shared_.all(static_cast<double>(own.checked))) all.checked += static_cast<Size>(checked);
+  for (const double wrong : shared_.all(static_cast<double>(own.wrong))) all.wrong += static_cast<Size>(wrong);
+  const double none = -1;
+  const auto errors = shared_.all(own.max_error.value_or(none));
+  all.max_error = *std::max_element(errors.begin(), errors.end());
+  if (*std::min_element(errors.begin(), errors.end()) < 0) all.max_error.reset();
+  all.expectation = own.expectation;
+  return all;
+}
+
+void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
+  const Size element = size_of(call_.type);
+  const Size elements = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root);
+  std::vector<Range> parts{{0, elements}};
+  if (elements * element > kCheckedWhole) {
+    parts = {{0, kSampleElements}, {elements - kSampleElements, elements}};
+    for (std::uint64_t i = 0; i < kSamples; ++i) {
+      const auto first = static_cast<Size>(random_bits(method_.seed, i, static_cast<std::uint64_t>(call_.count)) %
+                                           static_cast<std::uint64_t>(elements - kSampleElements));
+      parts.push_back({first, first + kSampleElements});
+    }
+  }
+  check.expectation = "nothing";
+  for (const Range part : parts) {
+    std::vector<std::byte> host(static_cast<std::size_t>(part.size() * element));
+    world_.copy_out(host.data(), out + part.begin * element, part.size() * element);
+    Check one;
+    data_->check_part(world_.pe(), part, host.data(), one);
+    add(check, one);
+  }
+}
+
+int CollectiveTurns::rounds() const {
+  if (method_.rounds) return *method_.rounds;
+  const Size bytes = call_.count * size_of(call_.type);
+  constexpr Size small = Size{2} << 20, medium = Size{64} << 20;
+  return bytes <= small ? 25 : bytes < medium ? 11 : 5;
+}
+
+GpuSize CollectiveTurns::measure(Size bytes, const std::vector<Candidate>& candidates) {
+  const Size element = size_of(call_.type);
+  call_.count = count_of_bytes(call_.collective, bytes, call_.pes, element);
+  data_ = make_collective_data(call_);
+  GpuSize size;
+  size.count = call_.count;
+  size.bytes = bytes_of_count(call_.collective, call_.count, call_.pes, element);
+  std::vector<Program> turns = programs(candidates);
+  if (nccl_ != nullptr) add_peers(turns);
+  for (Program& program : turns) program.row.check = check(program);
+  for (int round = -method_.warmups; round < rounds(); ++round)
+    for (Program& program : turns) {
+      if (changes_its_input()) restore(program);  // sums of sums would leave the type's range
+      world_.barrier();
+      const double us = program.turn->run();
+      if (round >= 0) program.us.push_back(us);
+    }
+  for (Program& program : turns) {
+    program.row.us = shared_.largest(median(program.us));
+    if (program.peer.empty())
+      size.rows.push_back(program.row);
+    else if (program.row.check.correct())
+      size.peers[program.peer] = program.row.us;
+    else
+      size.wrong_peers += program.row.check.wrong;
+  }
+  world_.barrier();
+  return size;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,98 @@
+#pragma once
+/// Measures a collective on GPUs, one PE's part: algorithms and NCCL take turns, and every result is checked.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/gpu/nccl.h"
+#include "cli/gpu/turns.h"
+#include "cli/run_collective.h"
+
+namespace tandem::cli {
+
+/// How a collective is measured.
+struct GpuMethod {
+  bool graph = false;
+  int calls = 20;
+  std::optional<int> rounds;  ///< nothing: by size
+  int warmups = 1;
+  std::uint64_t seed = 1;
+};
+
+/// What was measured of one algorithm.
+struct GpuRow {
+  std::string algorithm;
+  int blocks = 0;         ///< 0: the plan's choice
+  bool selected = false;  ///< the library's own choice
+  double us = 0;          ///< of the slowest PE
+  Check check;            ///< over all PEs
+};
+
+/// What was measured at one size.
+struct GpuSize {
+  Size bytes = 0;
+  Size count = 0;
+  std::vector<GpuRow> rows;
+  std::map<std::string, double> peers;  ///< name -> us; where a result was right
+  Size wrong_peers = 0;
+};
+
+/// One way to run the collective: empty and 0 for what the library selects.
+struct Candidate {
+  std::string algorithm;
+  int blocks = 0;
+  Size most_bytes = 0;  ///< one plan serves all sizes up to this; 0: each size has a plan of its own
+};
+
+/// Collective over the world, as all of it. All PEs get the same results.
+class CollectiveTurns {
+ public:
+  /// Buffers for sizes up to `largest` bytes. `nccl` may be null.
+  CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest);
+
+  /// Makes the inputs of `run`, for every size to come.
+  void prepare(const CollectiveRun& run);
+  /// Measures `candidates` at `bytes` (rounded down). Those that cannot run there, or do not fit into the heap, are
+  /// left out, unless there is only one.
+  GpuSize measure(Size bytes, const std::vector<Candidate>& candidates);
+
+ private:
+  struct Program;
+  /// The two buffers that a program's calls get.
+  struct Buffers {
+    std::byte* in = nullptr;
+    std::byte* out = nullptr;
+  };
+
+  Buffers place(const Buffers& whole) const;
+  std::shared_ptr<CollectivePlan> plan(const Candidate& candidate);
+  Program program(const Candidate& candidate);
+  std::vector<Program> programs(const std::vector<Candidate>& candidates);
+  void add_peers(std::vector<Program>& programs);
+  void restore(const Program& program);
+  Check check(Program& program);
+  void check_samples(const std::byte* out, Check& check);
+  int rounds() const;
+  bool changes_its_input() const { return run_.in_place && reduces(run_.collective); }
+
+  World& world_;
+  Shared& shared_;
+  NcclPeer* nccl_;
+  GpuMethod method_;
+  Size largest_;
+  Stream stream_;
+  cudaStream_t cuda_stream_;
+  Symm<std::byte> in_, out_;
+  std::byte* inputs_;  // as they were made
+  std::map<std::string, Buffers> peer_buffers_;
+
+  CollectiveRun run_;
+  CollectiveCall call_;
+  std::unique_ptr<CollectiveData> data_;
+  std::map<std::pair<std::string, int>, std::shared_ptr<CollectivePlan>> plans_;
+};
+
+}  // namespace tandem::cli

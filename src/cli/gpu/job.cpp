@@ -1,0 +1,116 @@
+#include "cli/gpu/job.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+
+namespace {
+
+std::string nccl_file(const Arguments& a) {
+  if (a.nccl) return *a.nccl;
+  const char* const file = std::getenv("TANDEM_NCCL_LIBRARY");
+  return file != nullptr ? file : "libnccl.so.2";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+/// Microseconds as results have them.
+double rounded(double us) { return std::round(us * 1000) / 1000; }
+
+}  // namespace
+
+std::string GpuJob::machine() const {
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  const int gpus = std::min(pes, cuda_devices());
+  return fmt::format("{} x{}", properties.name, gpus);
+}
+
+GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects, std::vector<Size> sizes) {
+  GpuJob job;
+  const int gpus = cuda_devices();
+  if (gpus == 0) throw Unsupported("--backend: 'cuda' given, but this machine has no GPU, or no NVIDIA driver");
+  job.pes = a.pes.value_or(gpus);
+  if (job.pes < 1) throw InvalidArgument(fmt::format("--pes: {} given, allowed is 1 or more", job.pes));
+  job.early_launch = !a.late;
+  job.method.graph = a.graph;
+  job.method.calls = a.calls.value_or(job.method.calls);
+  job.method.rounds = a.iterations;
+  job.method.warmups = a.warmups;
+  job.method.seed = a.seed;
+  for (const std::string& text : subjects) {
+    const Subject subject = parse_subject(text);
+    if (std::holds_alternative<Operator>(subject))
+      throw Unsupported(fmt::format("--backend: 'cuda' given, but {} runs in the simulator alone", text));
+    Arguments one = a;
+    one.subject = text;
+    job.runs.push_back(make_collective_run(std::get<Collective>(subject), one, job.pes));
+  }
+  job.sizes = std::move(sizes);
+  if (a.versus) job.nccl = std::make_shared<NcclLibrary>(nccl_file(a));
+  return job;
+}
+
+void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program) {
+  CudaOptions options;
+  // In, out and inputs; plans of reductions may stage as much again, for each size.
+  options.heap_bytes = 8 * job.largest() + (Size{1} << 30);
+  options.early_launch = job.early_launch;
+  CudaThreads threads(job.pes, options);
+  threads.run([&](World& world) {
+    Shared shared(world);
+    std::unique_ptr<NcclPeer> nccl;
+    if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
+    CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
+    program(world, turns);
+  });
+}
+
+nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {
+  nlohmann::ordered_json json;
+  json["machine"] = job.machine();
+  json["date"] = today();
+  json["command"] = a.command_line;
+  json["early_launch"] = job.early_launch;
+  json["calls"] = job.method.calls;
+  json["nccl"] = job.nccl ? nlohmann::ordered_json(job.nccl->version()) : nlohmann::ordered_json(nullptr);
+  json["rows"] = nlohmann::ordered_json::array();
+  return json;
+}
+
+nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, const GpuSize& size, const GpuRow& row) {
+  nlohmann::ordered_json json;
+  json["op"] = name(run.collective);
+  json["bytes"] = size.bytes;
+  json["pes"] = job.pes;
+  json["dtype"] = name(run.options.type);
+  json["redop"] = reduces(run.collective) ? nlohmann::ordered_json(name(run.options.op)) : nlohmann::ordered_json();
+  json["algorithm"] = row.algorithm;
+  json["blocks"] = row.blocks;
+  json["in_place"] = run.in_place;
+  json["graph"] = job.method.graph;
+  json["buffers"] = "heap";
+  json["selected"] = row.selected;
+  json["tandem_us"] = rounded(row.us);
+  json["peers"] = nlohmann::ordered_json::object();
+  for (const auto& [peer, us] : size.peers) json["peers"][peer] = rounded(us);
+  json["checked"] = row.check.checked;
+  json["wrong"] = row.check.wrong;
+  return json;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,53 @@
+#pragma once
+/// What the PEs of a world tell each other between runs, whether they are threads or processes.
+
+#include <algorithm>
+#include <vector>
+
+#include "tandem/world.h"
+
+namespace tandem::cli {
+
+/// Collective over the world, as all of this.
+class Shared {
+ public:
+  explicit Shared(World& world) : world_(world), words_(world.heap().allocate<double>(kDoubles, "shared words")) {}
+
+  /// Everybody's value, by PE.
+  std::vector<double> all(double own) {
+    world_.copy_in(words_.local(), &own, sizeof own);
+    world_.barrier();
+    std::vector<double> values(static_cast<std::size_t>(world_.num_pes()));
+    for (int pe = 0; pe < world_.num_pes(); ++pe)
+      world_.copy_out(&values[static_cast<std::size_t>(pe)], words_.on(pe), sizeof own);
+    world_.barrier();
+    return values;
+  }
+  double largest(double own) {
+    const auto values = all(own);
+    return *std::max_element(values.begin(), values.end());
+  }
+  double sum(double own) {
+    double total = 0;
+    for (const double value : all(own)) total += value;
+    return total;
+  }
+
+  /// PE 0's `value` becomes everybody's.
+  template <class T>
+  void from_first(T& value) {
+    static_assert(sizeof(T) <= kDoubles * sizeof(double));
+    if (world_.pe() == 0) world_.copy_in(words_.local(), &value, sizeof value);
+    world_.barrier();
+    world_.copy_out(&value, words_.on(0), sizeof value);
+    world_.barrier();
+  }
+
+ private:
+  static constexpr Size kDoubles = 64;
+
+  World& world_;
+  Symm<double> words_;
+};
+
+}  // namespace tandem::cli

@@ -1,0 +1,70 @@
+#include "tune/selection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
+
+#include "model/builtin_files.h"
+
+namespace tandem::tune {
+namespace {
+
+/// How far a group's number is from the one asked for: the same, then any, then by ratio.
+double distance(double has, double asked) {
+  if (has == asked) return 0;
+  constexpr double any = 0.01;  // less than any ratio of two different whole numbers below 100
+  return has == 0 ? any : std::abs(std::log2(has / asked));
+}
+
+bool is_within(const SizeChoice& choice, const Query& query) {
+  return query.bytes <= choice.up_to_bytes || query.bytes <= choice.up_to_bytes_per_pe * query.pes;
+}
+
+bool names(const SelectionTable& table, const std::string& machine) {
+  return std::find(table.machines.begin(), table.machines.end(), machine) != table.machines.end();
+}
+
+}  // namespace
+
+const std::vector<SelectionTable>& builtin_tables() {
+  static const std::vector<SelectionTable> tables = [] {
+    std::vector<SelectionTable> all;
+    for (const detail::BuiltinFile& file : detail::builtin_selections())
+      all.push_back(parse_selection(file.json, std::string(file.name)));
+    return all;
+  }();
+  return tables;
+}
+
+std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run) {
+  std::vector<const Group*> groups;
+  for (const Group& group : table.groups)
+    if (group.collective == query.collective && group.one_node == query.one_node) groups.push_back(&group);
+  const auto key = [&](const Group* group) {
+    return std::tuple(distance(group->pes, query.pes), group->pes,
+                      distance(group->element_bytes, static_cast<double>(query.element_bytes)), group->element_bytes);
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group* a, const Group* b) { return key(a) < key(b); });
+  for (const Group* const group : groups)
+    for (const SizeChoice& choice : group->sizes)
+      if (is_within(choice, query) && can_run(choice.algorithm)) return choice;
+  return std::nullopt;
+}
+
+std::optional<SizeChoice> choose(const std::string& machine, const std::string& file, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run) {
+  const char* const set = std::getenv("TANDEM_SELECTION");
+  const std::string own = !file.empty() ? file : set != nullptr ? set : "";
+  if (!own.empty())
+    if (auto choice = choose(load_selection(own), query, can_run)) return choice;
+  for (const bool named : {true, false})
+    for (const SelectionTable& table : builtin_tables()) {
+      if (named ? !names(table, machine) : !table.machines.empty()) continue;
+      if (auto choice = choose(table, query, can_run)) return choice;
+    }
+  return std::nullopt;
+}
+
+}  // namespace tandem::tune

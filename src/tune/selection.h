@@ -1,0 +1,79 @@
+#pragma once
+/// Which algorithm a collective takes by itself: tables of machines/selection/*.json, written by `tandem tune`.
+///
+/// How a table is read (docs/machines.md says it to users):
+///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin table that names this machine,
+///      then the builtin table `default`, which names none. What one has no group for is asked of the next.
+///   2. Of a table's groups for this collective, on one node or between several, the one with the nearest number of PEs
+///      is taken, then the one with the nearest element size: the same, else a group for all, else the least ratio (of
+///      two equal ones the smaller number).
+///   3. Of a group the first choice whose limit is not exceeded, and that can run here.
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tandem/collectives.h"
+
+namespace tandem::tune {
+
+inline constexpr Size kAnySize = std::numeric_limits<Size>::max();
+
+/// What runs up to which size: bytes of a PE's larger buffer.
+struct SizeChoice {
+  Size up_to_bytes = kAnySize;
+  Size up_to_bytes_per_pe = 0;  ///< or up to so many for each PE of the team
+  std::string algorithm;
+  int blocks = 0;                           ///< 0: what suits the size
+  std::optional<Size> measured_bytes = {};  ///< the size at which it won, and its time
+  std::optional<double> us = {};
+};
+
+/// What holds for a collective, a number of PEs and a size of elements.
+struct Group {
+  Collective collective = Collective::kAllReduce;
+  bool one_node = true;
+  int pes = 0;                    ///< 0: any
+  int element_bytes = 0;          ///< 0: any
+  std::string source;             ///< who measured it, how and when
+  std::vector<SizeChoice> sizes;  ///< limits ascend; the last has none
+};
+
+struct SelectionTable {
+  std::string name;
+  std::string description;
+  std::vector<std::string> machines;  ///< as World::machine().name; none: all
+  std::vector<Group> groups;
+};
+
+/// Throws InvalidArgument with line and column for what is not JSON, and with the field for what is missing, unknown or
+/// absurd.
+SelectionTable parse_selection(std::string_view json, const std::string& origin);
+/// The text of a file that parse_selection takes.
+std::string to_text(const SelectionTable& table);
+/// Throws InvalidArgument where the file cannot be read, and what parse_selection throws.
+SelectionTable load_selection(const std::string& file);
+/// Those that the build holds.
+const std::vector<SelectionTable>& builtin_tables();
+
+/// What is asked of a table.
+struct Query {
+  Collective collective = Collective::kAllReduce;
+  bool one_node = true;
+  int pes = 1;
+  Size element_bytes = 4;
+  Size bytes = 0;
+};
+
+/// Rules 2 and 3: nothing where no group fits. `can_run` is asked for algorithms' names.
+std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run);
+
+/// All three rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
+std::optional<SizeChoice> choose(const std::string& machine, const std::string& file, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run);
+
+}  // namespace tandem::tune

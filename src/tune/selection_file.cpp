@@ -1,0 +1,202 @@
+// Selection tables as JSON.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "model/json_text.h"
+#include "tandem/error.h"
+#include "tune/selection.h"
+
+namespace tandem::tune {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+using detail::given;
+
+constexpr Size kMost = Size{1} << 60;
+
+class Reader {
+ public:
+  Reader(Json root, const std::string& origin) : root_(std::move(root)), origin_(origin) {}
+
+  SelectionTable read() const {
+    check_fields("the whole file", root_, {"name", "description", "machines", "groups"});
+    SelectionTable table;
+    table.name = text("", root_, "name");
+    table.description = text("", root_, "description");
+    for (const Json& machine : list("", root_, "machines")) {
+      if (!machine.is_string()) refuse_value("machines", machine, "names of machines");
+      table.machines.push_back(machine);
+    }
+    const Json& groups = list("", root_, "groups");
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      table.groups.push_back(read_group(fmt::format("groups[{}]", i), groups[i]));
+    return table;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw InvalidArgument(fmt::format("selection table {}: {}", origin_, what));
+  }
+  [[noreturn]] void refuse_value(const std::string& path, const Json& value, const std::string& allowed) const {
+    refuse(fmt::format("{}: {} given, allowed is {}", path, given(value), allowed));
+  }
+  static std::string join(const std::string& path, const std::string& key) {
+    return path.empty() ? key : path + "." + key;
+  }
+
+  void check_fields(const std::string& path, const Json& object, std::initializer_list<const char*> known) const {
+    if (!object.is_object()) refuse_value(path, object, "an object");
+    for (const auto& [name, value] : object.items())
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        refuse(fmt::format("{}.{} is not a field of a selection table", path, name));
+  }
+  const Json& member(const std::string& path, const Json& parent, const char* key) const {
+    const auto found = parent.find(key);
+    if (found == parent.end()) refuse(join(path, key) + " is missing");
+    return *found;
+  }
+  std::string text(const std::string& path, const Json& parent, const char* key) const {
+    const Json& value = member(path, parent, key);
+    if (!value.is_string() || value.get_ref<const std::string&>().empty())
+      refuse_value(join(path, key), value, "a text that is not empty");
+    return value;
+  }
+  const Json& list(const std::string& path, const Json& parent, const char* key) const {
+    const Json& value = member(path, parent, key);
+    if (!value.is_array()) refuse_value(join(path, key), value, "a list");
+    return value;
+  }
+  /// `otherwise` where it is not given.
+  Size whole(const std::string& path, const Json& parent, const char* key, Size most, Size otherwise) const {
+    const auto found = parent.find(key);
+    if (found == parent.end()) return otherwise;
+    const bool fits =
+        found->is_number_integer() && found->get<double>() >= 1 && found->get<double>() <= static_cast<double>(most);
+    if (!fits) refuse_value(join(path, key), *found, fmt::format("a whole number from 1 to {}", most));
+    return *found;
+  }
+
+  Group read_group(const std::string& path, const Json& json) const {
+    check_fields(path, json, {"op", "nodes", "pes", "element_bytes", "source", "sizes"});
+    Group group;
+    try {
+      group.collective = parse_collective(text(path, json, "op"));
+    } catch (const InvalidArgument& error) {
+      refuse(fmt::format("{}.op: {}", path, error.what()));
+    }
+    const std::string nodes = text(path, json, "nodes");
+    if (nodes != "one" && nodes != "several") refuse_value(path + ".nodes", nodes, "\"one\" or \"several\"");
+    group.one_node = nodes == "one";
+    group.pes = static_cast<int>(whole(path, json, "pes", 1 << 20, 0));
+    group.element_bytes = static_cast<int>(whole(path, json, "element_bytes", 8, 0));
+    group.source = text(path, json, "source");
+    const Json& sizes = list(path, json, "sizes");
+    if (sizes.empty()) refuse(path + ".sizes: an empty list given, at least one choice is needed");
+    Size last = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::string at = fmt::format("{}.sizes[{}]", path, i);
+      group.sizes.push_back(read_choice(at, sizes[i], group.collective));
+      const SizeChoice& choice = group.sizes.back();
+      if (choice.up_to_bytes_per_pe > 0) continue;
+      if (choice.up_to_bytes <= last) refuse(fmt::format("{}.up_to_bytes: limits must ascend", at));
+      last = choice.up_to_bytes;
+      if (last == kAnySize && i + 1 < sizes.size())
+        refuse(at + ".up_to_bytes is missing: only the last choice has none");
+    }
+    if (last != kAnySize) refuse(fmt::format("{}.sizes: the last choice must have no limit", path));
+    return group;
+  }
+
+  SizeChoice read_choice(const std::string& path, const Json& json, Collective collective) const {
+    check_fields(path, json,
+                 {"up_to_bytes", "up_to_bytes_per_pe", "algorithm", "blocks", "measured_bytes", "measured_us"});
+    SizeChoice choice;
+    choice.up_to_bytes_per_pe = whole(path, json, "up_to_bytes_per_pe", kMost, 0);
+    choice.up_to_bytes = whole(path, json, "up_to_bytes", kMost, choice.up_to_bytes_per_pe > 0 ? 0 : kAnySize);
+    choice.algorithm = text(path, json, "algorithm");
+    check_algorithm(path, collective, choice.algorithm);
+    choice.blocks = static_cast<int>(whole(path, json, "blocks", 1 << 16, 0));
+    if (json.contains("measured_bytes")) choice.measured_bytes = whole(path, json, "measured_bytes", kMost, 0);
+    if (json.contains("measured_us")) {
+      const Json& us = json["measured_us"];
+      if (!us.is_number() || !(us.get<double>() > 0)) refuse_value(path + ".measured_us", us, "a number above 0");
+      choice.us = us;
+    }
+    return choice;
+  }
+
+  void check_algorithm(const std::string& path, Collective collective, const std::string& algorithm) const {
+    std::string known;
+    for (const AlgorithmInfo& info : collective_algorithms()) {
+      if (info.collective != collective) continue;
+      if (info.name == algorithm) return;
+      known += (known.empty() ? "" : ", ") + info.name;
+    }
+    refuse(fmt::format("{}.algorithm: '{}' given, {} has {}", path, algorithm, name(collective), known));
+  }
+
+  const Json root_;
+  const std::string& origin_;
+};
+
+OrderedJson to_json(const Group& group) {
+  OrderedJson json;
+  json["op"] = name(group.collective);
+  json["nodes"] = group.one_node ? "one" : "several";
+  if (group.pes > 0) json["pes"] = group.pes;
+  if (group.element_bytes > 0) json["element_bytes"] = group.element_bytes;
+  json["source"] = group.source;
+  return json;
+}
+
+OrderedJson to_json(const SizeChoice& choice) {
+  OrderedJson json = OrderedJson::object();
+  if (choice.up_to_bytes_per_pe > 0) json["up_to_bytes_per_pe"] = choice.up_to_bytes_per_pe;
+  if (choice.up_to_bytes != kAnySize && choice.up_to_bytes > 0) json["up_to_bytes"] = choice.up_to_bytes;
+  json["algorithm"] = choice.algorithm;
+  if (choice.blocks > 0) json["blocks"] = choice.blocks;
+  if (choice.measured_bytes) json["measured_bytes"] = *choice.measured_bytes;
+  if (choice.us) json["measured_us"] = *choice.us;
+  return json;
+}
+
+}  // namespace
+
+SelectionTable parse_selection(std::string_view json, const std::string& origin) {
+  return Reader(detail::parse_json(json, "selection table " + origin), origin).read();
+}
+
+/// One line a choice, so that a person can compare them.
+std::string to_text(const SelectionTable& table) {
+  std::string text = fmt::format("{{\n  \"name\": {},\n  \"description\": {},\n  \"machines\": {},\n  \"groups\": [",
+                                 Json(table.name).dump(), Json(table.description).dump(), Json(table.machines).dump());
+  const char* between_groups = "\n";
+  for (const Group& group : table.groups) {
+    std::string head = to_json(group).dump();
+    head.pop_back();
+    text += fmt::format("{}    {}, \"sizes\": [", between_groups, head);
+    const char* between = "\n";
+    for (const SizeChoice& choice : group.sizes) {
+      text += fmt::format("{}      {}", between, to_json(choice).dump());
+      between = ",\n";
+    }
+    text += "\n    ]}";
+    between_groups = ",\n";
+  }
+  return text + "\n  ]\n}\n";
+}
+
+SelectionTable load_selection(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (!stream || !(text << stream.rdbuf()))
+    throw InvalidArgument(fmt::format("selection table {}: cannot be read", file));
+  return parse_selection(text.str(), file);
+}
+
+}  // namespace tandem::tune

@@ -1,0 +1,170 @@
+#include "tune/selection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+#include "trace/temporary_folder.h"
+
+namespace tandem::tune {
+namespace {
+
+using ::testing::HasSubstr;
+using trace::testing::TemporaryFolder;
+
+constexpr Size kKiB = 1024;
+
+bool any(const std::string&) { return true; }
+
+const SelectionTable& default_table() {
+  for (const SelectionTable& table : builtin_tables())
+    if (table.machines.empty()) return table;
+  throw InvalidArgument("there is no default table");
+}
+
+std::string chosen(const SelectionTable& table, const Query& query) {
+  const auto choice = choose(table, query, any);
+  return choice ? choice->algorithm : "nothing";
+}
+
+TEST(Selection, DefaultTableChangesOverAtItsLimits) {
+  const auto all_reduce = [](Size bytes, bool one_node, int pes) {
+    return chosen(default_table(), {Collective::kAllReduce, one_node, pes, 4, bytes});
+  };
+  EXPECT_EQ(all_reduce(0, true, 4), "one_shot_ll");
+  EXPECT_EQ(all_reduce(64 * kKiB, true, 4), "one_shot_ll");
+  EXPECT_EQ(all_reduce(64 * kKiB + 1, true, 4), "one_shot");
+  EXPECT_EQ(all_reduce(256 * kKiB + 1, true, 4), "two_shot");
+  EXPECT_EQ(all_reduce(256 * kKiB, false, 16), "recursive_doubling");
+  // 16 KiB for each PE: beyond 256 KiB with more than 16 of them.
+  EXPECT_EQ(all_reduce(512 * kKiB, false, 32), "tree");
+  EXPECT_EQ(all_reduce(512 * kKiB + 1, false, 32), "multi_ring");
+  EXPECT_EQ(chosen(default_table(), {Collective::kExchange, true, 2, 4, 1}), "nothing");
+}
+
+TEST(Selection, TakesTheNextChoiceWhereOneCannotRun) {
+  const auto choice = choose(default_table(), {Collective::kAllReduce, true, 4, 4, 1},
+                             [](const std::string& algorithm) { return algorithm != "one_shot_ll"; });
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->algorithm, "one_shot");
+}
+
+Group group(int pes, int element_bytes, const std::string& algorithm) {
+  Group group;
+  group.pes = pes;
+  group.element_bytes = element_bytes;
+  group.source = "made up";
+  group.sizes.push_back({.algorithm = algorithm, .blocks = pes});
+  return group;
+}
+
+TEST(Selection, TakesTheGroupOfTheNearestPesThenOfTheNearestElements) {
+  SelectionTable table;
+  table.groups = {group(2, 2, "ring"), group(8, 2, "tree"), group(8, 4, "two_shot"), group(8, 0, "one_shot")};
+  const auto at = [&](int pes, Size element_bytes) {
+    return chosen(table, {Collective::kAllReduce, true, pes, element_bytes, 1000});
+  };
+  EXPECT_EQ(at(2, 2), "ring");
+  EXPECT_EQ(at(1, 2), "ring");
+  EXPECT_EQ(at(3, 8), "ring");  // PEs come first: 3 is nearer to 2
+  EXPECT_EQ(at(5, 2), "tree");
+  EXPECT_EQ(at(64, 2), "tree");
+  EXPECT_EQ(at(4, 2), "ring");      // as far from 2 as from 8: the smaller one
+  EXPECT_EQ(at(8, 4), "two_shot");  // the same elements
+  EXPECT_EQ(at(8, 8), "one_shot");  // a group for all comes before the nearest
+  table.groups.push_back(group(0, 0, "multi_ring"));
+  EXPECT_EQ(at(5, 2), "multi_ring");
+  EXPECT_EQ(at(8, 2), "tree");
+  EXPECT_FALSE(choose(table, {Collective::kAllReduce, false, 8, 2, 1}, any));
+}
+
+TEST(Selection, AFileIsReadAsItWasWritten) {
+  for (const SelectionTable& table : builtin_tables()) {
+    const SelectionTable again = parse_selection(to_text(table), "copy");
+    EXPECT_EQ(to_text(again), to_text(table));
+    EXPECT_EQ(again.groups.size(), table.groups.size());
+  }
+}
+
+std::string file_of(const std::string& sizes, const std::string& more = "") {
+  return R"({"name": "n", "description": "d", "machines": [], "groups": [
+    {"op": "all_reduce", "nodes": "one", "source": "s")" +
+         more + R"(, "sizes": )" + sizes + "}]}";
+}
+
+struct Damage {
+  std::string text;
+  std::string says;
+};
+void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.says; }
+
+class DamagedTable : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedTable, IsRefusedWithTheFieldsName) {
+  try {
+    parse_selection(GetParam().text, "mine.json");
+    ADD_FAILURE() << "was taken";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("selection table mine.json"));
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().says));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DamagedTable,
+    ::testing::Values(
+        Damage{"{\n oops", "line 2, column 2: not JSON"}, Damage{"[]", "the whole file"},
+        Damage{"{}", "name is missing"}, Damage{R"({"name": "n", "name": "m"})", "name is given twice"},
+        Damage{R"({"name": "n", "description": "d", "machines": [], "groups": [3]})", "groups[0]: 3 given"},
+        Damage{R"({"name": "n", "description": "d", "machines": [7], "groups": []})", "machines: 7 given"},
+        Damage{R"({"name": "n", "description": "d", "machines": [], "groups": [{"op": "all_redcue"}]})", "all_redcue"},
+        Damage{file_of("[]"), "groups[0].sizes: an empty list"}, Damage{file_of("7"), "groups[0].sizes: 7 given"},
+        Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "pes": 0)"), "groups[0].pes: 0 given"},
+        Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "element_bytes": 2.5)"), "element_bytes: 2.5 given"},
+        Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "colour": 1)"), "colour is not a field"},
+        Damage{file_of(R"([{"blocks": 3}])"), "sizes[0].algorithm is missing"},
+        Damage{file_of(R"([{"algorithm": "push"}])"), "'push' given, all_reduce has two_shot"},
+        Damage{file_of(R"([{"algorithm": "ring", "blocks": -1}])"), "sizes[0].blocks: -1 given"},
+        Damage{file_of(R"([{"algorithm": "ring", "blocks": 99999999}])"), "blocks: 99999999 given"},
+        Damage{file_of(R"([{"algorithm": "ring", "measured_us": 0}])"), "measured_us: 0 given"},
+        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 5}])"), "the last choice must have no limit"},
+        Damage{file_of(R"([{"algorithm": "ring"}, {"algorithm": "tree"}])"), "only the last choice has none"},
+        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 9}, {"algorithm": "tree", "up_to_bytes": 9}])"),
+               "limits must ascend"},
+        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 1e400}])"), "a number is too large"}));
+
+/// What a plan on four simulated PEs takes.
+std::string planned(const std::string& selection) {
+  std::string algorithm;
+  Simulation simulation(load_machine("h200x4"), 4, {});
+  simulation.run([&](World& world) {
+    CollectiveOptions options;
+    options.max_count = 1000;
+    options.selection = selection;
+    algorithm = make_collective(world, Collective::kAllReduce, options)->algorithm();
+    EXPECT_EQ(choose_collective(world, Collective::kAllReduce, options, world.team()).algorithm, algorithm);
+  });
+  return algorithm;
+}
+
+TEST(Selection, AFileOfOnesOwnComesFirstByOptionAndThenByEnvironment) {
+  const TemporaryFolder folder;
+  const std::string ring = folder / "ring.json", tree = folder / "tree.json";
+  std::ofstream(ring) << file_of(R"([{"algorithm": "ring", "blocks": 3}])");
+  std::ofstream(tree) << file_of(R"([{"algorithm": "tree"}])");
+  EXPECT_EQ(planned(""), "one_shot_ll");
+  EXPECT_EQ(planned(ring), "ring");
+  ASSERT_EQ(setenv("TANDEM_SELECTION", tree.c_str(), 1), 0);
+  EXPECT_EQ(planned(""), "tree");
+  EXPECT_EQ(planned(ring), "ring");
+  ASSERT_EQ(setenv("TANDEM_SELECTION", (folder / "none.json").c_str(), 1), 0);
+  EXPECT_THROW(planned(""), InvalidArgument);
+  unsetenv("TANDEM_SELECTION");
+}
+
+}  // namespace
+}  // namespace tandem::tune
