@@ -13,28 +13,40 @@ if(TANDEM_CCACHE)
 endif()
 find_package(CUDAToolkit REQUIRED)
 
-file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
-add_library(tandem_cuda_kernels OBJECT ${kernel_sources})
-target_include_directories(tandem_cuda_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-target_compile_definitions(tandem_cuda_kernels PRIVATE NDEBUG)
 # CMake 3.25 does not know this nvcc's C++20: it takes the option from here, and would add its own default otherwise.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
-set_target_properties(tandem_cuda_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-foreach(architecture IN LISTS TANDEM_CUDA_ARCHITECTURES)
-  target_compile_options(tandem_cuda_kernels
-                         PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
-endforeach()
-if(TANDEM_WERROR)
-  # nvcc only warns where device code calls a host function.
-  target_compile_options(tandem_cuda_kernels PRIVATE "SHELL:-Werror all-warnings")
-endif()
 
-file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp")
-add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels>)
+# An object library of device code, compiled for the wanted GPUs.
+function(tandem_cuda_kernels name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_compile_definitions(${name} PRIVATE NDEBUG)
+  set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  foreach(architecture IN LISTS TANDEM_CUDA_ARCHITECTURES)
+    target_compile_options(${name} PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
+  endforeach()
+  if(TANDEM_WERROR)
+    # nvcc only warns where device code calls a host function.
+    target_compile_options(${name} PRIVATE "SHELL:-Werror all-warnings")
+  endif()
+endfunction()
+
+file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
+tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources})
+
+# The GEMM with hooks: each instantiation of CUTLASS's templates takes a core for 40 seconds.
+include(Cutlass)
+file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cu")
+tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources})
+target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
+target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)
+
+file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cpp")
+add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels> $<TARGET_OBJECTS:tandem_cuda_gemms>)
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
-target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt)
+target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 # The tool runs on GPUs too.
@@ -48,7 +60,7 @@ endif()
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp")
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp")
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
     add_executable(${name} ${source})

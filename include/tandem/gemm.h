@@ -70,6 +70,9 @@ struct Gemm {
   DType type = DType::kBF16;      ///< of A and B
   DType out_type = DType::kBF16;  ///< of C
   int tile_m = 128, tile_n = 256;
+  /// Row panels (of tile_m rows) of a piece that are computed column by column before the next ones: what they share of
+  /// A and B stays in cache. 0: all of the piece's.
+  int panel_group = 0;
   int sms = 0;  ///< SMs that the persistent kernel takes; 0: all
 
   const void* a = nullptr;      ///< m x k; where `own_a` is set, the own shard's rows are taken from there instead

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cuda/error.h"
+#include "cuda/gemm.h"
 #include "cuda/signal_kernels.h"
 #include "tandem/error.h"
 
@@ -45,8 +46,11 @@ void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
                                   kernel.name, kernel.grid.blocks, threads_.sharing(pe_), most));
 }
 
-void CudaStream::gemm(const Gemm&, const Team&) {
-  throw Unsupported("gemm: the cuda backend has no GEMM with hooks; the overlapped operators run in the simulator");
+void CudaStream::gemm(const Gemm& gemm, const Team& team) {
+  if (threads_.sharing(pe_) > 1)
+    throw Unsupported(
+        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", threads_.sharing(pe_)));
+  run_gemm(gemm, threads_.context(team), threads_.machine().gpu.sm_count, stream_);
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

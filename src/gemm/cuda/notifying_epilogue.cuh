@@ -1,0 +1,74 @@
+#pragma once
+/// A CUTLASS epilogue that stores each tile where its owner wants it, and sends a notification once it is visible
+/// there.
+
+#include "gemm/cuda/ordered_scheduler.cuh"
+#include "tandem/impl/cuda/ptx.cuh"
+
+namespace tandem::cuda {
+
+template <class Base>
+class NotifyingEpilogue : public Base {
+ public:
+  using LoadPipeline = typename Base::LoadPipeline;
+  using LoadPipelineState = typename Base::LoadPipelineState;
+  using StorePipeline = typename Base::StorePipeline;
+  using StorePipelineState = typename Base::StorePipelineState;
+  using TensorStorage = typename Base::TensorStorage;
+
+  struct Params {
+    typename Base::Params shard[kMostShards];  ///< by owner: its rows, which clip its last tiles
+    int shard_begin[kMostShards];
+    Signal* word[kMostPieces];  ///< by the piece's place in the table; null: nobody is told
+    TileTable table;
+    std::uint32_t tma_transaction_bytes = Base::TmaTransactionBytes;
+  };
+
+  __device__ static void prefetch_tma_descriptors(const Params& params) {
+    Base::prefetch_tma_descriptors(params.shard[params.table.pieces[0].owner]);
+  }
+
+  __device__ NotifyingEpilogue(const Params& params, TensorStorage& storage)
+      : Base(params.shard[0], storage), params_(params) {}
+
+  template <class ProblemShape, class TileShape, class Coordinate, class Accumulators, class TiledMma>
+  __device__ auto store(LoadPipeline load, LoadPipelineState load_state, StorePipeline store,
+                        StorePipelineState store_state, ProblemShape problem, TileShape tile, Coordinate coordinate,
+                        Accumulators accumulators, TiledMma mma, int thread, TensorStorage& storage, int subtile) {
+    notify();  // the last tile's stores had this tile's whole main loop to arrive: nothing waits here
+    const int m_idx = cute::get<0>(coordinate);
+    const int number = OrderedScheduler::piece_of(m_idx);
+    const TablePiece& piece = params_.table.pieces[number];
+    const int row = piece.begin + OrderedScheduler::panel_of(m_idx) * params_.table.tile_m;
+    if (row >= piece.end) return cute::make_tuple(load_state, store_state);  // it only helped its cluster
+    const int panel = (row - params_.shard_begin[piece.owner]) / params_.table.tile_m;
+    const auto at = cute::make_coord(panel, cute::get<1>(coordinate), cute::_, 0);
+    const auto states = Base(params_.shard[piece.owner], storage)
+                            .store(load, load_state, store, store_state, problem, tile, at, accumulators, mma, thread,
+                                   storage, subtile);
+    if (thread < cutlass::NumThreadsPerWarp) pending_ = params_.word[number];  // the warp that issues TMA stores
+    return states;
+  }
+
+  __device__ auto store_tail(LoadPipeline load, LoadPipelineState load_state, StorePipeline store,
+                             StorePipelineState store_state) {
+    notify();
+    return Base::store_tail(load, load_state, store, store_state);
+  }
+
+ private:
+  /// Sends the last tile's notification. It waits for the stores themselves, not only until shared memory was read.
+  __device__ void notify() {
+    if (pending_ == nullptr) return;
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    fence_proxy_async();
+    __syncwarp();
+    if (threadIdx.x % cutlass::NumThreadsPerWarp == 0) add_release(&pending_->value, 1);
+    pending_ = nullptr;
+  }
+
+  const Params& params_;
+  Signal* pending_ = nullptr;
+};
+
+}  // namespace tandem::cuda
