@@ -60,6 +60,7 @@ struct CheckSite {
   std::string operation;  ///< "put", "load", "wait"
   std::string who;        ///< "PE 1 block 0 of ShiftAdd"
   int pe = 0;
+  double time_us = 0;  ///< simulated
 };
 
 struct Finding {
@@ -69,7 +70,7 @@ struct Finding {
   std::vector<CheckSite> sites;  ///< the earlier one first
   std::vector<int> pes;
   std::string buffer;  ///< "inbox[16, 32) on PE 2"
-  std::string signal;  ///< "arrived[3] on PE 2"
+  std::string signal;   ///< "arrived[3] on PE 2"
   std::string missing;  ///< what order is missing, and which operation gives it
   std::string replay;   ///< reproduces it exactly
   std::uint64_t seed = 0;

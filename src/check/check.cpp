@@ -61,12 +61,7 @@ CheckResult check(const std::function<void(World&)>& program, const CheckOptions
   const CheckOptions options = complete(given);
   CheckResult result;
   std::set<std::string> seen;
-  std::uint64_t points = 0;
-  if (options.strategy != Strategy::kRandom) {
-    checker::CountingSchedule undisturbed;
-    checker::run_once(program, options, options.seed, undisturbed, nullptr);
-    points = undisturbed.points();
-  }
+  const std::uint64_t points = checker::count_points(program, options);
   for (int i = 0; i < options.schedules; ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
     if (options.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points)) {

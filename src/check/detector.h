@@ -93,13 +93,17 @@ struct Info {
   bool nonblocking = false;
   bool is_get = false;
   int peer = 0;
+  sim::Time last = 0;  // when it last happened
 };
 
 class Detector : public sim::Monitor {
  public:
   explicit Detector(int pes);
   /// Before the run.
-  void attach(const sim::Memory& memory) { memory_ = &memory; }
+  void attach(const sim::Memory& memory, const sim::Engine& engine) {
+    memory_ = &memory;
+    engine_ = &engine;
+  }
 
   const std::vector<Finding>& findings() const { return findings_; }
   /// What was accessed, whatever the order: runs that differ in epochs alone have the same.
@@ -204,6 +208,7 @@ class Detector : public sim::Monitor {
   int expected_writer(const Signal* word) const;
 
   const sim::Memory* memory_ = nullptr;
+  const sim::Engine* engine_ = nullptr;
   std::vector<sim::Thread> hosts_;  // by PE
   std::deque<ThreadState> threads_;  // references stay
   std::map<std::tuple<sim::Thread, int>, sim::Thread> chains_;

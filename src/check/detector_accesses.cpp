@@ -55,7 +55,8 @@ const char* transfer_name(const sim::Transfer& transfer) {
 std::uint32_t Detector::info(sim::Thread thread, const char* operation, Site site) {
   const auto [at, is_new] = info_numbers_.try_emplace(
       {site.file, site.line, operation, thread, of(thread).name}, static_cast<std::uint32_t>(infos_.size()));
-  if (is_new) infos_.push_back({site, operation, thread, of(thread).name, false, false, false, 0});
+  if (is_new) infos_.push_back({site, operation, thread, of(thread).name, false, false, false, 0, 0});
+  infos_[at->second].last = engine_->now();
   return at->second;
 }
 

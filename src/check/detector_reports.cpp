@@ -34,7 +34,7 @@ std::string Detector::who(sim::Thread id, const std::string& kernel) const {
 CheckSite Detector::site(std::uint32_t number) const {
   const Info& told = infos_[number];
   return {short_path(told.site.file), told.site.line, told.operation, who(told.thread, told.kernel),
-          of(told.thread).pe};
+          of(told.thread).pe, sim::to_us(told.last)};
 }
 
 std::string Detector::place(const void* address, Range bytes) const {

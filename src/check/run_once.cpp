@@ -1,6 +1,7 @@
 #include "check/run_once.h"
 
 #include "check/detector.h"
+#include "check/schedules.h"
 #include "sim/simulator.h"
 #include "tandem/error.h"
 
@@ -18,16 +19,17 @@ Finding failure(const char* kind, const std::string& what) {
 }  // namespace
 
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
-                 sim::Schedule& schedule, sim::Faults* faults) {
+                 sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
   if (options.before) options.before();
   Detector detector(options.pes);
   SimOptions sim_options;
   sim_options.seed = seed;
   sim_options.pes_per_node = options.pes_per_node;
   sim_options.heap_bytes = Size{1} << 30;
+  sim_options.record = timeline != nullptr;
   sim_options.seams = {&detector, faults, &schedule};
   Simulation simulation(options.machine, options.pes, sim_options);
-  detector.attach(simulation.simulator().memory);
+  detector.attach(simulation.simulator().memory, simulation.simulator().engine);
   Outcome outcome;
   std::vector<Finding> failures;
   try {
@@ -49,8 +51,16 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   outcome.findings = detector.findings();
   outcome.findings.insert(outcome.findings.end(), failures.begin(), failures.end());
   outcome.trace_hash = simulation.trace_hash();
+  if (timeline != nullptr) *timeline = simulation.timeline();
   outcome.footprint = detector.footprint();
   return outcome;
+}
+
+std::uint64_t count_points(const std::function<void(World&)>& program, const CheckOptions& options) {
+  if (options.strategy == Strategy::kRandom) return 0;
+  CountingSchedule undisturbed;
+  run_once(program, options, 1, undisturbed, nullptr);
+  return undisturbed.points();
 }
 
 }  // namespace tandem::checker

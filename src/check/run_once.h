@@ -4,6 +4,7 @@
 #include "sim/monitor.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
+#include "trace/timeline.h"
 
 namespace tandem::checker {
 
@@ -19,9 +20,12 @@ struct Outcome {
   std::uint64_t footprint = 0;  ///< what was accessed, see Detector
 };
 
-/// Runs the program once and collects what is found; `faults` may be null. Throws what is no finding: InvalidArgument,
+/// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws what is no finding: InvalidArgument,
 /// Unsupported, OutOfMemory.
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
-                 sim::Schedule& schedule, sim::Faults* faults);
+                 sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
+
+/// How many points of a program's undisturbed run may be late; strategies but kRandom need it.
+std::uint64_t count_points(const std::function<void(World&)>& program, const CheckOptions& options);
 
 }  // namespace tandem::checker

@@ -40,9 +40,9 @@ CheckOptions check_options(const CheckCase& one) {
 }
 
 checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
-                               sim::Schedule& schedule, sim::Faults* faults) {
+                               sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
   const std::unique_ptr<CheckProgram> program = one.make();
-  return checker::run_once([&](World& world) { program->run(world); }, options, seed, schedule, faults);
+  return checker::run_once([&](World& world) { program->run(world); }, options, seed, schedule, faults, timeline);
 }
 
 CheckResult run_check(const CheckCase& one, const CheckOptions& options) {

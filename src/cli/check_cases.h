@@ -50,7 +50,7 @@ std::string machine_for(int pes);
 CheckOptions check_options(const CheckCase& one);
 /// Runs it once.
 checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
-                               sim::Schedule& schedule, sim::Faults* faults);
+                               sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
 /// Runs it under these options.
 CheckResult run_check(const CheckCase& one, const CheckOptions& options);
 

@@ -1,8 +1,7 @@
 #pragma once
 /// The mutation suite of `tandem check --mutants`.
 
-#include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,14 +31,28 @@ struct Equivalence {
   std::string operation;
   int number = 0;
   std::string fault;
-  std::string algorithm;  ///< "all_reduce.ring"; empty: every one
+  std::vector<std::string> algorithms;  ///< "all_reduce.ring", ...; empty: every one
   std::string reason;
 };
 const std::vector<Equivalence>& equivalences();
 
-/// Makes and runs all mutants of the cases' algorithms. `schedules`: for each mutant and case at most. `each` is told of
-/// every result.
-std::vector<MutantResult> run_mutants(const std::vector<CheckCase>& cases, int schedules,
-                                      const std::function<void(const MutantResult&)>& each);
+/// A case and what it does when nothing is broken.
+struct ExaminedCase {
+  CheckCase one;
+  CheckOptions options;
+  std::uint64_t footprint = 0;
+  std::vector<checker::CallSite> sites;
+};
+
+/// A mutant, with the cases that come by its call site.
+struct PlannedMutant {
+  MutantResult about;
+  std::vector<std::shared_ptr<const ExaminedCase>> cases;
+};
+
+/// All mutants of the cases' algorithms.
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases);
+/// Runs one until it is killed; `schedules` of each of its cases at most.
+MutantResult run_mutant(const PlannedMutant& planned, int schedules);
 
 }  // namespace tandem::cli
