@@ -110,6 +110,7 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("machines")) return Command::kMachines;
   if (app.got_subcommand("run")) return Command::kRun;
   if (app.got_subcommand("bench")) return Command::kBench;
+  if (app.got_subcommand("check")) return Command::kCheck;
   return Command::kList;
 }
 
@@ -161,6 +162,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
       ->add_option("MACHINE", a.subject, "name or JSON file");
   add_run(app, a, seed);
   add_bench(app, a, seed);
+  add_check(app, a.check, seed, a.json, a.report);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -169,7 +171,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing: list, machines, run or bench (tandem --help)");
+    throw InvalidArgument("a subcommand is missing: list, machines, run, bench or check (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

@@ -40,6 +40,7 @@ class Worker {
     engine().sleep_until(begin + tile_time_);
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
+    report_reads(tile);
     store(tile, multiply(tile));
   }
 
@@ -49,23 +50,53 @@ class Worker {
       const int owner = gemm_.rows.owner_of(row);
       const int part = gemm_.rows.part_of(row);
       if (owner != gemm_.me || gemm_.own_a == nullptr) {
-        const Time begin = engine().now();
-        SignalWait wait;
-        wait.words = gemm_.gate.words + gemm_.rows.slot(owner, part);
-        wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
-        role_.await(wait);
-        role_.report({.kind = OperationKind::kWait,
-                      .address = wait.words,
-                      .bytes = sizeof(Signal),
-                      .value = wait.value,
-                      .order = Order::kAcquire,
-                      .begin = begin,
-                      .released_by = wait.released_by.lane,
-                      .released_at = wait.released_by.time},
-                     Site::here());
+        wait_for(gemm_.gate.words + gemm_.rows.slot(owner, part));
       }
       row = gemm_.rows.part(owner, part).end;
     }
+  }
+
+  void wait_for(const Signal* word) {
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kGate, site);
+    if (fault == Fault::kDropped) return;
+    const Time begin = engine().now();
+    SignalWait wait;
+    wait.words = word;
+    wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
+    if (fault == Fault::kEarly) wait.value = role_.sim.value_before(word, wait.value);
+    role_.report_access(AccessKind::kLoad, gemm_.gate.epoch, sizeof(Epoch), site);
+    Monitor* const monitor = role_.sim.seams.monitor;
+    if (monitor != nullptr) monitor->begin_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value, site);
+    role_.await(wait);
+    if (monitor != nullptr)
+      monitor->end_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value,
+                        fault == Fault::kRelaxed ? Order::kRelaxed : Order::kAcquire, fault != Fault::kNoProxyFence,
+                        site);
+    role_.report({.kind = OperationKind::kWait,
+                  .address = wait.words,
+                  .bytes = sizeof(Signal),
+                  .value = wait.value,
+                  .order = Order::kAcquire,
+                  .begin = begin,
+                  .released_by = wait.released_by.lane,
+                  .released_at = wait.released_by.time},
+                 site);
+  }
+
+  /// What the tensor-memory engine reads for a tile.
+  void report_reads(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Site site = Site::here();
+    const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    for (Size row = tile.rows.begin; row < tile.rows.end;) {
+      Size end = tile.rows.end;
+      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
+      role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
+      row = end;
+    }
+    role_.report_access(AccessKind::kTensorLoad, static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * row_bytes,
+                        tile.cols.size() * row_bytes, site);
   }
 
   const std::byte* a_row(Size row) const {
@@ -113,13 +144,17 @@ class Worker {
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
-      arrival = role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived;
+      arrival = role_.store_arrival(
+          role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();
+    const Size row_bytes = tile.cols.size() * element;
+    for (Size r = 0; role_.sim.seams.monitor != nullptr && r < tile.rows.size(); ++r)
+      role_.report_access(AccessKind::kStore, c + ((first_row + r) * gemm_.n + tile.cols.begin) * element, row_bytes,
+                          Site::here());
     for (Size r = 0; product && r < tile.rows.size(); ++r) {
       std::byte* const to = c + ((first_row + r) * gemm_.n + tile.cols.begin) * element;
-      const Size row_bytes = tile.cols.size() * element;
       const std::byte* const from = product.data() + r * row_bytes;
       if (target == role_.pe) {
         std::memcpy(to, from, static_cast<std::size_t>(row_bytes));
@@ -138,14 +173,21 @@ class Worker {
     const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
     const int block = gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
     Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
+    if (fault == Fault::kDropped) return;
     const int target = role_.sim.memory.pe_of(word);
     const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
     engine().trace(engine().current()->id(), 111, target);
-    role_.sim.deliver(std::max(visible, engine().now()) + flag,
-                      signal_delivery({word, 1, SignalOp::kAdd}, role_.cause()));
+    Delivery delivery = signal_delivery({word, 1, SignalOp::kAdd}, role_.cause());
+    if (role_.sim.seams.monitor != nullptr)
+      delivery.message = role_.sim.seams.monitor->signal(role_.thread, delivery.signal,
+                                                         fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease,
+                                                         target, true, site);
+    role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery));
     role_.report(
         {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
-        Site::here());
+        site);
   }
 
   Role& role_;
@@ -172,7 +214,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
 }
 
 void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause,
-              std::function<void(Lane)> on_finish) {
+              Thread stream, std::function<void(Lane)> on_finish) {
   const Size tiles = TileSequence(gemm).tiles();
   if (tiles == 0) return on_finish(cause.lane);
   const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;
@@ -187,6 +229,7 @@ void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, 
                          .team = team,
                          .blocks = static_cast<int>(std::min<Size>(sms, tiles)),
                          .threads = threads,
+                         .stream = stream,
                          .body = [gemm, tile_time, next](Role& role) { Worker(role, gemm, tile_time, next).run(); },
                          .cause = cause,
                          .on_finish = std::move(on_finish)});
