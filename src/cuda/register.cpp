@@ -16,6 +16,7 @@ void register_collectives() {
     register_all_reduce_steps();
     register_reduce();
     register_move();
+    register_copies();
   });
 }
 

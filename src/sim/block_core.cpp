@@ -235,10 +235,11 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   return holds;
 }
 
-Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
+Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
-  *word += 1;
+  const Epoch first = *word + 1;
+  *word += count;
   role_->report({.kind = OperationKind::kAtomic,
                  .address = word,
                  .target = word,
@@ -246,7 +247,7 @@ Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
                  .value = *word,
                  .begin = begin},
                 site);
-  return *word;
+  return first;
 }
 
 std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,
