@@ -69,4 +69,14 @@ if(TANDEM_TESTS)
     target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
   endforeach()
+
+  # The litmus and stress tests have kernels of their own.
+  add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/litmus_device.cu")
+  target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
+                                                        "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(litmus_gpu_kernels PRIVATE NDEBUG)
+  target_compile_options(litmus_gpu_kernels PRIVATE $<TARGET_PROPERTY:tandem_cuda_kernels,COMPILE_OPTIONS>)
+  set_target_properties(litmus_gpu_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  target_sources(litmus_gpu_check PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
+  target_include_directories(litmus_gpu_check PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endif()

@@ -19,6 +19,7 @@ void register_collectives() {
     register_reduce();
     register_move();
     register_gemms();
+    register_copies();
   });
 }
 

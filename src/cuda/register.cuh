@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "cuda/error.h"
 #include "cuda/register.h"
 #include "tandem/impl/cuda/block.cuh"
@@ -10,13 +12,20 @@
 
 namespace tandem::cuda {
 
+/// Whether K's packets are lines of 128 bytes, for which its fragments are laid out.
+template <class K>
+inline constexpr bool kInLines = false;
+template <class K>
+requires requires { typename K::Packet; }
+inline constexpr bool kInLines<K> = std::is_same_v<typename K::Packet, LL128Line>;
+
 template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, 1)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
   wait_for_previous_grid();
   let_next_grid_start();
-  Block<Threads> block(context);
+  Block<Threads, kInLines<K>> block(context);
   K::run(block, args);
 }
 

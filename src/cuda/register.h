@@ -16,6 +16,7 @@ void register_all_reduce();
 void register_all_reduce_steps();
 void register_reduce();
 void register_move();
+void register_copies();
 
 /// Makes all collectives' kernels launchable. May be called again, from any thread.
 void register_collectives();

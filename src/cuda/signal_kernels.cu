@@ -6,8 +6,8 @@ namespace tandem::cuda {
 
 namespace {
 
-__global__ void __launch_bounds__(32) write_kernel(Signal* word, const Epoch* from, Epoch value) {
-  if (threadIdx.x == 0) store_release(&word->value, from != nullptr ? load_relaxed(from) : value);
+__global__ void __launch_bounds__(32) write_kernel(Signal* word, Epoch value) {
+  if (threadIdx.x == 0) store_release(&word->value, value);
 }
 
 __global__ void __launch_bounds__(32)
@@ -27,8 +27,8 @@ void launch_nothing(cudaStream_t stream) {
   check(cudaGetLastError(), "cudaStreamCreate");
 }
 
-void launch_write(cudaStream_t stream, Signal* word, const Epoch* from, Epoch value) {
-  write_kernel<<<1, 32, 0, stream>>>(word, from, value);
+void launch_write(cudaStream_t stream, Signal* word, Epoch value) {
+  write_kernel<<<1, 32, 0, stream>>>(word, value);
   check(cudaGetLastError(), "write_signal");
 }
 

@@ -1,6 +1,5 @@
 #pragma once
-/// Stream-ordered signals: one-warp kernels, so that a captured graph reads epochs from device memory and waits stay
-/// bounded.
+/// Stream-ordered signals: one-warp kernels, so that waits stay bounded.
 
 #include <cuda_runtime.h>
 
@@ -9,8 +8,8 @@
 
 namespace tandem::cuda {
 
-/// Writes `*from` (or `value` where that is null) after everything before it in the stream.
-void launch_write(cudaStream_t stream, Signal* word, const Epoch* from, Epoch value);
+/// Writes `value` after everything before it in the stream.
+void launch_write(cudaStream_t stream, Signal* word, Epoch value);
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value);
 /// A kernel that does nothing, so that the stream has what its launches need.
 void launch_nothing(cudaStream_t stream);

@@ -105,14 +105,16 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   return holds;
 }
 
-Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
+Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
   const Fault fault = role_->fault(SyncOperation::kEpoch, site);
-  if (*word == 0 || fault == Fault::kNone)
-    *word += 1;
-  else if (fault == Fault::kSameParity)
-    *word += 2;
+  Epoch first = *word + 1;
+  if (*word > 0 && fault == Fault::kSameParity)
+    ++first;
+  else if (*word > 0 && fault != Fault::kNone)
+    first -= count;  // the last call's once more
+  *word = first + count - 1;
   role_->report_access(AccessKind::kLoad, word, sizeof(Epoch), site);
   role_->report_access(AccessKind::kStore, word, sizeof(Epoch), site);
   role_->report({.kind = OperationKind::kAtomic,
@@ -122,7 +124,7 @@ Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
                  .value = *word,
                  .begin = begin},
                 site);
-  return *word;
+  return first;
 }
 
 std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,

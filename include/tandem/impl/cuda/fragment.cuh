@@ -22,6 +22,11 @@ class Fragment {
   __device__ Size size() const { return size_; }
   __device__ T& at(int vector, int i) { return values_[vector * Width + i]; }
   __device__ const T& at(int vector, int i) const { return values_[vector * Width + i]; }
+  /// A group of 16 bytes as words.
+  __device__ std::uint32_t* words(int vector) { return reinterpret_cast<std::uint32_t*>(values_ + vector * Width); }
+  __device__ const std::uint32_t* words(int vector) const {
+    return reinterpret_cast<const std::uint32_t*>(values_ + vector * Width);
+  }
 
   template <class F>
   __device__ auto map(F f) const {
@@ -54,7 +59,7 @@ class Fragment {
   }
 
  private:
-  T values_[Width * Vectors];
+  alignas(16) T values_[Width * Vectors];
   Size size_ = 0;
 };
 

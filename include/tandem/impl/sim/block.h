@@ -173,7 +173,9 @@ class Block : public BlockCore, public BlockOps<Block> {
   T* consume_token(T* pointer, Token) const {
     return pointer;
   }
-  Epoch next_epoch(Epochs epochs, Site site = Site::here()) { return BlockCore::next_epoch(epochs, site); }
+  Epoch next_epoch(Epochs epochs, Epoch count = 1, Site site = Site::here()) {
+    return BlockCore::next_epoch(epochs, count, site);
+  }
   void fence(Site site = Site::here()) { BlockCore::fence(site); }
   void quiet(Site site = Site::here()) { BlockCore::quiet(site); }
   void sync(Site site = Site::here()) { BlockCore::sync(site); }
@@ -213,6 +215,11 @@ class Block : public BlockCore, public BlockOps<Block> {
     Fragment<T> raw(count, !phantom());
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
+  }
+  template <class A, class T, class P, class F>
+  void ll_get_peers(const P* from, Size stride, Size count, Epoch epoch, const F& on_peer, Site site = Site::here()) {
+    for (int other = 0; other < num_pes(); ++other)
+      if (other != pe()) on_peer(other, ll_get<A, T>(from + other * stride, count, epoch, site));
   }
   /// Waits for packets and passes them on as they are.
   template <class P>

@@ -1,0 +1,53 @@
+#pragma once
+/// The streams on which a plan's copy engines work.
+
+#include <string>
+
+#include "tandem/stream.h"
+#include "tandem/world.h"
+
+namespace tandem::kernels {
+
+/// Peers are served one after the other: where all PEs begin together and go round from themselves, no two copies meet
+/// at one receiver, while several copies side by side slow each other down (four GPUs, 256 MB each: 384 GB/s out of each
+/// one after the other, 270 side by side). Signals have a stream of their own, so that the next copy begins meanwhile;
+/// so has what stays on the GPU, which is slower than the link.
+class CopyLanes {
+ public:
+  CopyLanes(World& world, const std::string& name)
+      : copies_(world.make_stream(name + " copies")),
+        signals_(world.make_stream(name + " signals")),
+        local_(world.make_stream(name + " local copies")) {}
+
+  /// All lanes begin after what `stream` holds.
+  void begin_after(Stream& stream) {
+    const Event begun = stream.record();
+    copies_.wait(begun);
+    signals_.wait(begun);
+    local_.wait(begun);
+  }
+  /// `stream` goes on after all lanes.
+  void join(Stream& stream) {
+    stream.wait_for(copies_);
+    stream.wait_for(signals_);
+    stream.wait_for(local_);
+  }
+
+  void copy(std::byte* to, const std::byte* from, Size bytes) { copies_.copy_async(to, from, bytes); }
+  void copy_local(std::byte* to, const std::byte* from, Size bytes) {
+    if (to != from) local_.copy_async(to, from, bytes);
+  }
+  /// Sets `word` to what `from` holds, after all copies so far.
+  void signal(Signal* word, const Epoch* from) {
+    signals_.wait_for(copies_);
+    signals_.write_signal_from(word, from);
+  }
+  Stream& copies() { return copies_; }
+
+ private:
+  Stream copies_;
+  Stream signals_;
+  Stream local_;
+};
+
+}  // namespace tandem::kernels

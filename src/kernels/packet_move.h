@@ -1,0 +1,40 @@
+#pragma once
+/// What the LL kernels that move bytes without reducing them have in common. P: LLPacket or LL128Line.
+
+#include "kernels/packet_rounds.h"
+
+namespace tandem::kernels {
+
+template <class P>
+struct PacketArgs {
+  Symm<const std::byte> in;
+  Symm<std::byte> out;
+  Size count;  // bytes: of each PE, or of each pair
+  PacketStaging<P> staging;
+};
+
+template <class P>
+struct PacketKernel {
+  using Packet = P;
+  using Args = PacketArgs<P>;
+  using Rounds = PacketRounds<P, std::byte>;
+
+  template <class Setup>
+  static Args prepare(Setup& setup) {
+    Args args{};
+    args.staging = PacketStaging<P>::of(setup, setup.max_count());
+    return args;
+  }
+};
+
+/// Round i of every peer, to that peer's place in the output.
+template <class P, class Block>
+TANDEM_DEVICE void receive_from_peers(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
+                                      Size i) {
+  const Range piece = rounds.piece(i);
+  block.template ll_get_peers<std::byte, std::byte>(
+      rounds.packets(i, 0).local(), rounds.stride(), piece.size(), rounds.flag(i),
+      [&](int pe, const auto& values) { block.store(a.out.local() + pe * a.count, piece, values); });
+}
+
+}  // namespace tandem::kernels
