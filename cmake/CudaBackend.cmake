@@ -39,7 +39,7 @@ set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  foreach(source tests/gpu/collectives_gpu_check bench/gpu/collectives_gpu)
+  foreach(source tests/gpu/collectives_gpu_check tests/gpu/processes_gpu_check bench/gpu/collectives_gpu)
     cmake_path(GET source FILENAME name)
     file(GLOB parts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${source}*.cpp")
     add_executable(${name} ${parts})
