@@ -125,6 +125,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
       ->add_option("MACHINE", a.subject, "name or JSON file");
   add_run(app, a, seed);
   add_bench(app, a, seed);
+  app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
