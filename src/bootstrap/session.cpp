@@ -124,9 +124,14 @@ void Session::end(Failure failure) {
     if (failure_) return;
     failure_ = std::move(failure);
     if (!ending_) callback = callback_;
+    is_calling_ = callback != nullptr;
     changed_.notify_all();
   }
-  if (callback) callback();
+  if (!callback) return;
+  callback();
+  const std::lock_guard lock(mutex_);
+  is_calling_ = false;
+  changed_.notify_all();
 }
 
 void Session::send(Kind kind, View payload) {
@@ -185,8 +190,9 @@ void Session::on_failure(std::function<void()> callback) {
 }
 
 void Session::expect_end() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   ending_ = true;
+  changed_.wait(lock, [&] { return !is_calling_; });
 }
 
 }  // namespace tandem::bootstrap

@@ -48,7 +48,7 @@ class Session {
   std::optional<Failure> failure() const;
   /// Called once, on a thread of the session, as soon as the world is over. Set before it is needed.
   void on_failure(std::function<void()> callback);
-  /// The world ends in good order: from here on nobody's going is a failure.
+  /// The world ends in good order: from here on nobody's going is a failure, and nothing is called any more.
   void expect_end();
 
  private:
@@ -77,6 +77,7 @@ class Session {
   std::optional<Failure> failure_;
   std::function<void()> callback_;
   bool ending_ = false;
+  bool is_calling_ = false;
   std::thread thread_;
 };
 

@@ -163,6 +163,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   add_run(app, a, seed);
   add_bench(app, a, seed);
   add_check(app, a.check, seed, a.json, a.report);
+  app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,21 +1,30 @@
 #pragma once
 /// The memory of all PEs of a world on GPUs: one address range, PE p's part at p * stride, each part on its own PE's
-/// GPU and mapped for all (CUDA virtual memory management).
+/// GPU (CUDA virtual memory management). Where PEs are processes, each of them maps all parts into a range of its own.
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <vector>
 
+#include "bootstrap/fd_exchange.h"
 #include "tandem/range.h"
 
 namespace tandem::cuda {
 
 class Segment {
  public:
-  /// `devices[p]` is PE p's GPU; several PEs may share one. `bytes` a PE, rounded up to the granularity of the
-  /// hardware. Throws OutOfMemory (asked, free), Unsupported where two of the GPUs do not reach each other.
+  /// For PEs that are threads: `devices[p]` is PE p's GPU; several PEs may share one. `bytes` a PE, rounded up to the
+  /// granularity of the hardware. Throws OutOfMemory (asked, free), Unsupported where two of the GPUs do not reach each
+  /// other.
   Segment(const std::vector<int>& devices, Size bytes);
+  /// For PEs that are processes, with memory that this makes: the part of this process on `device`. Collective over the
+  /// session; `bytes` is the same on all.
+  Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes);
+  /// The same with memory that is there: an allocation of `bytes` bytes by `handle`, made exportable. The handle is the
+  /// segment's from here on.
+  Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes,
+          CUmemGenericAllocationHandle handle);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -25,15 +34,20 @@ class Segment {
   int pe_of(const void* address) const {
     return static_cast<int>((static_cast<const std::byte*>(address) - base()) / stride_);
   }
+  bool contains(const void* address) const { return address >= base() && address < base() + stride_ * pes_; }
 
  private:
-  void map(const std::vector<int>& devices);
+  void reserve();
+  void make_all(const std::vector<int>& devices);
+  void share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+             CUmemGenericAllocationHandle own);
+  void map(int pe, CUmemGenericAllocationHandle handle, const std::vector<int>& devices);
   void release();
 
   CUdeviceptr base_ = 0;
   Size stride_ = 0;
   int pes_ = 0;
-  std::vector<CUmemGenericAllocationHandle> mapped_;
+  std::vector<CUmemGenericAllocationHandle> mapped_;  // by PE; 0: not mapped
 };
 
 }  // namespace tandem::cuda

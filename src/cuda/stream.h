@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cuda/world.h"
+#include "cuda/pes.h"
 #include "tandem/stream.h"
 
 namespace tandem::detail {
@@ -23,7 +23,9 @@ namespace tandem::cuda {
 
 class CudaStream : public detail::StreamBackend {
  public:
-  CudaStream(Threads& threads, int pe, std::string name);
+  CudaStream(Pes& pes, int pe, std::string name);
+  /// Work for a stream that somebody else made and keeps until this object is gone.
+  CudaStream(Pes& pes, int pe, cudaStream_t stream);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -42,10 +44,11 @@ class CudaStream : public detail::StreamBackend {
  private:
   void check_resident(const detail::KernelLaunch& kernel) const;
 
-  Threads& threads_;
+  Pes& pes_;
   int pe_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  bool is_own_ = true;
 };
 
 }  // namespace tandem::cuda

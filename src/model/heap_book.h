@@ -34,6 +34,11 @@ class HeapBook {
   /// A buffer of one PE alone.
   Size allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
+  /// Bytes that a symmetric buffer of this kind may still take.
+  Size left(MemoryKind kind) const {
+    return parts_[static_cast<int>(kind)].top - parts_[static_cast<int>(kind)].bottom;
+  }
+
   /// "arrived[3] on PE 2", for reports.
   std::string describe(int pe, Size offset) const;
   /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
