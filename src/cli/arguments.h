@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench };
+enum class Command { kList, kMachines, kRun, kBench, kTune };
 
 struct Arguments {
   Command command = Command::kList;
@@ -47,12 +47,15 @@ struct Arguments {
   std::optional<int> splits, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;
 
-  // The sweep of bench.
+  std::optional<std::string> selection;
+
+  // The sweep of bench and tune.
   std::optional<std::string> first, last;
   int factor = 2;
 
   // What is written; empty: nothing.
   std::string json, trace, report, svg;
+  std::string out;  ///< of tune
 
   bool on_gpus() const { return backend == "cuda"; }
   /// The JSON goes to standard output, which then carries nothing else.

@@ -23,6 +23,8 @@ int dispatch_command(const Arguments& arguments) {
       return run(arguments);
     case Command::kBench:
       return bench(arguments);
+    case Command::kTune:
+      return tune(arguments);
   }
   return kUsage;
 }

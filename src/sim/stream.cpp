@@ -216,7 +216,7 @@ void SimStream::wait_signal(const Signal* word, Epoch value) {
 }
 
 std::shared_ptr<tandem::detail::EventState> SimStream::record() {
-  auto event = std::make_shared<tandem::detail::EventState>();
+  auto event = std::make_shared<SimEvent>();
   enqueue("event", [this, event] {
     event->done = true;
     event->cause = last_;
@@ -226,8 +226,9 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   return event;
 }
 
-void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& event) {
-  if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
+  if (state == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  const auto event = std::static_pointer_cast<SimEvent>(state);
   enqueue("wait for an event", [this, event] {
     if (event->done) return finish(last_.time < event->cause.time ? event->cause : last_);
     event->waiting.push_back([this, event] { finish(event->cause); });
