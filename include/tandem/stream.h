@@ -34,7 +34,10 @@ struct KernelLaunch {
   const void* args = nullptr;  // valid during the call
 };
 
-struct EventState;
+/// A backend's own event; each derives its own, since a program may hold several backends.
+struct EventState {
+  virtual ~EventState() = default;
+};
 
 /// What a backend provides for a stream.
 class StreamBackend {

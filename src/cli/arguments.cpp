@@ -51,6 +51,10 @@ void add_collective(CLI::App& app, Arguments& a) {
   app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
   app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
   app.add_option("--blocks", a.blocks, "blocks of the kernel (default: what suits the size)")->group(group);
+  app.add_option("--selection", a.selection,
+                 "table of algorithms that is asked first (default: TANDEM_SELECTION, if that is set)")
+      ->type_name("FILE")
+      ->group(group);
   app.add_flag("--in-place", a.in_place, "input and output in one buffer")->group(group);
   app.add_option("--data", a.data, "exact: every bit of the result is known; normal: random normal, within a tolerance")
       ->group(group);
@@ -91,19 +95,36 @@ void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   run.add_option("--svg", a.svg, "write the timelines as a picture")->type_name("FILE.svg")->group(group);
 }
 
+void add_sizes(CLI::App& app, Arguments& a) {
+  app.add_option("-b", a.first,
+                 "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
+  app.add_option("-e", a.last, "last size (default: 16M); operators: last number of rows (default: that of the shape)");
+  app.add_option("-f", a.factor, "from one size to the next")->capture_default_str();
+}
+
 void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& bench =
       *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
   bench.add_option("OP", a.subjects, "what to run, one after the other; `tandem list` names them all")->required();
   add_place(bench, a, seed);
   add_gpu(bench, a);
-  bench.add_option("-b", a.first,
-                   "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
-  bench.add_option("-e", a.last,
-                   "last size (default: 16M); operators: last number of rows (default: that of the shape)");
-  bench.add_option("-f", a.factor, "from one size to the next")->capture_default_str();
+  add_sizes(bench, a);
   add_collective(bench, a);
   add_operator(bench, a);
+}
+
+void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
+  CLI::App& tune = *app.add_subcommand(
+      "tune", "measure all algorithms of collectives and write what is quickest into a selection table");
+  tune.add_option("OP", a.subjects, "collectives, one after the other")->required();
+  tune.add_option("--out", a.out,
+                  "the table; what an existing one says about other collectives, PEs and elements stays")
+      ->type_name("FILE")
+      ->required();
+  add_place(tune, a, seed);
+  add_gpu(tune, a);
+  add_sizes(tune, a);
+  tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)");
 }
 
 Command command_of(const CLI::App& app) {
@@ -111,6 +132,7 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("run")) return Command::kRun;
   if (app.got_subcommand("bench")) return Command::kBench;
   if (app.got_subcommand("check")) return Command::kCheck;
+  if (app.got_subcommand("tune")) return Command::kTune;
   return Command::kList;
 }
 
@@ -164,6 +186,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   add_bench(app, a, seed);
   add_check(app, a.check, seed, a.json, a.report);
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
+  add_tune(app, a, seed);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -172,7 +195,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing: list, machines, run, bench or check (tandem --help)");
+    throw InvalidArgument("a subcommand is missing: list, machines, run, bench, check, tune or launch (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);
@@ -213,6 +236,7 @@ void refuse_collective_options(const Arguments& a) {
   refuse(a.reduction.has_value(), "--op", a, why);
   refuse(a.root.has_value(), "--root", a, why);
   refuse(a.blocks.has_value(), "--blocks", a, why);
+  refuse(a.selection.has_value(), "--selection", a, why);
   refuse(a.data.has_value(), "--data", a, why);
   refuse(a.in_place, "--in-place", a, why);
 }

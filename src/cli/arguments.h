@@ -11,7 +11,7 @@
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kCheck };
+enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune };
 
 struct Arguments {
   Command command = Command::kList;
@@ -48,7 +48,9 @@ struct Arguments {
   std::optional<int> splits, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;
 
-  // The sweep of bench.
+  std::optional<std::string> selection;
+
+  // The sweep of bench and tune.
   std::optional<std::string> first, last;
   int factor = 2;
 
@@ -56,6 +58,7 @@ struct Arguments {
 
   // What is written; empty: nothing.
   std::string json, trace, report, svg;
+  std::string out;  ///< of tune
 
   bool on_gpus() const { return backend == "cuda"; }
   /// The JSON goes to standard output, which then carries nothing else.

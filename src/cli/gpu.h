@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/arguments.h"
+#include "cli/tune.h"
 
 namespace tandem::cli {
 
@@ -13,5 +14,8 @@ std::string cuda_build();
 /// `tandem run` and `tandem bench` with --backend cuda. Throw Unsupported where this build or this machine cannot.
 int run_on_gpus(const Arguments& arguments);
 int bench_on_gpus(const Arguments& arguments);
+
+/// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from.
+std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
 }  // namespace tandem::cli

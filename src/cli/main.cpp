@@ -27,6 +27,8 @@ int dispatch_command(const Arguments& arguments) {
       return bench(arguments);
     case Command::kCheck:
       return check(arguments);
+    case Command::kTune:
+      return tune(arguments);
   }
   return kUsage;
 }

@@ -181,6 +181,7 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
     throw InvalidArgument(fmt::format("--root: {} given, allowed is 0 to {}", run.options.root, pes - 1));
   run.options.algorithm = a.algorithm.value_or("");
   run.options.blocks = a.blocks.value_or(0);
+  run.options.selection = a.selection.value_or("");
   if (a.blocks && *a.blocks < 1)
     throw InvalidArgument(fmt::format("--blocks: {} given, allowed is 1 or more", *a.blocks));
   run.normal_data = a.data && parse_data(*a.data);

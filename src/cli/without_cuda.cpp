@@ -16,5 +16,6 @@ std::string cuda_build() { return "without CUDA"; }
 
 int run_on_gpus(const Arguments&) { refuse(); }
 int bench_on_gpus(const Arguments&) { refuse(); }
+std::vector<Sweep> tune_on_gpus(const Arguments&) { refuse(); }
 
 }  // namespace tandem::cli

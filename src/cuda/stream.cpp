@@ -76,7 +76,7 @@ void CudaStream::wait_signal(const Signal* word, Epoch value) {
 }
 
 std::shared_ptr<detail::EventState> CudaStream::record() {
-  auto state = std::make_shared<detail::EventState>();
+  auto state = std::make_shared<CudaEvent>();
   check(cudaEventCreateWithFlags(&state->event, cudaEventDisableTiming), "cudaEventCreate");
   check(cudaEventRecord(state->event, stream_), "cudaEventRecord");
   return state;
@@ -84,7 +84,7 @@ std::shared_ptr<detail::EventState> CudaStream::record() {
 
 void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
-  check(cudaStreamWaitEvent(stream_, event->event), "cudaStreamWaitEvent");
+  check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
 void CudaStream::synchronize() {

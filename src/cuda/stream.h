@@ -8,18 +8,14 @@
 #include "cuda/pes.h"
 #include "tandem/stream.h"
 
-namespace tandem::detail {
+namespace tandem::cuda {
 
-struct EventState {
+struct CudaEvent final : detail::EventState {
   cudaEvent_t event = nullptr;
-  ~EventState() {
+  ~CudaEvent() override {
     if (event != nullptr) cudaEventDestroy(event);
   }
 };
-
-}  // namespace tandem::detail
-
-namespace tandem::cuda {
 
 class CudaStream : public detail::StreamBackend {
  public:

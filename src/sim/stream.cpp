@@ -252,7 +252,7 @@ void SimStream::end_wait() {
 }
 
 std::shared_ptr<tandem::detail::EventState> SimStream::record() {
-  auto event = std::make_shared<tandem::detail::EventState>();
+  auto event = std::make_shared<SimEvent>();
   event->after_work = used_;
   enqueue(kEventName, [this, event] {
     event->done = true;
@@ -264,8 +264,9 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   return event;
 }
 
-void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& event) {
-  if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
+  if (state == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  const auto event = std::static_pointer_cast<SimEvent>(state);
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
   enqueue("wait for an event", [this, event] {
     const auto pass = [this, event](const Cause& cause) {

@@ -10,18 +10,14 @@
 #include "sim/simulator.h"
 #include "tandem/stream.h"
 
-namespace tandem::detail {
+namespace tandem::sim {
 
-struct EventState {
+struct SimEvent final : tandem::detail::EventState {
   bool done = false;
   bool after_work = false;  // else it stands for nothing
-  sim::Cause cause;  // what it was recorded after
+  Cause cause;              // what it was recorded after
   std::vector<std::function<void()>> waiting;
 };
-
-}  // namespace tandem::detail
-
-namespace tandem::sim {
 
 class SimStream : public tandem::detail::StreamBackend {
  public:

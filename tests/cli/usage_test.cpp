@@ -63,6 +63,12 @@ const std::vector<BadInput> kBadInputs = {
     {"bench all_reduce --late", "--late"},
     {"bench all_reduce --vs nccl", "--vs"},
     {"bench all_reduce all_redcue", "all_redcue"},
+    // Tuning.
+    {"tune all_reduce", "--out"},
+    {"tune all_gather_gemm --out x.json", "only collectives"},
+    {"tune all_reduce --out missing/x.json", "missing/x.json"},
+    {"tune all_reduce --algo slow --out x.json", "--algo"},
+    {"run all_reduce --selection missing.json", "missing.json"},
     // Numbers and sizes.
     {"run all_reduce --bytes -1", "--bytes"},
     {"run all_reduce --bytes 1.5M", "--bytes"},

@@ -11,8 +11,7 @@ namespace tandem::cli {
 
 namespace {
 
-constexpr Size kCheckedWhole = Size{16} << 20;  // larger results are checked in samples
-constexpr int kSamples = 16;                    // beside the first and the last one
+constexpr int kSamples = 16;  // beside the first and the last one
 constexpr Size kSampleElements = 1 << 16;
 
 const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
@@ -62,6 +61,7 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
 void CollectiveTurns::prepare(const CollectiveRun& run) {
   run_ = run;
   plans_.clear();
+  left_out_.clear();
   const Size element = size_of(run.options.type);
   call_ = {.collective = run.collective,
            .type = run.options.type,
@@ -88,7 +88,7 @@ CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
   return {whole.out + at.in * element, whole.out + at.out * element};
 }
 
-std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const Candidate& candidate) {
+std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& candidate) {
   const auto key = std::pair(candidate.algorithm, candidate.blocks);
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   CollectiveOptions options = run_.options;
@@ -103,11 +103,20 @@ std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const Candidate& candidate
   return made;
 }
 
-CollectiveTurns::Program CollectiveTurns::program(const Candidate& candidate) {
+/// The blocks that were asked for, or that the selection table gives; 0: the plan's own choice.
+int CollectiveTurns::blocks_of(const tune::Candidate& candidate) const {
+  if (candidate.blocks > 0) return candidate.blocks;
+  CollectiveOptions options = run_.options;
+  options.max_count = call_.count;
+  if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
+  return choose_collective(world_, run_.collective, options, world_.team()).blocks;
+}
+
+CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candidate) {
   const std::shared_ptr<CollectivePlan> made = plan(candidate);
   Program program;
   program.row.algorithm = made->algorithm();
-  program.row.blocks = candidate.blocks > 0 ? candidate.blocks : run_.options.blocks;
+  program.row.blocks = blocks_of(candidate);
   program.row.selected = candidate.algorithm.empty() && candidate.blocks == 0 && run_.options.algorithm.empty() &&
                          run_.options.blocks == 0;
   program.buffers = place({in_.local(), out_.local()});
@@ -117,17 +126,23 @@ CollectiveTurns::Program CollectiveTurns::program(const Candidate& candidate) {
   return program;
 }
 
-std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vector<Candidate>& candidates) {
+std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vector<tune::Candidate>& candidates) {
   std::vector<Program> programs;
-  for (const Candidate& candidate : candidates) {
+  for (const tune::Candidate& candidate : candidates) {
+    const auto key = std::pair(candidate.algorithm, candidate.blocks);
+    if (left_out_.count(key) > 0) continue;
     try {
       Program made = program(candidate);
       made.turn = std::make_unique<Turn>(stream_, made.call, method_.calls, method_.graph);
       programs.push_back(std::move(made));
-    } catch (const Unsupported&) {
+    } catch (const RuntimeFailure&) {
+      throw;
+    } catch (const Error& error) {
       if (candidates.size() == 1) throw;
-    } catch (const OutOfMemory&) {
-      if (candidates.size() == 1) throw;
+      left_out_.insert(key);
+      if (world_.pe() == 0)
+        fmt::print(stderr, "tandem: left out: {} with {} blocks: {}\n", candidate.algorithm, candidate.blocks,
+                   error.what());
     }
   }
   return programs;
@@ -188,7 +203,7 @@ void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
   const Size element = size_of(call_.type);
   const Size elements = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root);
   std::vector<Range> parts{{0, elements}};
-  if (elements * element > kCheckedWhole) {
+  if (elements * element > method_.checked_whole) {
     parts = {{0, kSampleElements}, {elements - kSampleElements, elements}};
     for (std::uint64_t i = 0; i < kSamples; ++i) {
       const auto first = static_cast<Size>(random_bits(method_.seed, i, static_cast<std::uint64_t>(call_.count)) %
@@ -213,7 +228,7 @@ int CollectiveTurns::rounds() const {
   return bytes <= small ? 25 : bytes < medium ? 11 : 5;
 }
 
-GpuSize CollectiveTurns::measure(Size bytes, const std::vector<Candidate>& candidates) {
+GpuSize CollectiveTurns::measure(Size bytes, const std::vector<tune::Candidate>& candidates) {
   const Size element = size_of(call_.type);
   call_.count = count_of_bytes(call_.collective, bytes, call_.pes, element);
   data_ = make_collective_data(call_);

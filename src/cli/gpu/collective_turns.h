@@ -4,12 +4,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/gpu/nccl.h"
 #include "cli/gpu/turns.h"
 #include "cli/run_collective.h"
+#include "tune/sweep.h"
 
 namespace tandem::cli {
 
@@ -20,6 +22,7 @@ struct GpuMethod {
   std::optional<int> rounds;  ///< nothing: by size
   int warmups = 1;
   std::uint64_t seed = 1;
+  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples
 };
 
 /// What was measured of one algorithm.
@@ -40,13 +43,6 @@ struct GpuSize {
   Size wrong_peers = 0;
 };
 
-/// One way to run the collective: empty and 0 for what the library selects.
-struct Candidate {
-  std::string algorithm;
-  int blocks = 0;
-  Size most_bytes = 0;  ///< one plan serves all sizes up to this; 0: each size has a plan of its own
-};
-
 /// Collective over the world, as all of it. All PEs get the same results.
 class CollectiveTurns {
  public:
@@ -57,7 +53,7 @@ class CollectiveTurns {
   void prepare(const CollectiveRun& run);
   /// Measures `candidates` at `bytes` (rounded down). Those that cannot run there, or do not fit into the heap, are
   /// left out, unless there is only one.
-  GpuSize measure(Size bytes, const std::vector<Candidate>& candidates);
+  GpuSize measure(Size bytes, const std::vector<tune::Candidate>& candidates);
 
  private:
   struct Program;
@@ -68,9 +64,10 @@ class CollectiveTurns {
   };
 
   Buffers place(const Buffers& whole) const;
-  std::shared_ptr<CollectivePlan> plan(const Candidate& candidate);
-  Program program(const Candidate& candidate);
-  std::vector<Program> programs(const std::vector<Candidate>& candidates);
+  std::shared_ptr<CollectivePlan> plan(const tune::Candidate& candidate);
+  int blocks_of(const tune::Candidate& candidate) const;
+  Program program(const tune::Candidate& candidate);
+  std::vector<Program> programs(const std::vector<tune::Candidate>& candidates);
   void add_peers(std::vector<Program>& programs);
   void restore(const Program& program);
   Check check(Program& program);
@@ -93,6 +90,7 @@ class CollectiveTurns {
   CollectiveCall call_;
   std::unique_ptr<CollectiveData> data_;
   std::map<std::pair<std::string, int>, std::shared_ptr<CollectivePlan>> plans_;
+  std::set<std::pair<std::string, int>> left_out_;
 };
 
 }  // namespace tandem::cli

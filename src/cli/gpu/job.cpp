@@ -61,14 +61,15 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
     job.runs.push_back(make_collective_run(std::get<Collective>(subject), one, job.pes));
   }
   job.sizes = std::move(sizes);
+  // In, out and inputs; plans of reductions may stage as much again, for each size.
+  job.heap_bytes = 8 * job.largest() + (Size{1} << 30);
   if (a.versus) job.nccl = std::make_shared<NcclLibrary>(nccl_file(a));
   return job;
 }
 
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program) {
   CudaOptions options;
-  // In, out and inputs; plans of reductions may stage as much again, for each size.
-  options.heap_bytes = 8 * job.largest() + (Size{1} << 30);
+  options.heap_bytes = job.heap_bytes;
   options.early_launch = job.early_launch;
   CudaThreads threads(job.pes, options);
   threads.run([&](World& world) {

@@ -15,6 +15,7 @@ namespace tandem::cli {
 struct GpuJob {
   int pes = 0;
   bool early_launch = true;
+  Size heap_bytes = 0;  ///< of each PE
   GpuMethod method;
   std::vector<CollectiveRun> runs;
   std::vector<Size> sizes;  ///< bytes, ascending

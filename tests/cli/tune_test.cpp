@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_json;
+using testing::tandem;
+using testing::TemporaryFolder;
+
+TEST(Tune, WritesATableThatRunsTakeTheirAlgorithmsFrom) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  const auto outcome = tandem("tune all_reduce --algo ring --pes 3 -b 1K -e 64K -f 64 --out " + file);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ring/"));
+  EXPECT_THAT(outcome.out, HasSubstr("wrote " + file));
+  EXPECT_EQ(run_json("all_reduce --bytes 1K")["algorithm"], "one_shot_ll");
+  EXPECT_EQ(run_json("all_reduce --bytes 1K --selection " + file)["algorithm"], "ring");
+  EXPECT_EQ(run_json("all_gather --bytes 1K --selection " + file)["algorithm"], "ll");  // the table does not say
+}
+
+TEST(Tune, KeepsWhatAnExistingTableSaysAboutOthers) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  for (const char* const options :
+       {"all_reduce --algo ring --pes 2", "all_reduce --algo tree --pes 2", "broadcast --algo chain --pes 2"})
+    ASSERT_EQ(tandem(std::string("tune ") + options + " -b 1K -e 1K --out " + file).code, 0) << options;
+  const auto table = nlohmann::json::parse(testing::read_file(file));
+  ASSERT_EQ(table["groups"].size(), 2);
+  EXPECT_EQ(table["groups"][0]["sizes"][0]["algorithm"], "tree");
+  EXPECT_THAT(table["groups"][0]["source"].get<std::string>(), HasSubstr("tandem tune all_reduce --algo tree"));
+  EXPECT_EQ(table["groups"][1]["op"], "broadcast");
+}
+
+TEST(Tune, RefusesATableOfAnotherMachineAndADamagedOne) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  ASSERT_EQ(tandem("tune all_reduce --algo ring --pes 2 -b 1K -e 1K --out " + file).code, 0);
+  const std::string before = testing::read_file(file);
+  const auto other = tandem("tune all_reduce --machine mi300x8 --algo ring --pes 2 -b 1K -e 1K --out " + file);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("is a table of h200x4"));
+  EXPECT_EQ(testing::read_file(file), before);
+  std::ofstream(file) << "{";
+  EXPECT_EQ(tandem("tune all_reduce --out " + file).code, 2);
+  EXPECT_EQ(tandem("run all_reduce --selection " + file).code, 2);
+}
+
+}  // namespace
+}  // namespace tandem::cli
