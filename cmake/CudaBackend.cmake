@@ -34,6 +34,8 @@ endfunction()
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
 tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources})
+# A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
 # The GEMM with hooks: each instantiation of CUTLASS's templates takes a core for 40 seconds.
 include(Cutlass)
@@ -51,10 +53,15 @@ set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  foreach(source tests/gpu/collectives_gpu_check tests/gpu/gemm_gpu_check bench/gpu/collectives_gpu bench/gpu/gemm_gpu)
+  foreach(source tests/gpu/collectives_gpu_check tests/gpu/gemm_gpu_check
+                 tests/gpu/operators_gpu_check bench/gpu/collectives_gpu bench/gpu/gemm_gpu
+                 bench/gpu/operators_gpu)
     cmake_path(GET source FILENAME name)
     file(GLOB parts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${source}*.cpp")
     add_executable(${name} ${parts})
+    if(source STREQUAL bench/gpu/operators_gpu)
+      target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench/gpu/collectives_gpu_nccl.cpp")
+    endif()
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")
     target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)
