@@ -34,6 +34,8 @@ endfunction()
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
 tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources})
+# A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
 # The GEMM with hooks: each instantiation of CUTLASS's templates takes a core for 40 seconds.
 include(Cutlass)
@@ -64,6 +66,9 @@ if(TANDEM_TESTS)
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
     add_executable(${name} ${source})
+    if(name STREQUAL operators_gpu)
+      target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench/gpu/collectives_gpu_nccl.cpp")
+    endif()
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")
     target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)

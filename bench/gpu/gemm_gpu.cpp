@@ -16,8 +16,8 @@
 
 #include "gemm/cuda/cublas_lt.h"
 #include "gpu/gemm_shapes.h"
-#include "gpu/graph.h"
 #include "gpu/normal_data.h"
+#include "gpu/timed_graph.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -35,7 +35,7 @@ struct Candidate {
   int tile_n;
   int panel_group;
 };
-constexpr Candidate kCandidates[] = {{256, 0}, {256, 16}, {256, 8}, {128, 0}, {128, 16}};
+constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 6}, {256, 12}, {128, 8}};
 
 struct Problem {
   std::string layer;
@@ -60,34 +60,6 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-/// A graph of calls with an event before and after those that count.
-class Timed {
- public:
-  Timed(cudaStream_t stream, int calls, const std::function<void()>& call) : calls_(calls) {
-    test::cuda_check(cudaEventCreate(&begin_), "cudaEventCreate");
-    test::cuda_check(cudaEventCreate(&end_), "cudaEventCreate");
-    graph_ = std::make_unique<test::Graph>(stream, [&] {
-      call();
-      test::cuda_check(cudaEventRecordWithFlags(begin_, stream, cudaEventRecordExternal), "cudaEventRecord");
-      for (int i = 0; i < calls; ++i) call();
-      test::cuda_check(cudaEventRecordWithFlags(end_, stream, cudaEventRecordExternal), "cudaEventRecord");
-    });
-  }
-  void replay(Stream& stream) {
-    graph_->launch();
-    stream.synchronize();
-    float ms = 0;
-    test::cuda_check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    us.push_back(static_cast<double>(ms) * 1000 / calls_);
-  }
-  std::vector<double> us;
-
- private:
-  int calls_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  std::unique_ptr<test::Graph> graph_;
-};
 
 class Bench {
  public:
@@ -137,8 +109,8 @@ class Bench {
     const int calls = static_cast<int>(std::clamp(8000 / estimate_us, 1.0, 20.0));
     const cuda::PlainGemm plain{p.m, p.n, p.k, DType::kBF16, DType::kBF16};
     cublas_.prepare(plain);
-    Timed cublas(native_, calls, [&] { cublas_.run(plain, a_, b_, c_, native_); });
-    std::vector<Timed> own;
+    TimedGraph cublas(native_, calls, [&] { cublas_.run(plain, a_, b_, c_, native_); });
+    std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
       const Gemm gemm = gemm_of(p, candidate);
@@ -149,7 +121,7 @@ class Bench {
     cublas.us.clear();
     for (int round = 0; round < settings_.rounds; ++round) {
       cublas.replay(stream_);
-      for (Timed& t : own) t.replay(stream_);
+      for (TimedGraph& t : own) t.replay(stream_);
     }
     nlohmann::ordered_json row{{"layer", p.layer}, {"tp", p.tp}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
     row["calls"] = calls;
@@ -173,7 +145,7 @@ class Bench {
   }
 
   /// Replays once and compares 100 elements, in all corners and between, with sums in f64.
-  Size check(const Problem& p, Timed& t) {
+  Size check(const Problem& p, TimedGraph& t) {
     test::cuda_check(cudaMemsetAsync(c_, 0xFF, static_cast<std::size_t>(p.m * p.n) * 2, native_), "cudaMemset");
     stream_.synchronize();
     t.replay(stream_);

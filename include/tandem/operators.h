@@ -29,6 +29,14 @@ enum class CopyBy { kCopyEngine, kSm };
 /// Whether the owner of data writes it to its peers, or they read it.
 enum class Direction { kPush, kPull };
 
+/// Who adds up the partial sums of gemm_reduce_scatter in its overlapped form.
+enum class Reduction {
+  kOwner,  ///< the owner, in PE order, when all of them have arrived
+  /// every PE's GEMM: it adds its own to what it got and passes the sum on (GemmChain). No pass over memory is left for
+  /// the owner. By SMs and on one node only; the order is peers_first, copy_by and direction are not looked at.
+  kChain,
+};
+
 /// How an operator is carried out. All forms use the same transport.
 enum class Form {
   kOverlapped,         ///< the GEMM waits tile by tile / sends tile by tile
@@ -58,11 +66,14 @@ struct OperatorOptions {
   /// them. Its other forms than kOverlapped have whole GEMMs, so there SMs always pull.
   CopyBy copy_by = CopyBy::kCopyEngine;
   Direction direction = Direction::kPush;
+  Reduction reduction = Reduction::kOwner;
   /// Pieces of each shard that are signalled by themselves, 1 to 8; cut at multiples of tile_m.
   int splits = 1;
   /// One of tile_orders(op); empty: what suits the machine's fabric.
   std::string order = {};
   int tile_m = 128, tile_n = 256;
+  /// Row panels of tiles that are computed together (Gemm::panel_group); 0: all of a piece.
+  int panel_group = 8;
   /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
   /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
   /// GEMM runs; with 0 all SMs reduce after it.

@@ -37,6 +37,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   if (gemm.out_type != gemm.type)
     throw Unsupported(fmt::format("gemm: out_type {} with type {}, the GPU's kernels give the inputs' type",
                                   name(gemm.out_type), name(gemm.type)));
+  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");

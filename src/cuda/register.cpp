@@ -18,6 +18,8 @@ void register_collectives() {
     register_all_reduce_steps();
     register_reduce();
     register_move();
+    register_operator_steps();
+    register_operators();
     register_gemms();
     register_copies();
   });

@@ -72,6 +72,7 @@ void check(Operator op, const OperatorOptions& options, const Machine& machine) 
   require(options.splits >= 1 && options.splits <= 8, "splits", options.splits, "1 to 8");
   require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
   require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
+  require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
   const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
   const int given = options.communication_sms;
   require(given == -1 || (given >= (needs_sm ? 1 : 0) && given < machine.gpu.sm_count), "communication_sms", given,
@@ -115,8 +116,11 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   settings.order = options.order.empty() ? default_order(op, world) : parse_order(op, options.order);
   settings.communication_sms =
       options.communication_sms >= 0 ? options.communication_sms : default_communication_sms(op, options, world);
-  return op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm(world, settings)
-                                        : ops::make_gemm_reduce_scatter(world, settings);
+  if (op == Operator::kAllGatherGemm) return ops::make_all_gather_gemm(world, settings);
+  if (options.reduction == Reduction::kOwner || options.form != Form::kOverlapped)
+    return ops::make_gemm_reduce_scatter(world, settings);
+  if (!world.team().one_node()) throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
+  return ops::make_gemm_reduce_scatter_chain(world, settings);
 }
 
 }  // namespace tandem

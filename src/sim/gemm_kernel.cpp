@@ -41,7 +41,29 @@ class Worker {
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
     report_reads(tile);
+    if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) pass_chain(tile);
     store(tile, multiply(tile));
+  }
+
+  /// Waits for what the chain brings for the tile's rows.
+  void pass_chain(const GemmTile& tile) {
+    const int owner = gemm_.rows.owner_of(tile.rows.begin);
+    const int part = gemm_.rows.part_of(tile.rows.begin);
+    await(gemm_.chain.arrived.local() + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
+          static_cast<Epoch>(gemm_.tiles_of_piece(owner, part)));
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Size element = size_of(gemm_.out_type);
+    for (Size r = 0; r < tile.rows.size(); ++r)
+      role_.report_access(
+          AccessKind::kTensorLoad,
+          gemm_.chain.staging.local() + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
+          tile.cols.size() * element, Site::here());
+  }
+
+  /// Begin of a row in a buffer with a block for each owner.
+  Size row_in_blocks(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    return owner * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin;
   }
 
   /// Waits for every piece of A that the tile's rows touch, but for the own shard.
@@ -50,22 +72,24 @@ class Worker {
       const int owner = gemm_.rows.owner_of(row);
       const int part = gemm_.rows.part_of(row);
       if (owner != gemm_.me || gemm_.own_a == nullptr) {
-        wait_for(gemm_.gate.words + gemm_.rows.slot(owner, part));
+        await(gemm_.gate.words + gemm_.rows.slot(owner, part), gemm_.gate.epoch,
+              static_cast<Epoch>(gemm_.gate.arrivals));
       }
       row = gemm_.rows.part(owner, part).end;
     }
   }
 
-  void wait_for(const Signal* word) {
+  /// Until `word` is at least `*epoch` times `times`.
+  void await(const Signal* word, const Epoch* epoch, Epoch times) {
     const Site site = Site::here();
     const Fault fault = role_.fault(SyncOperation::kGate, site);
     if (fault == Fault::kDropped) return;
     const Time begin = engine().now();
     SignalWait wait;
     wait.words = word;
-    wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
+    wait.value = *epoch * times;
     if (fault == Fault::kEarly) wait.value = role_.sim.value_before(word, wait.value);
-    role_.report_access(AccessKind::kLoad, gemm_.gate.epoch, sizeof(Epoch), site);
+    role_.report_access(AccessKind::kLoad, epoch, sizeof(Epoch), site);
     Monitor* const monitor = role_.sim.seams.monitor;
     if (monitor != nullptr) monitor->begin_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value, site);
     role_.await(wait);
@@ -125,20 +149,21 @@ class Worker {
     Buffer result(m * n * size_of(gemm_.out_type));
     dispatch(gemm_.out_type, [&]<class T>() {
       T* out = reinterpret_cast<T*>(result.data());
+      if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
+        const auto* const begun = reinterpret_cast<const T*>(gemm_.chain.staging.local()) +
+                                  row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
+        for (Size i = 0; i < m; ++i)
+          for (Size j = 0; j < n; ++j)
+            product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
+      }
       for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
     });
     return result;
   }
 
   void store(const GemmTile& tile, const Buffer& product) {
-    const int owner = gemm_.rows.owner_of(tile.rows.begin);
-    const bool to_collector = static_cast<bool>(gemm_.c_at_collector);
     const Size element = size_of(gemm_.out_type);
-    Size first_row = tile.rows.begin;
-    if (to_collector)
-      first_row += gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() - gemm_.rows.shard(owner).begin;
-    std::byte* const c =
-        to_collector ? gemm_.c_at_collector.on(gemm_.collector(owner)) : static_cast<std::byte*>(gemm_.c);
+    const auto [c, first_row] = destination(tile.rows.begin);
     const int target = role_.sim.memory.pe_of(c);
     const Size bytes = tile.rows.size() * tile.cols.size() * element;
     Time arrival = engine().now();
@@ -165,14 +190,31 @@ class Worker {
       role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
     }
     role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
-    if (gemm_.notify.words) send_notification(tile.rows.begin, arrival);
+    if (gemm_.notify.words || gemm_.chain.staging) send_notification(tile.rows.begin, arrival);
+  }
+
+  struct Destination {
+    std::byte* c;
+    Size row;
+  };
+  Destination destination(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    if (gemm_.chain.staging && owner == gemm_.me)
+      return {static_cast<std::byte*>(gemm_.c), row - gemm_.rows.shard(owner).begin};
+    if (gemm_.chain.staging) return {gemm_.chain.staging.on(gemm_.chain_goes_to()), row_in_blocks(row)};
+    if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row};
+    return {gemm_.c_at_collector.on(gemm_.collector(owner)),
+            gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin};
   }
 
   void send_notification(Size row, Time visible) {
     const int owner = gemm_.rows.owner_of(row);
-    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
-    const int block = gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
-    Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    const bool chained = static_cast<bool>(gemm_.chain.staging);
+    if (chained && owner == gemm_.me) return;
+    const int to = chained ? gemm_.chain_goes_to() : gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
+    const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
+    const Signals& words = chained ? gemm_.chain.arrived : gemm_.notify.words;
+    Signal* const word = words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
     const Site site = Site::here();
     const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
     if (fault == Fault::kDropped) return;
@@ -210,6 +252,8 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 

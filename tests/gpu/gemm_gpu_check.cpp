@@ -99,8 +99,9 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   gemm.rows = {c.m, c.shards, c.splits, gemm.tile_m};
   if (c.own) gemm.own_a = buffers.own;
   if (c.gated) gemm.gate = {buffers.words.local(), buffers.epoch, 1};
-  if (c.notified) gemm.notify = {buffers.counts, true};
-  if (c.collected) gemm.c_at_collector = buffers.staging;
+  // Every owner's collector is this PE.
+  if (c.notified) gemm.notify = {Signals(buffers.counts.local(), 0, 0), !c.collected};
+  if (c.collected) gemm.c_at_collector = Symm<std::byte>(buffers.staging.local(), 0, 0);
   return gemm;
 }
 
@@ -228,7 +229,12 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   };
   const auto check = [&](Case c) {
     c.type = type;
-    report(describe(c), Check<T>(world, stream, buffers, c).run());
+    try {
+      report(describe(c), Check<T>(world, stream, buffers, c).run());
+    } catch (const Error&) {
+      std::printf("in %s\n", describe(c).c_str());
+      throw;
+    }
   };
   for (const int tile_n : {256, 128}) {
     for (const Shape s : {Shape{128, 256, 64},

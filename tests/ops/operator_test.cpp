@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/operator_case.h"
+#include "tandem/error.h"
 
 namespace tandem {
 namespace {
@@ -104,6 +105,28 @@ void check_seeds(Operator op) {
 
 TEST(AllGatherGemm, SurvivesStragglersAndSeeds) { check_seeds(Operator::kAllGatherGemm); }
 TEST(GemmReduceScatter, SurvivesStragglersAndSeeds) { check_seeds(Operator::kGemmReduceScatter); }
+
+TEST(GemmReduceScatter, ChainIsExactOnOneNode) {
+  int number = 0;
+  for (const Place& place : {Place{"h200x8", 1}, Place{"h200x8", 2}, Place{"h200x8", 3}, Place{"h200x8", 5},
+                             Place{"h200x8", 8}, Place{"mi300x8", 4}})
+    for (int i = 0; i < 12; ++i) {
+      OperatorCase test = numbered_case(place, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
+                                        Form::kOverlapped, number++);
+      test.options.reduction = Reduction::kChain;
+      test.options.panel_group = i % 3;
+      test.runs = 4;
+      SCOPED_TRACE(::testing::Message() << test);
+      EXPECT_EQ(test::run(test).wrong, 0);
+    }
+}
+
+TEST(GemmReduceScatter, ChainIsRefusedBetweenNodes) {
+  OperatorCase test = numbered_case({"h200x8", 4, 2}, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
+                                    Form::kOverlapped, 0);
+  test.options.reduction = Reduction::kChain;
+  EXPECT_THROW(test::run(test), InvalidArgument);
+}
 
 TEST(Operators, SameSeedSameTraceOtherSeedSameNumbers) {
   for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter}) {

@@ -1,8 +1,8 @@
 #pragma once
 /// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them.
 
+#include "gemm/cuda/device_wait.cuh"
 #include "gemm/cuda/ordered_scheduler.cuh"
-#include "tandem/impl/cuda/patience.cuh"
 
 namespace tandem::cuda {
 
@@ -13,18 +13,6 @@ struct DeviceGate {
   int own_begin = 0;
   Context context;
 };
-
-/// Waits until a piece of A is here. Whoever calls it may then read the piece by TMA. Returns after a time-out too: the
-/// pipeline's barriers go on, and the results are undefined.
-__device__ inline void pass_gate(const DeviceGate& g, int slot) {
-  const Signal* const word = g.gate.words + slot;
-  const Epoch expected = load_relaxed(g.gate.epoch) * static_cast<Epoch>(g.gate.arrivals);
-  Patience patience(g.context);
-  for (Epoch found = 0; (found = load_acquire(&word->value)) < expected;)
-    if (patience.is_over(word, expected, found)) break;
-  // The rows came through the generic proxy or a copy engine, TMA reads them through the async proxy.
-  fence_proxy_async();
-}
 
 template <class Base>
 class GatedMainloop : public Base {
@@ -62,7 +50,8 @@ class GatedMainloop : public Base {
     const bool own = piece.owner == params.gate.own;
     if (own) row -= params.gate.own_begin;
     if (!own && params.gate.gate.words != nullptr && passed_ != piece.slot) {
-      pass_gate(params.gate, piece.slot);
+      wait_before_tma(params.gate.context, params.gate.gate.words + piece.slot,
+                      load_relaxed(params.gate.gate.epoch) * static_cast<Epoch>(params.gate.gate.arrivals));
       passed_ = piece.slot;
       __syncwarp();
     }

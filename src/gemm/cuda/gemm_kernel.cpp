@@ -12,10 +12,9 @@ namespace tandem::cuda {
 extern const GemmKernel kBf16Tile128x256;
 extern const GemmKernel kBf16Tile128x128;
 extern const GemmKernel kF16Tile128x256;
-extern const GemmKernel kF16Tile128x128;
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256, &kBf16Tile128x128, &kF16Tile128x256, &kF16Tile128x128};
+  static const std::array kernels{&kBf16Tile128x256, &kBf16Tile128x128, &kF16Tile128x256};
   return kernels;
 }
 

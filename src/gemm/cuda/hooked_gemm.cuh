@@ -14,8 +14,20 @@
 
 namespace tandem::cuda {
 
+/// An epilogue of CUTLASS's builder with other numbers of stages, and shared memory of its own for what it adds: tiles
+/// with and without an addend follow one another.
+template <class Epilogue, int StagesC, int StagesD>
+struct WithStages;
+template <int C, int D, int Fragment, bool Reuse, bool Delay, class... Rest, int StagesC, int StagesD>
+struct WithStages<cutlass::epilogue::collective::CollectiveEpilogue<
+                      cutlass::epilogue::Sm90TmaWarpSpecialized<C, D, Fragment, Reuse, Delay>, Rest...>,
+                  StagesC, StagesD> {
+  using type = cutlass::epilogue::collective::CollectiveEpilogue<
+      cutlass::epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, Fragment, false, true>, Rest...>;
+};
+
 /// Element: of A, B and C. Two blocks of a cluster share a tile column: each loads half of B's rows for both.
-template <class Element, int TileM, int TileN, int TileK>
+template <class Element, int TileM, int TileN, int TileK, int EpilogueN = 32, bool Adds = true>
 class HookedGemm {
   static constexpr int kCluster = 2;
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));  // of TMA: 16 bytes
@@ -24,10 +36,12 @@ class HookedGemm {
   using RowMajor = cutlass::layout::RowMajor;
   using ColumnMajor = cutlass::layout::ColumnMajor;
 
-  using PlainEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+  using BuiltEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
-      cutlass::epilogue::collective::EpilogueTileAuto, float, float, void, RowMajor, kAlignment, Element, RowMajor,
-      kAlignment, cutlass::epilogue::TmaWarpSpecializedCooperative>::CollectiveOp;
+      cute::Shape<cute::Int<TileM>, cute::Int<EpilogueN>>, float, float, std::conditional_t<Adds, Element, void>,
+      RowMajor, kAlignment, Element, RowMajor, kAlignment,
+      cutlass::epilogue::TmaWarpSpecializedCooperative>::CollectiveOp;
+  using PlainEpilogue = typename WithStages<BuiltEpilogue, 2, 2>::type;
   using Epilogue = NotifyingEpilogue<PlainEpilogue>;
   // Besides the epilogue's, half a kilobyte of barriers; a helper kernel's block needs one kilobyte of its own.
   static constexpr int kReserved = static_cast<int>(sizeof(typename PlainEpilogue::SharedStorage)) + 2048;
@@ -59,7 +73,7 @@ class HookedGemm {
     params.mode = cutlass::gemm::GemmUniversalMode::kGemm;
     params.problem_shape = cute::make_shape(narrow(gemm.m), narrow(gemm.n), narrow(gemm.k));
     params.mainloop = mainloop(gemm, table, *launch.context);
-    params.epilogue = epilogue(gemm, table);
+    params.epilogue = epilogue(gemm, table, *launch.context);
     params.scheduler = table;
     const int clusters = static_cast<int>(min(max(launch.sms / kCluster, 1), table.units));
     cudaLaunchConfig_t config{};
@@ -102,7 +116,7 @@ class HookedGemm {
     return params;
   }
 
-  static typename Epilogue::Params epilogue(const Gemm& gemm, const TileTable& table) {
+  static typename Epilogue::Params epilogue(const Gemm& gemm, const TileTable& table, const Context& context) {
     typename Epilogue::Params params{};
     params.table = table;
     const TileSequence sequence(gemm);
@@ -111,30 +125,47 @@ class HookedGemm {
       params.shard_begin[owner] = narrow(rows.begin);
       if (!rows.empty()) params.shard[owner] = destination(gemm, owner, rows);
     }
-    if (!gemm.notify.words) return params;
     for (int i = 0; i < table.count; ++i) params.word[i] = notified(gemm, table.pieces[i]);
+    if (!gemm.chain.staging) return params;
+    params.chain.arrived = gemm.chain.arrived.local();
+    params.chain.epoch = gemm.chain.epoch;
+    params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
+    params.chain.context = context;
     return params;
   }
 
   static typename PlainEpilogue::Params destination(const Gemm& gemm, int owner, Range rows) {
-    std::byte* c = static_cast<std::byte*>(gemm.c) + rows.begin * gemm.n * Size{sizeof(Element)};
+    const Size row_bytes = gemm.n * Size{sizeof(Element)};
+    const Size block_bytes = gemm.rows.shard_rows() * row_bytes;
+    std::byte* c = static_cast<std::byte*>(gemm.c) + rows.begin * row_bytes;
     if (gemm.c_at_collector)
-      c = gemm.c_at_collector.on(gemm.collector(owner)) +
-          gemm.block_at_collector(owner) * gemm.rows.shard_rows() * gemm.n * Size{sizeof(Element)};
+      c = gemm.c_at_collector.on(gemm.collector(owner)) + gemm.block_at_collector(owner) * block_bytes;
+    if (gemm.chain.staging)
+      c = owner == gemm.me ? static_cast<std::byte*>(gemm.c)
+                           : gemm.chain.staging.on(gemm.chain_goes_to()) + owner * block_bytes;
     typename PlainEpilogue::Arguments arguments{};
     arguments.thread.alpha = 1;
     arguments.thread.beta = 0;
     arguments.ptr_D = reinterpret_cast<Element*>(c);
     arguments.dD = {gemm.n, cute::_1{}, 0};
+    if constexpr (Adds) {
+      arguments.thread.beta = gemm.chain_adds_to(owner) ? 1 : 0;
+      arguments.ptr_C = gemm.chain.staging
+                            ? reinterpret_cast<const Element*>(gemm.chain.staging.local() + owner * block_bytes)
+                            : arguments.ptr_D;
+      arguments.dC = arguments.dD;
+    }
     const auto shape = cute::make_shape(narrow(rows.size()), narrow(gemm.n), narrow(gemm.k));
     return PlainEpilogue::to_underlying_arguments(shape, arguments, nullptr);
   }
 
   static Signal* notified(const Gemm& gemm, const TablePiece& piece) {
+    if (gemm.chain.staging)
+      return piece.owner == gemm.me ? nullptr : gemm.chain.arrived.on(gemm.chain_goes_to()) + piece.slot;
+    if (!gemm.notify.words) return nullptr;
     if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
-    const int part = piece.slot % gemm.rows.splits;
     return gemm.notify.words.on(gemm.collector(piece.owner)) +
-           gemm.rows.slot(gemm.block_at_collector(piece.owner), part);
+           gemm.rows.slot(gemm.block_at_collector(piece.owner), piece.slot % gemm.rows.splits);
   }
 };
 
