@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "check/detector.h"
+#include "sim/signals.h"
 
 namespace tandem::checker {
 
@@ -63,7 +64,15 @@ Finding Detector::explain_hang(const std::string& report) const {
   finding.pes = {of(root->thread).pe};
   const std::string found =
       waiting.n == 0 ? std::string("packets whose flags never come")
-                     : fmt::format("{} is {}, the wait needs {}", finding.signal, root->word->value, waiting.value);
+                     : fmt::format("{} is {}, the wait needs {} {}", finding.signal, root->word->value, sim::symbol(waiting.cmp),
+                                   waiting.value);
+  if (waiting.n > 0 && waiting.cmp == Cmp::kEq && root->word->value > waiting.value) {
+    finding.missing = fmt::format(
+        "{}: it grew past that value before the wait looked; with more than one signal under way compare by >= and give "
+        "each chunk a word of its own, or wait for the sum\n{}",
+        found, report);
+    return finding;
+  }
   if (root->writer < 0) {
     finding.missing = fmt::format("nobody ever wrote it: {}\n{}", found, report);
     return finding;
