@@ -15,7 +15,7 @@ namespace tandem::detail {
 struct EventState {
   bool done = false;
   bool after_work = false;  // else it stands for nothing
-  sim::Cause cause;  // what it was recorded after
+  sim::Cause cause;         // what it was recorded after
   std::vector<std::function<void()>> waiting;
 };
 

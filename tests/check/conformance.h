@@ -1,6 +1,6 @@
 #pragma once
-/// Small labelled programs: pairs of accesses, how they are ordered, and whether that is a race. After the taxonomies of
-/// the literature on races of one-sided communication (local or remote access; put, get, atomic; one origin or two).
+/// Small labelled programs: pairs of accesses, how they are ordered, and whether that is a race. After the taxonomies
+/// of the literature on races of one-sided communication (local or remote access; put, get, atomic; one origin or two).
 
 #include <functional>
 #include <string>

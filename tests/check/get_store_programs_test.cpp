@@ -75,17 +75,19 @@ void add_get_programs(Programs& p) {
         Place::kManyNodes);
   for (const bool quiet : {false, true}) {
     p.kernel(std::string("get_nbi, ") + (quiet ? "quiet, " : "") + "load of what it brings", !quiet,
-             pair_of([](auto&, const Env&) {}, [quiet](auto& block, const Env& e) {
-               block.get_nbi(e.local, e.data, kN, 1);
-               if (quiet) block.quiet();
-               read(block, e, e.local);
-             }));
+             pair_of([](auto&, const Env&) {},
+                     [quiet](auto& block, const Env& e) {
+                       block.get_nbi(e.local, e.data, kN, 1);
+                       if (quiet) block.quiet();
+                       read(block, e, e.local);
+                     }));
     p.kernel(std::string("put, ") + (quiet ? "quiet, " : "") + "get of the same", !quiet,
-             pair_of([](auto&, const Env&) {}, [quiet](auto& block, const Env& e) {
-               block.put(e.data, e.result, kN, 1);
-               if (quiet) block.quiet();
-               get(block, e);
-             }));
+             pair_of([](auto&, const Env&) {},
+                     [quiet](auto& block, const Env& e) {
+                       block.put(e.data, e.result, kN, 1);
+                       if (quiet) block.quiet();
+                       get(block, e);
+                     }));
   }
   p.kernel("get | get by another", kClean, [](auto& block, const Env& e) {
     if (block.pe() != 1) get(block, e);
@@ -128,10 +130,12 @@ void add_store_programs(Programs& p) {
     write(block, e.data.on(1));
     read(block, e, e.data.on(1));
   });
-  add("store | remote load", kRacy, [](auto& block, const Env& e) { write(block, e.data.local()); },
+  add(
+      "store | remote load", kRacy, [](auto& block, const Env& e) { write(block, e.data.local()); },
       [](auto& block, const Env& e) { read(block, e, e.data.on(1)); });
   for (const bool acknowledged : {false, true})
-    add(acknowledged ? "store, notify, wait, store | wait, remote load, notify"
+    add(
+        acknowledged ? "store, notify, wait, store | wait, remote load, notify"
                      : "store, notify, store | wait, remote load, notify",
         !acknowledged,
         [acknowledged](auto& block, const Env& e) {

@@ -85,12 +85,10 @@ void against_loads(Programs& p) {
              block.quiet();
              block.signal(e.words, 1, 1);
            }));
-  p.kernel("put_signal | wait, load", kClean, sent_and_read([](auto& block, const Env& e) {
-             block.put_signal(e.data, e.local, kN, e.words, 1, 1);
-           }));
-  p.kernel("put_signal_nbi | wait, load", kClean, sent_and_read([](auto& block, const Env& e) {
-             block.put_signal_nbi(e.data, e.local, kN, e.words, 1, 1);
-           }));
+  p.kernel("put_signal | wait, load", kClean,
+           sent_and_read([](auto& block, const Env& e) { block.put_signal(e.data, e.local, kN, e.words, 1, 1); }));
+  p.kernel("put_signal_nbi | wait, load", kClean,
+           sent_and_read([](auto& block, const Env& e) { block.put_signal_nbi(e.data, e.local, kN, e.words, 1, 1); }));
   p.kernel("put_signal | load", kRacy, [](auto& block, const Env& e) {
     if (block.pe() == 0) block.put_signal(e.data, e.local, kN, e.words, 1, 1);
     if (block.pe() == 1) read(block, e, e.data.local());
@@ -114,12 +112,11 @@ void against_loads(Programs& p) {
              block.quiet();
              block.signal(e.words, 1, 2);
            }));
-  p.kernel(
-      "put, notify a third through a NIC | relay | wait, load", kRacy, relayed([](auto& block, const Env& e) {
-        put(block, e);
-        block.notify(e.words, 1, 2);
-      }),
-      Place::kManyNodes);
+  p.kernel("put, notify a third through a NIC | relay | wait, load", kRacy, relayed([](auto& block, const Env& e) {
+             put(block, e);
+             block.notify(e.words, 1, 2);
+           }),
+           Place::kManyNodes);
   p.kernel("put | wait for another PE's signal, load", kRacy, [](auto& block, const Env& e) {
     if (block.pe() == 0) block.put_signal(e.data, e.local, kN, e.words, 1, 1);
     if (block.pe() == 2) block.notify(e.words + 1, 1, 1);

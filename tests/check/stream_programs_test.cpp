@@ -22,12 +22,22 @@ void within_a_kernel(Programs& p) {
       Place::kEverywhere, 2);
   for (const bool apart : {false, true})
     p.kernel(apart ? "two roles, a part each" : "two roles, one place", !apart, [apart](auto& block, const Env& e) {
-      block.template parallel<4, 4>([&](auto& role) { write(role, e.local, {0, kN / 2}); },
-                                    [&](auto& role) { write(role, e.local, {apart ? kN / 2 : 0, kN}); });
+      block.template parallel<4, 4>(
+          [&](auto& role) {
+            write(role, e.local, {0, kN / 2});
+          },
+          [&](auto& role) {
+            write(role, e.local, {apart ? kN / 2 : 0, kN});
+          });
     });
   p.kernel("roles write, the block reads", kClean, [](auto& block, const Env& e) {
-    block.template parallel<4, 4>([&](auto& role) { write(role, e.local, {0, kN / 2}); },
-                                  [&](auto& role) { write(role, e.local, {kN / 2, kN}); });
+    block.template parallel<4, 4>(
+        [&](auto& role) {
+          write(role, e.local, {0, kN / 2});
+        },
+        [&](auto& role) {
+          write(role, e.local, {kN / 2, kN});
+        });
     read(block, e, e.local);
   });
   for (const bool waits : {false, true})
