@@ -69,7 +69,7 @@ struct Finding {
   std::string kind;
   std::vector<CheckSite> sites;  ///< the earlier one first
   std::vector<int> pes;
-  std::string buffer;  ///< "inbox[16, 32) on PE 2"
+  std::string buffer;   ///< "inbox[16, 32) on PE 2"
   std::string signal;   ///< "arrived[3] on PE 2"
   std::string missing;  ///< what order is missing, and which operation gives it
   std::string replay;   ///< reproduces it exactly

@@ -82,7 +82,7 @@ class Stream {
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
     at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
-                      detail::DeviceKernelOf<K>::kernel, &args});
+                     detail::DeviceKernelOf<K>::kernel, &args});
   }
   template <class K>
   void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {

@@ -33,8 +33,7 @@ class Clock {
   }
   /// What both have.
   void meet(const Clock& other) {
-    for (std::size_t i = 0; i < ticks_.size(); ++i)
-      ticks_[i] = std::min(ticks_[i], other.of(static_cast<Slot>(i)));
+    for (std::size_t i = 0; i < ticks_.size(); ++i) ticks_[i] = std::min(ticks_[i], other.of(static_cast<Slot>(i)));
   }
   bool empty() const { return ticks_.empty(); }
 

@@ -68,11 +68,11 @@ struct ThreadState {
   int index = 0;           // of a block or role
   std::string name;        // of a stream; of a block's kernel
   Slot slot = 0;
-  Clock now;           // happens before the next operation
-  Clock settled;       // complete everywhere: what any signal follows
-  Clock fenced;        // what signals to PEs without an entry in fenced_to follow
-  Clock tensor;        // happens before the next read of the tensor-memory engine
-  Sent over;           // reads, here and at senders, that are over
+  Clock now;      // happens before the next operation
+  Clock settled;  // complete everywhere: what any signal follows
+  Clock fenced;   // what signals to PEs without an entry in fenced_to follow
+  Clock tensor;   // happens before the next read of the tensor-memory engine
+  Sent over;      // reads, here and at senders, that are over
   std::map<int, Clock> fenced_to;
   std::map<int, Slot> store_slots;  // by destination
   std::vector<Agent> agents;
@@ -209,7 +209,7 @@ class Detector : public sim::Monitor {
 
   const sim::Memory* memory_ = nullptr;
   const sim::Engine* engine_ = nullptr;
-  std::vector<sim::Thread> hosts_;  // by PE
+  std::vector<sim::Thread> hosts_;   // by PE
   std::deque<ThreadState> threads_;  // references stay
   std::map<std::tuple<sim::Thread, int>, sim::Thread> chains_;
   std::vector<Kernel> kernels_;

@@ -53,8 +53,8 @@ const char* transfer_name(const sim::Transfer& transfer) {
 }  // namespace
 
 std::uint32_t Detector::info(sim::Thread thread, const char* operation, Site site) {
-  const auto [at, is_new] = info_numbers_.try_emplace(
-      {site.file, site.line, operation, thread, of(thread).name}, static_cast<std::uint32_t>(infos_.size()));
+  const auto [at, is_new] = info_numbers_.try_emplace({site.file, site.line, operation, thread, of(thread).name},
+                                                      static_cast<std::uint32_t>(infos_.size()));
   if (is_new) infos_.push_back({site, operation, thread, of(thread).name, false, false, false, 0, 0});
   infos_[at->second].last = engine_->now();
   return at->second;
@@ -103,8 +103,8 @@ void Detector::record(sim::Thread thread, const void* address, Size bytes, const
   const Size begin = memory_->offset_of(address);
   if (++operations_ > kMostOperations)
     throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
-  footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe))
-                    .next() ^ static_cast<std::uint64_t>(bytes);
+  footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe)).next() ^
+                static_cast<std::uint64_t>(bytes);
   std::vector<Conflict> conflicts;
   shadows_[static_cast<std::size_t>(pe)].access({begin, begin + bytes}, access, conflicts, cells_);
   for (const Conflict& conflict : conflicts)
@@ -116,8 +116,7 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
   ThreadState& thread = of(id);
   const int pe = memory_->pe_of(access.address);
   const bool is_write = writes(access.kind);
-  const bool is_packet =
-      access.kind == sim::AccessKind::kPacketLoad || access.kind == sim::AccessKind::kPacketStore;
+  const bool is_packet = access.kind == sim::AccessKind::kPacketLoad || access.kind == sim::AccessKind::kPacketStore;
   NewAccess next;
   next.record.stamp = is_write ? store_stamp(id, pe) : Stamp{thread.slot, thread.now.of(thread.slot)};
   next.record.info = info(id, operation_name(access.kind), site);
@@ -126,8 +125,7 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
   next.reads_over = &thread.over.reads_over;
   next.packets_read = &thread.over.packets_read;
   Clock with_fenced;
-  next.after =
-      access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor : after_fences(thread, pe, with_fenced);
+  next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor : after_fences(thread, pe, with_fenced);
   record(id, access.address, access.bytes, next);
   if (!is_packet) return;
 

@@ -33,8 +33,8 @@ std::string Detector::who(sim::Thread id, const std::string& kernel) const {
 
 CheckSite Detector::site(std::uint32_t number) const {
   const Info& told = infos_[number];
-  return {short_path(told.site.file), told.site.line, told.operation, who(told.thread, told.kernel),
-          of(told.thread).pe, sim::to_us(told.last)};
+  return {short_path(told.site.file),    told.site.line,     told.operation,
+          who(told.thread, told.kernel), of(told.thread).pe, sim::to_us(told.last)};
 }
 
 std::string Detector::place(const void* address, Range bytes) const {
@@ -55,8 +55,7 @@ std::string Detector::kind_of(const Record& first, const Record& second) const {
   return "unordered_writes";
 }
 
-void Detector::report_conflict(sim::Thread id, const void* address, const NewAccess& access,
-                               const Conflict& conflict) {
+void Detector::report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict) {
   Finding finding;
   finding.kind = kind_of(conflict.first, access.record);
   finding.sites = {site(conflict.first.info), site(access.record.info)};
@@ -127,9 +126,10 @@ std::string Detector::missing(const Record& first, sim::Thread id, const NewAcce
     const std::string where = fmt::format("{} at {}:{}", from.operation, from.file, from.line);
     if (after->relaxed) return fmt::format("the wait for the {} is relaxed: an acquiring `wait`", where);
     if (after->from->release == Parcel::Release::kNothing)
-      return fmt::format("the {} is relaxed: `fence` (same PE) or `quiet` before it, or `notify` or `put_signal` in "
-                         "its place",
-                         where);
+      return fmt::format(
+          "the {} is relaxed: `fence` (same PE) or `quiet` before it, or `notify` or `put_signal` in "
+          "its place",
+          where);
     if (after->from->release == Parcel::Release::kOwnData)
       return fmt::format("the {} orders its own data only: `fence` or `quiet` before it, or `notify`", where);
     if (told.transfer)
@@ -144,7 +144,8 @@ std::string Detector::missing(const Record& first, sim::Thread id, const NewAcce
     return "the writer must know that the read is over: `notify` after the read and `wait` before the write (or "
            "another slot of the buffer, by epoch parity or credits)";
   if (!is_write(second.record.role))
-    return "the reader must wait for a signal that the writer sends after the data: `put_signal`, `notify`, or `signal` "
+    return "the reader must wait for a signal that the writer sends after the data: `put_signal`, `notify`, or "
+           "`signal` "
            "after `fence`; then `wait`";
   return "the second writer must wait for a signal that follows the first write, or write elsewhere";
 }

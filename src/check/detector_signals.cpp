@@ -67,8 +67,7 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
   prune(thread);
   const bool releases = order == Order::kRelease || order == Order::kAcqRel;
   Parcel parcel;
-  parcel.released =
-      releases ? ordered_before_notify(thread, target, reachable) : ordered_before_signal(thread, target);
+  parcel.released = releases ? ordered_before_notify(thread, target, reachable) : ordered_before_signal(thread, target);
   if (releases) parcel.sent = thread.over;
   parcel.issued = {thread.slot, thread.now.of(thread.slot)};
   parcel.issuer = id;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "check/detector.h"
+#include "sim/signals.h"
 
 namespace tandem::checker {
 
@@ -49,8 +50,8 @@ Finding Detector::explain_hang(const std::string& report) const {
     return std::any_of(all.begin(), all.end(), [&](const Blocked& one) { return of(one.thread).pe == pe; });
   };
   // A wait for somebody who waits for nobody; else the first wait of a cycle.
-  auto root = std::find_if(all.begin(), all.end(),
-                           [&](const Blocked& one) { return one.writer >= 0 && !waits(one.writer); });
+  auto root =
+      std::find_if(all.begin(), all.end(), [&](const Blocked& one) { return one.writer >= 0 && !waits(one.writer); });
   const bool cycle = root == all.end();
   if (cycle) root = all.begin();
   if (root == all.end()) {
@@ -61,9 +62,17 @@ Finding Detector::explain_hang(const std::string& report) const {
   finding.sites = {site(waiting.info)};
   finding.signal = memory_->describe(root->word);
   finding.pes = {of(root->thread).pe};
-  const std::string found =
-      waiting.n == 0 ? std::string("packets whose flags never come")
-                     : fmt::format("{} is {}, the wait needs {}", finding.signal, root->word->value, waiting.value);
+  const std::string found = waiting.n == 0 ? std::string("packets whose flags never come")
+                                           : fmt::format("{} is {}, the wait needs {} {}", finding.signal,
+                                                         root->word->value, sim::symbol(waiting.cmp), waiting.value);
+  if (waiting.n > 0 && waiting.cmp == Cmp::kEq && root->word->value > waiting.value) {
+    finding.missing = fmt::format(
+        "{}: it grew past that value before the wait looked; with more than one signal under way compare by >= and "
+        "give "
+        "each chunk a word of its own, or wait for the sum\n{}",
+        found, report);
+    return finding;
+  }
   if (root->writer < 0) {
     finding.missing = fmt::format("nobody ever wrote it: {}\n{}", found, report);
     return finding;

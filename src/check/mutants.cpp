@@ -10,10 +10,10 @@ using sim::Fault;
 using sim::SyncOperation;
 
 constexpr std::array<const char*, sim::kSyncOperations> kOperations{
-    "signal",       "notify",      "put_signal", "wait",        "signal_test", "fence", "quiet",      "next_epoch",
-    "atomic",       "ll_put",      "ll_get",     "write_signal", "wait_signal", "event wait", "gate", "tile notify"};
-constexpr std::array<const char*, sim::kFaults> kFaultNames{
-    "none", "dropped", "relaxed", "early", "signal first", "same parity", "no proxy fence"};
+    "signal", "notify", "put_signal", "wait",         "signal_test", "fence",      "quiet", "next_epoch",
+    "atomic", "ll_put", "ll_get",     "write_signal", "wait_signal", "event wait", "gate",  "tile notify"};
+constexpr std::array<const char*, sim::kFaults> kFaultNames{"none",         "dropped",     "relaxed",       "early",
+                                                            "signal first", "same parity", "no proxy fence"};
 
 }  // namespace
 

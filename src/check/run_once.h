@@ -20,8 +20,8 @@ struct Outcome {
   std::uint64_t footprint = 0;  ///< what was accessed, see Detector
 };
 
-/// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws what is no finding: InvalidArgument,
-/// Unsupported, OutOfMemory.
+/// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws
+/// what is no finding: InvalidArgument, Unsupported, OutOfMemory.
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
 

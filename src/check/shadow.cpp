@@ -62,9 +62,10 @@ void Shadow::access(Range bytes, const NewAccess& access, std::vector<Conflict>&
       at = cells_.emplace_hint(at, begin, Cell{});
       at->second.end = end;
       if (++cells > kMostCells)
-        throw OutOfMemory(fmt::format("the race detector: more than {} intervals of memory; a smaller problem needs "
-                                      "less",
-                                      kMostCells));
+        throw OutOfMemory(
+            fmt::format("the race detector: more than {} intervals of memory; a smaller problem needs "
+                        "less",
+                        kMostCells));
     } else if (at->second.end > bytes.end) {
       at = std::prev(split(bytes.end));
     }

@@ -38,8 +38,8 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
   std::set<std::string> ops;
   for (const CheckCase& one : all) ops.insert(one.op);
   if (!is_all(a) && ops.count(a.check.subject) == 0)
-    throw InvalidArgument(fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject,
-                                      fmt::join(ops, ", ")));
+    throw InvalidArgument(
+        fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
   std::erase_if(all, [&](const CheckCase& one) {
     return (!is_all(a) && one.op != a.check.subject) ||
            (!a.check.algorithm.empty() && one.algorithm != a.check.algorithm) ||
@@ -146,8 +146,7 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
     std::cout << text
               << fmt::format("{} configurations, {} schedules: {}\n", cases.size(), schedules,
                              findings.empty() ? "clean" : fmt::format("{} findings", findings.size()));
-  if (!a.report.empty() && first != nullptr)
-    write_check_report(a.report, *first, options_of(*first, a), first_seed);
+  if (!a.report.empty() && first != nullptr) write_check_report(a.report, *first, options_of(*first, a), first_seed);
   return findings.empty() ? kRight : kWrong;
 }
 

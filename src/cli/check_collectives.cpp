@@ -64,8 +64,8 @@ class CollectiveProgram final : public CheckProgram {
       Check check;
       data_[i]->check_output(pe, host.data(), check);
       if (!check.correct())
-        throw checker::WrongResult(fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong,
-                                               check.checked, pe));
+        throw checker::WrongResult(
+            fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
     }
   }
 

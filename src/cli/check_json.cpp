@@ -50,7 +50,8 @@ std::string table(const Json& rows, const char* key) {
 Json to_json(const Finding& finding) {
   Json json{{"kind", finding.kind}, {"sites", Json::array()}, {"pes", finding.pes}};
   for (const CheckSite& site : finding.sites)
-    json["sites"].push_back({{"file", site.file}, {"line", site.line}, {"operation", site.operation}, {"by", site.who}});
+    json["sites"].push_back(
+        {{"file", site.file}, {"line", site.line}, {"operation", site.operation}, {"by", site.who}});
   if (!finding.buffer.empty()) json["buffer"] = finding.buffer;
   if (!finding.signal.empty()) json["signal"] = finding.signal;
   json["missing"] = finding.missing;
@@ -60,8 +61,8 @@ Json to_json(const Finding& finding) {
 
 Json to_json(const MutantResult& result) {
   Json json{{"algorithm", result.op + "." + result.algorithm},
-            {"operator", fmt::format("{} {}", checker::name(result.mutant.site.operation),
-                                     checker::name(result.mutant.fault))},
+            {"operator",
+             fmt::format("{} {}", checker::name(result.mutant.site.operation), checker::name(result.mutant.fault))},
             {"site", fmt::format("{}:{}", result.mutant.site.file, result.mutant.site.line)},
             {"number", result.number},
             {"fate", name(result.fate)},

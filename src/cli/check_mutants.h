@@ -19,10 +19,10 @@ struct MutantResult {
   checker::Mutant mutant;
   int number = 0;  ///< which of its file's call sites of this operation it is, from 1
   Fate fate = Fate::kSurvived;
-  int schedules = 0;    ///< until it was killed, or all
-  std::string by;       ///< kind of the finding that killed it
-  std::string reason;   ///< why it is equivalent
-  std::string replay;   ///< the case that killed it
+  int schedules = 0;   ///< until it was killed, or all
+  std::string by;      ///< kind of the finding that killed it
+  std::string reason;  ///< why it is equivalent
+  std::string replay;  ///< the case that killed it
 };
 
 /// Why a mutant cannot be told from the program: an entry of equivalent_mutants.json.

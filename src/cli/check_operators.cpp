@@ -76,8 +76,8 @@ std::vector<OperatorVariant> variants(Operator op) {
         options.direction = direction;
         options.splits = 2;
         options.communication_sms = by == CopyBy::kSm || op == Operator::kGemmReduceScatter ? 2 : -1;
-        const std::string transport = fmt::format("{}_{}", by == CopyBy::kSm ? "sm" : "ce",
-                                                  direction == Direction::kPush ? "push" : "pull");
+        const std::string transport =
+            fmt::format("{}_{}", by == CopyBy::kSm ? "sm" : "ce", direction == Direction::kPush ? "push" : "pull");
         all.push_back({fmt::format("{}_{}", name(form), transport), options});
         if (form != Form::kOverlapped) continue;
         for (const std::string& order : tile_orders(op)) {

@@ -88,7 +88,8 @@ bool take(Worker& worker, std::vector<Json>& results, std::string& error, std::s
 
 std::vector<Json> run_workers(std::size_t count, const std::function<Json(std::size_t)>& work,
                               const std::function<void(std::size_t)>& done) {
-  const std::size_t step = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max<std::size_t>(1, count));
+  const std::size_t step =
+      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max<std::size_t>(1, count));
   std::fflush(nullptr);
   std::vector<Json> results(count);
   std::vector<Worker> workers;

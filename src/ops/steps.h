@@ -28,7 +28,8 @@ template <class Block, class F>
 TANDEM_DEVICE void for_each_partner(const Block& block, bool everybody, F f) {
   const Team& team = block.team();
   for (int pe : block.pes_from_self())
-    if (everybody || pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size) f(pe);
+    if (everybody || pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size)
+      f(pe);
 }
 
 /// Ends a call: the partners may write to this PE's buffers again.

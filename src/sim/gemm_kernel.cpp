@@ -169,8 +169,8 @@ class Worker {
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
-      arrival = role_.store_arrival(
-          role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
+      arrival =
+          role_.store_arrival(role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();
@@ -257,8 +257,8 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause,
-              Thread stream, std::function<void(Lane)> on_finish) {
+void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause, Thread stream,
+              std::function<void(Lane)> on_finish) {
   const Size tiles = TileSequence(gemm).tiles();
   if (tiles == 0) return on_finish(cause.lane);
   const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;

@@ -22,7 +22,8 @@ struct HostBarrier {
 
 class SimWorld : public detail::WorldBackend {
  public:
-  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier) : sim_(simulator),
+  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier)
+      : sim_(simulator),
         pe_(pe),
         barrier_(barrier),
         host_(simulator.seams.monitor == nullptr ? sim::kNoThread : simulator.seams.monitor->add_host(pe)) {}
@@ -88,8 +89,7 @@ class Simulation::Recorder : public sim::Recorder {};
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
-                                                  options.graph, options.heap_bytes, recorder_.get(),
-                                                  options.seams)) {
+                                                  options.graph, options.heap_bytes, recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;
@@ -108,7 +108,8 @@ void Simulation::run(const std::function<void(World&)>& program) {
     backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
-        simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); }, true);
+        simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); },
+        true);
     host.name = [pe] { return fmt::format("PE {} host program", pe); };
   }
   engine.run();

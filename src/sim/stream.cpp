@@ -77,7 +77,8 @@ void SimStream::finish(const Cause& cause) {
 }
 
 void SimStream::after(Time delay, std::function<void()> then) {
-  Actor& actor = sim_.engine.spawn(sim_.engine.now() + delay + sim_.late(Schedule::Point::kLaunch, pe_), std::move(then));
+  Actor& actor =
+      sim_.engine.spawn(sim_.engine.now() + delay + sim_.late(Schedule::Point::kLaunch, pe_), std::move(then));
   actor.name = [this] { return fmt::format("PE {} stream {}", pe_, name_); };
 }
 
