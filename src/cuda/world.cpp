@@ -114,7 +114,8 @@ class ThreadWorld : public detail::WorldBackend {
   }
 
  private:
-  static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
+  /// The control part is for simulations without contents; here all memory has contents, and packets take more of it.
+  static MemoryKind kind(bool /*control*/) { return MemoryKind::kData; }
   std::byte* own(Size offset) const { return threads_.segment().base() + pe_ * stride() + offset; }
   /// Signals start as zeros, on every PE before any PE goes on; data as NaN.
   void clear(Size offset, Size bytes, bool control) const {

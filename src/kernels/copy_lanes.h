@@ -9,9 +9,9 @@
 namespace tandem::kernels {
 
 /// Peers are served one after the other: where all PEs begin together and go round from themselves, no two copies meet
-/// at one receiver, while several copies side by side slow each other down (four GPUs, 256 MB each: 384 GB/s out of each
-/// one after the other, 270 side by side). Signals have a stream of their own, so that the next copy begins meanwhile;
-/// so has what stays on the GPU, which is slower than the link.
+/// at one receiver, while several copies side by side slow each other down (four GPUs, 256 MB each: 384 GB/s out of
+/// each one after the other, 270 side by side). Signals have a stream of their own, so that the next copy begins
+/// meanwhile; so has what stays on the GPU, which is slower than the link.
 class CopyLanes {
  public:
   CopyLanes(World& world, const std::string& name)

@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
+#include "tandem/impl/cuda/convert.cuh"
 #include "tandem/impl/cuda/fragment.cuh"
 #include "tandem/impl/cuda/ptx.cuh"
-#include "tandem/impl/cuda/convert.cuh"
 
 namespace tandem::cuda {
 
