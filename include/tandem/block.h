@@ -133,6 +133,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Has a barrier of the block in it. Through a NIC it follows this block's puts to the same PE; puts to others need
   /// quiet.
   TANDEM_DEVICE void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
+  /// Sets PE `pe`'s word after this block's earlier loads and packet reads whose values it has used: what they read may
+  /// be written again. Does not order stores, and so does not wait for those under way, as notify does.
+  TANDEM_DEVICE void signal_after_reads(Signals word, Epoch value, int pe);
   /// notify of slot [this block][this PE] of `words` at every PE. `words`: (blocks of the grid) x num_pes words.
   TANDEM_DEVICE void notify_all(Signals words, Epoch value);
   /// Waits until this PE's words [0, n) are all >= value. Acquire at system scope; has a barrier of the block in it.

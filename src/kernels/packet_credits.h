@@ -52,7 +52,7 @@ struct CreditedPacketKernel {
     const Range piece = rounds.piece(i);
     const auto values =
         block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(), rounds.flag(i));
-    block.notify(block.slots(a.released) + reader, rounds.flag(i), sender);
+    block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
     block.store(a.out.local(), piece, values);
   }
 };

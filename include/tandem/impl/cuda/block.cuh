@@ -55,7 +55,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   __device__ auto load(const T* from, Range range) {
     Raw<T> raw;
     load_raw(raw, from, range);
-    return raw.template as<A>(range.size());
+    return raw.template as<A>(range.size(), valid<T>(range.size()));
   }
 
   template <class T>
@@ -67,16 +67,16 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
-    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size());
+    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size(), valid<Element>(range.size()));
     for (int pe = 0; pe < num_pes(); pe += 2) {
       const bool both = pe + 1 < num_pes();
       Raw<Element> first;
       Raw<Element> second;
       load_raw<Element>(first, from.on(pe), range);
       if (both) load_raw<Element>(second, from.on(pe + 1), range);
-      const auto values = first.template as<A>(range.size());
+      const auto values = first.template as<A>(range.size(), result.valid());
       result = pe == 0 ? values : combine(op, result, values);
-      if (both) result = combine(op, result, second.template as<A>(range.size()));
+      if (both) result = combine(op, result, second.template as<A>(range.size(), result.valid()));
     }
     return result;
   }
@@ -179,6 +179,11 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     else
       add_release(&word.on(pe)->value, value);
   }
+  /// Loads whose values have been used are complete, so the barrier is enough.
+  __device__ void signal_after_reads(Signals word, Epoch value, int pe) {
+    sync();
+    if (thread_ == 0) store_relaxed(&word.on(pe)->value, value);
+  }
   /// One thread a peer: the releases travel side by side.
   __device__ void notify_all(Signals words, Epoch value) {
     sync();
@@ -269,7 +274,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     Arrival<P, T, Threads> arrival(from, count, epoch, thread_);
     arrival.fetch();
     receive(epoch, arrival);
-    return arrival.raw().template as<A>(count);
+    return arrival.raw().template as<A>(count, valid<T>(count));
   }
   /// The next PE's packets are fetched with those that are waited for. One piece of code for all PEs, because what a
   /// small call executes is cold in the instruction cache.
@@ -288,7 +293,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
       const bool is_own = other == pe();
       auto next = arrival(after(is_own ? other - 1 : other));
       if (!is_own) receive(epoch, current, next);
-      on_pe(other, is_own ? own : current.raw().template as<A>(own.size()));
+      on_pe(other, is_own ? own : current.raw().template as<A>(own.size(), own.valid()));
       if (!is_own) current = next;
     }
   }
@@ -404,6 +409,15 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   template <class T>
   __device__ Size first(int u) const {
     return (Size{u} * Layout<Threads, Lines>::kPlaces + place_) * kWidth<T>;
+  }
+
+  /// Vectors of this thread that hold elements of a fragment of `size`.
+  template <class T>
+  __device__ int valid(Size size) const {
+    int count = 0;
+#pragma unroll
+    for (int u = 0; u < kVectors<T>; ++u) count += first<T>(u) < size ? 1 : 0;
+    return count;
   }
 
   template <class T>
