@@ -83,6 +83,8 @@ class Pes {
   /// Ends the waits of PE `pe`, of this process.
   void set_abort(int pe) const;
   void load_kernels(const Pe& pe);
+  /// Where memory of a kind lies: packets take more than the control part is meant for.
+  static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
   bool early_launch_;

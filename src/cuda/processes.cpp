@@ -106,9 +106,10 @@ void Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
 
 Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                          Size element_bytes) {
-  if (symmetric) agree(kind, bytes, name);
-  const Size offset = symmetric ? book_.allocate_symmetric(me(), kind, bytes, name, element_bytes)
-                                : book_.allocate_local(me(), kind, bytes, name, element_bytes);
+  const MemoryKind place = place_of(kind, bytes);
+  if (symmetric) agree(place, bytes, name);
+  const Size offset = symmetric ? book_.allocate_symmetric(me(), place, bytes, name, element_bytes)
+                                : book_.allocate_local(me(), place, bytes, name, element_bytes);
   clear(pe_, me(), offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
   return offset;

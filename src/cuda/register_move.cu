@@ -35,8 +35,8 @@ void register_move() {
   using namespace kernels;
   register_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128, ExchangeLL,
                         ExchangeLL128, SendRecvLL, SendRecvLL128>();
-  register_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL,
-                        AllToAllPush, BroadcastDirect, BroadcastScatterAllGather, BroadcastTree<1>, BroadcastTree<2>,
+  register_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL, AllToAllPush,
+                        BroadcastDirect, BroadcastScatterAllGather, BroadcastTree<1>, BroadcastTree<2>,
                         ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_kernel<Pairs, Pairs::kThreads>();

@@ -69,8 +69,9 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   Size offset = 0;
   {
     const std::lock_guard lock(mutex_);
-    offset = symmetric ? book_.allocate_symmetric(number, kind, bytes, name, element_bytes)
-                       : book_.allocate_local(number, kind, bytes, name, element_bytes);
+    const MemoryKind place = place_of(kind, bytes);
+    offset = symmetric ? book_.allocate_symmetric(number, place, bytes, name, element_bytes)
+                       : book_.allocate_local(number, place, bytes, name, element_bytes);
   }
   clear(pe(number), number, offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) barrier();

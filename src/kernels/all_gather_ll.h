@@ -13,16 +13,14 @@ struct AllGatherPackets : PacketKernel<P> {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const PacketArgs<P>& a) {
     const int me = block.pe();
-    std::byte* const own_place = a.out.local() + me * a.count;
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const auto send = [&](Size i) {
       const Range piece = rounds.piece(i);
       const auto own = block.template load<std::byte>(a.in.local(), piece);
       for (const int pe : block.peers_from_self())
         block.template ll_put_fragment<std::byte>(rounds.packets(i, me), own, rounds.flag(i), pe);
-      if (a.in.local() != own_place) block.store(own_place, piece, own);
     };
-    rounds.exchange(send, [&](Size i) { receive_from_peers(block, a, rounds, i); });
+    rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });
   }
 };
 using AllGatherLL = AllGatherPackets<LLPacket>;

@@ -27,8 +27,8 @@ struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
     };
     const auto receive = [&](Size i) {
       block.store(a.out.local(), rounds.piece(i),
-                  reduce_packets<T>(block, own(i), static_cast<const P*>(rounds.packets(i, 0).local()),
-                                    rounds.stride(), rounds.flag(i), a.op));
+                  reduce_packets<T>(block, own(i), static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
+                                    rounds.flag(i), a.op));
     };
     rounds.exchange(send, receive);
   }

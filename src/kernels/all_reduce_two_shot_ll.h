@@ -14,6 +14,7 @@ namespace tandem::kernels {
 template <class T, class P>
 struct AllReduceTwoShotPackets {
   using Packet = P;
+  static constexpr bool kEpochFirst = true;
 
   struct Args {
     Symm<const T> in;

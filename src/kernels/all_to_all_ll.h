@@ -14,16 +14,14 @@ struct AllToAllPackets : PacketKernel<P> {
   TANDEM_DEVICE static void run(Block& block, const PacketArgs<P>& a) {
     const int me = block.pe();
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
-    const auto for_pe = [&](int pe, Range piece) {
-      return block.template load<std::byte>(a.in.local() + pe * a.count, piece);
-    };
     const auto send = [&](Size i) {
       const Range piece = rounds.piece(i);
       for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<std::byte>(rounds.packets(i, me), for_pe(pe, piece), rounds.flag(i), pe);
-      block.store(a.out.local() + me * a.count, piece, for_pe(me, piece));
+        block.template ll_put_fragment<std::byte>(rounds.packets(i, me),
+                                                  block.template load<std::byte>(a.in.local() + pe * a.count, piece),
+                                                  rounds.flag(i), pe);
     };
-    rounds.exchange(send, [&](Size i) { receive_from_peers(block, a, rounds, i); });
+    rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local() + me * a.count, i); });
   }
 };
 using AllToAllLL = AllToAllPackets<LLPacket>;

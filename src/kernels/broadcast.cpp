@@ -20,8 +20,7 @@ std::span<const Algorithm> broadcast_algorithms() {
       {{kSelf, "tree", "down a binary tree in chunks", false}, make_byte_plan<kSelf, BroadcastTree<2>>},
       {{kSelf, "chain", "from PE to PE in chunks: large sizes between nodes", false},
        make_byte_plan<kSelf, BroadcastTree<1>>},
-      {{kSelf, "copy_engine", "as scatter_all_gather, by copy engines; no SM moves data", true},
-       make_broadcast_copies},
+      {{kSelf, "copy_engine", "as scatter_all_gather, by copy engines; no SM moves data", true}, make_broadcast_copies},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, BroadcastLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, BroadcastLL128>},
   }};

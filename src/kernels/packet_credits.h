@@ -21,6 +21,7 @@ struct CreditedPacketKernel {
   using Packet = P;
   using Args = CreditedPacketArgs<P>;
   using Rounds = PacketRounds<P, std::byte>;
+  static constexpr bool kEpochFirst = true;
 
   template <class Setup>
   static Args prepare(Setup& setup) {
@@ -47,12 +48,11 @@ struct CreditedPacketKernel {
 
   /// Receives round i from PE `sender`, whose reader number `reader` this PE is.
   template <class Block>
-  TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender,
-                                    int reader) {
+  TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender, int reader) {
     const Range piece = rounds.piece(i);
-    const auto values = block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(),
-                                                                    rounds.flag(i));
-    block.notify(block.slots(a.released) + reader, rounds.flag(i), sender);
+    const auto values =
+        block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(), rounds.flag(i));
+    block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
     block.store(a.out.local(), piece, values);
   }
 };

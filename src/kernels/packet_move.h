@@ -17,7 +17,7 @@ template <class P>
 struct PacketKernel {
   using Packet = P;
   using Args = PacketArgs<P>;
-  using Rounds = PacketRounds<P, std::byte>;
+  static constexpr bool kEpochFirst = true;
 
   template <class Setup>
   static Args prepare(Setup& setup) {
@@ -27,14 +27,18 @@ struct PacketKernel {
   }
 };
 
-/// Round i of every peer, to that peer's place in the output.
+/// Round i of every PE, to that PE's place in the output; `own`: where this PE's is.
 template <class P, class Block>
-TANDEM_DEVICE void receive_from_peers(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
-                                      Size i) {
+TANDEM_DEVICE void receive_from_all(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
+                                    const std::byte* own, Size i) {
   const Range piece = rounds.piece(i);
-  block.template ll_get_peers<std::byte, std::byte>(
-      rounds.packets(i, 0).local(), rounds.stride(), piece.size(), rounds.flag(i),
-      [&](int pe, const auto& values) { block.store(a.out.local() + pe * a.count, piece, values); });
+  block.template ll_get_all<std::byte>(block.template load<std::byte>(own, piece),
+                                       static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
+                                       rounds.flag(i), [&](int pe, const auto& values) {
+                                         // In place, this PE's bytes are there.
+                                         if (own != a.out.local() + pe * a.count)
+                                           block.store(a.out.local() + pe * a.count, piece, values);
+                                       });
 }
 
 }  // namespace tandem::kernels

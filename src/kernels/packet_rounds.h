@@ -14,13 +14,14 @@ struct PacketStaging {
   Epochs rounds;    // [block]: rounds over all calls
   Size bytes = 0;
 
-  /// `max_bytes`: of one PE for one other, in the largest call. A block of 512 threads moves 16 KiB at once; where there
-  /// are few blocks, wider ones may move more.
+  /// `max_bytes`: of one PE for one other, in the largest call. A block of 512 threads moves 16 KiB at once; more only
+  /// saves rounds. Packets take up to twice the bytes.
   template <class Setup>
   static PacketStaging of(Setup& setup, Size max_bytes, const char* what = "packets") {
     PacketStaging staging;
-    const Size most = max(Size{16} << 10, min(Size{64} << 10, (Size{512} << 10) / setup.blocks()));
-    staging.bytes = max(16, min(most, split(max_bytes, setup.blocks(), 16).step()));
+    constexpr Size kBudget = Size{32} << 20;
+    const Size fits = kBudget / (2 * kSlots * setup.blocks() * setup.pes()) / 16 * 16;
+    staging.bytes = max(16, min(min(fits, Size{64} << 10), split(max_bytes, setup.blocks(), 16).step()));
     staging.packets = setup.template symmetric<P>(staging.packets_in_all(setup), what);
     staging.rounds = setup.epochs();
     return staging;
@@ -45,13 +46,14 @@ class PacketRounds {
   TANDEM_DEVICE PacketRounds(Block& block, const PacketStaging<P>& staging, Size count)
       : part_(split(count, block.count(), 16)[block.index()]),
         step_((*block.template tiles<E>({0, staging.bytes / Size{sizeof(E)}}).begin()).size()),
+        count_(part_.size() <= step_ ? (part_.empty() ? 0 : 1) : ceil_div(part_.size(), step_)),
         stride_(packets_for<P>(staging.bytes)),
         packets_(staging.packets),
         first_place_(Size{block.index()} * block.num_pes() * stride_),
         slot_(Size{block.count()} * block.num_pes() * stride_),
-        first_(block.next_epoch(staging.rounds, static_cast<Epoch>(this->count()))) {}
+        first_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_))) {}
 
-  TANDEM_DEVICE Size count() const { return part_.empty() ? 0 : ceil_div(part_.size(), step_); }
+  TANDEM_DEVICE Size count() const { return count_; }
   TANDEM_DEVICE Range piece(Size i) const {
     return {part_.begin + i * step_, min(part_.begin + (i + 1) * step_, part_.end)};
   }
@@ -67,9 +69,8 @@ class PacketRounds {
   /// send(i) and receive(i) of every round; a round is under way while the one before is received.
   template <class Send, class Receive>
   TANDEM_DEVICE void exchange(const Send& send, const Receive& receive) const {
-    const Size rounds = count();
-    for (Size i = 0; i <= rounds; ++i) {
-      if (i < rounds) send(i);
+    for (Size i = 0; i <= count_; ++i) {
+      if (i < count_) send(i);
       if (i > 0) receive(i - 1);
     }
   }
@@ -77,6 +78,7 @@ class PacketRounds {
  private:
   Range part_;
   Size step_;
+  Size count_;
   Size stride_;
   Symm<P> packets_;
   Size first_place_;  // of this block

@@ -21,8 +21,8 @@ struct CopiedReduceArgs {
   Accumulator<T> scale;
 };
 
-/// Tells the peers that this call has begun here, so that the staging and the user's buffers may be written; waits until
-/// it has begun everywhere.
+/// Tells the peers that this call has begun here, so that the staging and the user's buffers may be written; waits
+/// until it has begun everywhere.
 template <class T>
 struct CopiedReduceBegin {
   using Args = CopiedReduceArgs<T>;
@@ -35,7 +35,8 @@ struct CopiedReduceBegin {
   }
 };
 
-/// Sums the range of this PE's shard in PE order, once the peers' values are here. The epoch stays as the begin left it.
+/// Sums the range of this PE's shard in PE order, once the peers' values are here. The epoch stays as the begin left
+/// it.
 template <class T>
 struct CopiedReduce {
   using Args = CopiedReduceArgs<T>;

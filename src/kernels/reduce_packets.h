@@ -20,6 +20,7 @@ template <class T, class P>
 struct ReducePacketKernel {
   using Packet = P;
   using Args = ReducePacketArgs<T, P>;
+  static constexpr bool kEpochFirst = true;
 
   template <class Setup>
   static Args prepare(Setup& setup) {
@@ -33,21 +34,10 @@ struct ReducePacketKernel {
 template <class T, class P, class Block, class Values>
 TANDEM_DEVICE Values reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
                                     ReduceOp op) {
-  const int me = block.pe();
   Values sum = own.copy();
-  bool has_own = me == 0;
-  block.template ll_get_peers<Accumulator<T>, T>(from, stride, own.size(), flag, [&](int pe, const Values& values) {
-    if (pe == 0) {
-      sum = values.copy();
-      return;
-    }
-    if (!has_own && pe > me) {
-      sum = block.combine(op, sum, own);
-      has_own = true;
-    }
-    sum = block.combine(op, sum, values);
+  block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
+    sum = pe == 0 ? values.copy() : block.combine(op, sum, values);
   });
-  if (!has_own) sum = block.combine(op, sum, own);
   return finished(std::move(sum), op, block.num_pes());
 }
 

@@ -21,9 +21,8 @@ __global__ void __launch_bounds__(32) delay_kernel(Epoch* word, std::uint64_t se
   }
 }
 
-__global__ void __launch_bounds__(32)
-    tma_reader(const Signal* word, const Epoch* epochs, const std::uint32_t* data, const std::uint32_t* base,
-               std::uint32_t* differences, int count) {
+__global__ void __launch_bounds__(32) tma_reader(const Signal* word, const Epoch* epochs, const std::uint32_t* data,
+                                                 const std::uint32_t* base, std::uint32_t* differences, int count) {
   extern __shared__ __align__(128) std::uint32_t copy[];
   __shared__ __align__(8) std::uint64_t barrier;
   const auto barrier_at = static_cast<std::uint32_t>(__cvta_generic_to_shared(&barrier));
@@ -34,11 +33,10 @@ __global__ void __launch_bounds__(32)
     }
     cuda::fence_proxy_async();  // as consume_token
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier_at), "r"(count * 4) : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-            static_cast<std::uint32_t>(__cvta_generic_to_shared(copy))),
-        "l"(data), "r"(count * 4), "r"(barrier_at)
-        : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     static_cast<std::uint32_t>(__cvta_generic_to_shared(copy))),
+                 "l"(data), "r"(count * 4), "r"(barrier_at)
+                 : "memory");
     for (std::uint32_t done = 0; done == 0;)
       asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
                    : "=r"(done)

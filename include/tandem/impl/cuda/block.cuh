@@ -55,7 +55,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   __device__ auto load(const T* from, Range range) {
     Raw<T> raw;
     load_raw(raw, from, range);
-    return raw.template as<A>(range.size());
+    return raw.template as<A>(range.size(), valid<T>(range.size()));
   }
 
   template <class T>
@@ -67,16 +67,16 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
-    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size());
+    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size(), valid<Element>(range.size()));
     for (int pe = 0; pe < num_pes(); pe += 2) {
       const bool both = pe + 1 < num_pes();
       Raw<Element> first;
       Raw<Element> second;
       load_raw<Element>(first, from.on(pe), range);
       if (both) load_raw<Element>(second, from.on(pe + 1), range);
-      const auto values = first.template as<A>(range.size());
+      const auto values = first.template as<A>(range.size(), result.valid());
       result = pe == 0 ? values : combine(op, result, values);
-      if (both) result = combine(op, result, second.template as<A>(range.size()));
+      if (both) result = combine(op, result, second.template as<A>(range.size(), result.valid()));
     }
     return result;
   }
@@ -179,6 +179,11 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     else
       add_release(&word.on(pe)->value, value);
   }
+  /// Loads whose values have been used are complete, so the barrier is enough.
+  __device__ void signal_after_reads(Signals word, Epoch value, int pe) {
+    sync();
+    if (thread_ == 0) store_relaxed(&word.on(pe)->value, value);
+  }
   /// One thread a peer: the releases travel side by side.
   __device__ void notify_all(Signals words, Epoch value) {
     sync();
@@ -208,9 +213,11 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     fence_proxy_async();
     return pointer;
   }
-  /// The last thread writes the word, so that in calls too small to need all threads nobody else waits for its old value
-  /// before loads of other things are under way.
+  /// The last thread writes the word, so that in calls too small to need all threads nobody else waits for its old
+  /// value before loads of other things are under way.
   __device__ Epoch next_epoch(Epochs epochs, Epoch count = 1) {
+    wait_for_previous_grid();
+    let_next_grid_start();
     Epoch* const word = epochs.words + index();
     const Epoch last = load_relaxed(word);
     sync();  // all have read it
@@ -265,21 +272,29 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   template <class A, class T, class P>
   __device__ auto ll_get(const P* from, Size count, Epoch epoch) {
     Arrival<P, T, Threads> arrival(from, count, epoch, thread_);
+    arrival.fetch();
     receive(epoch, arrival);
-    return arrival.raw().template as<A>(count);
+    return arrival.raw().template as<A>(count, valid<T>(count));
   }
-  /// The packets of two peers are looked for at once.
-  template <class A, class T, class P, class F>
-  __device__ void ll_get_peers(const P* from, Size stride, Size count, Epoch epoch, const F& on_peer) {
-    const auto peer = [this](int i) { return i < pe() ? i : i + 1; };
+  /// The next PE's packets are fetched with those that are waited for. One piece of code for all PEs, because what a
+  /// small call executes is cold in the instruction cache.
+  template <class T, class A, class P, class F>
+  __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectors<T>>& own, const P* from, Size stride, Epoch epoch,
+                             const F& on_pe) {
+    const int n = num_pes();
+    const auto arrival = [&](int other) {
+      return Arrival<P, T, Threads>(from + other * stride, other < n ? own.size() : 0, epoch, thread_);
+    };
+    const auto after = [&](int other) { return other + 1 == pe() ? other + 2 : other + 1; };
+    auto current = arrival(after(-1));
+    current.fetch();
 #pragma unroll 1
-    for (int i = 0; i < num_pes() - 1; i += 2) {
-      const bool both = i + 1 < num_pes() - 1;
-      Arrival<P, T, Threads> first(from + peer(i) * stride, count, epoch, thread_);
-      Arrival<P, T, Threads> second(from + peer(i + 1) * stride, both ? count : 0, epoch, thread_);
-      receive(epoch, first, second);
-      on_peer(peer(i), first.raw().template as<A>(count));
-      if (both) on_peer(peer(i + 1), second.raw().template as<A>(count));
+    for (int other = 0; other < n; ++other) {
+      const bool is_own = other == pe();
+      auto next = arrival(after(is_own ? other - 1 : other));
+      if (!is_own) receive(epoch, current, next);
+      on_pe(other, is_own ? own : current.raw().template as<A>(own.size(), own.valid()));
+      if (!is_own) current = next;
     }
   }
 
@@ -378,22 +393,31 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     Arrival<P, T, Threads>::put(to, count, raw, epoch, thread_);
   }
 
-  /// Waits until all of the arrivals are complete.
-  template <class First, class... Rest>
-  __device__ void receive(Epoch epoch, First& first, Rest&... rest) const {
+  /// Waits until the arrival, fetched before, is complete; fetches the others with it.
+  template <class Current, class... Next>
+  __device__ void receive(Epoch epoch, Current& current, Next&... next) const {
     Patience patience(context_);
     for (;;) {
       Epoch found = 0;
-      first.fetch();
-      (rest.fetch(), ...);
-      if (First::agreed((first.is_complete(found) & ... & rest.is_complete(found)))) return;
-      if (First::any(patience.is_over(first.address(), epoch, found))) return;
+      (next.fetch(), ...);
+      if (Current::agreed(current.is_complete(found))) return;
+      if (Current::any(patience.is_over(current.address(), epoch, found))) return;
+      current.fetch();
     }
   }
 
   template <class T>
   __device__ Size first(int u) const {
     return (Size{u} * Layout<Threads, Lines>::kPlaces + place_) * kWidth<T>;
+  }
+
+  /// Vectors of this thread that hold elements of a fragment of `size`.
+  template <class T>
+  __device__ int valid(Size size) const {
+    int count = 0;
+#pragma unroll
+    for (int u = 0; u < kVectors<T>; ++u) count += first<T>(u) < size ? 1 : 0;
+    return count;
   }
 
   template <class T>

@@ -18,9 +18,7 @@ template <int Threads>
 struct Layout<Threads, true> {
   static constexpr int kPlaces = Threads / 8 * 7;
   static constexpr int kNowhere = 1 << 30;
-  __device__ static int place(int thread) {
-    return thread % 8 == 7 ? kNowhere : thread / 8 * 7 + thread % 8;
-  }
+  __device__ static int place(int thread) { return thread % 8 == 7 ? kNowhere : thread / 8 * 7 + thread % 8; }
 };
 
 /// A fragment of T as packets P, under way to this thread.
@@ -122,8 +120,7 @@ class Arrival<LL128Line, T, Threads> {
 #pragma unroll
     for (int u = 0; u < kVectors<T>; ++u)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        raw.words(u)[i] = static_cast<std::uint32_t>(got_[u].packet[i / 2] >> (i % 2 * 32));
+      for (int i = 0; i < 4; ++i) raw.words(u)[i] = static_cast<std::uint32_t>(got_[u].packet[i / 2] >> (i % 2 * 32));
     return raw;
   }
 

@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
+#include "tandem/impl/cuda/convert.cuh"
 #include "tandem/impl/cuda/fragment.cuh"
 #include "tandem/impl/cuda/ptx.cuh"
-#include "tandem/impl/cuda/convert.cuh"
 
 namespace tandem::cuda {
 
@@ -29,10 +29,11 @@ struct Raw {
 
   /// Values of the same type are not looked at one by one, so that bytes stay together in registers.
   template <class A>
-  __device__ auto as(Size size) const {
-    Fragment<A, kWidth<T>, kVectors<T>> result(size);
+  __device__ auto as(Size size, int valid) const {
+    Fragment<A, kWidth<T>, kVectors<T>> result(size, valid);
 #pragma unroll
     for (int u = 0; u < kVectors<T>; ++u) {
+      if (u >= valid) break;
       if constexpr (std::is_same_v<A, T>) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) result.words(u)[i] = words(u)[i];
@@ -49,6 +50,7 @@ struct Raw {
     Raw raw;
 #pragma unroll
     for (int u = 0; u < kVectors<T>; ++u) {
+      if (u >= values.valid()) break;
       if constexpr (std::is_same_v<A, T>) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) raw.words(u)[i] = values.words(u)[i];

@@ -153,6 +153,10 @@ class Block : public BlockCore, public BlockOps<Block> {
   void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet, Site site = Site::here()) {
     BlockCore::signal({word.on(pe), value, op}, Order::kRelease, site);
   }
+  /// Costs as much as a notify here.
+  void signal_after_reads(Signals word, Epoch value, int pe, Site site = Site::here()) {
+    notify(word, value, pe, SignalOp::kSet, site);
+  }
   void notify_all(Signals words, Epoch value, Site site = Site::here()) {
     for (int other : pes_from_self()) notify(slots(words) + pe(), value, other, SignalOp::kSet, site);
   }
@@ -216,10 +220,15 @@ class Block : public BlockCore, public BlockOps<Block> {
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
   }
-  template <class A, class T, class P, class F>
-  void ll_get_peers(const P* from, Size stride, Size count, Epoch epoch, const F& on_peer, Site site = Site::here()) {
-    for (int other = 0; other < num_pes(); ++other)
-      if (other != pe()) on_peer(other, ll_get<A, T>(from + other * stride, count, epoch, site));
+  template <class T, class A, class P, class F>
+  void ll_get_all(const Fragment<A>& own, const P* from, Size stride, Epoch epoch, const F& on_pe,
+                  Site site = Site::here()) {
+    for (int other = 0; other < num_pes(); ++other) {
+      if (other == pe())
+        on_pe(other, own);
+      else
+        on_pe(other, ll_get<A, T>(from + other * stride, own.size(), epoch, site));
+    }
   }
   /// Waits for packets and passes them on as they are.
   template <class P>
