@@ -37,6 +37,16 @@ tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt)
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
+# The C API, for programs that load it at run time: one shared library that shows nothing but its own functions.
+set_target_properties(tandem tandem_cuda tandem_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_options(tandem PRIVATE -fno-semantic-interposition)  # calls stay as direct as without
+file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
+add_library(tandem_c SHARED ${c_sources})
+tandem_own_code(tandem_c)
+target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
+target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")
+set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
   foreach(source tests/gpu/collectives_gpu_check tests/gpu/processes_gpu_check bench/gpu/collectives_gpu)

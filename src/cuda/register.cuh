@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(Threads, 1)
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
   wait_for_previous_grid();
   let_next_grid_start();
+  if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   Block<Threads> block(context);
   K::run(block, args);
 }

@@ -8,6 +8,7 @@
 #include "kernels/all_gather_two_level_ll.h"
 #include "kernels/all_to_all_ll.h"
 #include "kernels/all_to_all_push.h"
+#include "kernels/barrier.h"
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_scatter_all_gather.h"
 #include "kernels/broadcast_tree.h"
@@ -38,6 +39,7 @@ void register_move() {
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_kernel<Pairs, Pairs::kThreads>();
   constexpr int kOneWarp = 32;
+  register_kernel<BarrierAll, kOneWarp>();
   register_kernel<CopyEngineBegin, kOneWarp>();
   register_kernel<CopyEngineEndPush, kOneWarp>();
   register_kernel<CopyEngineEndPull, kOneWarp>();

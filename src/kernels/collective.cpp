@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/checked_plan.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -202,7 +203,8 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
   CollectiveOptions complete = options;
   complete.algorithm = algorithm.info.name;
-  return algorithm.make(world, complete, team);
+  auto plan = algorithm.make(world, complete, team);
+  return world.checks_calls() ? check_calls(world, collective, complete, team, std::move(plan)) : std::move(plan);
 }
 
 }  // namespace tandem
