@@ -60,6 +60,16 @@ if(TARGET tandem-cli)
   target_link_libraries(tandem-cli PRIVATE tandem::cuda)
 endif()
 
+# The C API, for programs that load it at run time: one shared library that shows nothing but its own functions.
+set_target_properties(tandem tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_options(tandem PRIVATE -fno-semantic-interposition)  # calls stay as direct as without
+file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
+add_library(tandem_c SHARED ${c_sources})
+tandem_own_code(tandem_c)
+target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
+target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")
+set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
   file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp")

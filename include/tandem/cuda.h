@@ -30,6 +30,10 @@ struct CudaOptions {
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;
+  /// Every call of a collective first compares operation, type, root, algorithm and count between the PEs; where they
+  /// differ, all PEs get an error and no kernel touches a buffer (copies by copy engines are made). Costs a trip of a
+  /// flag and a kernel a call. Sizes of plans are compared in any case, when they are made.
+  bool check_calls = false;
 
   // Processes only.
 
@@ -78,8 +82,19 @@ class CudaProcess {
   ~CudaProcess();
 
   World& world();
+  int pe() const;
+  int pes() const;
   /// Work for a cudaStream_t that is somebody else's: a framework's, whose tensors the work reads.
   Stream borrow_stream(void* cuda_stream);
+  /// Maps this PE's memory of `bytes` bytes at `pointer` for all PEs, and gives it as a symmetric buffer, so that
+  /// collectives need no copies of it. Collective: all PEs give memory of the same size, at the same place of
+  /// allocations of the same sizes. The memory has to come from an allocator that uses CUDA virtual memory management
+  /// with exportable handles (torch's expandable segments), and to stay until it is unregistered. The handle's
+  /// addresses are others than `pointer`: one kernel uses one of the two. Throws Unsupported on all PEs where one PE's
+  /// memory is of another kind, InvalidArgument where they do not fit together.
+  Symm<std::byte> register_buffer(void* pointer, Size bytes);
+  /// Collective; no kernel uses it any more. Throws InvalidArgument for what is not registered.
+  void unregister_buffer(void* pointer);
   /// Why the world is over; empty: it is not.
   std::string failure() const;
 

@@ -39,6 +39,16 @@ struct EventState {
   virtual ~EventState() = default;
 };
 
+/// What PEs have to do alike in one call of a collective, and the memory in which they compare it: two words and two
+/// slots for each PE of the team, and the number of the last call. The plan's own.
+struct Agreement {
+  std::string what;             ///< "all_reduce two_shot", for whoever reports it
+  std::uint32_t signature = 0;  ///< of operation, type, algorithm, root
+  Size count = 0;
+  Signals words;
+  Epochs calls;
+};
+
 /// What a backend provides for a stream.
 class StreamBackend {
  public:
@@ -51,6 +61,8 @@ class StreamBackend {
   virtual std::shared_ptr<EventState> record() = 0;
   virtual void wait(const std::shared_ptr<EventState>& event) = 0;
   virtual void synchronize() = 0;
+  /// What follows in the stream does nothing where the PEs of the team do not agree. Only of worlds that check calls.
+  virtual void agree(const Agreement&, const Team&) {}
   virtual Team world_team() const = 0;
   virtual void* native() = 0;
 
@@ -112,6 +124,8 @@ class Stream {
   void wait_for(Stream& other, Site site = Site::here()) { wait(other.record(), site); }
   /// Blocks the host program until the stream is empty. Rethrows what went wrong on the device.
   void synchronize() { backend_->synchronize(); }
+  /// For plans: see Agreement.
+  void agree(const detail::Agreement& agreement, const Team& team) { backend_->agree(agreement, team); }
   /// The cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
   void* native() const { return backend_->native(); }
 

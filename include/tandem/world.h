@@ -30,6 +30,8 @@ class WorldBackend {
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
+  /// Whether plans compare what the PEs call (Agreement).
+  virtual bool checks_calls() const { return false; }
 
   /// Where in the host program the next call stands, for reports.
   Site site = {};
@@ -105,6 +107,8 @@ class World {
 
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }
+  /// Whether the PEs compare operation, type and count before each collective.
+  bool checks_calls() const { return backend_->checks_calls(); }
   /// Microseconds since the world began: simulated time in the simulator.
   double time_us() const { return backend_->time_us(); }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <set>
 
 #include "bootstrap/socket.h"
@@ -24,11 +25,12 @@ Fd listen_under(const std::string& name) {
   }
 }
 
-/// Its process; 0 where it is another user's.
-pid_t process_of(const Fd& socket) {
+/// Its process; nothing where it is another user's.
+std::optional<pid_t> process_of(const Fd& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid()) return 0;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid())
+    return std::nullopt;
   return peer.pid;
 }
 
@@ -56,9 +58,8 @@ void Offer::run() {
     if (::poll(polled.data(), polled.size(), deadline_.milliseconds()) < 0 && errno != EINTR) break;
     if (polled[0].revents != 0) break;
     const Fd socket = polled[1].revents != 0 ? accept_one(listener_) : Fd();
-    const pid_t process = socket ? process_of(socket) : 0;
-    if (process != 0 && ::send(socket.get(), id_.bytes().data(), UniqueId::kBytes, MSG_NOSIGNAL) > 0)
-      taken.insert(process);
+    const auto process = socket ? process_of(socket) : std::nullopt;
+    if (process && ::send(socket.get(), id_.bytes().data(), UniqueId::kBytes, MSG_NOSIGNAL) > 0) taken.insert(*process);
   }
   listener_.reset();
   over_ = true;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 
 #include "bootstrap/handshake.h"
 #include "bootstrap/id_contents.h"
@@ -23,7 +24,11 @@ constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 }  // namespace
 
 Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
-    : pe_(pe), size_(size), timeout_s_(timeout_s), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : pe_(pe),
+      size_(size),
+      exceptions_before_(std::uncaught_exceptions()),
+      timeout_s_(timeout_s),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (size < 1 || size > kMostPes)
     throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", size, kMostPes));
   if (pe < 0 || pe >= size) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, size - 1));
@@ -42,6 +47,8 @@ Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
 
 Session::~Session() {
   expect_end();
+  if (std::uncaught_exceptions() > exceptions_before_)
+    fail({FailureKind::kRuntimeFailure, "its host program has failed"});
   try {
     send(Kind::kLeave, {});
   } catch (const std::exception&) {

@@ -23,7 +23,7 @@ class Session {
   /// InvalidArgument (sizes that differ, a PE that came twice), RuntimeFailure (nobody listens, another secret).
   /// `timeout_s` bounds this and every later wait.
   Session(const UniqueId& id, int pe, int size, double timeout_s);
-  /// Leaves. Others that still wait for this PE get an error.
+  /// Leaves. Others that still wait for this PE get an error; so do all where an exception is on its way.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -63,6 +63,7 @@ class Session {
 
   int pe_;
   int size_;
+  int exceptions_before_;
   double timeout_s_;
   Key secret_{};
   Fd socket_;

@@ -1,5 +1,7 @@
 #include "cuda/pes.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "cuda/error.h"
@@ -47,7 +49,8 @@ Pes::Pes(int pes, int device, const CudaOptions& options)
     : early_launch_(options.early_launch),
       num_pes_(pes),
       machine_(describe_gpu(pes, device)),
-      timeout_s_(options.timeout_s) {}
+      timeout_s_(options.timeout_s),
+      checks_calls_(options.check_calls) {}
 
 std::uint32_t* Pes::abort_of(int pe) const {
   return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kAbortOffset);
@@ -63,6 +66,7 @@ Context Pes::context(const Team& team) const {
   context.world_pes = num_pes_;
   context.world_pe = me;
   context.report = pe(me).report.get();
+  context.checks_calls = checks_calls_;
   context.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
   return context;
 }
@@ -92,6 +96,24 @@ void Pes::clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kin
   const int value = kind == MemoryKind::kControl ? 0 : 0xFF;
   check(cudaMemsetAsync(memory, value, static_cast<std::size_t>(bytes), pe.stream.get()), "cudaMemset");
   check(cudaStreamSynchronize(pe.stream.get()), "cudaMemset");
+}
+
+bootstrap::Failure report_of(const Pes& pes, int pe) {
+  using bootstrap::FailureKind;
+  const volatile WaitReport& report = *pes.pe(pe).report;
+  const auto expected = static_cast<Epoch>(report.expected);
+  const auto found = static_cast<Epoch>(report.found);
+  const int block = report.block;
+  const std::string word = pes.describe(const_cast<const void*>(report.word));
+  if (report.set == kWaitedInVain)
+    return {FailureKind::kTimeout,
+            fmt::format("block {} gave up waiting for {} >= {}, found {}", block, word, expected, found)};
+  if (report.set == kCallsOfOtherCounts)
+    return {FailureKind::kInvalidArgument,
+            fmt::format("calls with count {}, PE {} of the team with count {} ({})", expected, block, found, word)};
+  return {FailureKind::kInvalidArgument,
+          fmt::format("makes another call than PE {} of the team: operation, type, root or algorithm differ ({})",
+                      block, word)};
 }
 
 void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "bootstrap/failure.h"
 #include "cuda/segment.h"
 #include "model/heap_book.h"
 #include "tandem/cuda.h"
@@ -36,12 +37,6 @@ struct Pe {
 /// Starts the GPU; the current device is then this one.
 Pe make_pe(int device);
 
-/// Why a world is over.
-struct End {
-  bool is_timeout = false;
-  std::string text;
-};
-
 class Pes {
  public:
   Pes(int pes, int device, const CudaOptions& options);
@@ -54,6 +49,7 @@ class Pes {
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
   bool early_launch() const { return early_launch_; }
+  bool checks_calls() const { return checks_calls_; }
   /// Blocks of a kernel that PE `pe` can have on its GPU at once, with as many for each that shares it.
   int most_blocks(const detail::DeviceKernel& kernel, int pe) const;
 
@@ -70,9 +66,9 @@ class Pes {
   /// Waits for all PEs' host programs; throws where one of them has failed.
   virtual void barrier() = 0;
   /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.
-  virtual std::optional<End> end(int pe, std::optional<std::uint32_t> by) const = 0;
-  /// PE `pe` gave up a wait: tells the others why.
-  virtual void give_up(int pe, const std::string& why) = 0;
+  virtual std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const = 0;
+  /// PE `pe` cannot go on: tells the others why.
+  virtual void give_up(int pe, const bootstrap::Failure& why) = 0;
 
  protected:
   /// Offset of the abort words: the first symmetric buffer of every world.
@@ -93,8 +89,12 @@ class Pes {
   int num_pes_;
   Machine machine_;
   double timeout_s_;
+  bool checks_calls_;
   std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
 };
+
+/// What the report of PE `pe` says, with its own names for memory.
+bootstrap::Failure report_of(const Pes& pes, int pe);
 
 /// Copies in stream order on the PE's own stream, and waits for it.
 void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes);
@@ -115,6 +115,7 @@ class WorldView : public detail::WorldBackend {
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
   void barrier() override { pes_.barrier(); }
   double time_us() const override;
+  bool checks_calls() const override { return pes_.checks_calls(); }
 
  private:
   Pes& pes_;

@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <thread>
 
 #include "cuda/error.h"
 #include "cuda/register.h"
 #include "cuda/self_test.h"
 #include "cuda/stream.h"
+#include "cuda/window.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -120,16 +122,14 @@ std::string Processes::describe(const void* address) const {
   return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
 }
 
-std::optional<End> Processes::end(int, std::optional<std::uint32_t> by) const {
+std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_t> by) const {
   // The abort word may be faster than the text.
   for (int i = 0; by && i < 200 && !session_.failure(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (const auto failure = session_.failure())
-    return End{failure->kind == bootstrap::FailureKind::kTimeout, failure->text};
+  if (auto failure = session_.failure()) return failure;
   if (!by) return std::nullopt;
-  return End{true, fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
+  return bootstrap::Failure{bootstrap::FailureKind::kTimeout,
+                            fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
 }
-
-void Processes::give_up(int, const std::string& why) { session_.fail({bootstrap::FailureKind::kTimeout, why}); }
 
 void Processes::test_links() {
   const Size bytes = num_pes() * kSelfTestWords * Size{8};
@@ -177,6 +177,7 @@ struct CudaProcess::State {
   State(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
       : processes(id, pe, pes, device, options), view(processes, pe), world(view) {}
 
+  std::map<void*, cuda::Window> windows;  // goes last: peers use it until the processes have parted
   cuda::Processes processes;
   cuda::WorldView view;
   World world;
@@ -195,10 +196,25 @@ CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
 CudaProcess::~CudaProcess() = default;
 
 World& CudaProcess::world() { return state_->world; }
+int CudaProcess::pe() const { return state_->processes.me(); }
+int CudaProcess::pes() const { return state_->processes.num_pes(); }
 
 Stream CudaProcess::borrow_stream(void* cuda_stream) {
   return Stream(std::make_shared<cuda::CudaStream>(state_->processes, state_->processes.me(),
                                                    static_cast<cudaStream_t>(cuda_stream)));
+}
+
+Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
+  if (state_->windows.count(pointer) != 0)
+    throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
+  return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
+}
+
+void CudaProcess::unregister_buffer(void* pointer) {
+  const auto found = state_->windows.find(pointer);
+  if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
+  state_->processes.session().barrier("unregistration");
+  state_->windows.erase(found);
 }
 
 std::string CudaProcess::failure() const {

@@ -26,8 +26,8 @@ class Processes : public Pes {
                 Size element_bytes) override;
   std::string describe(const void* address) const override;
   void barrier() override { session_.barrier("barrier"); }
-  std::optional<End> end(int pe, std::optional<std::uint32_t> by) const override;
-  void give_up(int pe, const std::string& why) override;
+  std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
+  void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
 
  private:
   int count_sharers();

@@ -30,10 +30,11 @@ template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, 1)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
-  if constexpr (!kEpochFirst<K>) {
+  if (!kEpochFirst<K> || context.checks_calls) {
     wait_for_previous_grid();
     let_next_grid_start();
   }
+  if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   Block<Threads, kInLines<K>> block(context);
   K::run(block, args);
   if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive

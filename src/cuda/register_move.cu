@@ -8,6 +8,7 @@
 #include "kernels/all_gather_two_level_ll.h"
 #include "kernels/all_to_all_ll.h"
 #include "kernels/all_to_all_push.h"
+#include "kernels/barrier.h"
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
@@ -40,6 +41,7 @@ void register_move() {
                         ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_kernel<Pairs, Pairs::kThreads>();
+  register_kernel<BarrierAll, 32>();
 }
 
 }  // namespace tandem::cuda

@@ -67,6 +67,24 @@ void check_exportable(int device) {
                     device));
 }
 
+/// Another PE's chunks, of the same sizes as this one's.
+std::vector<Chunk> import_all(const std::vector<bootstrap::Fd>& fds, const std::vector<Chunk>& like) {
+  std::vector<Chunk> chunks;
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    const auto number = static_cast<std::uintptr_t>(fds.at(i).get());
+    Chunk chunk{0, like[i].bytes};
+    const CUresult code =
+        driver().mem_import(&chunk.handle, reinterpret_cast<void*>(number), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (code == CUDA_SUCCESS) {
+      chunks.push_back(chunk);
+      continue;
+    }
+    for (const Chunk& before : chunks) driver().mem_release(before.handle);
+    check(code, "cuMemImportFromShareableHandle");
+  }
+  return chunks;
+}
+
 }  // namespace
 
 Segment::Segment(const std::vector<int>& devices, Size bytes) : pes_(static_cast<int>(devices.size())) {
@@ -93,53 +111,55 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
   for (const bootstrap::Bytes& other : session.all_gather(own, "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(bootstrap::Reader(other).u64()));
   stride_ = round_up(std::max<Size>(bytes, 1), granularity);
-  share(session, exchange, device, allocate(device, true, stride_));
+  share(session, exchange, device, {{allocate(device, true, stride_), stride_}});
 }
 
-Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes,
-                 CUmemGenericAllocationHandle handle)
-    : stride_(bytes), pes_(session.size()) {
-  share(session, exchange, device, handle);
+Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+                 const std::vector<Chunk>& chunks)
+    : pes_(session.size()) {
+  for (const Chunk& chunk : chunks) stride_ += chunk.bytes;
+  share(session, exchange, device, chunks);
 }
 
 void Segment::reserve() {
-  mapped_.resize(static_cast<std::size_t>(pes_));
   check(driver().mem_address_reserve(&base_, static_cast<std::size_t>(stride_ * pes_), 0, 0, 0), "cuMemAddressReserve");
 }
 
 void Segment::make_all(const std::vector<int>& devices) {
-  for (int pe = 0; pe < pes_; ++pe) map(pe, allocate(devices[static_cast<std::size_t>(pe)], false, stride_), devices);
+  for (int pe = 0; pe < pes_; ++pe)
+    map(pe, {{allocate(devices[static_cast<std::size_t>(pe)], false, stride_), stride_}}, devices);
 }
 
 void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
-                    CUmemGenericAllocationHandle own) {
-  bool is_taken = false;
+                    const std::vector<Chunk>& own) {
   try {
     reserve();
-    is_taken = true;
-    map(session.pe(), own, {device});
-    int exported = -1;
-    check(driver().mem_export(&exported, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-          "cuMemExportToShareableHandle");
-    const bootstrap::Fd fd(exported);
-    const auto received = exchange.exchange({fd.get()}, session.world());
-    for (int pe = 0; pe < pes_; ++pe) {
-      if (pe == session.pe()) continue;
-      const auto number = static_cast<std::uintptr_t>(received[static_cast<std::size_t>(pe)].at(0).get());
-      CUmemGenericAllocationHandle handle{};
-      check(driver().mem_import(&handle, reinterpret_cast<void*>(number), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            "cuMemImportFromShareableHandle");
-      map(pe, handle, {device});
-    }
   } catch (...) {
-    if (!is_taken) driver().mem_release(own);
+    for (const Chunk& chunk : own) driver().mem_release(chunk.handle);
+    throw;
+  }
+  try {
+    map(session.pe(), own, {device});
+    std::vector<bootstrap::Fd> exported;
+    std::vector<int> numbers;
+    for (const Chunk& chunk : own) {
+      int fd = -1;
+      check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            "cuMemExportToShareableHandle");
+      exported.emplace_back(fd);
+      numbers.push_back(fd);
+    }
+    const auto received = exchange.exchange(numbers, session.world());
+    for (int pe = 0; pe < pes_; ++pe)
+      if (pe != session.pe()) map(pe, import_all(received[static_cast<std::size_t>(pe)], own), {device});
+  } catch (...) {
     release();
     throw;
   }
 }
 
-/// Takes the handle, whatever comes of it.
-void Segment::map(int pe, CUmemGenericAllocationHandle handle, const std::vector<int>& devices) {
+/// Takes the chunks, whatever comes of it.
+void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& devices) {
   std::vector<CUmemAccessDesc> access;
   for (const int device : std::set<int>(devices.begin(), devices.end())) {
     CUmemAccessDesc description{};
@@ -148,22 +168,29 @@ void Segment::map(int pe, CUmemGenericAllocationHandle handle, const std::vector
     description.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     access.push_back(description);
   }
-  const CUdeviceptr address = base_ + static_cast<CUdeviceptr>(stride_ * pe);
-  const CUresult mapped = driver().mem_map(address, static_cast<std::size_t>(stride_), 0, handle, 0);
-  if (mapped != CUDA_SUCCESS) driver().mem_release(handle);
-  check(mapped, "cuMemMap");
-  mapped_[static_cast<std::size_t>(pe)] = handle;
-  check(driver().mem_set_access(address, static_cast<std::size_t>(stride_), access.data(), access.size()),
+  CUdeviceptr address = base_ + static_cast<CUdeviceptr>(stride_ * pe);
+  CUresult result = CUDA_SUCCESS;
+  for (const Chunk& chunk : chunks) {
+    if (result == CUDA_SUCCESS)
+      result = driver().mem_map(address, static_cast<std::size_t>(chunk.bytes), 0, chunk.handle, 0);
+    if (result == CUDA_SUCCESS)
+      mapped_.push_back({address, chunk});
+    else
+      driver().mem_release(chunk.handle);
+    address += static_cast<CUdeviceptr>(chunk.bytes);
+  }
+  check(result, "cuMemMap");
+  const CUdeviceptr begin = base_ + static_cast<CUdeviceptr>(stride_ * pe);
+  check(driver().mem_set_access(begin, static_cast<std::size_t>(stride_), access.data(), access.size()),
         "cuMemSetAccess: a GPU that does not reach the other's memory, perhaps");
 }
 
 Segment::~Segment() { release(); }
 
 void Segment::release() {
-  for (std::size_t pe = 0; pe < mapped_.size(); ++pe) {
-    if (mapped_[pe] == 0) continue;
-    driver().mem_unmap(base_ + static_cast<CUdeviceptr>(stride_) * pe, static_cast<std::size_t>(stride_));
-    driver().mem_release(mapped_[pe]);
+  for (const Mapping& mapping : mapped_) {
+    driver().mem_unmap(mapping.address, static_cast<std::size_t>(mapping.chunk.bytes));
+    driver().mem_release(mapping.chunk.handle);
   }
   mapped_.clear();
   if (base_ != 0) driver().mem_address_free(base_, static_cast<std::size_t>(stride_ * pes_));

@@ -12,6 +12,12 @@
 
 namespace tandem::cuda {
 
+/// A piece of physical memory; the handle is its owner's to release.
+struct Chunk {
+  CUmemGenericAllocationHandle handle = 0;
+  Size bytes = 0;
+};
+
 class Segment {
  public:
   /// For PEs that are threads: `devices[p]` is PE p's GPU; several PEs may share one. `bytes` a PE, rounded up to the
@@ -21,10 +27,9 @@ class Segment {
   /// For PEs that are processes, with memory that this makes: the part of this process on `device`. Collective over the
   /// session; `bytes` is the same on all.
   Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes);
-  /// The same with memory that is there: an allocation of `bytes` bytes by `handle`, made exportable. The handle is the
-  /// segment's from here on.
-  Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes,
-          CUmemGenericAllocationHandle handle);
+  /// The same with memory that is there, exportable, in as many chunks of the same sizes on all PEs (at most
+  /// FdExchange::kMost). They are the segment's from here on.
+  Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const std::vector<Chunk>& chunks);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -34,20 +39,23 @@ class Segment {
   int pe_of(const void* address) const {
     return static_cast<int>((static_cast<const std::byte*>(address) - base()) / stride_);
   }
-  bool contains(const void* address) const { return address >= base() && address < base() + stride_ * pes_; }
 
  private:
+  struct Mapping {
+    CUdeviceptr address;
+    Chunk chunk;
+  };
+
   void reserve();
   void make_all(const std::vector<int>& devices);
-  void share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
-             CUmemGenericAllocationHandle own);
-  void map(int pe, CUmemGenericAllocationHandle handle, const std::vector<int>& devices);
+  void share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const std::vector<Chunk>& own);
+  void map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& devices);
   void release();
 
   CUdeviceptr base_ = 0;
   Size stride_ = 0;
   int pes_ = 0;
-  std::vector<CUmemGenericAllocationHandle> mapped_;  // by PE; 0: not mapped
+  std::vector<Mapping> mapped_;
 };
 
 }  // namespace tandem::cuda

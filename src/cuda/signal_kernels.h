@@ -11,6 +11,14 @@ namespace tandem::cuda {
 /// Writes `value` after everything before it in the stream.
 void launch_write(cudaStream_t stream, Signal* word, Epoch value);
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value);
+/// What one PE calls, told to its team and compared: `words` has two words and two slots for each PE.
+struct Comparison {
+  Signals words;
+  Epoch* calls = nullptr;
+  std::uint32_t signature = 0;
+  Epoch count = 0;
+};
+void launch_comparison(cudaStream_t stream, const Context& context, const Comparison& comparison);
 /// A kernel that does nothing, so that the stream has what its launches need.
 void launch_nothing(cudaStream_t stream);
 /// Loads all on the current device.

@@ -87,22 +87,22 @@ void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
+void CudaStream::agree(const detail::Agreement& agreement, const Team& team) {
+  launch_comparison(stream_, pes_.context(team),
+                    {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
+}
+
 void CudaStream::synchronize() {
   check(cudaStreamSynchronize(stream_), "synchronize");
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {
-    const std::string why =
-        fmt::format("block {} gave up waiting for {} >= {}, found {}", static_cast<int>(report.block),
-                    pes_.describe(const_cast<const void*>(report.word)), static_cast<Epoch>(report.expected),
-                    static_cast<Epoch>(report.found));
-    pes_.give_up(pe_, why);
-    throw Timeout(fmt::format("PE {} {}", pe_, why));
+    bootstrap::Failure failure = report_of(pes_, pe_);
+    pes_.give_up(pe_, failure);
+    failure.text = fmt::format("PE {}: {}", pe_, failure.text);
+    failure.raise();
   }
   const std::uint32_t by = report.ended_by;
-  const std::optional<End> end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by));
-  if (!end) return;
-  if (end->is_timeout) throw Timeout(end->text);
-  throw RuntimeFailure(end->text);
+  if (const auto end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by))) end->raise();
 }
 
 }  // namespace tandem::cuda

@@ -34,6 +34,7 @@ class CudaStream : public detail::StreamBackend {
   std::shared_ptr<detail::EventState> record() override;
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   void synchronize() override;
+  void agree(const detail::Agreement& agreement, const Team& team) override;
   Team world_team() const override;
   void* native() override { return stream_; }
 

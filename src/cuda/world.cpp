@@ -103,17 +103,17 @@ void Threads::fail() {
   for (int i = 0; i < num_pes(); ++i) set_abort(i);
 }
 
-std::optional<End> Threads::end(int, std::optional<std::uint32_t> by) const {
+std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {
   if (by && *by <= static_cast<std::uint32_t>(num_pes())) {
     const int other = static_cast<int>(*by) - 1;
-    const volatile WaitReport& report = *pe(other).report;
-    return End{true, fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", other,
-                                 static_cast<int>(report.block), describe(const_cast<const void*>(report.word)),
-                                 static_cast<Epoch>(report.expected), static_cast<Epoch>(report.found))};
+    bootstrap::Failure failure = report_of(*this, other);
+    failure.text = fmt::format("PE {}: {}", other, failure.text);
+    return failure;
   }
   const std::lock_guard lock(mutex_);
   if (!by && !failed_) return std::nullopt;
-  return End{false, "synchronize: the host program of another PE has failed"};
+  return bootstrap::Failure{bootstrap::FailureKind::kRuntimeFailure,
+                            "synchronize: the host program of another PE has failed"};
 }
 
 void Threads::drain() const {

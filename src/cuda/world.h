@@ -21,8 +21,8 @@ class Threads : public Pes {
                 Size element_bytes) override;
   std::string describe(const void* address) const override;
   void barrier() override;
-  std::optional<End> end(int pe, std::optional<std::uint32_t> by) const override;
-  void give_up(int, const std::string&) override {}  // the others read this process's memory
+  std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
+  void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
 
   /// Ends everybody's waits, on the host and on the GPUs.
   void fail();

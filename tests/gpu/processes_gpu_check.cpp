@@ -72,7 +72,7 @@ bool run_part(const char* program, const std::string& part, int pes) {
     const std::string output = read_all(peers[static_cast<std::size_t>(pe)].output);
     int status = 0;
     waitpid(peers[static_cast<std::size_t>(pe)].pid, &status, 0);
-    const bool is_victim = part == "killed" && pe == pes - 1;
+    const bool is_victim = (part == "killed" && pe == pes - 1) || (part == "killed_host" && pe == 0);
     const bool right =
         is_victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
     well = well && right;

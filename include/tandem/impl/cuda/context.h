@@ -8,10 +8,15 @@
 
 namespace tandem::cuda {
 
+/// What a WaitReport says.
+constexpr std::uint32_t kWaitedInVain = 1;
+constexpr std::uint32_t kCallsOfOtherCounts = 2;
+constexpr std::uint32_t kOtherCalls = 3;
+
 /// In pinned host memory, one for each PE.
 struct WaitReport {
-  std::uint32_t set;  ///< 1 once the rest is valid: written by the first waiter of the PE that gives up
-  int block;
+  std::uint32_t set;  ///< one of the above once the rest is valid: written by the first of the PE that gives up
+  int block;          ///< of the wait; of calls that differ, the other PE
   const void* word;
   Epoch expected;
   Epoch found;
@@ -32,6 +37,8 @@ struct Context {
   int world_pe = 0;
   WaitReport* report = nullptr;
   std::uint64_t timeout_ns = 0;
+  /// Kernels that follow a failed agreement do nothing.
+  bool checks_calls = false;
 };
 
 }  // namespace tandem::cuda

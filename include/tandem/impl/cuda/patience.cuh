@@ -6,6 +6,25 @@
 
 namespace tandem::cuda {
 
+/// The first of a PE reports, and ends everybody's waits.
+__device__ inline void give_up(const Context& context, std::uint32_t why, int block, const void* word, Epoch expected,
+                               Epoch found) {
+  const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
+  if (atomicExch(context.abort, by) != 0) return;
+  WaitReport& report = *context.report;
+  report.block = block;
+  report.word = word;
+  report.expected = expected;
+  report.found = found;
+  __threadfence_system();
+  *static_cast<volatile std::uint32_t*>(&report.set) = why;
+  for (int pe = 0; pe < context.world_pes; ++pe) {
+    if (pe == context.world_pe) continue;
+    auto* const abort = reinterpret_cast<char*>(context.abort_on_pe0) + pe * context.abort_stride;
+    *reinterpret_cast<volatile std::uint32_t*>(abort) = by;
+  }
+}
+
 /// The patience of one wait: asked after every poll that found nothing.
 class Patience {
  public:
@@ -21,30 +40,12 @@ class Patience {
     const std::uint64_t now = global_timer();
     if (begin_ == 0) begin_ = now;
     if (now - begin_ < context_.timeout_ns) return false;
-    give_up(word, expected, found);
+    give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found);
     return true;
   }
 
  private:
   static constexpr unsigned kPollsBetweenLooks = 256;
-
-  /// The first of this PE reports, and ends everybody's waits.
-  __device__ void give_up(const void* word, Epoch expected, Epoch found) {
-    const std::uint32_t by = static_cast<std::uint32_t>(context_.world_pe) + 1;
-    if (atomicExch(context_.abort, by) != 0) return;
-    WaitReport& report = *context_.report;
-    report.block = static_cast<int>(blockIdx.x);
-    report.word = word;
-    report.expected = expected;
-    report.found = found;
-    __threadfence_system();
-    *static_cast<volatile std::uint32_t*>(&report.set) = 1;
-    for (int pe = 0; pe < context_.world_pes; ++pe) {
-      if (pe == context_.world_pe) continue;
-      auto* const abort = reinterpret_cast<char*>(context_.abort_on_pe0) + pe * context_.abort_stride;
-      *reinterpret_cast<volatile std::uint32_t*>(abort) = by;
-    }
-  }
 
   const Context& context_;
   std::uint64_t begin_ = 0;
