@@ -132,6 +132,7 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("run")) return Command::kRun;
   if (app.got_subcommand("bench")) return Command::kBench;
   if (app.got_subcommand("tune")) return Command::kTune;
+  if (app.got_subcommand("doctor")) return Command::kDoctor;
   return Command::kList;
 }
 
@@ -184,6 +185,9 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   add_run(app, a, seed);
   add_bench(app, a, seed);
   add_tune(app, a, seed);
+  app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
+      ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
+      ->type_name("FILE|-");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -192,7 +196,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing: list, machines, run, bench or tune (tandem --help)");
+    throw InvalidArgument("a subcommand is missing: list, machines, run, bench, tune or doctor (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kTune };
+enum class Command { kList, kMachines, kRun, kBench, kTune, kDoctor };
 
 struct Arguments {
   Command command = Command::kList;

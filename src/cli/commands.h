@@ -20,6 +20,7 @@ int machines(const Arguments& arguments);
 int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int tune(const Arguments& arguments);
+int doctor(const Arguments& arguments);
 
 /// What OP names. Throws InvalidArgument, with all names, where it is neither.
 using Subject = std::variant<Collective, Operator>;

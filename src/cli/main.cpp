@@ -25,6 +25,8 @@ int dispatch_command(const Arguments& arguments) {
       return bench(arguments);
     case Command::kTune:
       return tune(arguments);
+    case Command::kDoctor:
+      return doctor(arguments);
   }
   return kUsage;
 }
