@@ -133,6 +133,7 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("bench")) return Command::kBench;
   if (app.got_subcommand("tune")) return Command::kTune;
   if (app.got_subcommand("doctor")) return Command::kDoctor;
+  if (app.got_subcommand("calibrate")) return Command::kCalibrate;
   return Command::kList;
 }
 
@@ -185,6 +186,9 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   add_run(app, a, seed);
   add_bench(app, a, seed);
   add_tune(app, a, seed);
+  CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
+  calibrate.add_option("--out", a.out, "the model")->type_name("FILE.json")->required();
+  calibrate.add_option("--base", a.base, "model that gives the figures that are not measured (default: h200x4)");
   app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
       ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
@@ -196,7 +200,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing: list, machines, run, bench, tune or doctor (tandem --help)");
+    throw InvalidArgument(
+        "a subcommand is missing: list, machines, run, bench, tune, doctor or calibrate (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

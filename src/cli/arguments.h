@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kTune, kDoctor };
+enum class Command { kList, kMachines, kRun, kBench, kTune, kDoctor, kCalibrate };
 
 struct Arguments {
   Command command = Command::kList;
@@ -55,7 +55,8 @@ struct Arguments {
 
   // What is written; empty: nothing.
   std::string json, trace, report, svg;
-  std::string out;  ///< of tune
+  std::string out;   ///< of tune and calibrate
+  std::string base;  ///< of calibrate; empty: h200x4
 
   bool on_gpus() const { return backend == "cuda"; }
   /// The JSON goes to standard output, which then carries nothing else.

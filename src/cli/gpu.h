@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/arguments.h"
+#include "cli/calibrate.h"
 #include "cli/doctor.h"
 #include "cli/tune.h"
 
@@ -22,5 +23,8 @@ std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
 /// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);
+
+/// Of `tandem calibrate`. Throws Unsupported where this build or this machine cannot.
+Calibration measure_gpus();
 
 }  // namespace tandem::cli

@@ -27,6 +27,8 @@ int dispatch_command(const Arguments& arguments) {
       return tune(arguments);
     case Command::kDoctor:
       return doctor(arguments);
+    case Command::kCalibrate:
+      return calibrate(arguments);
   }
   return kUsage;
 }

@@ -8,9 +8,9 @@ namespace tandem::cli {
 
 namespace {
 
-[[noreturn]] void refuse() {
-  throw Unsupported("--backend: 'cuda' given, but this build has no CUDA backend: configure with -DTANDEM_CUDA=ON");
-}
+constexpr const char* kAdvice = "this build has no CUDA backend: configure with -DTANDEM_CUDA=ON";
+
+[[noreturn]] void refuse() { throw Unsupported(std::string("--backend: 'cuda' given, but ") + kAdvice); }
 
 }  // namespace
 
@@ -19,6 +19,7 @@ std::string cuda_build() { return "without CUDA"; }
 int run_on_gpus(const Arguments&) { refuse(); }
 int bench_on_gpus(const Arguments&) { refuse(); }
 std::vector<Sweep> tune_on_gpus(const Arguments&) { refuse(); }
+Calibration measure_gpus() { throw Unsupported(std::string("calibrate: ") + kAdvice); }
 
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings) {
   findings.push_back({true, "this build has no CUDA backend: the simulator works, --backend cuda does not",
