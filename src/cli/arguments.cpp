@@ -133,6 +133,8 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("bench")) return Command::kBench;
   if (app.got_subcommand("check")) return Command::kCheck;
   if (app.got_subcommand("tune")) return Command::kTune;
+  if (app.got_subcommand("doctor")) return Command::kDoctor;
+  if (app.got_subcommand("calibrate")) return Command::kCalibrate;
   return Command::kList;
 }
 
@@ -187,6 +189,12 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   add_check(app, a.check, seed, a.json, a.report);
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
   add_tune(app, a, seed);
+  CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
+  calibrate.add_option("--out", a.out, "the model")->type_name("FILE.json")->required();
+  calibrate.add_option("--base", a.base, "model that gives the figures that are not measured (default: h200x4)");
+  app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
+      ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
+      ->type_name("FILE|-");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -195,7 +203,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing: list, machines, run, bench, check, tune or launch (tandem --help)");
+    throw InvalidArgument(
+        "a subcommand is missing: list, machines, run, bench, check, tune, doctor, calibrate or launch (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

@@ -11,7 +11,7 @@
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune };
+enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune, kDoctor, kCalibrate };
 
 struct Arguments {
   Command command = Command::kList;
@@ -58,7 +58,8 @@ struct Arguments {
 
   // What is written; empty: nothing.
   std::string json, trace, report, svg;
-  std::string out;  ///< of tune
+  std::string out;   ///< of tune and calibrate
+  std::string base;  ///< of calibrate; empty: h200x4
 
   bool on_gpus() const { return backend == "cuda"; }
   /// The JSON goes to standard output, which then carries nothing else.

@@ -21,6 +21,8 @@ int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int check(const Arguments& arguments);
 int tune(const Arguments& arguments);
+int doctor(const Arguments& arguments);
+int calibrate(const Arguments& arguments);
 
 /// What OP names. Throws InvalidArgument, with all names, where it is neither.
 using Subject = std::variant<Collective, Operator>;

@@ -1,9 +1,12 @@
 #pragma once
 /// What the tool does on real GPUs. A build without the CUDA backend has these functions too: they say what is missing.
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/arguments.h"
+#include "cli/calibrate.h"
+#include "cli/doctor.h"
 #include "cli/tune.h"
 
 namespace tandem::cli {
@@ -17,5 +20,11 @@ int bench_on_gpus(const Arguments& arguments);
 
 /// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from.
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
+
+/// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.
+nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);
+
+/// Of `tandem calibrate`. Throws Unsupported where this build or this machine cannot.
+Calibration measure_gpus();
 
 }  // namespace tandem::cli

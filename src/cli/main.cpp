@@ -29,6 +29,10 @@ int dispatch_command(const Arguments& arguments) {
       return check(arguments);
     case Command::kTune:
       return tune(arguments);
+    case Command::kDoctor:
+      return doctor(arguments);
+    case Command::kCalibrate:
+      return calibrate(arguments);
   }
   return kUsage;
 }

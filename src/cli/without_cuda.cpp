@@ -1,4 +1,6 @@
 // A tool that was built without the CUDA backend.
+#include <nlohmann/json.hpp>
+
 #include "cli/gpu.h"
 #include "tandem/error.h"
 
@@ -6,9 +8,9 @@ namespace tandem::cli {
 
 namespace {
 
-[[noreturn]] void refuse() {
-  throw Unsupported("--backend: 'cuda' given, but this build has no CUDA backend: configure with -DTANDEM_CUDA=ON");
-}
+constexpr const char* kAdvice = "this build has no CUDA backend: configure with -DTANDEM_CUDA=ON";
+
+[[noreturn]] void refuse() { throw Unsupported(std::string("--backend: 'cuda' given, but ") + kAdvice); }
 
 }  // namespace
 
@@ -17,5 +19,15 @@ std::string cuda_build() { return "without CUDA"; }
 int run_on_gpus(const Arguments&) { refuse(); }
 int bench_on_gpus(const Arguments&) { refuse(); }
 std::vector<Sweep> tune_on_gpus(const Arguments&) { refuse(); }
+Calibration measure_gpus() { throw Unsupported(std::string("calibrate: ") + kAdvice); }
+
+nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings) {
+  findings.push_back({true, "this build has no CUDA backend: the simulator works, --backend cuda does not",
+                      "configure with -DTANDEM_CUDA=ON"});
+  return {{"build", cuda_build()},
+          {"cuda_driver", nullptr},
+          {"gpus", nlohmann::ordered_json::array()},
+          {"links", nlohmann::ordered_json::array()}};
+}
 
 }  // namespace tandem::cli

@@ -12,6 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr Size kAlignment = 256;
+constexpr Size kNoRoom = -1;
 
 void check_size(const std::string& name, Size bytes) {
   if (bytes < 0)
@@ -43,11 +44,14 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
   if (next == requests_.size()) {
     Part& part = parts_[static_cast<int>(kind)];
     const Size reserved = round_up(max(bytes, 1), kAlignment);
-    if (part.bottom + reserved > part.top) exhausted(kind, pe, name, bytes, part.top - part.bottom);
-    const Size offset = begin_of(kind) + part.bottom;
-    part.bottom += reserved;
-    requests_.push_back({kind, bytes, name, offset});
-    symmetric_[offset] = {name, bytes, element_bytes};
+    const Size left = part.top - part.bottom;
+    const Size offset = reserved <= left ? begin_of(kind) + part.bottom : kNoRoom;
+    // What does not fit is remembered too: all PEs must see the same, whatever is allocated meanwhile.
+    requests_.push_back({kind, bytes, name, offset, left});
+    if (offset != kNoRoom) {
+      part.bottom += reserved;
+      symmetric_[offset] = {name, bytes, element_bytes};
+    }
   }
   const Request& request = requests_[next++];
   if (request.kind != kind || request.bytes != bytes || request.name != name)
@@ -55,6 +59,7 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
         fmt::format("symmetric allocation number {}: PE {} asks for '{}' of {} bytes, another PE asked for '{}' of {} "
                     "bytes; all PEs must allocate the same in the same order",
                     next, pe, name, bytes, request.name, request.bytes));
+  if (request.offset == kNoRoom) exhausted(kind, pe, name, bytes, request.left);
   return request.offset;
 }
 

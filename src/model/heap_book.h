@@ -17,7 +17,7 @@ enum class MemoryKind { kControl, kData };
 class HeapBook {
  public:
   /// Bytes of a PE's control part.
-  static constexpr Size kControlBytes = Size{64} << 20;
+  static constexpr Size kControlBytes = Size{256} << 20;
 
   /// `data_bytes`: capacity of a PE's data part.
   HeapBook(int pes, Size data_bytes);
@@ -54,6 +54,7 @@ class HeapBook {
     Size bytes;
     std::string name;
     Size offset;
+    Size left;  ///< before it
   };
   struct Buffer {
     std::string name;

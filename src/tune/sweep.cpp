@@ -12,7 +12,9 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-bool sends_packets(const std::string& algorithm) { return ends_with(algorithm, "ll") || ends_with(algorithm, "ll128"); }
+bool sends_packets(const std::string& algorithm) {
+  return ends_with("_" + algorithm, "_ll") || ends_with(algorithm, "ll128");
+}
 
 /// The quickest; of those that are within 1 % of it the one with the fewest blocks, which leaves SMs to others.
 const Measured& best_of(const std::vector<Measured>& all) {
@@ -30,7 +32,7 @@ constexpr Size kMib = Size{1} << 20;
 std::vector<int> blocks_to_try(const std::string& algorithm) {
   if (algorithm.rfind("copy_engine", 0) == 0 || algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
-  return {1, 2, 4, 8, 16, 32, 64, 128};
+  return {1, 2, 4, 8, 16, 32, 64, 128, 256};
 }
 
 /// How much slower than the best at the size before still has a chance.

@@ -73,6 +73,19 @@ TEST(Sweep, TriesEveryAlgorithmThatTheTeamCanRun) {
     EXPECT_EQ(candidate.algorithm, "ring");
 }
 
+TEST(Sweep, TriesPacketsOfSmallSizesOnly) {
+  for (const char* const name : {"pull", "ll", "one_shot_ll"}) {
+    const bool packets = std::string(name) != "pull";
+    const Collective collective = std::string(name) == "ll"     ? Collective::kAllGather
+                                  : std::string(name) == "pull" ? Collective::kReduceScatter
+                                                                : Collective::kAllReduce;
+    const auto all = candidates(collective, true, name);
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all.back().most_bytes < (Size{1} << 30), packets) << name;
+    EXPECT_EQ(all.back().blocks, packets ? 32 : 256) << name;
+  }
+}
+
 TEST(Sweep, DropsSlowCandidatesOnlyWhereBandwidthCounts) {
   constexpr Size mib = Size{1} << 20;
   Contest contest({{"ring", 1, kAnySize}, {"ring", 8, kAnySize}, {"one_shot_ll", 1, mib}});

@@ -139,8 +139,10 @@ std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vecto
       throw;
     } catch (const Error& error) {
       if (candidates.size() == 1) throw;
+      const bool is_first = std::none_of(left_out_.begin(), left_out_.end(),
+                                         [&](const auto& other) { return other.first == candidate.algorithm; });
       left_out_.insert(key);
-      if (world_.pe() == 0)
+      if (world_.pe() == 0 && is_first)
         fmt::print(stderr, "tandem: left out: {} with {} blocks: {}\n", candidate.algorithm, candidate.blocks,
                    error.what());
     }

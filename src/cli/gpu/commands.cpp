@@ -10,7 +10,6 @@
 #include "cli/json_file.h"
 #include "cli/options.h"
 #include "cli/sweep.h"
-#include "tandem/cuda.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -107,45 +106,6 @@ int bench_on_gpus(const Arguments& a) {
   print(fmt::format("# wrong elements: {} {}", wrong, wrong == 0 ? "OK" : "FAILED"));
   write_json(a, json);
   return wrong == 0 ? kRight : kWrong;
-}
-
-std::vector<Sweep> tune_on_gpus(const Arguments& a) {
-  GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
-  constexpr Size mib = Size{1} << 20;
-  job.method.checked_whole = mib;  // there are many candidates
-  job.method.rounds = a.iterations.value_or(7);
-  // Each of them may stage as much as the largest call moves.
-  std::size_t free = 0, total = 0;
-  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  const Size share = static_cast<Size>(free) * 7 / 10 / ceil_div(job.pes, cuda_devices());
-  job.heap_bytes = std::min(job.heap_bytes + 32 * job.largest(), share);
-  std::vector<Sweep> sweeps(job.runs.size());
-  for (std::size_t i = 0; i < job.runs.size(); ++i) {
-    const CollectiveRun& run = job.runs[i];
-    Sweep& sweep = sweeps[i];
-    sweep.group.pes = job.pes;
-    sweep.group.source = sweep_source(a, job.machine());
-    // A world for each: the heap keeps what plans take.
-    run_job(job, [&](World& world, CollectiveTurns& turns) {
-      turns.prepare(run);
-      tune::Contest contest(tune::candidates(run.collective, true, a.algorithm.value_or("")));
-      for (const Size bytes : job.sizes) {
-        std::vector<tune::Measured> all;
-        for (const GpuRow& row : turns.measure(bytes, contest.at(bytes)).rows) {
-          if (!row.check.correct())
-            throw CheckFailed(fmt::format("{} {} of {} bytes: {} wrong elements", name(run.collective), row.algorithm,
-                                          bytes, row.check.wrong));
-          all.push_back({bytes, row.algorithm, row.blocks, row.us});
-        }
-        contest.add(bytes, all);
-        if (world.pe() == 0) print_sweep_line(a, run.collective, bytes, all);
-      }
-      if (world.pe() != 0) return;
-      sweep.machine = world.machine().name;
-      sweep.measured = contest.measured();
-    });
-  }
-  return sweeps;
 }
 
 }  // namespace tandem::cli

@@ -1,0 +1,97 @@
+#include "cli/doctor_system.cpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::tandem;
+using testing::TemporaryFolder;
+
+TEST(Doctor, ReportsOnAnyMachineWithOrWithoutGpus) {
+  const auto outcome = tandem("doctor --json -");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = outcome.json();
+  for (const char* const key :
+       {"build", "driver", "cuda_driver", "gpus", "links", "limits", "nics", "libraries", "multicast", "findings"})
+    EXPECT_TRUE(report.contains(key)) << key;
+  EXPECT_EQ(report["links"].size(), report["gpus"].size() * (report["gpus"].empty() ? 0 : report["gpus"].size() - 1));
+  for (const auto& finding : report["findings"]) {
+    EXPECT_FALSE(finding["what"].get<std::string>().empty());
+    EXPECT_TRUE(finding["problem"] == false || !finding["advice"].get<std::string>().empty()) << finding["what"];
+  }
+  if (report["gpus"].empty()) {
+    const auto text = tandem("doctor");
+    EXPECT_EQ(text.code, 0);
+    EXPECT_THAT(text.out, HasSubstr("--backend cuda does not"));
+  }
+}
+
+/// A machine with one driver, one GPU beside a fast adapter, another GPU elsewhere.
+class PretendMachine {
+ public:
+  PretendMachine() {
+    write("proc/driver/nvidia/version", "NVRM version: 580");
+    const std::string switch0 = "sys/devices/pci0000:00/0000:01:00.0/",
+                      switch1 = "sys/devices/pci0000:80/0000:81:00.0/";
+    device("0000:02:00.0", switch0 + "0000:02:00.0");
+    device("0000:82:00.0", switch1 + "0000:82:00.0");
+    std::filesystem::create_directories(folder_ / (switch1 + "0000:83:00.0"));
+    write("sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)");
+    write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+    write("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand");
+    std::filesystem::create_symlink(folder_ / (switch1 + "0000:83:00.0"),
+                                    folder_ / "sys/class/infiniband/mlx5_0/device");
+    write("sys/class/net/lo/operstate", "unknown");
+  }
+  std::string root() const { return folder_.path().string(); }
+
+ private:
+  void write(const std::string& path, const std::string& text) const {
+    const std::filesystem::path file = folder_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  }
+  void device(const std::string& name, const std::string& path) const {
+    std::filesystem::create_directories(folder_ / path);
+    std::filesystem::create_directories(folder_ / "sys/bus/pci/devices");
+    std::filesystem::create_symlink(folder_ / path, folder_ / ("sys/bus/pci/devices/" + name));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST(Doctor, FindsAdaptersWithTheirRateAndTheNearestGpu) {
+  const PretendMachine machine;
+  std::vector<Finding> findings;
+  nlohmann::ordered_json report = inspect_system(machine.root(), findings);
+  EXPECT_EQ(report["driver"], "NVRM version: 580");
+  ASSERT_EQ(report["nics"].size(), 1) << "the loopback is no adapter";
+  match_nics(machine.root(), {{{"pci", "0000:02:00.0"}}, {{"pci", "0000:82:00.0"}}}, report["nics"]);
+  const auto& nic = report["nics"][0];
+  EXPECT_EQ(nic["name"], "mlx5_0:1");
+  EXPECT_EQ(nic["gbps"], 400);
+  EXPECT_EQ(nic["state"], "4: ACTIVE");
+  EXPECT_EQ(nic["nearest_gpu"], 1);
+}
+
+TEST(Doctor, SaysWhatIsMissing) {
+  const TemporaryFolder empty;
+  std::vector<Finding> findings;
+  const nlohmann::ordered_json report = inspect_system(empty.path().string(), findings);
+  EXPECT_TRUE(report["driver"].is_null());
+  EXPECT_TRUE(report["nics"].empty());
+  std::string all;
+  for (const Finding& finding : findings) all += finding.what + '\n';
+  EXPECT_THAT(all, HasSubstr("no NVIDIA driver"));
+  EXPECT_THAT(all, HasSubstr("/dev/shm"));
+}
+
+}  // namespace
+}  // namespace tandem::cli
