@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cuda/gemm.h"
 #include "cuda/world.h"
 #include "tandem/stream.h"
 
@@ -46,6 +47,7 @@ class CudaStream : public detail::StreamBackend {
   int pe_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  PlainGemms plain_gemms_;
 };
 
 }  // namespace tandem::cuda
