@@ -27,5 +27,13 @@ inline constexpr std::array<Layer, 6> kScatterLayers{{{"tutorial07", 8192, 12288
                                                       {"llama3-70b:o", 8192, 8192, 8192},
                                                       {"llama3-405b:ffn_down", 8192, 16384, 53248},
                                                       {"small_m", 1024, 8192, 28672}}};
+/// gemm_all_reduce: k is split. Decoding has as many rows as there are sequences.
+inline constexpr std::array<Layer, 7> kAllReduceLayers{{{"llama3-70b:o", 8192, 8192, 8192},
+                                                        {"llama3-70b:ffn_down", 8192, 8192, 28672},
+                                                        {"decode", 1, 8192, 28672},
+                                                        {"decode", 16, 8192, 28672},
+                                                        {"decode", 64, 8192, 28672},
+                                                        {"decode", 128, 8192, 28672},
+                                                        {"decode", 256, 8192, 28672}}};
 
 }  // namespace tandem::bench

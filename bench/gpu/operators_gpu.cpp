@@ -77,6 +77,9 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer) {
       o.copy_by = CopyBy::kSm;
       o.communication_sms = 8;
     });
+  } else if (op == Operator::kGemmAllReduce) {
+    for (const int splits : {4, 8})
+      if (layer.m > 256) add(fmt::format("chain/{}", splits), [&](auto& o) { o.splits = splits; });
   } else {
     for (const int splits : {1, 4})
       add(fmt::format("chain/{}", splits), [&](auto& o) {
@@ -108,7 +111,7 @@ struct Local {
     a_rows = gather ? split(l.m, pes)[pe].size() : l.m;
     a_cols = gather ? l.k : split(l.k, pes)[pe].size();
     b_rows = gather ? split(l.n, pes)[pe].size() : l.n;
-    c_rows = gather ? l.m : split(l.m, pes)[pe].size();
+    c_rows = op == Operator::kGemmReduceScatter ? split(l.m, pes)[pe].size() : l.m;
     c_cols = b_rows;
   }
 };
@@ -135,6 +138,7 @@ class Bench {
     std::vector<std::pair<Operator, Layer>> all;
     for (const Layer& layer : kGatherLayers) all.emplace_back(Operator::kAllGatherGemm, layer);
     for (const Layer& layer : kScatterLayers) all.emplace_back(Operator::kGemmReduceScatter, layer);
+    for (const Layer& layer : kAllReduceLayers) all.emplace_back(Operator::kGemmAllReduce, layer);
     std::erase_if(all, [&](const auto& one) {
       return std::string(name(one.first)).find(settings_.op) == std::string::npos ||
              std::string(one.second.name).find(settings_.only) == std::string::npos;
@@ -182,7 +186,9 @@ class Bench {
     }
     for (TimedGraph& program : programs) program.us.clear();
     for (int round = 0; round < settings_.rounds; ++round)
-      for (TimedGraph& program : programs) replay(program);
+      // Another one begins each round: what ran before heats the GPUs.
+      for (std::size_t i = 0; i < programs.size(); ++i)
+        replay(programs[(i + static_cast<std::size_t>(round)) % programs.size()]);
     for (std::size_t i = 0; i < programs.size(); ++i) results[i].us = programs[i].us;
     merge(op, layer, results);
   }
@@ -201,7 +207,9 @@ class Bench {
     const auto call = [&] {
       if (gather) nccl_->run(Collective::kAllGather, world_.pe(), a_, peer_, count, native_);
       cublas_.run(gemm, whole_a, b_, peer_c_, native_);
-      if (!gather) nccl_->run(Collective::kReduceScatter, world_.pe(), peer_c_, c_, count, native_);
+      if (op == Operator::kGemmReduceScatter)
+        nccl_->run(Collective::kReduceScatter, world_.pe(), peer_c_, c_, count, native_);
+      if (op == Operator::kGemmAllReduce) nccl_->run(Collective::kAllReduce, world_.pe(), peer_c_, c_, count, native_);
     };
     call();  // connects, which NCCL cannot do within a capture
     stream_.synchronize();
@@ -239,7 +247,7 @@ class Bench {
   /// Compares 100 elements of the result, in all corners and between, with sums in f64.
   Size check(Operator op, const Layer& layer, const Local& local) {
     Size wrong = 0;
-    const Size first_row = op == Operator::kAllGatherGemm ? 0 : split(layer.m, world_.num_pes())[world_.pe()].begin;
+    const Size first_row = op == Operator::kGemmReduceScatter ? split(layer.m, world_.num_pes())[world_.pe()].begin : 0;
     for (Size i = 0; i < 100; ++i) {
       const Size row = i % 10 * (local.c_rows - 1) / 9;
       const Size col = i / 10 * (local.c_cols - 1) / 9;
@@ -256,7 +264,8 @@ class Bench {
   void merge(Operator op, const Layer& layer, const std::vector<Result>& own) {
     {
       const std::lock_guard lock(mutex_);
-      if (rows_.empty() || rows_.back().op != op || rows_.back().layer.name != layer.name) {
+      if (rows_.empty() || rows_.back().op != op || rows_.back().layer.name != layer.name ||
+          rows_.back().layer.m != layer.m) {
         rows_.push_back({op, layer, own});
       } else {
         std::vector<Result>& all = rows_.back().results;
@@ -273,7 +282,8 @@ class Bench {
 
   static void print(const Row& row) {
     const std::vector<double>& base = row.results[0].us;
-    std::string line = fmt::format("{:<19} {:<20} cublas {:8.1f} us |", name(row.op), row.layer.name, median(base));
+    std::string line = fmt::format("{:<19} {:<20} m={:<4} cublas {:8.1f} us |", name(row.op), row.layer.name,
+                                   row.layer.m, median(base));
     for (std::size_t i = 1; i < row.results.size(); ++i) {
       std::vector<double> ratios;
       for (std::size_t r = 0; r < base.size(); ++r) ratios.push_back(row.results[i].us[r] / base[r]);

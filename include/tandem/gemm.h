@@ -100,8 +100,8 @@ struct Gemm {
   /// Where set, the tiles of `owner`'s rows (own rows too) are stored straight to its collector: into block
   /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
-  /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; instead of `notify` and
-  /// `c_at_collector`. One node only.
+  /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; `notify`, which has to be
+  /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;
 
   /// Whether the chain brings something to add to `owner`'s rows, and where what this PE passes on of them goes.

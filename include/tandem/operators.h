@@ -7,6 +7,7 @@
 ///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T
 ///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over
 ///   PEs of a * b^T
+///   gemm_all_reduce       a: m x (k shard)      b: n x (k shard)     c: m x n              c = sum over PEs of a * b^T
 ///
 /// All matrices are row-major and dense, elements of OperatorOptions::type, products summed in f32.
 
@@ -20,8 +21,8 @@
 
 namespace tandem {
 
-enum class Operator { kAllGatherGemm, kGemmReduceScatter };
-/// "all_gather_gemm", "gemm_reduce_scatter".
+enum class Operator { kAllGatherGemm, kGemmReduceScatter, kGemmAllReduce };
+/// "all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce".
 const char* name(Operator op);
 
 /// Who moves the bytes within a node.
@@ -55,6 +56,7 @@ const char* name(Form form);
 ///                         own_node_first   own shard, own node's, then the other nodes' as they arrive
 ///   gemm_reduce_scatter   peers_first        the next PE's shard first, own last
 ///                         other_nodes_first  shards of other nodes first, then the own node's, own last
+///   gemm_all_reduce       peers_first        the next PE's shard first, own last
 /// Any of them is right on any machine; the transport sends in the order in which the GEMM consumes.
 std::vector<std::string> tile_orders(Operator op);
 
@@ -89,6 +91,10 @@ class OperatorPlan {
   virtual void run(Stream& main, const void* a, const void* b, void* c) = 0;
 };
 
+/// gemm_all_reduce is, overlapped, gemm_reduce_scatter as a chain whose own rows copy engines push to all peers while
+/// it goes on (two-shot; one node only); sequential, a whole GEMM and then the all-reduce that suits the size, which
+/// for few rows is a kernel of packets. It has no decomposed form.
+///
 /// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,
 /// what was given and what is allowed. Every option works on one node and between nodes.
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cuda/error.h"
 #include "cuda/register.h"
 #include "tandem/error.h"
 
@@ -51,13 +52,41 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
 }
 
+/// What loads and allocates may be done while a stream of this thread is captured.
+class DuringCapture {
+ public:
+  DuringCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
+  ~DuringCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  DuringCapture(const DuringCapture&) = delete;
+  DuringCapture& operator=(const DuringCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 }  // namespace
 
-void run_gemm(const Gemm& gemm, const Context& context, int sm_count, cudaStream_t stream) {
+bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
+  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
+  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
+  const PlainGemm plain{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type};
+  try {
+    const DuringCapture allowed;
+    if (cublas_ == nullptr) cublas_ = std::make_unique<CublasLt>();
+    cublas_->prepare(plain);
+  } catch (const Unsupported&) {
+    missing_ = cublas_ == nullptr;
+    return false;
+  }
+  cublas_->run(plain, gemm.a, gemm.b, gemm.c, stream);
+  return true;
+}
+
+void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream) {
   check_gemm(gemm, sm_count);
   const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n);
   if (gemm.m == 0 || gemm.n == 0) return;
-  kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, stream});
+  kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, early, stream});
 }
 
 void register_gemms() {

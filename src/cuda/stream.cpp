@@ -50,10 +50,11 @@ void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
 }
 
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
+  if (plain_gemms_.run(gemm, stream_)) return;
   if (threads_.sharing(pe_) > 1)
     throw Unsupported(
         fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", threads_.sharing(pe_)));
-  run_gemm(gemm, threads_.context(team), threads_.machine().gpu.sm_count, stream_);
+  run_gemm(gemm, threads_.context(team), threads_.machine().gpu.sm_count, threads_.early_launch(), stream_);
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

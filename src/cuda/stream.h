@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cuda/gemm.h"
 #include "cuda/pes.h"
 #include "tandem/stream.h"
 
@@ -46,6 +47,7 @@ class CudaStream : public detail::StreamBackend {
   std::string name_;
   cudaStream_t stream_ = nullptr;
   bool is_own_ = true;
+  PlainGemms plain_gemms_;
 };
 
 }  // namespace tandem::cuda

@@ -64,9 +64,10 @@ void GatherTransport::await(Stream& main, int first, int shards) {
 }
 
 void GatherTransport::end(Stream& main) {
+  // Streams that this call did not use are no part of a capture.
   for (Stream& copies : copies_) main.wait_for(copies);
-  main.wait_for(offers_);
-  main.wait_for(rail_);
+  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) main.wait_for(offers_);
+  if (!team_.one_node()) main.wait_for(rail_);
   main.launch<Release>(kOneWarp, {released_, epochs_.words, direction_ == Direction::kPull});
 }
 

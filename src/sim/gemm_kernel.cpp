@@ -209,8 +209,8 @@ class Worker {
 
   void send_notification(Size row, Time visible) {
     const int owner = gemm_.rows.owner_of(row);
-    const bool chained = static_cast<bool>(gemm_.chain.staging);
-    if (chained && owner == gemm_.me) return;
+    const bool chained = gemm_.chain.staging && owner != gemm_.me;
+    if (!chained && !gemm_.notify.words) return;
     const int to = chained ? gemm_.chain_goes_to() : gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
     const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
     const Signals& words = chained ? gemm_.chain.arrived : gemm_.notify.words;

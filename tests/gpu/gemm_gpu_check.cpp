@@ -237,6 +237,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
     }
   };
   for (const int tile_n : {256, 128}) {
+    if (type == DType::kF16 && tile_n == 128) continue;  // there is no such kernel
     for (const Shape s : {Shape{128, 256, 64},
                           {256, 256, 128},
                           {1, 8, 8},
@@ -326,6 +327,7 @@ int check_all(int rounds) {
     std::printf("no GPU\n");
     return 2;
   }
+  setenv("TANDEM_CUBLASLT", "none", 1);  // plain GEMMs too by the kernels under test
   CudaOptions options;
   options.heap_bytes = Size{512} << 20;
   options.timeout_s = 5;

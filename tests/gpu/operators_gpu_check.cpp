@@ -103,7 +103,7 @@ std::vector<OperatorCase> cases() {
     Size m, n, k;
   };
   int number = 0;
-  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter})
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
     for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed})
       for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
         for (const Direction direction : {Direction::kPush, Direction::kPull})
@@ -111,6 +111,9 @@ std::vector<OperatorCase> cases() {
             for (const Shape shape : {Shape{1300, 1056, 288}, {300, 1056, 288}, {5, 64, 64}})
               for (const int splits : {1, 3, 8}) {
                 const bool chain = reduction == Reduction::kChain;
+                if (op == Operator::kGemmAllReduce &&
+                    (form == Form::kDecomposed || chain || copy_by == CopyBy::kSm || direction == Direction::kPull))
+                  continue;
                 if (chain && (op == Operator::kAllGatherGemm || form != Form::kOverlapped || copy_by == CopyBy::kSm))
                   continue;
                 OperatorCase c;
@@ -125,8 +128,8 @@ std::vector<OperatorCase> cases() {
                 c.options.splits = splits;
                 const auto orders = tile_orders(op);
                 c.options.order = chain ? "" : orders[static_cast<std::size_t>(number) % orders.size()];
-                c.options.tile_n = number % 3 == 0 ? 128 : 256;
-                c.options.type = number % 6 == 1 ? DType::kF16 : DType::kBF16;
+                c.options.type = number % 5 == 1 ? DType::kF16 : DType::kBF16;
+                c.options.tile_n = number % 3 == 0 && c.options.type == DType::kBF16 ? 128 : 256;
                 ++number;
                 all.push_back(c);
               }

@@ -14,6 +14,8 @@ struct GemmLaunch {
   const Gemm* gemm = nullptr;
   const Context* context = nullptr;
   int sms = 0;
+  /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  bool early = false;
   cudaStream_t stream = nullptr;
 };
 

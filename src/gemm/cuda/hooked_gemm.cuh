@@ -2,6 +2,8 @@
 /// The GEMM with hooks on Hopper: CUTLASS's warp-specialised persistent TMA/WGMMA kernel, composed with a mainloop that
 /// passes gates, an epilogue that notifies, and a scheduler that follows the tile order.
 
+// The kernel waits for what ran before it, and lets the next one start, as programmatic dependent launch asks.
+#define CUTLASS_ENABLE_GDC_FOR_SM90 1
 #include <cutlass/device_kernel.h>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/gemm/collective/collective_builder.hpp>
@@ -81,11 +83,13 @@ class HookedGemm {
     config.blockDim = Kernel::get_block_shape();
     config.dynamicSmemBytes = Kernel::SharedStorageSize;
     config.stream = launch.stream;
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {kCluster, 1, 1};
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+    cudaLaunchAttribute attributes[2]{};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {kCluster, 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = attributes;
+    config.numAttrs = launch.early ? 2 : 1;
     check(cudaLaunchKernelEx(&config, &cutlass::device_kernel<Kernel>, params), "gemm");
   }
 
@@ -160,8 +164,7 @@ class HookedGemm {
   }
 
   static Signal* notified(const Gemm& gemm, const TablePiece& piece) {
-    if (gemm.chain.staging)
-      return piece.owner == gemm.me ? nullptr : gemm.chain.arrived.on(gemm.chain_goes_to()) + piece.slot;
+    if (gemm.chain.staging && piece.owner != gemm.me) return gemm.chain.arrived.on(gemm.chain_goes_to()) + piece.slot;
     if (!gemm.notify.words) return nullptr;
     if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
     return gemm.notify.words.on(gemm.collector(piece.owner)) +

@@ -48,6 +48,9 @@ class OrderedScheduler {
     return cute::make_tuple(current(), true);
   }
 
+  /// The next kernel may then take its places (programmatic dependent launch).
+  __device__ bool is_last_tile(const WorkTileInfo&) const { return unit_ + step_ >= table_.units; }
+
   __device__ static bool valid_warpgroup_in_work_tile(const WorkTileInfo&) { return true; }
   __device__ static bool requires_separate_reduction(const Params&) { return false; }
   __device__ static bool compute_epilogue(const WorkTileInfo&, const Params&) { return true; }
