@@ -43,7 +43,7 @@ class GemmAllReduceOverlapped final : public OperatorPlan {
     take(out);
     main.wait_for(pushes_);
     main.wait_for(takes_);
-    main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
+    main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
     chain_.end(main);
   }
 
@@ -51,7 +51,7 @@ class GemmAllReduceOverlapped final : public OperatorPlan {
   /// The own rows go to the peers as they are complete.
   void push(const Gemm& gemm, const std::byte* own) {
     const RowPartition& rows = chain_.rows();
-    pushes_.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch()});
+    pushes_.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch(), false});
     for (int part = 0; part < rows.splits; ++part) {
       const Range piece = bytes_of(rows.part(team_.me, part), row_bytes_);
       const int slot = rows.slot(team_.me, part);
