@@ -57,27 +57,27 @@ Strategy parse_strategy(const std::string& text) {
   throw InvalidArgument(fmt::format("strategy: '{}' given, allowed is {}", text, fmt::join(kStrategies, ", ")));
 }
 
-CheckResult check(const std::function<void(World&)>& program, const CheckOptions& given) {
-  const CheckOptions options = complete(given);
+CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options) {
+  const CheckOptions all = complete(options);
   CheckResult result;
   std::set<std::string> seen;
-  const std::uint64_t points = checker::count_points(program, options);
-  for (int i = 0; i < options.schedules; ++i) {
-    const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
-    if (options.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points)) {
+  const std::uint64_t points = checker::count_points(program, all);
+  for (int i = 0; i < all.schedules; ++i) {
+    const std::uint64_t seed = all.seed + static_cast<std::uint64_t>(i);
+    if (all.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points)) {
       result.exhausted = true;
       break;
     }
     const auto run = [&] {
-      const auto schedule = checker::make_schedule(options.strategy, seed, options.pes, points);
-      return checker::run_once(program, options, seed, *schedule, nullptr);
+      const auto schedule = checker::make_schedule(all.strategy, seed, all.pes, points);
+      return checker::run_once(program, all, seed, *schedule, nullptr);
     };
     const checker::Outcome outcome = run();
     ++result.schedules;
-    add(result, seen, outcome.findings, seed, options);
-    if (i == 0 && options.check_determinism && run().trace_hash != outcome.trace_hash)
-      add(result, seen, {nondeterminism()}, seed, options);
-    if (options.stop_at_first && !result.clean()) break;
+    add(result, seen, outcome.findings, seed, all);
+    if (i == 0 && all.check_determinism && run().trace_hash != outcome.trace_hash)
+      add(result, seen, {nondeterminism()}, seed, all);
+    if (all.stop_at_first && !result.clean()) break;
   }
   return result;
 }

@@ -124,18 +124,18 @@ class Detector : public sim::Monitor {
   void wait_event(sim::Thread stream, const void* event) override;
   void synchronize(sim::Thread stream) override;
   void host_barrier() override;
-  void access(sim::Thread thread, const sim::MemoryAccess& access, Site site) override;
-  sim::Message transfer(sim::Thread thread, const sim::Transfer& transfer, Site site) override;
-  void fence(sim::Thread thread, Site site) override;
-  void quiet(sim::Thread thread, Site site) override;
-  sim::Message signal(sim::Thread thread, const sim::SignalUpdate& update, Order order, int target, bool reachable,
+  void access(sim::Thread id, const sim::MemoryAccess& access, Site site) override;
+  sim::Message transfer(sim::Thread id, const sim::Transfer& transfer, Site site) override;
+  void fence(sim::Thread id, Site site) override;
+  void quiet(sim::Thread id, Site site) override;
+  sim::Message signal(sim::Thread id, const sim::SignalUpdate& update, Order order, int target, bool reachable,
                       Site site) override;
   void signal_arrives(sim::Message message, const sim::SignalUpdate& update) override;
-  void begin_wait(sim::Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value,
+  void begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value,
                   Site site) override;
-  void end_wait(sim::Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
+  void end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                 bool proxy_fence, Site site) override;
-  void atomic(sim::Thread thread, const void* word, int bytes, std::uint64_t value, Scope scope, Order order,
+  void atomic(sim::Thread id, const void* address, int bytes, std::uint64_t value, Scope scope, Order order,
               Site site) override;
 
  private:
@@ -173,8 +173,8 @@ class Detector : public sim::Monitor {
   void prune(ThreadState& thread);
   /// The agent is over, and its issuer knows: the component may be used again.
   void release_slot(const Agent& agent);
-  Stamp store_stamp(sim::Thread thread, int destination);
-  Stamp begin_agent(sim::Thread thread, const sim::Transfer& transfer);
+  Stamp store_stamp(sim::Thread id, int destination);
+  Stamp begin_agent(sim::Thread id, const sim::Transfer& transfer);
   /// `thread.now`, and the puts to `destination` that were fenced (then it is `own`).
   static const Clock* after_fences(const ThreadState& thread, int destination, Clock& own);
   static Clock ordered_before_signal(const ThreadState& thread, int destination);
@@ -183,19 +183,19 @@ class Detector : public sim::Monitor {
   void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
-  void note_writer(sim::Thread thread, const sim::SignalUpdate& update, Stamp stamp, std::uint32_t info);
+  void note_writer(sim::Thread id, const sim::SignalUpdate& update, Stamp stamp, std::uint32_t number);
   void acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fence);
 
   // Findings.
-  void report_conflict(sim::Thread thread, const void* address, const NewAccess& access, const Conflict& conflict);
-  void report_signal_race(const Writer& first, sim::Thread thread, std::uint32_t second, const Signal* word);
+  void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
+  void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const Signal* word);
   bool is_new(const Finding& finding);
   std::string kind_of(const Record& first, const Record& second) const;
-  std::string missing(const Record& first, sim::Thread thread, const NewAccess& second, bool is_signal) const;
+  std::string missing(const Record& first, sim::Thread id, const NewAccess& second, bool is_signal) const;
   std::string missing_within(const Record& first, const Record& second) const;
   const Acquired* signal_after(const ThreadState& thread, const Info& first, Stamp stamp) const;
-  CheckSite site(std::uint32_t info) const;
-  std::string who(sim::Thread thread, const std::string& kernel) const;
+  CheckSite site(std::uint32_t number) const;
+  std::string who(sim::Thread id, const std::string& kernel) const;
   std::string place(const void* address, Range bytes) const;
 
   // Hangs.
