@@ -1,9 +1,11 @@
 // Strangers at the door of a rendezvous: nothing that they send gets them in or disturbs the world.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -165,6 +167,29 @@ TEST(Members, OneThatBreaksTheRulesIsGone) {
   }
 }
 
+/// A letter of noise, with a descriptor as a real one has it.
+void call_with_noise(const std::string& name, std::mt19937& random) {
+  const Fd socket = connect_local(name);
+  if (!socket) return;
+  const Fd useless(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int number = useless.get();
+  std::array<std::byte, 300> noise;
+  for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+  iovec part{noise.data(), random() % noise.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &number, sizeof(int));
+  ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+}
+
 /// Callers of a PE's local socket that send what is no letter of this world, while an exchange goes on.
 TEST(Strangers, AtTheLocalSocketDoNotDisturbTheExchange) {
   const UniqueId id = UniqueId::create();
@@ -174,12 +199,7 @@ TEST(Strangers, AtTheLocalSocketDoNotDisturbTheExchange) {
     std::atomic<bool> done{false};
     std::mt19937 random(static_cast<unsigned>(pe));
     std::thread caller([&] {
-      while (!done) {
-        const Fd socket = connect_local(exchange.socket_of(1 - pe));
-        std::array<std::byte, 300> noise;
-        for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
-        if (socket) ::send(socket.get(), noise.data(), random() % noise.size(), MSG_NOSIGNAL);
-      }
+      while (!done) call_with_noise(exchange.socket_of(1 - pe), random);
     });
     for (int i = 0; i < 20; ++i) testing::share(session, exchange, session.world());
     done = true;
