@@ -12,12 +12,16 @@
 
 namespace tandem::cuda {
 
-/// Whether K's packets are lines of 128 bytes, for which its fragments are laid out.
+/// The packets that K uses, for which its fragments are laid out; void if none.
 template <class K>
-inline constexpr bool kInLines = false;
+struct PacketOf {
+  using Type = void;
+};
 template <class K>
 requires requires { typename K::Packet; }
-inline constexpr bool kInLines<K> = std::is_same_v<typename K::Packet, LL128Line>;
+struct PacketOf<K> {
+  using Type = typename K::Packet;
+};
 
 /// Whether K touches no memory before next_epoch, which then waits for the kernel before.
 template <class K>
@@ -35,7 +39,7 @@ __global__ void __launch_bounds__(Threads, 1)
     let_next_grid_start();
   }
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
-  Block<Threads, kInLines<K>> block(context);
+  Block<Threads, typename PacketOf<K>::Type> block(context);
   K::run(block, args);
   if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
 }

@@ -18,17 +18,19 @@
 
 namespace tandem::cuda {
 
-/// With `Lines`, fragments are laid out for packets of 128 bytes (LL128Line).
-template <int Threads, int Barrier = 0, bool Lines = false>
-class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
+/// In a kernel that uses packets (`P`, else void), fragments are laid out for these.
+template <int Threads, int Barrier = 0, class P = void>
+class Group : public BlockOps<Group<Threads, Barrier, P>> {
  public:
+  template <class T>
+  static constexpr int kVectorsOf = std::is_void_v<P> ? kVectors<T> : 1;
   template <class A, class T>
-  using FragmentFor = Fragment<A, kWidth<T>, kVectors<T>>;
+  using FragmentFor = Fragment<A, kWidth<T>, kVectorsOf<T>>;
 
   __device__ Group(const Context& context, int first_thread = 0)
       : context_(context),
         thread_(static_cast<int>(threadIdx.x) - first_thread),
-        place_(Layout<Threads, Lines>::place(thread_)) {}
+        place_(Layout<Threads, P>::place(thread_)) {}
 
   __device__ int pe() const { return context_.team.me; }
   __device__ int num_pes() const { return context_.team.size; }
@@ -40,7 +42,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
 
   template <class T>
   __device__ Tiles tiles(Range range) const {
-    return {range, Size{Layout<Threads, Lines>::kPlaces} * kWidth<T> * kVectors<T>};
+    return {range, Size{Layout<Threads, P>::kPlaces} * kWidth<T> * kVectorsOf<T>};
   }
 
   // --- memory
@@ -53,7 +55,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
 
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
-    Raw<T> raw;
+    Raw<T, kVectorsOf<T>> raw;
     load_raw(raw, from, range);
     return raw.template as<A>(range.size(), valid<T>(range.size()));
   }
@@ -67,11 +69,11 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
-    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size(), valid<Element>(range.size()));
+    Fragment<A, kWidth<Element>, kVectorsOf<Element>> result(range.size(), valid<Element>(range.size()));
     for (int pe = 0; pe < num_pes(); pe += 2) {
       const bool both = pe + 1 < num_pes();
-      Raw<Element> first;
-      Raw<Element> second;
+      Raw<Element, kVectorsOf<Element>> first;
+      Raw<Element, kVectorsOf<Element>> second;
       load_raw<Element>(first, from.on(pe), range);
       if (both) load_raw<Element>(second, from.on(pe + 1), range);
       const auto values = first.template as<A>(range.size(), result.valid());
@@ -82,11 +84,11 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   }
 
   template <class T, class A>
-  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectors<T>>& values) {
+  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
-    const Raw<T> raw = Raw<T>::of(values);
+    const Raw<T, kVectorsOf<T>> raw = Raw<T, kVectorsOf<T>>::of(values);
 #pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
+    for (int u = 0; u < kVectorsOf<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= range.size()) break;
       T* const target = to + range.begin + at;
@@ -257,44 +259,36 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   // --- packets
   // --------------------------------------------------------------------------------------------------------------
 
-  template <class P, class T>
-  __device__ void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe) {
+  template <class Q, class T>
+  __device__ void ll_put(Symm<Q> to, const T* from, Size count, Epoch epoch, int pe) {
     for (const Range tile : tiles<T>({0, count})) {
-      Raw<T> raw;
+      Raw<T, kVectorsOf<T>> raw;
       load_raw(raw, from, tile);
-      put_packets(to.on(pe) + packets_for<P>(tile.begin * Size{sizeof(T)}), tile.size(), raw, epoch);
+      put_packets(to.on(pe) + packets_for<Q>(tile.begin * Size{sizeof(T)}), tile.size(), raw, epoch);
     }
   }
-  template <class T, class P, class A>
-  __device__ void ll_put_fragment(Symm<P> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch, int pe) {
-    put_packets(to.on(pe), values.size(), Raw<T>::of(values), epoch);
+  template <class T, class Q, class A>
+  __device__ void ll_put_fragment(Symm<Q> to, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values, Epoch epoch,
+                                  int pe) {
+    put_packets(to.on(pe), values.size(), Raw<T, kVectorsOf<T>>::of(values), epoch);
   }
-  template <class A, class T, class P>
-  __device__ auto ll_get(const P* from, Size count, Epoch epoch) {
-    Arrival<P, T, Threads> arrival(from, count, epoch, thread_);
-    arrival.fetch();
+  template <class A, class T, class Q>
+  __device__ auto ll_get(const Q* from, Size count, Epoch epoch) {
+    Arrival<Q, T, Threads> arrival(from, count, epoch, thread_);
     receive(epoch, arrival);
     return arrival.raw().template as<A>(count, valid<T>(count));
   }
-  /// The next PE's packets are fetched with those that are waited for. One piece of code for all PEs, because what a
-  /// small call executes is cold in the instruction cache.
-  template <class T, class A, class P, class F>
-  __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectors<T>>& own, const P* from, Size stride, Epoch epoch,
+  /// One piece of code for all PEs, and one PE's packets in registers: what a small call executes is cold in the
+  /// instruction cache, and spills cost it more than looking for two PEs' packets at once saves.
+  template <class T, class A, class Q, class F>
+  __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectorsOf<T>>& own, const Q* from, Size stride, Epoch epoch,
                              const F& on_pe) {
-    const int n = num_pes();
-    const auto arrival = [&](int other) {
-      return Arrival<P, T, Threads>(from + other * stride, other < n ? own.size() : 0, epoch, thread_);
-    };
-    const auto after = [&](int other) { return other + 1 == pe() ? other + 2 : other + 1; };
-    auto current = arrival(after(-1));
-    current.fetch();
 #pragma unroll 1
-    for (int other = 0; other < n; ++other) {
+    for (int other = 0; other < num_pes(); ++other) {
       const bool is_own = other == pe();
-      auto next = arrival(after(is_own ? other - 1 : other));
-      if (!is_own) receive(epoch, current, next);
-      on_pe(other, is_own ? own : current.raw().template as<A>(own.size(), own.valid()));
-      if (!is_own) current = next;
+      Arrival<Q, T, Threads> arrival(from + other * stride, own.size(), epoch, thread_);
+      if (!is_own) receive(epoch, arrival);
+      on_pe(other, is_own ? own : arrival.raw().template as<A>(own.size(), own.valid()));
     }
   }
 
@@ -387,28 +381,27 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
     }
   }
 
-  template <class P, class T>
-  __device__ void put_packets(P* to, Size count, const Raw<T>& raw, Epoch epoch) const {
-    static_assert(Lines == std::is_same_v<P, LL128Line>, "a kernel's Packet says which packets it uses");
-    Arrival<P, T, Threads>::put(to, count, raw, epoch, thread_);
+  template <class Q, class T>
+  __device__ void put_packets(Q* to, Size count, const Raw<T, 1>& raw, Epoch epoch) const {
+    static_assert(std::is_same_v<P, Q>, "a kernel's Packet says which packets it uses");
+    Arrival<Q, T, Threads>::put(to, count, raw, epoch, thread_);
   }
 
-  /// Waits until the arrival, fetched before, is complete; fetches the others with it.
-  template <class Current, class... Next>
-  __device__ void receive(Epoch epoch, Current& current, Next&... next) const {
+  /// Waits until all packets of the arrival are here.
+  template <class Arriving>
+  __device__ void receive(Epoch epoch, Arriving& arrival) const {
     Patience patience(context_);
     for (;;) {
       Epoch found = 0;
-      (next.fetch(), ...);
-      if (Current::agreed(current.is_complete(found))) return;
-      if (Current::any(patience.is_over(current.address(), epoch, found))) return;
-      current.fetch();
+      arrival.fetch();
+      if (Arriving::agreed(arrival.is_complete(found))) return;
+      if (Arriving::any(patience.is_over(arrival.address(), epoch, found))) return;
     }
   }
 
   template <class T>
   __device__ Size first(int u) const {
-    return (Size{u} * Layout<Threads, Lines>::kPlaces + place_) * kWidth<T>;
+    return (Size{u} * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
   }
 
   /// Vectors of this thread that hold elements of a fragment of `size`.
@@ -416,15 +409,15 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   __device__ int valid(Size size) const {
     int count = 0;
 #pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) count += first<T>(u) < size ? 1 : 0;
+    for (int u = 0; u < kVectorsOf<T>; ++u) count += first<T>(u) < size ? 1 : 0;
     return count;
   }
 
   template <class T>
-  __device__ void load_raw(Raw<T>& raw, const T* from, Range range) const {
+  __device__ void load_raw(Raw<T, kVectorsOf<T>>& raw, const T* from, Range range) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
 #pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
+    for (int u = 0; u < kVectorsOf<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= range.size()) break;
       const T* const source = from + range.begin + at;
@@ -487,7 +480,7 @@ class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
   const int place_;  // of this thread's elements in a fragment
 };
 
-template <int Threads, bool Lines = false>
-using Block = Group<Threads, 0, Lines>;
+template <int Threads, class P = void>
+using Block = Group<Threads, 0, P>;
 
 }  // namespace tandem::cuda

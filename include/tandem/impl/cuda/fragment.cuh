@@ -16,7 +16,7 @@ class Fragment {
   static constexpr int kVectors = Vectors;
 
   Fragment() = default;
-  /// `valid`: groups of this thread that hold elements. The others are left out of all work: in a small call most warps
+  /// `valid`: groups of this thread that hold elements. The others are not converted: in a small call most warps
   /// have none.
   __device__ explicit Fragment(Size size, int valid = Vectors) : size_(size), valid_(valid) {}
 
@@ -35,22 +35,14 @@ class Fragment {
   __device__ auto map(F f) const {
     Fragment<decltype(f(T{})), Width, Vectors> result(size_, valid_);
 #pragma unroll
-    for (int u = 0; u < Vectors; ++u) {
-      if (u >= valid_) break;
-#pragma unroll
-      for (int i = u * Width; i < (u + 1) * Width; ++i) result.raw(i) = f(values_[i]);
-    }
+    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i]);
     return result;
   }
   template <class U, class F>
   __device__ auto zip(const Fragment<U, Width, Vectors>& other, F f) const {
     Fragment<decltype(f(T{}, U{})), Width, Vectors> result(size_, valid_);
 #pragma unroll
-    for (int u = 0; u < Vectors; ++u) {
-      if (u >= valid_) break;
-#pragma unroll
-      for (int i = u * Width; i < (u + 1) * Width; ++i) result.raw(i) = f(values_[i], other.raw(i));
-    }
+    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i], other.raw(i));
     return result;
   }
   template <class U>

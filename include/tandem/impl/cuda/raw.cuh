@@ -18,9 +18,9 @@ inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
 template <class T>
 inline constexpr int kVectors = sizeof(T) == 1 && !std::is_same_v<T, std::byte> ? 1 : 2;
 
-template <class T>
+template <class T, int Vectors = kVectors<T>>
 struct Raw {
-  alignas(16) T elements[kVectors<T>][kWidth<T>];
+  alignas(16) T elements[Vectors][kWidth<T>];
 
   __device__ std::uint32_t* words(int vector) { return reinterpret_cast<std::uint32_t*>(elements[vector]); }
   __device__ const std::uint32_t* words(int vector) const {
@@ -30,9 +30,9 @@ struct Raw {
   /// Values of the same type are not looked at one by one, so that bytes stay together in registers.
   template <class A>
   __device__ auto as(Size size, int valid) const {
-    Fragment<A, kWidth<T>, kVectors<T>> result(size, valid);
+    Fragment<A, kWidth<T>, Vectors> result(size, valid);
 #pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
+    for (int u = 0; u < Vectors; ++u) {
       if (u >= valid) break;
       if constexpr (std::is_same_v<A, T>) {
 #pragma unroll
@@ -46,10 +46,10 @@ struct Raw {
   }
 
   template <class A>
-  __device__ static Raw of(const Fragment<A, kWidth<T>, kVectors<T>>& values) {
+  __device__ static Raw of(const Fragment<A, kWidth<T>, Vectors>& values) {
     Raw raw;
 #pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
+    for (int u = 0; u < Vectors; ++u) {
       if (u >= values.valid()) break;
       if constexpr (std::is_same_v<A, T>) {
 #pragma unroll
