@@ -13,28 +13,42 @@ if(TANDEM_CCACHE)
 endif()
 find_package(CUDAToolkit REQUIRED)
 
-file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
-add_library(tandem_cuda_kernels OBJECT ${kernel_sources})
-target_include_directories(tandem_cuda_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-target_compile_definitions(tandem_cuda_kernels PRIVATE NDEBUG)
 # CMake 3.25 does not know this nvcc's C++20: it takes the option from here, and would add its own default otherwise.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
-set_target_properties(tandem_cuda_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-foreach(architecture IN LISTS TANDEM_CUDA_ARCHITECTURES)
-  target_compile_options(tandem_cuda_kernels
-                         PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
-endforeach()
-if(TANDEM_WERROR)
-  # nvcc only warns where device code calls a host function.
-  target_compile_options(tandem_cuda_kernels PRIVATE "SHELL:-Werror all-warnings")
-endif()
 
-file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp")
-add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels>)
+# An object library of device code, compiled for the wanted GPUs.
+function(tandem_cuda_kernels name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_compile_definitions(${name} PRIVATE NDEBUG)
+  set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  foreach(architecture IN LISTS TANDEM_CUDA_ARCHITECTURES)
+    target_compile_options(${name} PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
+  endforeach()
+  if(TANDEM_WERROR)
+    # nvcc only warns where device code calls a host function.
+    target_compile_options(${name} PRIVATE "SHELL:-Werror all-warnings")
+  endif()
+endfunction()
+
+file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
+tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources})
+# A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
+
+# The GEMM with hooks: each instantiation of CUTLASS's templates takes a core for 40 seconds.
+include(Cutlass)
+file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cu")
+tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources})
+target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
+target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)
+
+file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cpp")
+add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels> $<TARGET_OBJECTS:tandem_cuda_gemms>)
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
-target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt)
+target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 # The tool runs on GPUs too.
@@ -46,15 +60,38 @@ if(TARGET tandem-cli)
   target_link_libraries(tandem-cli PRIVATE tandem::cuda)
 endif()
 
+# The C API, for programs that load it at run time: one shared library that shows nothing but its own functions.
+set_target_properties(tandem tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_options(tandem PRIVATE -fno-semantic-interposition)  # calls stay as direct as without
+file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
+add_library(tandem_c SHARED ${c_sources})
+tandem_own_code(tandem_c)
+target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
+target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")
+set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  foreach(source tests/gpu/collectives_gpu_check)
-    cmake_path(GET source FILENAME name)
-    file(GLOB parts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${source}*.cpp")
-    add_executable(${name} ${parts})
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp")
+  foreach(source IN LISTS programs)
+    cmake_path(GET source STEM name)
+    add_executable(${name} ${source})
+    if(name STREQUAL operators_gpu)
+      target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench/gpu/collectives_gpu_nccl.cpp")
+    endif()
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")
     target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
   endforeach()
+
+  # The litmus and stress tests have kernels of their own.
+  add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/litmus_device.cu")
+  target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
+                                                        "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(litmus_gpu_kernels PRIVATE NDEBUG)
+  target_compile_options(litmus_gpu_kernels PRIVATE $<TARGET_PROPERTY:tandem_cuda_kernels,COMPILE_OPTIONS>)
+  set_target_properties(litmus_gpu_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  target_sources(litmus_gpu_check PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
+  target_include_directories(litmus_gpu_check PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endif()

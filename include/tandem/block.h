@@ -133,6 +133,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Has a barrier of the block in it. Through a NIC it follows this block's puts to the same PE; puts to others need
   /// quiet.
   TANDEM_DEVICE void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
+  /// Sets PE `pe`'s word after this block's earlier loads and packet reads whose values it has used: what they read may
+  /// be written again. Does not order stores, and so does not wait for those under way, as notify does.
+  TANDEM_DEVICE void signal_after_reads(Signals word, Epoch value, int pe);
   /// notify of slot [this block][this PE] of `words` at every PE. `words`: (blocks of the grid) x num_pes words.
   TANDEM_DEVICE void notify_all(Signals words, Epoch value);
   /// Waits until this PE's words [0, n) are all >= value. Acquire at system scope; has a barrier of the block in it.
@@ -146,8 +149,10 @@ class BlockContract : public BlockOps<BlockContract> {
   /// (cross-proxy fence).
   template <class T>
   TANDEM_DEVICE T* consume_token(T* pointer, Token token) const;
-  /// Adds 1 to this block's epoch word and returns it: 1 in the first launch. Once a launch, by every block.
-  TANDEM_DEVICE Epoch next_epoch(Epochs epochs);
+  /// Takes the next `count` epochs of this block and returns the first of them: 1 in the first launch. Once a launch,
+  /// by every block; the block's word holds the last epoch taken. What a kernel does before it without touching memory
+  /// may overlap the launch before (programmatic dependent launch).
+  TANDEM_DEVICE Epoch next_epoch(Epochs epochs, Epoch count = 1);
   /// Barrier of the block's threads; orders the block's own accesses to local memory.
   TANDEM_DEVICE void sync();
 
@@ -176,6 +181,11 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Waits for each packet of `count` elements of T to carry `epoch`, and returns them. Needs no other wait.
   template <class A, class T, class P>
   TANDEM_DEVICE FragmentContract<A> ll_get(const P* from, Size count, Epoch epoch);
+  /// on_pe(p, fragment) for every PE in PE order: with `own` for this PE, with ll_get of what is at `from + p * stride`
+  /// for the others, as many elements.
+  template <class T, class A, class P, class F>
+  TANDEM_DEVICE void ll_get_all(const FragmentContract<A>& own, const P* from, Size stride, Epoch epoch,
+                                const F& on_pe);
   /// Waits for packets and passes them on to PE `pe` (reachable), unopened.
   template <class P>
   TANDEM_DEVICE void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe);

@@ -1,26 +1,49 @@
 #pragma once
-/// Runs a host program on real GPUs, one thread of this process for each PE: the counterpart of simulation.h.
+/// Runs a host program on real GPUs: the counterpart of simulation.h. docs/worlds.md says how worlds come together.
+///
+/// One process for each PE, started by torchrun, srun, `tandem launch` or anything else:
+///
+///   CudaProcess process(placement_from_environment());         // or CudaProcess(id, pe, pes)
+///   World& world = process.world();
+///
+/// Or one thread of this process for each PE:
 ///
 ///   CudaThreads threads(cuda_devices());                       // a PE on each GPU
 ///   threads.run([](World& world) { ... });                     // the same program that runs in the simulator
-///
-/// PEs may share a GPU where all blocks of all of them are resident at once.
 
 #include <functional>
 #include <memory>
+#include <string>
 
+#include "tandem/placement.h"
+#include "tandem/unique_id.h"
 #include "tandem/world.h"
 
 namespace tandem {
 
 struct CudaOptions {
-  /// Capacity of each PE's symmetric heap for data.
+  /// Capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
-  /// How long a wait on the device may last before it gives up; the run then throws Timeout.
+  /// How long a wait on the device may last before it gives up; all PEs' waits then end, and what synchronizes throws
+  /// Timeout.
   double timeout_s = 30;
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;
+  /// Every call of a collective first compares operation, type, root, algorithm and count between the PEs; where they
+  /// differ, all PEs get an error and no kernel touches a buffer (copies by copy engines are made). Costs a trip of a
+  /// flag and a kernel a call. Sizes of plans are compared in any case, when they are made.
+  bool check_calls = false;
+
+  // Processes only.
+
+  /// This PE's GPU, as this process numbers them; -1: its number within the node, modulo the GPUs.
+  int device = -1;
+  /// How long to wait for the other processes, at the beginning and wherever host programs meet (allocations,
+  /// barriers).
+  double join_timeout_s = 600;
+  /// Patterns are written and read between all pairs before the world is used.
+  bool self_test = true;
 };
 
 /// GPUs of this process; 0 where there is no driver. Never throws.
@@ -36,6 +59,44 @@ class CudaThreads {
   /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. May be called again after a run that did
   /// not fail.
   void run(const std::function<void(World&)>& program);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// This process as one PE of a world of processes of one host. A process may be in several worlds at once.
+///
+/// When a PE's process ends or gives up a wait, every other PE's waits end too, and what synchronizes or meets there
+/// throws, naming that PE. The world is over then; the process lives on and can join a new one.
+class CudaProcess {
+ public:
+  /// Collective over the world's processes: returns when all have come, every link was tested and all kernels are
+  /// loaded. Makes the GPU current. Throws InvalidArgument (PE numbers or options that do not fit together), Timeout
+  /// (who did not come), Unsupported (no GPU, another host, GPUs that do not reach each other), OutOfMemory,
+  /// RuntimeFailure.
+  CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options = {});
+  explicit CudaProcess(const Placement& place, const CudaOptions& options = {});
+  /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Streams and
+  /// plans of this world must be gone.
+  ~CudaProcess();
+
+  World& world();
+  int pe() const;
+  int pes() const;
+  /// Work for a cudaStream_t that is somebody else's: a framework's, whose tensors the work reads.
+  Stream borrow_stream(void* cuda_stream);
+  /// Maps this PE's memory of `bytes` bytes at `pointer` for all PEs, and gives it as a symmetric buffer, so that
+  /// collectives need no copies of it. Collective: all PEs give memory of the same size, at the same place of
+  /// allocations of the same sizes. The memory has to come from an allocator that uses CUDA virtual memory management
+  /// with exportable handles (torch's expandable segments), and to stay until it is unregistered. The handle's
+  /// addresses are others than `pointer`: one kernel uses one of the two. Throws Unsupported on all PEs where one PE's
+  /// memory is of another kind, InvalidArgument where they do not fit together.
+  Symm<std::byte> register_buffer(void* pointer, Size bytes);
+  /// Collective; no kernel uses it any more. Throws InvalidArgument for what is not registered.
+  void unregister_buffer(void* pointer);
+  /// Why the world is over; empty: it is not.
+  std::string failure() const;
 
  private:
   struct State;

@@ -64,12 +64,25 @@ struct GemmNotify {
   bool local = false;
 };
 
+/// Sums that travel from PE to PE while they grow, as in a ring reduce-scatter: for all rows but its own, a PE adds
+/// what it has got from the next PE and passes the sum to the previous one; its own rows are complete when it has added
+/// what it got. Needs the order kPeersFirst, in which what a PE wants was computed one shard earlier by its neighbour.
+/// Sums travel as `out_type` and are added in f32, beginning with the PE before the owner.
+struct GemmChain {
+  Symm<std::byte> staging;       ///< a block of shard_rows x n for each owner
+  Signals arrived;               ///< [piece]: its tiles that are in `staging`, counted over all calls
+  const Epoch* epoch = nullptr;  ///< calls so far, this one included
+};
+
 /// One matrix product with its hooks.
 struct Gemm {
   Size m = 0, n = 0, k = 0;
   DType type = DType::kBF16;      ///< of A and B
   DType out_type = DType::kBF16;  ///< of C
   int tile_m = 128, tile_n = 256;
+  /// Row panels (of tile_m rows) of a piece that are computed column by column before the next ones: what they share of
+  /// A and B stays in cache. 0: all of the piece's.
+  int panel_group = 0;
   int sms = 0;  ///< SMs that the persistent kernel takes; 0: all
 
   const void* a = nullptr;      ///< m x k; where `own_a` is set, the own shard's rows are taken from there instead
@@ -87,7 +100,13 @@ struct Gemm {
   /// Where set, the tiles of `owner`'s rows (own rows too) are stored straight to its collector: into block
   /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
+  /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; `notify`, which has to be
+  /// local, is for the own rows, `c_at_collector` not used. One node only.
+  GemmChain chain;
 
+  /// Whether the chain brings something to add to `owner`'s rows, and where what this PE passes on of them goes.
+  TANDEM_DEVICE bool chain_adds_to(int owner) const { return chain.staging && owner != (me + 1) % rows.shards; }
+  TANDEM_DEVICE int chain_goes_to() const { return (me + rows.shards - 1) % rows.shards; }
   /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this
   /// node.
   TANDEM_DEVICE int collector(int owner) const { return me - me % node_size + owner % node_size; }

@@ -24,7 +24,33 @@ class TileSequence {
         node_size_(gemm.node_size),
         tile_m_(gemm.tile_m),
         tile_n_(gemm.tile_n),
+        group_(gemm.panel_group),
         n_(gemm.n) {}
+
+  /// Rows that are computed before the next piece's: one owner's, which wait for one word.
+  struct Piece {
+    Range rows;
+    int owner = 0;
+    int part = 0;
+  };
+  TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
+  /// The i-th piece in the order, 0 <= i < pieces(). May be empty.
+  TANDEM_DEVICE Piece piece(int i) const {
+    if (order_ == TileOrder::kRowMajor) return {{0, rows_.rows}, 0, 0};
+    const int splits = rows_.splits;
+    const int peers = rows_.shards - 1;
+    int owner_of_piece = owner(i / splits);
+    int part = i % splits;
+    if (order_ == TileOrder::kInterleaved && i >= splits) {
+      const int j = i - splits;  // own shard is done: part 0 of every peer, then part 1, ...
+      owner_of_piece = owner(1 + j % peers);
+      part = j / peers;
+    }
+    return {rows_.part(owner_of_piece, part), owner_of_piece, part};
+  }
+  /// Shards, and the rows of each: in a plain order all rows are one.
+  TANDEM_DEVICE int owners() const { return rows_.shards; }
+  TANDEM_DEVICE Range rows_of_owner(int owner) const { return rows_.shard(owner); }
 
   TANDEM_DEVICE Size tiles() const {
     Size panels = 0;
@@ -32,14 +58,17 @@ class TileSequence {
     return panels * columns();
   }
 
-  /// The tile of linear index `i` < tiles(). Pieces come one after the other; within a piece columns are outermost, so
-  /// that the panels of a piece share a column's block of B while it is in cache.
+  /// The tile of linear index `i` < tiles(). Pieces come one after the other, within a piece groups of panels; within a
+  /// group columns are outermost, so that its panels share a column's block of B while it is in cache.
   TANDEM_DEVICE GemmTile tile(Size i) const {
-    int piece = 0;
-    for (; i >= panels_of(piece) * columns(); ++piece) i -= panels_of(piece) * columns();
-    const Range rows = rows_of(piece);
-    const Size panels = panels_of(piece);
-    const Size row = rows.begin + (i % panels) * tile_m_;
+    int number = 0;
+    for (; i >= panels_of(number) * columns(); ++number) i -= panels_of(number) * columns();
+    const Range rows = piece(number).rows;
+    const Size group = group_ > 0 ? group_ : max(panels_of(number), 1);
+    const Size first = i / (group * columns()) * group;
+    i -= first * columns();
+    const Size panels = min(group, panels_of(number) - first);
+    const Size row = rows.begin + (first + i % panels) * tile_m_;
     const Size col = i / panels * tile_n_;
     return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}};
   }
@@ -65,21 +94,8 @@ class TileSequence {
   }
 
  private:
-  TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
   TANDEM_DEVICE Size columns() const { return ceil_div(n_, tile_n_); }
-  TANDEM_DEVICE Size panels_of(int i) const { return ceil_div(rows_of(i).size(), tile_m_); }
-
-  /// Rows of the i-th piece in the order.
-  TANDEM_DEVICE Range rows_of(int i) const {
-    if (order_ == TileOrder::kRowMajor) return {0, rows_.rows};
-    const int splits = rows_.splits;
-    const int peers = rows_.shards - 1;
-    if (order_ == TileOrder::kInterleaved && i >= splits) {
-      const int j = i - splits;  // own shard is done: part 0 of every peer, then part 1, ...
-      return rows_.part(owner(1 + j % peers), j / peers);
-    }
-    return rows_.part(owner(i / splits), i % splits);
-  }
+  TANDEM_DEVICE Size panels_of(int i) const { return ceil_div(piece(i).rows.size(), tile_m_); }
 
   RowPartition rows_;
   TileOrder order_;
@@ -87,6 +103,7 @@ class TileSequence {
   int node_size_;
   int tile_m_;
   int tile_n_;
+  int group_;
   Size n_;
 };
 

@@ -22,8 +22,18 @@ class Timeline;
 }
 namespace sim {
 class Observer;
+class Monitor;
+class Faults;
+class Schedule;
 struct Simulator;
 }  // namespace sim
+
+/// Where checkers look into a run: see tandem/check.h, which sets them. Null: nobody looks.
+struct SimSeams {
+  sim::Monitor* monitor = nullptr;
+  sim::Faults* faults = nullptr;
+  sim::Schedule* schedule = nullptr;
+};
 
 struct SimOptions {
   /// Permutes what may legally happen in another order: ties between simultaneous events.
@@ -39,6 +49,7 @@ struct SimOptions {
   Size heap_bytes = Size{16} << 30;
   /// Records a timeline.
   bool record = false;
+  SimSeams seams = {};
 };
 
 /// "nic 2 of node 1 out", and the share of the whole time in which it was moving bytes.
@@ -67,6 +78,8 @@ class Simulation {
   std::vector<ResourceUse> resource_use() const;
   /// What happened; only with SimOptions::record.
   const trace::Timeline& timeline() const;
+  /// Also after a run that failed.
+  sim::Simulator& simulator() { return *simulator_; }
 
  private:
   class Recorder;

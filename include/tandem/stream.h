@@ -11,6 +11,7 @@
 #include "tandem/impl/sim/block.h"
 #include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
+#include "tandem/site.h"
 #include "tandem/team.h"
 
 namespace tandem {
@@ -38,6 +39,16 @@ struct EventState {
   virtual ~EventState() = default;
 };
 
+/// What PEs have to do alike in one call of a collective, and the memory in which they compare it: two words and two
+/// slots for each PE of the team, and the number of the last call. The plan's own.
+struct Agreement {
+  std::string what;             ///< "all_reduce two_shot", for whoever reports it
+  std::uint32_t signature = 0;  ///< of operation, type, algorithm, root
+  Size count = 0;
+  Signals words;
+  Epochs calls;
+};
+
 /// What a backend provides for a stream.
 class StreamBackend {
  public:
@@ -50,8 +61,13 @@ class StreamBackend {
   virtual std::shared_ptr<EventState> record() = 0;
   virtual void wait(const std::shared_ptr<EventState>& event) = 0;
   virtual void synchronize() = 0;
+  /// What follows in the stream does nothing where the PEs of the team do not agree. Only of worlds that check calls.
+  virtual void agree(const Agreement&, const Team&) {}
   virtual Team world_team() const = 0;
   virtual void* native() = 0;
+
+  /// Where in the host program the next call stands, for reports.
+  Site site = {};
 };
 
 }  // namespace detail
@@ -76,38 +92,49 @@ class Stream {
   /// Runs K::run on every block of the grid, on this PE; `team` numbers the PEs that the kernel sees (default: the
   /// world). Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
   template <class K>
-  void launch(Grid grid, const typename K::Args& args, const Team& team) {
-    backend_->launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
-                      detail::DeviceKernelOf<K>::kernel, &args});
+  void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
+    at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
+                     detail::DeviceKernelOf<K>::kernel, &args});
   }
   template <class K>
-  void launch(Grid grid, const typename K::Args& args) {
-    launch<K>(grid, args, backend_->world_team());
+  void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {
+    launch<K>(grid, args, backend_->world_team(), site);
   }
 
   /// The backend's GEMM with hooks; `team` numbers the PEs in it.
-  void gemm(const Gemm& gemm, const Team& team) { backend_->gemm(gemm, team); }
+  void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }
 
   /// Copies bytes with a copy engine; takes no SM. One of the addresses may lie on a reachable peer.
-  void copy_async(void* to, const void* from, Size bytes) { backend_->copy(to, from, bytes); }
+  void copy_async(void* to, const void* from, Size bytes, Site site = Site::here()) { at(site).copy(to, from, bytes); }
 
   /// Writes a signal word here or on a peer, after everything before it in the stream is visible there.
-  void write_signal(Signal* word, Epoch value) { backend_->write_signal(word, nullptr, value); }
+  void write_signal(Signal* word, Epoch value, Site site = Site::here()) {
+    at(site).write_signal(word, nullptr, value);
+  }
   /// The same with the value that `*from` holds on the device then: what a captured graph needs.
-  void write_signal_from(Signal* word, const Epoch* from) { backend_->write_signal(word, from, 0); }
+  void write_signal_from(Signal* word, const Epoch* from, Site site = Site::here()) {
+    at(site).write_signal(word, from, 0);
+  }
   /// Lets the stream go on when the local word is at least `value`.
-  void wait_signal(const Signal* word, Epoch value) { backend_->wait_signal(word, value); }
+  void wait_signal(const Signal* word, Epoch value, Site site = Site::here()) { at(site).wait_signal(word, value); }
 
   Event record() { return Event(backend_->record()); }
-  void wait(const Event& event) { backend_->wait(event.state_); }
+  void wait(const Event& event, Site site = Site::here()) { at(site).wait(event.state_); }
   /// This stream goes on when everything that `other` holds by now is done.
-  void wait_for(Stream& other) { wait(other.record()); }
+  void wait_for(Stream& other, Site site = Site::here()) { wait(other.record(), site); }
   /// Blocks the host program until the stream is empty. Rethrows what went wrong on the device.
   void synchronize() { backend_->synchronize(); }
+  /// For plans: see Agreement.
+  void agree(const detail::Agreement& agreement, const Team& team) { backend_->agree(agreement, team); }
   /// The cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
   void* native() const { return backend_->native(); }
 
  private:
+  detail::StreamBackend& at(Site site) {
+    backend_->site = site;
+    return *backend_;
+  }
+
   std::shared_ptr<detail::StreamBackend> backend_;
 };
 

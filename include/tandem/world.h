@@ -30,6 +30,11 @@ class WorldBackend {
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
+  /// Whether plans compare what the PEs call (Agreement).
+  virtual bool checks_calls() const { return false; }
+
+  /// Where in the host program the next call stands, for reports.
+  Site site = {};
 };
 
 template <class T>
@@ -90,12 +95,20 @@ class World {
   /// Copies `bytes` bytes from host memory to a buffer of the heap, of this PE or a reachable one, and back. Blocks;
   /// ordered with no stream's work: synchronize first. The only way for a host program to see data that runs on every
   /// backend.
-  void copy_in(void* to, const void* from, Size bytes) { backend_->copy_in(to, from, bytes); }
-  void copy_out(void* to, const void* from, Size bytes) { backend_->copy_out(to, from, bytes); }
+  void copy_in(void* to, const void* from, Size bytes, Site site = Site::here()) {
+    backend_->site = site;
+    backend_->copy_in(to, from, bytes);
+  }
+  void copy_out(void* to, const void* from, Size bytes, Site site = Site::here()) {
+    backend_->site = site;
+    backend_->copy_out(to, from, bytes);
+  }
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
 
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }
+  /// Whether the PEs compare operation, type and count before each collective.
+  bool checks_calls() const { return backend_->checks_calls(); }
   /// Microseconds since the world began: simulated time in the simulator.
   double time_us() const { return backend_->time_us(); }
 

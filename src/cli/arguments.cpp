@@ -131,6 +131,7 @@ Command command_of(const CLI::App& app) {
   if (app.got_subcommand("machines")) return Command::kMachines;
   if (app.got_subcommand("run")) return Command::kRun;
   if (app.got_subcommand("bench")) return Command::kBench;
+  if (app.got_subcommand("check")) return Command::kCheck;
   if (app.got_subcommand("tune")) return Command::kTune;
   if (app.got_subcommand("doctor")) return Command::kDoctor;
   if (app.got_subcommand("calibrate")) return Command::kCalibrate;
@@ -185,6 +186,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
       ->add_option("MACHINE", a.subject, "name or JSON file");
   add_run(app, a, seed);
   add_bench(app, a, seed);
+  add_check(app, a.check, seed, a.json, a.report);
+  app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
   add_tune(app, a, seed);
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
   calibrate.add_option("--out", a.out, "the model")->type_name("FILE.json")->required();
@@ -201,7 +204,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   }
   if (app.get_subcommands().empty())
     throw InvalidArgument(
-        "a subcommand is missing: list, machines, run, bench, tune, doctor or calibrate (tandem --help)");
+        "a subcommand is missing: list, machines, run, bench, check, tune, doctor, calibrate or launch (tandem --help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

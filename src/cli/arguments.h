@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/check_arguments.h"
 #include "tandem/range.h"
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kTune, kDoctor, kCalibrate };
+enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune, kDoctor, kCalibrate };
 
 struct Arguments {
   Command command = Command::kList;
@@ -52,6 +53,8 @@ struct Arguments {
   // The sweep of bench and tune.
   std::optional<std::string> first, last;
   int factor = 2;
+
+  CheckArguments check;
 
   // What is written; empty: nothing.
   std::string json, trace, report, svg;

@@ -19,6 +19,7 @@ int list();
 int machines(const Arguments& arguments);
 int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
+int check(const Arguments& arguments);
 int tune(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int calibrate(const Arguments& arguments);

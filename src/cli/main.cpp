@@ -6,8 +6,10 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string_view>
 
 #include "cli/commands.h"
+#include "cli/launch.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -23,6 +25,8 @@ int dispatch_command(const Arguments& arguments) {
       return run(arguments);
     case Command::kBench:
       return bench(arguments);
+    case Command::kCheck:
+      return check(arguments);
     case Command::kTune:
       return tune(arguments);
     case Command::kDoctor:
@@ -40,6 +44,11 @@ int complain(int code, const char* what) {
 
 int run_tool(int argc, const char* const* argv) {
   try {
+    // By itself: what follows is another program's command line.
+    if (argc > 1 && std::string_view(argv[1]) == "launch") {
+      const auto job = parse_launch({argv + 2, argv + argc});
+      return job ? launch(*job) : kRight;
+    }
     const auto arguments = parse_arguments(argc, argv);
     const int code = arguments ? dispatch_command(*arguments) : kRight;
     std::cout.flush();

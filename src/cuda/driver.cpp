@@ -31,6 +31,12 @@ Driver load() {
   find(found.mem_unmap, "cuMemUnmap");
   find(found.mem_set_access, "cuMemSetAccess");
   find(found.mem_granularity, "cuMemGetAllocationGranularity");
+  find(found.mem_export, "cuMemExportToShareableHandle");
+  find(found.mem_import, "cuMemImportFromShareableHandle");
+  find(found.mem_retain, "cuMemRetainAllocationHandle");
+  find(found.mem_properties, "cuMemGetAllocationPropertiesFromHandle");
+  find(found.mem_range, "cuMemGetAddressRange");
+  find(found.device_attribute, "cuDeviceGetAttribute");
   find(found.error_string, "cuGetErrorString");
   return found;
 }

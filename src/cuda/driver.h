@@ -15,6 +15,12 @@ struct Driver {
   decltype(&cuMemUnmap) mem_unmap;
   decltype(&cuMemSetAccess) mem_set_access;
   decltype(&cuMemGetAllocationGranularity) mem_granularity;
+  decltype(&cuMemExportToShareableHandle) mem_export;
+  decltype(&cuMemImportFromShareableHandle) mem_import;
+  decltype(&cuMemRetainAllocationHandle) mem_retain;
+  decltype(&cuMemGetAllocationPropertiesFromHandle) mem_properties;
+  decltype(&cuMemGetAddressRange) mem_range;
+  decltype(&cuDeviceGetAttribute) device_attribute;
   decltype(&cuGetErrorString) error_string;
 };
 

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "cuda/gemm.h"
+
 namespace tandem::cuda {
 
 std::vector<const detail::DeviceKernel*>& registered_kernels() {
@@ -16,6 +18,10 @@ void register_collectives() {
     register_all_reduce_steps();
     register_reduce();
     register_move();
+    register_operator_steps();
+    register_operators();
+    register_gemms();
+    register_copies();
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "cuda/error.h"
 #include "cuda/register.h"
 #include "tandem/impl/cuda/block.cuh"
@@ -10,14 +12,32 @@
 
 namespace tandem::cuda {
 
+/// Whether K's packets are lines of 128 bytes, for which its fragments are laid out.
+template <class K>
+inline constexpr bool kInLines = false;
+template <class K>
+requires requires { typename K::Packet; }
+inline constexpr bool kInLines<K> = std::is_same_v<typename K::Packet, LL128Line>;
+
+/// Whether K touches no memory before next_epoch, which then waits for the kernel before.
+template <class K>
+inline constexpr bool kEpochFirst = false;
+template <class K>
+requires requires { K::kEpochFirst; }
+inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
+
 template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, 1)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
-  wait_for_previous_grid();
-  let_next_grid_start();
-  Block<Threads> block(context);
+  if (!kEpochFirst<K> || context.checks_calls) {
+    wait_for_previous_grid();
+    let_next_grid_start();
+  }
+  if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
+  Block<Threads, kInLines<K>> block(context);
   K::run(block, args);
+  if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
 /// The launch of one kernel with one block size.

@@ -16,8 +16,11 @@ void register_all_reduce();
 void register_all_reduce_steps();
 void register_reduce();
 void register_move();
+void register_copies();
+void register_operator_steps();
+void register_operators();
 
-/// Makes all collectives' kernels launchable. May be called again, from any thread.
+/// Makes all collectives' and operators' kernels launchable. May be called again, from any thread.
 void register_collectives();
 
 }  // namespace tandem::cuda

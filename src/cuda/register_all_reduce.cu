@@ -11,8 +11,10 @@ namespace tandem::cuda {
 void register_all_reduce() {
   register_types<kernels::AllReduceOneShot>();
   register_types<kernels::AllReduceOneShotLL>();
+  register_types<kernels::AllReduceOneShotLL128>();
   register_types<kernels::AllReduceTwoShot>();
   register_types<kernels::AllReduceTwoShotLL>();
+  register_types<kernels::AllReduceTwoShotLL128>();
 }
 
 }  // namespace tandem::cuda

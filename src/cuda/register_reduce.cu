@@ -2,6 +2,7 @@
 
 #include "cuda/register_types.cuh"
 #include "kernels/reduce_direct.h"
+#include "kernels/reduce_scatter_ll.h"
 #include "kernels/reduce_scatter_pull.h"
 #include "kernels/reduce_scatter_push.h"
 #include "kernels/reduce_scatter_ring.h"
@@ -13,6 +14,8 @@ namespace tandem::cuda {
 void register_reduce() {
   register_types<kernels::ReduceDirect>();
   register_types<kernels::ReduceTree>();
+  register_types<kernels::ReduceScatterLL>();
+  register_types<kernels::ReduceScatterLL128>();
   register_types<kernels::ReduceScatterPull>();
   register_types<kernels::ReduceScatterPush>();
   register_types<kernels::ReduceScatterRing>();

@@ -6,8 +6,8 @@ namespace tandem::cuda {
 
 namespace {
 
-__global__ void __launch_bounds__(32) write_kernel(Signal* word, const Epoch* from, Epoch value) {
-  if (threadIdx.x == 0) store_release(&word->value, from != nullptr ? load_relaxed(from) : value);
+__global__ void __launch_bounds__(32) write_kernel(Signal* word, Epoch value) {
+  if (threadIdx.x == 0) store_release(&word->value, value);
 }
 
 __global__ void __launch_bounds__(32)
@@ -16,6 +16,37 @@ __global__ void __launch_bounds__(32)
   Patience patience(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)
     if (patience.is_over(word, value, found)) return;
+}
+
+/// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
+__global__ void __launch_bounds__(32)
+    compare_kernel(const __grid_constant__ Context context, const __grid_constant__ Comparison own) {
+  const Epoch call = load_relaxed(own.calls) + 1;
+  __syncwarp();
+  const int n = context.team.size;
+  const Signals slot = own.words + 2 * n * static_cast<Size>(call % 2);
+  const Epoch told = call << 32 | own.signature;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
+    Signal* const there = (slot + Size{2} * context.team.me).on(i);
+    store_relaxed(&there[1].value, own.count);
+    store_release(&there[0].value, told);
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
+    const Signal* const here = slot.local() + Size{2} * i;
+    Patience patience(context);
+    Epoch found;
+    bool is_over = false;
+    while (!is_over && (found = load_acquire(&here[0].value)) >> 32 < call)
+      is_over = patience.is_over(here, told, found);
+    if (is_over) continue;
+    const Epoch count = load_relaxed(&here[1].value);
+    if (found != told)
+      give_up(context, kOtherCalls, i, here, told, found);
+    else if (count != own.count)
+      give_up(context, kCallsOfOtherCounts, i, here, own.count, count);
+  }
+  __syncwarp();
+  if (threadIdx.x == 0) store_relaxed(own.calls, call);
 }
 
 __global__ void __launch_bounds__(32) empty_kernel() {}
@@ -27,8 +58,8 @@ void launch_nothing(cudaStream_t stream) {
   check(cudaGetLastError(), "cudaStreamCreate");
 }
 
-void launch_write(cudaStream_t stream, Signal* word, const Epoch* from, Epoch value) {
-  write_kernel<<<1, 32, 0, stream>>>(word, from, value);
+void launch_write(cudaStream_t stream, Signal* word, Epoch value) {
+  write_kernel<<<1, 32, 0, stream>>>(word, value);
   check(cudaGetLastError(), "write_signal");
 }
 
@@ -37,10 +68,16 @@ void launch_wait(cudaStream_t stream, const Context& context, const Signal* word
   check(cudaGetLastError(), "wait_signal");
 }
 
+void launch_comparison(cudaStream_t stream, const Context& context, const Comparison& comparison) {
+  compare_kernel<<<1, 32, 0, stream>>>(context, comparison);
+  check(cudaGetLastError(), "agreement");
+}
+
 void load_signal_kernels() {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, &write_kernel), "loading a kernel");
   check(cudaFuncGetAttributes(&attributes, &wait_kernel), "loading a kernel");
+  check(cudaFuncGetAttributes(&attributes, &compare_kernel), "loading a kernel");
   check(cudaFuncGetAttributes(&attributes, &empty_kernel), "loading a kernel");
 }
 

@@ -1,6 +1,5 @@
 #pragma once
-/// Stream-ordered signals: one-warp kernels, so that a captured graph reads epochs from device memory and waits stay
-/// bounded.
+/// Stream-ordered signals: one-warp kernels, so that waits stay bounded.
 
 #include <cuda_runtime.h>
 
@@ -9,9 +8,17 @@
 
 namespace tandem::cuda {
 
-/// Writes `*from` (or `value` where that is null) after everything before it in the stream.
-void launch_write(cudaStream_t stream, Signal* word, const Epoch* from, Epoch value);
+/// Writes `value` after everything before it in the stream.
+void launch_write(cudaStream_t stream, Signal* word, Epoch value);
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value);
+/// What one PE calls, told to its team and compared: `words` has two words and two slots for each PE.
+struct Comparison {
+  Signals words;
+  Epoch* calls = nullptr;
+  std::uint32_t signature = 0;
+  Epoch count = 0;
+};
+void launch_comparison(cudaStream_t stream, const Context& context, const Comparison& comparison);
 /// A kernel that does nothing, so that the stream has what its launches need.
 void launch_nothing(cudaStream_t stream);
 /// Loads all on the current device.

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "cuda/error.h"
+#include "cuda/gemm.h"
 #include "cuda/signal_kernels.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
 
-CudaStream::CudaStream(Threads& threads, int pe, std::string name)
-    : threads_(threads), pe_(pe), name_(std::move(name)) {
+CudaStream::CudaStream(Pes& pes, int pe, std::string name) : pes_(pes), pe_(pe), name_(std::move(name)) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this
   // launch.
@@ -17,9 +17,13 @@ CudaStream::CudaStream(Threads& threads, int pe, std::string name)
   check(cudaStreamSynchronize(stream_), "cudaStreamCreate");
 }
 
-CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+CudaStream::CudaStream(Pes& pes, int pe, cudaStream_t stream) : pes_(pes), pe_(pe), stream_(stream), is_own_(false) {}
 
-Team CudaStream::world_team() const { return {0, 1, threads_.num_pes(), pe_, threads_.num_pes()}; }
+CudaStream::~CudaStream() {
+  if (is_own_) cudaStreamDestroy(stream_);
+}
+
+Team CudaStream::world_team() const { return pes_.team(pe_); }
 
 void CudaStream::launch(detail::KernelLaunch kernel) {
   if (kernel.device == nullptr)
@@ -34,19 +38,23 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
   check_resident(kernel);
-  const Context context = threads_.context(kernel.team);
-  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_, threads_.early_launch()});
+  const Context context = pes_.context(kernel.team);
+  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_, pes_.early_launch()});
 }
 
 void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
-  const int most = threads_.most_blocks(*kernel.device, pe_);
+  const int most = pes_.most_blocks(*kernel.device, pe_);
   if (kernel.grid.blocks > most)
     throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
-                                  kernel.name, kernel.grid.blocks, threads_.sharing(pe_), most));
+                                  kernel.name, kernel.grid.blocks, pes_.sharing(pe_), most));
 }
 
-void CudaStream::gemm(const Gemm&, const Team&) {
-  throw Unsupported("gemm: the cuda backend has no GEMM with hooks; the overlapped operators run in the simulator");
+void CudaStream::gemm(const Gemm& gemm, const Team& team) {
+  if (plain_gemms_.run(gemm, stream_)) return;
+  if (threads_.sharing(pe_) > 1)
+    throw Unsupported(
+        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", threads_.sharing(pe_)));
+  run_gemm(gemm, threads_.context(team), threads_.machine().gpu.sm_count, threads_.early_launch(), stream_);
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {
@@ -56,11 +64,16 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
 }
 
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
-  launch_write(stream_, word, from, value);
+  // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
+  // Stream order makes what came before visible first (tests/gpu/litmus_check.cpp).
+  if (from != nullptr)
+    check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
+  else
+    launch_write(stream_, word, value);
 }
 
 void CudaStream::wait_signal(const Signal* word, Epoch value) {
-  launch_wait(stream_, threads_.context(world_team()), word, value);
+  launch_wait(stream_, pes_.context(world_team()), word, value);
 }
 
 std::shared_ptr<detail::EventState> CudaStream::record() {
@@ -75,16 +88,22 @@ void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
+void CudaStream::agree(const detail::Agreement& agreement, const Team& team) {
+  launch_comparison(stream_, pes_.context(team),
+                    {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
+}
+
 void CudaStream::synchronize() {
   check(cudaStreamSynchronize(stream_), "synchronize");
-  const volatile WaitReport& report = *threads_.pe(pe_).report;
-  if (report.set == 0) {
-    if (threads_.failed()) throw RuntimeFailure("synchronize: the host program of another PE has failed");
-    return;
+  const volatile WaitReport& report = *pes_.pe(pe_).report;
+  if (report.set != 0) {
+    bootstrap::Failure failure = report_of(pes_, pe_);
+    pes_.give_up(pe_, failure);
+    failure.text = fmt::format("PE {}: {}", pe_, failure.text);
+    failure.raise();
   }
-  throw Timeout(fmt::format("PE {} block {} gave up waiting for {} >= {}, found {}", pe_,
-                            static_cast<int>(report.block), threads_.describe(const_cast<const void*>(report.word)),
-                            static_cast<Epoch>(report.expected), static_cast<Epoch>(report.found)));
+  const std::uint32_t by = report.ended_by;
+  if (const auto end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by))) end->raise();
 }
 
 }  // namespace tandem::cuda

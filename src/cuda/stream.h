@@ -5,7 +5,8 @@
 
 #include <string>
 
-#include "cuda/world.h"
+#include "cuda/gemm.h"
+#include "cuda/pes.h"
 #include "tandem/stream.h"
 
 namespace tandem::cuda {
@@ -19,7 +20,9 @@ struct CudaEvent final : detail::EventState {
 
 class CudaStream : public detail::StreamBackend {
  public:
-  CudaStream(Threads& threads, int pe, std::string name);
+  CudaStream(Pes& pes, int pe, std::string name);
+  /// Work for a stream that somebody else made and keeps until this object is gone.
+  CudaStream(Pes& pes, int pe, cudaStream_t stream);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -32,16 +35,19 @@ class CudaStream : public detail::StreamBackend {
   std::shared_ptr<detail::EventState> record() override;
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   void synchronize() override;
+  void agree(const detail::Agreement& agreement, const Team& team) override;
   Team world_team() const override;
   void* native() override { return stream_; }
 
  private:
   void check_resident(const detail::KernelLaunch& kernel) const;
 
-  Threads& threads_;
+  Pes& pes_;
   int pe_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  bool is_own_ = true;
+  PlainGemms plain_gemms_;
 };
 
 }  // namespace tandem::cuda

@@ -14,24 +14,24 @@ namespace {
 
 constexpr Collective kSelf = Collective::kAllGather;
 
-template <CopyDirection kDirection>
-std::unique_ptr<CollectivePlan> make_copy_engine(World& world, const CollectiveOptions& options, const Team& team) {
-  return make_copy_engine_plan(world, kSelf, options, team, Pieces::kSame, kDirection);
+std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const CollectiveOptions& options,
+                                                      const Team& team) {
+  return make_copy_engine_plan(world, kSelf, options, team, CopyPattern::kAllGather, CopyDirection::kPull);
 }
 
 }  // namespace
 
 std::span<const Algorithm> all_gather_algorithms() {
-  static const std::array<Algorithm, 7> algorithms{{
+  static const std::array<Algorithm, 8> algorithms{{
       {{kSelf, "push", "every PE's SMs put its bytes to all peers", false}, make_byte_plan<kSelf, AllGatherPush>},
       {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true},
-       make_copy_engine<CopyDirection::kPush>},
-      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true},
-       make_copy_engine<CopyDirection::kPull>},
+       make_copy_engine_push<kSelf, CopyPattern::kAllGather>},
+      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true}, make_copy_engine_pull},
       {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false},
        make_byte_plan<kSelf, AllGatherTwoLevel>},
       {{kSelf, "ring", "n-1 steps round the PEs, neighbours only", false}, make_byte_plan<kSelf, AllGatherRing>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, AllGatherLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, AllGatherLL128>},
       {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false},
        make_byte_plan<kSelf, AllGatherTwoLevelLL>},
   }};

@@ -1,30 +1,29 @@
 #pragma once
-/// Low-latency (LL) all-gather: packets of 4 bytes of data and a 4-byte flag go to every peer's staging, and are their
-/// own signals.
+/// Low-latency (LL) all-gather: packets, which are their own signals, go to every peer's staging.
 ///
-/// One trip and no other signal, for twice the bytes: for small sizes. Larger ones go in rounds of
-/// `PacketRounds::kBytes` a block. Stores to every PE: one node only. In-place allowed (in == out + pe * count).
+/// One trip and no other signal. LLPacket doubles the bytes and suits small sizes; LL128Line adds an eighth, for middle
+/// sizes. Goes in rounds of a fragment. Stores to every PE: one node only. In-place allowed (in == out + pe * count).
 
-#include "kernels/packet_rounds.h"
+#include "kernels/packet_move.h"
 
 namespace tandem::kernels {
 
-struct AllGatherLL : PacketKernel {
+template <class P>
+struct AllGatherPackets : PacketKernel<P> {
   template <class Block>
-  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+  TANDEM_DEVICE static void run(Block& block, const PacketArgs<P>& a) {
     const int me = block.pe();
-    const PacketRounds rounds(block, a);
-    for (Size i = 0; i < rounds.count(); ++i) {
+    const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
+    const auto send = [&](Size i) {
       const Range piece = rounds.piece(i);
-      const Epoch flag = rounds.flag(i);
-      for (int pe : block.peers_from_self())
-        block.ll_put(rounds.packets(i, me), a.in.local() + piece.begin, piece.size(), flag, pe);
-      copy_unless_same(block, a.out.local() + me * a.count + piece.begin, a.in.local() + piece.begin, piece.size());
-      for (int pe : block.peers_from_self())
-        block.store(a.out.local() + pe * a.count, piece,
-                    block.template ll_get<std::byte, std::byte>(rounds.packets(i, pe).local(), piece.size(), flag));
-    }
+      const auto own = block.template load<std::byte>(a.in.local(), piece);
+      for (const int pe : block.peers_from_self())
+        block.template ll_put_fragment<std::byte>(rounds.packets(i, me), own, rounds.flag(i), pe);
+    };
+    rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });
   }
 };
+using AllGatherLL = AllGatherPackets<LLPacket>;
+using AllGatherLL128 = AllGatherPackets<LL128Line>;
 
 }  // namespace tandem::kernels

@@ -8,18 +8,18 @@
 /// low-latency all-gather does. Needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
 /// == out + pe * count).
 
-#include "kernels/packet_rounds.h"
+#include "kernels/packet_move.h"
 
 namespace tandem::kernels {
 
-struct AllGatherTwoLevelLL : PacketKernel {
+struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();
     const int n = block.num_pes();
     const int size = block.team().node_size;
     const int first = me / size * size;  // of this node
-    const PacketRounds rounds(block, a);
+    const PacketRounds<LLPacket, std::byte> rounds(block, a.staging, a.count);
     for (Size i = 0; i < rounds.count(); ++i) {
       const Range piece = rounds.piece(i);
       const Epoch flag = rounds.flag(i);

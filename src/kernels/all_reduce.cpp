@@ -9,6 +9,7 @@
 #include "kernels/all_reduce_two_shot.h"
 #include "kernels/all_reduce_two_shot_ll.h"
 #include "kernels/plan.h"
+#include "kernels/reduce_copies_plan.h"
 
 namespace tandem::kernels {
 
@@ -37,8 +38,14 @@ std::span<const Algorithm> all_reduce_algorithms() {
        make_plan<kThis, AllReduceOneShot>},
       {{kThis, "one_shot_ll", "one shot with packets that are their own signal, for small messages", true},
        make_plan<kThis, AllReduceOneShotLL>},
+      {{kThis, "one_shot_ll128", "one shot with lines of packets, for middle sizes", true},
+       make_plan<kThis, AllReduceOneShotLL128>},
       {{kThis, "two_shot_ll", "two shots with packets that are their own signal", true},
        make_plan<kThis, AllReduceTwoShotLL>},
+      {{kThis, "two_shot_ll128", "two shots with lines of packets, for middle sizes", true},
+       make_plan<kThis, AllReduceTwoShotLL128>},
+      {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs and spread the sums", true},
+       make_copied_reduce<kThis>},
       {{kThis, "multimem", "one shot through the switch; where the machine has multicast", true}, make_multimem},
       {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring"}, make_plan<kThis, AllReduceRing>},
       {{kThis, "ring_simple", "the whole buffer goes once round the ring, for small messages"},

@@ -3,80 +3,88 @@
 /// all.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
-/// Each link carries 4 (n-1)/n of the data (half of a packet is flag), in two steps without any other signal.
-/// Needs stores to all PEs. In-place allowed: all of the input has left before anything is written.
+/// Each link carries 2 (n-1)/n of the data, doubled by LLPacket and an eighth more with LL128Line, in two steps without
+/// any other signal. Goes in rounds of a fragment of each shard. Needs stores to all PEs. In-place allowed: a piece is
+/// sent before anything is written over it.
 
-#include "kernels/reduce_input.h"
-#include "tandem/block.h"
+#include "kernels/reduce_packets.h"
 
 namespace tandem::kernels {
 
-template <class T>
-struct AllReduceTwoShotLL {
+template <class T, class P>
+struct AllReduceTwoShotPackets {
+  using Packet = P;
+  static constexpr bool kEpochFirst = true;
+
   struct Args {
     Symm<const T> in;
     Symm<T> out;
-    Symm<LLPacket> inputs;  // staging, [2][PE][capacity]: this PE's shard of everybody's input, by epoch parity
-    Symm<LLPacket> sums;    // staging, [2][PE][capacity]: that PE's sum
-    Size capacity = 0;      // packets of each
-    Epochs epochs;          // [block]
+    PacketStaging<P> staging;  // this PE's shard of everybody's input
+    Symm<P> sums;              // laid out alike: everybody's sums of their shards
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;
     Accumulator<T> scale = 1;
   };
 
-  /// What is sent to every peer by itself is more than the buffer, and packets double it.
-  static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 32)); }
+  /// What is sent to every peer by itself is more than the buffer.
+  static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;
     const Size shard = split(setup.max_count(), setup.pes(), 16).step();
-    a.capacity = packets_for<LLPacket>(shard * Size{sizeof(T)});
-    a.inputs = setup.template symmetric<LLPacket>(2 * setup.pes() * a.capacity, "inputs");
-    a.sums = setup.template symmetric<LLPacket>(2 * setup.pes() * a.capacity, "sums");
-    a.epochs = setup.epochs();
+    a.staging = PacketStaging<P>::of(setup, shard * Size{sizeof(T)}, "inputs");
+    a.sums = setup.template symmetric<P>(a.staging.packets_in_all(setup), "sums");
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has the sum of a shard in which everybody's packets of e+1 are, so
-  // everybody had finished e. A call without elements says nothing to anybody, so it is no call.
+  // Slots are safe as in PacketRounds::exchange: before a PE sends round r it has gathered round r - 3, in whose sums
+  // everybody's packets of r - 3 are; and sums of round r go to a PE whose inputs of round r are here, so it has
+  // gathered round r - 3 too.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    using A = Accumulator<T>;
-    if (a.count == 0) return;
-    const int n = block.num_pes();
     const int me = block.pe();
-    const Split shards = split(a.count, n, 16);
-    const auto part = [&](int pe) { return split(shards[pe], block.count(), 16)[block.index()]; };
-    const auto packet = [&](int owner, int slot, Range tile) {
-      return slot * a.capacity + packets_for<LLPacket>((tile.begin - shards[owner].begin) * Size{sizeof(T)});
+    const Split shards = split(a.count, block.num_pes(), 16);
+    const PacketRounds<P, T> rounds(block, a.staging, shards.step());
+    const auto piece = [&](int owner, Size i) {
+      const Range shard = shards[owner];
+      const Range of_shard = rounds.piece(i);
+      return Range{min(shard.begin + of_shard.begin, shard.end), min(shard.begin + of_shard.end, shard.end)};
     };
-    const Epoch epoch = block.next_epoch(a.epochs);
-    const Symm<LLPacket> inputs = a.inputs + static_cast<Size>(epoch % 2) * n * a.capacity;
-    const Symm<LLPacket> sums = a.sums + static_cast<Size>(epoch % 2) * n * a.capacity;
-
-    for (const int pe : block.peers_from_self())
-      for (const Range tile : block.template tiles<T>(part(pe)))
-        block.template ll_put_fragment<T>(inputs + packet(pe, me, tile),
-                                          load_input<T>(block, a.in.local(), tile, a.op, a.scale), epoch, pe);
-
-    for (const Range tile : block.template tiles<T>(part(me))) {
-      const auto input = [&](int pe) {
-        if (pe == me) return load_input<T>(block, a.in.local(), tile, a.op, a.scale);
-        return block.template ll_get<A, T>(inputs.local() + packet(me, pe, tile), tile.size(), epoch);
-      };
-      const auto result = reduce_in_pe_order(block, a.op, n, input);
+    const auto input = [&](Range range) { return load_input<T>(block, a.in.local(), range, a.op, a.scale); };
+    const auto send = [&](Size i) {
       for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<T>(sums + packet(me, me, tile), result, epoch, pe);
-      block.store(a.out.local(), tile, result);
+        if (!piece(pe, i).empty())
+          block.template ll_put_fragment<T>(rounds.packets(i, me), input(piece(pe, i)), rounds.flag(i), pe);
+    };
+    const auto reduce = [&](Size i) {
+      const Range mine = piece(me, i);
+      if (mine.empty()) return;
+      const auto sum = reduce_packets<T>(block, input(mine), static_cast<const P*>(rounds.packets(i, 0).local()),
+                                         rounds.stride(), rounds.flag(i), a.op);
+      for (const int pe : block.peers_from_self())
+        block.template ll_put_fragment<T>(a.sums + rounds.place(i, me), sum, rounds.flag(i), pe);
+      block.store(a.out.local(), mine, sum);
+    };
+    const auto gather = [&](Size i) {
+      for (const int pe : block.peers_from_self()) {
+        const Range theirs = piece(pe, i);
+        if (theirs.empty()) continue;
+        block.store(a.out.local(), theirs,
+                    block.template ll_get<Accumulator<T>, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(),
+                                                             rounds.flag(i)));
+      }
+    };
+    for (Size i = 0; i < rounds.count() + 2; ++i) {
+      if (i < rounds.count()) send(i);
+      if (i >= 1 && i - 1 < rounds.count()) reduce(i - 1);
+      if (i >= 2) gather(i - 2);
     }
-
-    for (const int pe : block.peers_from_self())
-      for (const Range tile : block.template tiles<T>(part(pe)))
-        block.store(a.out.local(), tile,
-                    block.template ll_get<A, T>(sums.local() + packet(pe, pe, tile), tile.size(), epoch));
   }
 };
+template <class T>
+struct AllReduceTwoShotLL : AllReduceTwoShotPackets<T, LLPacket> {};
+template <class T>
+struct AllReduceTwoShotLL128 : AllReduceTwoShotPackets<T, LL128Line> {};
 
 }  // namespace tandem::kernels

@@ -11,17 +11,15 @@ namespace {
 
 constexpr Collective kSelf = Collective::kAllToAll;
 
-std::unique_ptr<CollectivePlan> make_copy_engine(World& world, const CollectiveOptions& options, const Team& team) {
-  return make_copy_engine_plan(world, kSelf, options, team, Pieces::kOnePerPe, CopyDirection::kPush);
-}
-
 }  // namespace
 
 std::span<const Algorithm> all_to_all_algorithms() {
-  static const std::array<Algorithm, 3> algorithms{{
+  static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false}, make_byte_plan<kSelf, AllToAllPush>},
-      {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true}, make_copy_engine},
+      {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true},
+       make_copy_engine_push<kSelf, CopyPattern::kAllToAll>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, AllToAllLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, AllToAllLL128>},
   }};
   return algorithms;
 }

@@ -1,6 +1,8 @@
 #include <array>
 
+#include "kernels/broadcast_copies_plan.h"
 #include "kernels/broadcast_direct.h"
+#include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
 #include "kernels/broadcast_tree.h"
 #include "kernels/plan.h"
@@ -9,7 +11,7 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> broadcast_algorithms() {
   constexpr Collective kSelf = Collective::kBroadcast;
-  static const std::array<Algorithm, 4> algorithms{{
+  static const std::array<Algorithm, 7> algorithms{{
       {{kSelf, "scatter_all_gather", "scatter over the other PEs, which pass their parts on, pipelined: large sizes",
         false},
        make_byte_plan<kSelf, BroadcastScatterAllGather>},
@@ -18,6 +20,9 @@ std::span<const Algorithm> broadcast_algorithms() {
       {{kSelf, "tree", "down a binary tree in chunks", false}, make_byte_plan<kSelf, BroadcastTree<2>>},
       {{kSelf, "chain", "from PE to PE in chunks: large sizes between nodes", false},
        make_byte_plan<kSelf, BroadcastTree<1>>},
+      {{kSelf, "copy_engine", "as scatter_all_gather, by copy engines; no SM moves data", true}, make_broadcast_copies},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, BroadcastLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, BroadcastLL128>},
   }};
   return algorithms;
 }

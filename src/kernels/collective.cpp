@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/checked_plan.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 
@@ -179,7 +180,8 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
-  return algorithm.make(world, complete, team);
+  auto plan = algorithm.make(world, complete, team);
+  return world.checks_calls() ? check_calls(world, collective, complete, team, std::move(plan)) : std::move(plan);
 }
 
 }  // namespace tandem

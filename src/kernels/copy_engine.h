@@ -1,15 +1,16 @@
 #pragma once
-/// The two ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any
-/// kernel.
+/// The ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any kernel.
 
 #include "tandem/block.h"
 
 namespace tandem::kernels {
 
 struct CopyEngineArgs {
-  Signals ready;    // [PE]: that PE has begun this call, so its buffers may be written and read
-  Signals arrived;  // [PE]: push: that PE's bytes are here; pull: that PE has read all that it reads
-  Epochs epochs;    // [1]
+  Signals ready;     // [PE]: that PE has begun this call, so its buffers may be written and read
+  Signals arrived;   // [PE]: push: that PE's bytes are here; pull: that PE has read all that it reads
+  Epochs epochs;     // [1]
+  int first_source;  // push: arrivals are awaited from the PEs first_source, first_source + 1, ...
+  int sources;       // ... as many
 };
 
 /// Tells the peers that this call has begun here, and waits until it has begun everywhere.
@@ -23,13 +24,13 @@ struct CopyEngineBegin {
   }
 };
 
-/// Waits for the signal that follows each peer's copies. The epoch stays as the begin left it.
+/// Waits for the signal that follows each source's copies. The epoch stays as the begin left it.
 struct CopyEngineEndPush {
   using Args = CopyEngineArgs;
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epochs.words);
-    for (int pe : block.peers_from_self()) block.wait(a.arrived + pe, 1, epoch);
+    for (int i = 0; i < a.sources; ++i) block.wait(a.arrived + (a.first_source + i) % block.num_pes(), 1, epoch);
   }
 };
 

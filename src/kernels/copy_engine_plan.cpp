@@ -1,9 +1,9 @@
 #include "kernels/copy_engine_plan.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/copy_engine.h"
+#include "kernels/copy_lanes.h"
 #include "kernels/plan.h"
 
 namespace tandem::kernels {
@@ -14,74 +14,93 @@ constexpr Grid kOneWarp{1, 32};
 
 class CopyEnginePlan final : public CollectivePlan {
  public:
-  CopyEnginePlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team, Pieces pieces,
-                 CopyDirection direction)
+  CopyEnginePlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team,
+                 CopyPattern pattern, CopyDirection direction)
       : algorithm_(options.algorithm),
         name_(plan_name(collective, options)),
         team_(team),
-        pieces_(pieces),
+        pattern_(pattern),
         direction_(direction),
         max_count_(options.max_count),
-        element_bytes_(size_of(options.type)) {
+        element_bytes_(size_of(options.type)),
+        lanes_(world, name_) {
     PlanSetup setup(world, team, name_, 1, max_count_ * element_bytes_);
-    args_ = {setup.slots("ready"), setup.slots("arrived"), setup.epochs()};
-    const int streams = std::max(1, std::min(team.size - 1, world.machine().gpu.copy_engines));
-    for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream(name_ + " copies " + std::to_string(i)));
+    args_ = {setup.slots("ready"), setup.slots("arrived"), setup.epochs(), source(1), targets()};
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_count(name_, count, max_count_);
-    const Size bytes = count * element_bytes_;
     stream.launch<CopyEngineBegin>(kOneWarp, args_, team_);
-    const Event begun = stream.record();
-    for (Stream& copies : copies_) copies.wait(begun);
-    enqueue_copies(in.of(team_), out.of(team_), bytes);
-    for (Stream& copies : copies_) stream.wait_for(copies);
-    if (direction_ == CopyDirection::kPush)
+    lanes_.begin_after(stream);
+    enqueue_copies(in.of(team_), out.of(team_), count * element_bytes_);
+    if (direction_ == CopyDirection::kPush) {
+      // It only waits for the peers, so it need not wait for this PE's copies.
       stream.launch<CopyEngineEndPush>(kOneWarp, args_, team_);
-    else
+      lanes_.join(stream);
+    } else {
+      lanes_.join(stream);
       stream.launch<CopyEngineEndPull>(kOneWarp, args_, team_);
+    }
   }
 
   const std::string& algorithm() const override { return algorithm_; }
 
  private:
-  /// The next PE first, so that no two PEs copy to or from the same peer at once; the own piece last.
+  bool all_peers() const { return pattern_ == CopyPattern::kAllGather || pattern_ == CopyPattern::kAllToAll; }
+  /// PEs that this PE sends to, and receives from.
+  int targets() const {
+    if (all_peers()) return team_.size - 1;
+    return target(1) == team_.me ? 0 : 1;
+  }
+  int target(int step) const {
+    if (pattern_ != CopyPattern::kSwap) return (team_.me + step) % team_.size;
+    return (team_.me ^ 1) < team_.size ? team_.me ^ 1 : team_.me;
+  }
+  int source(int step) const {
+    return pattern_ == CopyPattern::kRing ? (team_.me + team_.size - step) % team_.size : target(step);
+  }
+
   void enqueue_copies(Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
-    // In place, each PE's input is another part of the output.
-    const bool in_place = pieces_ == Pieces::kSame && in.local() == out.local() + team_.me * bytes;
-    for (int step = 1; step <= team_.size; ++step) {
-      const int peer = (team_.me + step) % team_.size;
-      Stream& copies = copies_[static_cast<std::size_t>(step - 1) % copies_.size()];
+    if (all_peers() || targets() == 0)
+      lanes_.copy_local(place(out, team_.me, team_.me, bytes), piece(in, out, team_.me, team_.me, bytes), bytes);
+    for (int step = 1; step <= targets(); ++step) {
+      const int peer = target(step);
       const bool is_push = direction_ == CopyDirection::kPush;
       const int from = is_push ? team_.me : peer;
       const int to = is_push ? peer : team_.me;
-      std::byte* const target = out.on(to) + from * bytes;
-      const std::byte* const source = in_place                   ? out.on(from) + from * bytes
-                                      : pieces_ == Pieces::kSame ? in.on(from)
-                                                                 : in.on(from) + to * bytes;
-      if (target != source) copies.copy_async(target, source, bytes);
-      if (is_push && peer != team_.me) copies.write_signal_from(args_.arrived.on(peer) + team_.me, args_.epochs.words);
+      lanes_.copy(place(out, from, to, bytes), piece(in, out, from, to, bytes), bytes);
+      if (is_push) lanes_.signal(args_.arrived.on(peer) + team_.me, args_.epochs.words);
     }
+  }
+
+  /// Where PE `from`'s bytes for PE `to` go, and where they are.
+  std::byte* place(Symm<std::byte> out, int from, int to, Size bytes) const {
+    return out.on(to) + (all_peers() ? from * bytes : 0);
+  }
+  const std::byte* piece(Symm<const std::byte> in, Symm<std::byte> out, int from, int to, Size bytes) const {
+    if (pattern_ == CopyPattern::kAllToAll) return in.on(from) + to * bytes;
+    // In place, each PE's input is another part of the output.
+    const bool in_place = pattern_ == CopyPattern::kAllGather && in.local() == out.local() + team_.me * bytes;
+    return in_place ? out.on(from) + from * bytes : in.on(from);
   }
 
   std::string algorithm_;
   std::string name_;
   Team team_;
-  Pieces pieces_;
+  CopyPattern pattern_;
   CopyDirection direction_;
   Size max_count_;
   Size element_bytes_;
   CopyEngineArgs args_{};
-  std::vector<Stream> copies_;
+  CopyLanes lanes_;
 };
 
 }  // namespace
 
 std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective,
-                                                      const CollectiveOptions& options, const Team& team, Pieces pieces,
-                                                      CopyDirection direction) {
-  return std::make_unique<CopyEnginePlan>(world, collective, options, team, pieces, direction);
+                                                      const CollectiveOptions& options, const Team& team,
+                                                      CopyPattern pattern, CopyDirection direction) {
+  return std::make_unique<CopyEnginePlan>(world, collective, options, team, pattern, direction);
 }
 
 }  // namespace tandem::kernels

@@ -8,19 +8,28 @@
 
 namespace tandem::kernels {
 
-/// Which bytes go where: PE p's output holds, at q * count, the piece of PE q that begins in q's input at ...
-enum class Pieces {
-  kSame,      ///< 0: all-gather
-  kOnePerPe,  ///< p * count: all-to-all
+/// Who sends which bytes to whom.
+enum class CopyPattern {
+  kAllGather,  ///< the input to every PE's output, at this PE * count
+  kAllToAll,   ///< peer * count of the input to that peer's output, at this PE * count
+  kRing,       ///< the input to the next PE's output
+  kSwap,       ///< the input to the output of PE 2i+1 / 2i; an odd last PE keeps its own
 };
 
-/// Whether the owner of bytes writes them to its peers, or these read them.
+/// Whether the owner of bytes writes them to its peers, or these read them (all-gather and all-to-all only).
 enum class CopyDirection { kPush, kPull };
 
-/// Runs on streams of its own, one for each copy engine and at most one for each peer, which begin after what the
-/// caller's stream holds and are joined into it. All PEs of the team must be load/store reachable.
+/// Runs on streams of its own, which begin after what the caller's stream holds and are joined into it. All PEs of the
+/// team must be load/store reachable.
 std::unique_ptr<CollectivePlan> make_copy_engine_plan(World& world, Collective collective,
-                                                      const CollectiveOptions& options, const Team& team, Pieces pieces,
-                                                      CopyDirection direction);
+                                                      const CollectiveOptions& options, const Team& team,
+                                                      CopyPattern pattern, CopyDirection direction);
+
+/// Algorithm::make of a push.
+template <Collective kCollective, CopyPattern kPattern>
+std::unique_ptr<CollectivePlan> make_copy_engine_push(World& world, const CollectiveOptions& options,
+                                                      const Team& team) {
+  return make_copy_engine_plan(world, kCollective, options, team, kPattern, CopyDirection::kPush);
+}
 
 }  // namespace tandem::kernels

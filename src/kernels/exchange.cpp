@@ -1,15 +1,21 @@
 #include <array>
 
+#include "kernels/copy_engine_plan.h"
 #include "kernels/exchange_put_signal.h"
 #include "kernels/plan.h"
+#include "kernels/send_recv_ll.h"
 
 namespace tandem::kernels {
 
 std::span<const Algorithm> exchange_algorithms() {
   constexpr Collective kSelf = Collective::kExchange;
-  static const std::array<Algorithm, 1> algorithms{{
+  static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "put_signal", "partners put to each other, both ways at once", false},
        make_byte_plan<kSelf, ExchangePutSignal>},
+      {{kSelf, "copy_engine", "copy engines write to the partner; no SM moves data", true},
+       make_copy_engine_push<kSelf, CopyPattern::kSwap>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, ExchangeLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, ExchangeLL128>},
   }};
   return algorithms;
 }

@@ -1,64 +1,89 @@
 #pragma once
 /// What the LL kernels have in common: bounded packet staging, used in rounds.
 
-#include "kernels/move.h"
+#include "tandem/block.h"
 
 namespace tandem::kernels {
 
-struct PacketArgs {
-  Symm<const std::byte> in;
-  Symm<std::byte> out;
-  Size count;              // bytes: of each PE, or of each pair
-  Symm<LLPacket> packets;  // staging: [2][block][PE][PacketRounds::kPackets]
-  Epoch* rounds;           // [block]: rounds over all calls
+/// Staging that a plan owns: packets P (LLPacket, LL128Line) of at most `bytes` bytes from each PE, for each block.
+template <class P>
+struct PacketStaging {
+  static constexpr Size kSlots = 4;
+
+  Symm<P> packets;  // [kSlots][block][PE][packets_for(bytes)]
+  Epochs rounds;    // [block]: rounds over all calls
+  Size bytes = 0;
+
+  /// `max_bytes`: of one PE for one other, in the largest call. A block of 512 threads moves 16 KiB at once; more only
+  /// saves rounds. Packets take up to twice the bytes.
+  template <class Setup>
+  static PacketStaging of(Setup& setup, Size max_bytes, const char* what = "packets") {
+    PacketStaging staging;
+    constexpr Size kBudget = Size{32} << 20;
+    const Size fits = kBudget / (2 * kSlots * setup.blocks() * setup.pes()) / 16 * 16;
+    staging.bytes = max(16, min(min(fits, Size{64} << 10), split(max_bytes, setup.blocks(), 16).step()));
+    staging.packets = setup.template symmetric<P>(staging.packets_in_all(setup), what);
+    staging.rounds = setup.epochs();
+    return staging;
+  }
+  template <class Setup>
+  Size packets_in_all(const Setup& setup) const {
+    return kSlots * setup.blocks() * setup.pes() * packets_for<P>(bytes);
+  }
 };
 
-/// The rounds of one call of a block: round i moves `piece(i)`, at most kBytes bytes, in packets with flag `flag(i)`.
+/// The rounds of one call of a block: round i moves the elements `piece(i)` of E, one fragment, in packets with flag
+/// `flag(i)`.
 ///
-/// Rounds are counted over all calls, alike on all PEs, and the staging's halves take turns. That is safe because in
-/// each round every PE reads packets that every other PE sent after it had finished the round before: whoever writes in
-/// round r + 2 has read everybody's packets of round r + 1, so everybody has finished reading round r. Only staging is
-/// written on peers.
+/// Rounds are counted over all calls, alike on all PEs, and slots take turns. Where everybody sends to everybody in
+/// each round (`exchange`), that is safe by itself: a PE sends round r when it has everybody's packets of round r - 2;
+/// their sender had then read all packets of round r - 4, which lay in the same slot. Where somebody waits for nobody,
+/// readers return credits. Only staging is written on peers.
+template <class P, class E>
 class PacketRounds {
  public:
-  static constexpr Size kBytes = Size{4} << 10;
-  static constexpr Size kPackets = packets_for<LLPacket>(kBytes);
-
   template <class Block>
-  TANDEM_DEVICE PacketRounds(Block& block, const PacketArgs& a)
-      : part_(own_part(block, a.count)),
-        packets_(a.packets + Size{block.index()} * block.num_pes() * kPackets),
-        half_(Size{block.count()} * block.num_pes() * kPackets),
-        before_(block.fetch_add(a.rounds + block.index(), static_cast<Epoch>(count()), Scope::kGpu, Order::kRelaxed)) {}
+  TANDEM_DEVICE PacketRounds(Block& block, const PacketStaging<P>& staging, Size count)
+      : part_(split(count, block.count(), 16)[block.index()]),
+        step_((*block.template tiles<E>({0, staging.bytes / Size{sizeof(E)}}).begin()).size()),
+        count_(part_.size() <= step_ ? (part_.empty() ? 0 : 1) : ceil_div(part_.size(), step_)),
+        stride_(packets_for<P>(staging.bytes)),
+        packets_(staging.packets),
+        first_place_(Size{block.index()} * block.num_pes() * stride_),
+        slot_(Size{block.count()} * block.num_pes() * stride_),
+        first_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_))) {}
 
-  TANDEM_DEVICE Size count() const { return ceil_div(part_.size(), kBytes); }
+  TANDEM_DEVICE Size count() const { return count_; }
   TANDEM_DEVICE Range piece(Size i) const {
-    return {part_.begin + i * kBytes, min(part_.begin + (i + 1) * kBytes, part_.end)};
+    return {part_.begin + i * step_, min(part_.begin + (i + 1) * step_, part_.end)};
   }
-  TANDEM_DEVICE Epoch flag(Size i) const { return before_ + static_cast<Epoch>(i) + 1; }
-  /// Where PE `owner`'s packets of round i lie, on any PE.
-  TANDEM_DEVICE Symm<LLPacket> packets(Size i, int owner) const {
-    return packets_ + static_cast<Size>(flag(i) % 2) * half_ + owner * kPackets;
+  TANDEM_DEVICE Epoch flag(Size i) const { return first_ + static_cast<Epoch>(i); }
+  /// Where in the staging the packets of round i from PE `owner` lie.
+  TANDEM_DEVICE Size place(Size i, int owner) const {
+    return static_cast<Size>(flag(i) % Epoch{PacketStaging<P>::kSlots}) * slot_ + first_place_ + owner * stride_;
+  }
+  TANDEM_DEVICE Symm<P> packets(Size i, int owner) const { return packets_ + place(i, owner); }
+  /// Packets between those of one PE and the next.
+  TANDEM_DEVICE Size stride() const { return stride_; }
+
+  /// send(i) and receive(i) of every round; a round is under way while the one before is received.
+  template <class Send, class Receive>
+  TANDEM_DEVICE void exchange(const Send& send, const Receive& receive) const {
+    for (Size i = 0; i <= count_; ++i) {
+      if (i < count_) send(i);
+      if (i > 0) receive(i - 1);
+    }
   }
 
  private:
   Range part_;
-  Symm<LLPacket> packets_;
-  Size half_;
-  Epoch before_;
-};
-
-struct PacketKernel {
-  using Args = PacketArgs;
-
-  template <class Setup>
-  static Args prepare(Setup& setup) {
-    Args args{};
-    args.packets =
-        setup.template symmetric<LLPacket>(2 * Size{setup.blocks()} * setup.pes() * PacketRounds::kPackets, "packets");
-    args.rounds = setup.template local<Epoch>(setup.blocks(), "rounds");
-    return args;
-  }
+  Size step_;
+  Size count_;
+  Size stride_;
+  Symm<P> packets_;
+  Size first_place_;  // of this block
+  Size slot_;         // packets of one
+  Epoch first_;
 };
 
 }  // namespace tandem::kernels

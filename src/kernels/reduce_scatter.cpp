@@ -1,4 +1,6 @@
 #include "kernels/plan.h"
+#include "kernels/reduce_copies_plan.h"
+#include "kernels/reduce_scatter_ll.h"
 #include "kernels/reduce_scatter_pull.h"
 #include "kernels/reduce_scatter_push.h"
 #include "kernels/reduce_scatter_ring.h"
@@ -17,6 +19,11 @@ std::span<const Algorithm> reduce_scatter_algorithms() {
       {{kThis, "pull", "each PE reads its shard of all PEs' inputs and sums them", true},
        make_plan<kThis, ReduceScatterPull>},
       {{kThis, "push", "each PE sends every peer its shard; the owner sums"}, make_plan<kThis, ReduceScatterPush>},
+      {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs, which kernels sum meanwhile", true},
+       make_copied_reduce<kThis>},
+      {{kThis, "ll", "as push, with packets that are their own signals: small sizes", true},
+       make_plan<kThis, ReduceScatterLL>},
+      {{kThis, "ll128", "as push, with lines of packets: middle sizes", true}, make_plan<kThis, ReduceScatterLL128>},
       {{kThis, "ring", "shards go round a ring, each PE adding its values"}, make_plan<kThis, ReduceScatterRing>},
       {{kThis, "two_level", "sums within the node, then along the rail between nodes"},
        make_plan<kThis, ReduceScatterTwoLevel>},

@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "kernels/copy_engine_plan.h"
 #include "kernels/plan.h"
+#include "kernels/send_recv_ll.h"
 #include "kernels/send_recv_ring.h"
 
 namespace tandem::kernels {
@@ -47,9 +49,13 @@ std::unique_ptr<CollectivePlan> make_group(World& world, const CollectiveOptions
 }  // namespace
 
 std::span<const Algorithm> send_recv_algorithms() {
-  static const std::array<Algorithm, 2> algorithms{{
+  static const std::array<Algorithm, 5> algorithms{{
       {{kSelf, "ring", "every PE puts to the next one's output", false}, make_byte_plan<kSelf, SendRecvRing>},
       {{kSelf, "grouped", "through staging with credits, as any group of sends and receives", false}, make_group},
+      {{kSelf, "copy_engine", "copy engines write to the next PE; no SM moves data", true},
+       make_copy_engine_push<kSelf, CopyPattern::kRing>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, SendRecvLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, SendRecvLL128>},
   }};
   return algorithms;
 }

@@ -76,13 +76,18 @@ Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::st
   return offset;
 }
 
-std::string HeapBook::describe(int pe, Size offset) const {
+std::string HeapBook::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }
+
+std::string HeapBook::describe_range(int pe, Size offset, Size bytes) const {
   for (const Buffers* buffers : {&symmetric_, &local_[static_cast<std::size_t>(pe)]}) {
     const auto after = buffers->upper_bound(offset);
     if (after == buffers->begin()) continue;
     const auto& [begin, buffer] = *std::prev(after);
-    if (offset < begin + max(buffer.bytes, 1))
-      return fmt::format("{}[{}] on PE {}", buffer.name, (offset - begin) / buffer.element_bytes, pe);
+    if (offset >= begin + max(buffer.bytes, 1)) continue;
+    const Size first = (offset - begin) / buffer.element_bytes;
+    const Size last = (offset - begin + max(bytes, 1) - 1) / buffer.element_bytes;
+    if (first == last) return fmt::format("{}[{}] on PE {}", buffer.name, first, pe);
+    return fmt::format("{}[{}, {}) on PE {}", buffer.name, first, last + 1, pe);
   }
   return fmt::format("unallocated memory at offset {} on PE {}", offset, pe);
 }

@@ -29,11 +29,20 @@ class HeapBook {
   /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the
   /// same. Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit.
   Size allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
+  /// Collective allocations so far.
+  std::size_t symmetric_allocations() const { return requests_.size(); }
   /// A buffer of one PE alone.
   Size allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
+  /// Bytes that a symmetric buffer of this kind may still take.
+  Size left(MemoryKind kind) const {
+    return parts_[static_cast<int>(kind)].top - parts_[static_cast<int>(kind)].bottom;
+  }
+
   /// "arrived[3] on PE 2", for reports.
   std::string describe(int pe, Size offset) const;
+  /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
+  std::string describe_range(int pe, Size offset, Size bytes) const;
 
  private:
   struct Part {

@@ -37,6 +37,7 @@ class AllGatherGemm final : public OperatorPlan {
     gemm.type = gemm.out_type = o.type;
     gemm.tile_m = o.tile_m;
     gemm.tile_n = o.tile_n;
+    gemm.panel_group = o.panel_group;
     gemm.a = transport_.gathered();
     gemm.own_a = own;
     gemm.b = b;

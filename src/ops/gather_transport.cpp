@@ -50,7 +50,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
 void GatherTransport::begin(Stream& main, const std::byte* own) {
   main.launch<NextEpoch>(kOneWarp, {epochs_});
   copies_.front().wait_for(main);
-  copies_.front().launch<AwaitReleased>(kOneWarp, {released_, epochs_.words});
+  copies_.front().launch<AwaitReleased>(kOneWarp, {released_, epochs_.words, direction_ == Direction::kPull});
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
   send_to_rail(copies_.front(), own);
   if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(own);
@@ -64,10 +64,11 @@ void GatherTransport::await(Stream& main, int first, int shards) {
 }
 
 void GatherTransport::end(Stream& main) {
+  // Streams that this call did not use are no part of a capture.
   for (Stream& copies : copies_) main.wait_for(copies);
-  main.wait_for(offers_);
-  main.wait_for(rail_);
-  main.launch<Release>(kOneWarp, {released_, epochs_.words});
+  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) main.wait_for(offers_);
+  if (!team_.one_node()) main.wait_for(rail_);
+  main.launch<Release>(kOneWarp, {released_, epochs_.words, direction_ == Direction::kPull});
 }
 
 void GatherTransport::send_to_rail(Stream& main, const std::byte* own) {

@@ -38,6 +38,7 @@ class GemmReduceScatter final : public OperatorPlan {
     gemm.type = gemm.out_type = o.type;
     gemm.tile_m = o.tile_m;
     gemm.tile_n = o.tile_n;
+    gemm.panel_group = o.panel_group;
     gemm.a = a;
     gemm.b = b;
     gemm.c = transport_.partials();

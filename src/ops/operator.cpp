@@ -25,6 +25,7 @@ constexpr std::array<OrderName, 2> kScatterOrders{
 
 std::vector<OrderName> orders(Operator op) {
   if (op == Operator::kAllGatherGemm) return {kGatherOrders.begin(), kGatherOrders.end()};
+  if (op == Operator::kGemmAllReduce) return {kScatterOrders.front()};
   return {kScatterOrders.begin(), kScatterOrders.end()};
 }
 
@@ -35,6 +36,7 @@ void require(bool holds, const char* option, Size given, const std::string& allo
 /// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
 TileOrder default_order(Operator op, const World& world) {
   const bool nodes = !world.team().one_node();
+  if (op == Operator::kGemmAllReduce) return TileOrder::kPeersFirst;
   if (op == Operator::kGemmReduceScatter) return nodes ? TileOrder::kOtherNodesFirst : TileOrder::kPeersFirst;
   if (nodes) return TileOrder::kOwnNodeFirst;
   return world.machine().link.fabric == Fabric::kFullMesh ? TileOrder::kInterleaved : TileOrder::kOwnFirst;
@@ -61,6 +63,7 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   const Curve& curve = options.direction == Direction::kPush ? machine.link.store_gbps : machine.link.load_gbps;
   if (op == Operator::kAllGatherGemm)
     return options.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(machine, curve, peers)) : 0;
+  if (op == Operator::kGemmAllReduce) return 0;
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
   return world.team().one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }
@@ -72,6 +75,7 @@ void check(Operator op, const OperatorOptions& options, const Machine& machine) 
   require(options.splits >= 1 && options.splits <= 8, "splits", options.splits, "1 to 8");
   require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
   require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
+  require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
   const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
   const int given = options.communication_sms;
   require(given == -1 || (given >= (needs_sm ? 1 : 0) && given < machine.gpu.sm_count), "communication_sms", given,
@@ -84,7 +88,17 @@ void check(Operator op, const OperatorOptions& options, const Machine& machine) 
 
 }  // namespace
 
-const char* name(Operator op) { return op == Operator::kAllGatherGemm ? "all_gather_gemm" : "gemm_reduce_scatter"; }
+const char* name(Operator op) {
+  switch (op) {
+    case Operator::kAllGatherGemm:
+      return "all_gather_gemm";
+    case Operator::kGemmReduceScatter:
+      return "gemm_reduce_scatter";
+    case Operator::kGemmAllReduce:
+      return "gemm_all_reduce";
+  }
+  return "";
+}
 
 const char* name(Form form) {
   switch (form) {
@@ -115,8 +129,18 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   settings.order = options.order.empty() ? default_order(op, world) : parse_order(op, options.order);
   settings.communication_sms =
       options.communication_sms >= 0 ? options.communication_sms : default_communication_sms(op, options, world);
-  return op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm(world, settings)
-                                        : ops::make_gemm_reduce_scatter(world, settings);
+  if (op == Operator::kAllGatherGemm) return ops::make_all_gather_gemm(world, settings);
+  if (op == Operator::kGemmAllReduce) {
+    if (options.form == Form::kDecomposed)
+      throw InvalidArgument("form: decomposed given, gemm_all_reduce has all others");
+    if (options.form == Form::kOverlapped && !world.team().one_node())
+      throw InvalidArgument("form: overlapped given, gemm_all_reduce between nodes has sequential");
+    return ops::make_gemm_all_reduce(world, settings);
+  }
+  if (options.reduction == Reduction::kOwner || options.form != Form::kOverlapped)
+    return ops::make_gemm_reduce_scatter(world, settings);
+  if (!world.team().one_node()) throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
+  return ops::make_gemm_reduce_scatter_chain(world, settings);
 }
 
 }  // namespace tandem

@@ -19,5 +19,7 @@ struct Settings {
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings);
 
 }  // namespace tandem::ops

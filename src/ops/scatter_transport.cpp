@@ -53,7 +53,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
 
 void ScatterTransport::begin(Stream& main) {
   main.launch<NextEpoch>(kOneWarp, {epochs_});
-  main.launch<AwaitReleased>(kOneWarp, {released_, epochs_.words});
+  main.launch<AwaitReleased>(kOneWarp, {released_, epochs_.words, false});
   begun_ = main.record();
 }
 
@@ -99,9 +99,10 @@ void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
   if (gemm.out_type == DType::kF32) launch_reduction<float>(stream, out, gemm);
   if (gemm.out_type == DType::kF16) launch_reduction<f16>(stream, out, gemm);
   if (gemm.out_type == DType::kBF16) launch_reduction<bf16>(stream, out, gemm);
-  main.wait_for(reduction_);
-  main.wait_for(copies_);
-  main.launch<Release>(kOneWarp, {released_, epochs_.words});
+  // Streams that this call did not use are no part of a capture.
+  if (beside_gemm_) main.wait_for(reduction_);
+  if (copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
+  main.launch<Release>(kOneWarp, {released_, epochs_.words, false});
 }
 
 void ScatterTransport::push(int owner, int part) {

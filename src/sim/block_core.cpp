@@ -12,26 +12,6 @@ namespace tandem::sim {
 
 namespace {
 
-enum TraceCode : std::uint32_t {
-  kTraceRead = 1,
-  kTraceWrite,
-  kTracePut,
-  kTraceGet,
-  kTraceSignal,
-  kTraceWait,
-  kTraceAtomic
-};
-
-/// Where an address is, seen from a role that uses it with loads or stores.
-int reachable_pe(const Role& role, const void* address, const char* operation, Site site) {
-  if (!role.sim.memory.owns(address)) return role.pe;  // host memory: arguments, the stack
-  const int pe = role.sim.memory.pe_of(address);
-  if (!role.sim.topology.reachable(role.pe, pe))
-    throw CheckFailed(fmt::format("{}:{}: {} of {} by PE {}, which cannot reach it by loads and stores; use put or get",
-                                  site.file, site.line, operation, role.sim.memory.describe(address), role.pe));
-  return pe;
-}
-
 Buffer copy_of(const void* from, Size bytes) {
   Buffer payload(bytes);
   if (bytes > 0) std::memcpy(payload.data(), from, static_cast<std::size_t>(bytes));
@@ -59,9 +39,10 @@ void BlockCore::read(const void* from, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  role.move(reachable_pe(role, from, "load", site), role.pe, bytes, Driver::kLoads);
+  role.move(role.reachable_pe(from, "load", site), role.pe, bytes, Driver::kLoads);
   role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
   role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
+  role.report_access(AccessKind::kLoad, from, bytes, site);
 }
 
 void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
@@ -73,10 +54,12 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int target = reachable_pe(role, to, "store", site);
+  const int target = role.reachable_pe(to, "store", site);
   if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
-  const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
+  role.report_access(AccessKind::kStore, to, bytes, site);
+  const Time sent = role.move(role.pe, target, bytes, Driver::kStores);
   if (target != role.pe) {
+    const Time arrival = role.store_arrival(sent);
     role.last_arrival = std::max(role.last_arrival, arrival);
     if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
   }
@@ -88,9 +71,12 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const bool has_data = backed(from) && backed(to);
-  const int source = reachable_pe(role, from, "load", site);
-  const int target = reachable_pe(role, to, "store", site);
-  if (source != role.pe || target == role.pe) read(from, bytes, site);
+  const int source = role.reachable_pe(from, "load", site);
+  const int target = role.reachable_pe(to, "store", site);
+  if (source != role.pe || target == role.pe)
+    read(from, bytes, site);
+  else  // its time is that of the store
+    role.report_access(AccessKind::kLoad, from, bytes, site);
   Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
   write(to, std::move(payload), bytes, site);
 }
@@ -103,14 +89,25 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
   const int target = role.sim.memory.pe_of(to);
   const bool has_data = bytes > 0 && backed(from) && backed(to);
   engine.trace(engine.current()->id(), kTracePut, bytes);
-  if (role.sim.topology.reachable(role.pe, target)) {
+  const Fault fault = signal == nullptr ? Fault::kNone : role.fault(SyncOperation::kPutSignal, site);
+  if (fault == Fault::kDropped) signal = nullptr;
+  const bool reachable = role.sim.topology.reachable(role.pe, target);
+  Message sent = 0;
+  if (role.sim.seams.monitor != nullptr)
+    sent = role.sim.seams.monitor->transfer(
+        role.thread, {false, to, from, bytes, target, reachable, completion, signal, fault == Fault::kSignalFirst},
+        site);
+  if (reachable) {
     Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
-    const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
+    const Time arrival =
+        role.move(role.pe, target, bytes, Driver::kStores) + role.sim.late(Schedule::Point::kPut, role.pe);
     role.last_arrival = std::max(role.last_arrival, arrival);
     if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
     if (signal != nullptr) {
       const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
-      role.sim.deliver(std::max(arrival, engine.now()) + flag, signal_delivery(*signal, role.cause()));
+      Delivery delivery = signal_delivery(*signal, role.cause());
+      delivery.message = sent;
+      role.sim.deliver(std::max(arrival, engine.now()) + flag, std::move(delivery));
     }
   } else {
     engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
@@ -121,6 +118,8 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
     message.delivery = data_delivery(to, has_data ? copy_of(from, bytes) : Buffer(), role.cause());
     message.delivery.has_signal = signal != nullptr;
     if (signal != nullptr) message.delivery.signal = *signal;
+    message.delivery.message = sent;
+    message.fences = role.outstanding->fences;
     message.delivery.outstanding = role.outstanding;
     ++role.outstanding->operations;
     role.sim.queue(role.pe, target, role.index).post(std::move(message));
@@ -141,7 +140,10 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
   const Time begin = engine.now();
   const int source = role.sim.memory.pe_of(from);
   engine.trace(engine.current()->id(), kTraceGet, bytes);
-  if (role.sim.topology.reachable(role.pe, source)) {
+  const bool reachable = role.sim.topology.reachable(role.pe, source);
+  if (role.sim.seams.monitor != nullptr)
+    role.sim.seams.monitor->transfer(role.thread, {true, to, from, bytes, source, reachable, completion}, site);
+  if (reachable) {
     if (bytes > 0) role.move(source, role.pe, bytes, Driver::kLoads);
     if (bytes > 0 && backed(from) && backed(to)) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   } else {
@@ -154,168 +156,12 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
     message.bytes = bytes;
     message.delivery = data_delivery(to, {}, role.cause());
     message.delivery.outstanding = role.outstanding;
+    message.fences = role.outstanding->fences;
     ++role.outstanding->operations;
     role.sim.queue(source, role.pe, role.index).post(std::move(message));
     if (completion == Completion::kBlocking) role.wait_for_outstanding();
   }
   role.report({.kind = OperationKind::kGet, .address = from, .target = to, .bytes = bytes, .begin = begin}, site);
-}
-
-void BlockCore::fence(Site site) {
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  // Queue pairs keep their order by themselves; stores over links are waited for.
-  role.engine().sleep_until(std::max(begin, role.last_arrival));
-  role.report({.kind = OperationKind::kFence, .begin = begin}, site);
-}
-
-void BlockCore::quiet(Site site) {
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  role.wait_for_outstanding();
-  role.report({.kind = OperationKind::kQuiet, .begin = begin}, site);
-}
-
-void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
-  Role& role = *role_;
-  Engine& engine = role.engine();
-  const Time begin = engine.now();
-  const int target = role.sim.memory.pe_of(update.word);
-  engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
-  role.streaming = false;
-  if (role.sim.topology.reachable(role.pe, target)) {
-    const Time ready = order == Order::kRelaxed ? engine.now() : std::max(engine.now(), role.last_arrival);
-    role.sim.deliver(ready + (target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag),
-                     signal_delivery(update, role.cause()));
-  } else {
-    if (order == Order::kRelease) engine.sleep_until(std::max(engine.now(), role.last_arrival));
-    engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
-    NicMessage message;
-    message.from = role.pe;
-    message.to = target;
-    message.delivery = signal_delivery(update, role.cause());
-    message.delivery.outstanding = role.outstanding;
-    ++role.outstanding->operations;
-    role.sim.queue(role.pe, target, role.index).post(std::move(message));
-  }
-  role.report(
-      {.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},
-      site);
-}
-
-void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) {
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  SignalWait wait;
-  wait.words = words;
-  wait.count = n;
-  wait.stride = stride;
-  wait.cmp = cmp;
-  wait.value = value;
-  role.await(wait);
-  role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
-  role.report({.kind = OperationKind::kWait,
-               .address = words,
-               .bytes = n * Size{sizeof(Signal)},
-               .value = value,
-               .order = order,
-               .begin = begin,
-               .released_by = wait.released_by.lane,
-               .released_at = wait.released_by.time},
-              site);
-}
-
-bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  role.engine().sleep_until(begin + role.sim.costs.local_latency);
-  const bool holds = compare(word->value, cmp, value);
-  role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin},
-              site);
-  return holds;
-}
-
-Epoch BlockCore::next_epoch(Epochs epochs, Site site) {
-  Epoch* const word = epochs.words + role_->index;
-  const Time begin = role_->engine().now();
-  *word += 1;
-  role_->report({.kind = OperationKind::kAtomic,
-                 .address = word,
-                 .target = word,
-                 .bytes = sizeof(Epoch),
-                 .value = *word,
-                 .begin = begin},
-                site);
-  return *word;
-}
-
-std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,
-                                Scope scope, Order order, Site site) {
-  Role& role = *role_;
-  Engine& engine = role.engine();
-  const Time begin = engine.now();
-  const int target = reachable_pe(role, word, "atomic", site);
-  const bool releases = order == Order::kRelease || order == Order::kAcqRel;
-  const Time ready = releases ? std::max(begin, role.last_arrival) : begin;
-  engine.sleep_until(ready + (target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency));
-  std::uint64_t old = 0;
-  std::memcpy(&old, word, static_cast<std::size_t>(bytes));
-  const std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
-                              : op == AtomicOp::kExchange ? operand
-                              : old == expected           ? operand
-                                                          : old;
-  std::memcpy(word, &value, static_cast<std::size_t>(bytes));
-  role.streaming = false;
-  engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
-  if (bytes == 8) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
-  role.report({.kind = OperationKind::kAtomic,
-               .address = word,
-               .target = word,
-               .bytes = bytes,
-               .value = value,
-               .order = order,
-               .scope = scope,
-               .begin = begin},
-              site);
-  return old;
-}
-
-void BlockCore::write_packets(void* to, Buffer packets, Site site) {
-  const Size bytes = packets.bytes();
-  if (bytes <= 0) return;
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  const int target = reachable_pe(role, to, "packet store", site);
-  const Time arrival = role.move(role.pe, target, bytes, Driver::kStores);
-  role.sim.deliver(arrival, data_delivery(to, std::move(packets), role.cause()));
-  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
-  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin},
-              site);
-}
-
-void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
-                             std::uint64_t flag, Site site) {
-  if (count <= 0) return;
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  PacketWait wait;
-  wait.packets = static_cast<const std::byte*>(packets);
-  wait.count = count;
-  wait.packet_bytes = packet_bytes;
-  wait.flag_offset = flag_offset;
-  wait.flag_bytes = flag_bytes;
-  wait.flag = flag;
-  role.await(wait);
-  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
-  role.report({.kind = OperationKind::kWait,
-               .address = packets,
-               .bytes = count * packet_bytes,
-               .value = flag,
-               .order = Order::kAcquire,
-               .begin = begin,
-               .released_by = wait.released_by.lane,
-               .released_at = wait.released_by.time},
-              site);
 }
 
 void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site) {
@@ -335,6 +181,8 @@ void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site
                .bytes = bytes,
                .begin = begin},
               site);
+  for (int pe = 0; pe < num_pes(); ++pe)
+    role.report_access(is_load ? AccessKind::kLoad : AccessKind::kStore, at.on(pe), bytes, site);
 }
 
 void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
@@ -364,6 +212,7 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     Role& role = *roles.back();
     role.outstanding = parent.outstanding;
     role.share = widths[i];
+    if (parent.sim.seams.monitor != nullptr) role.thread = parent.sim.seams.monitor->begin_role(parent.thread, i);
     role.share_of = width;
     role.last_arrival = parent.last_arrival;
     Actor& actor = engine.spawn(engine.now(), [&body, &role, i] { body(i, BlockCore(role)); });
@@ -375,7 +224,10 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     };
   }
   engine.block([] { return std::string("waits for its roles"); });
-  for (const auto& role : roles) parent.last_arrival = std::max(parent.last_arrival, role->last_arrival);
+  for (const auto& role : roles) {
+    parent.last_arrival = std::max(parent.last_arrival, role->last_arrival);
+    if (parent.sim.seams.monitor != nullptr) parent.sim.seams.monitor->end_role(parent.thread, role->thread);
+  }
   sync(site);
 }
 

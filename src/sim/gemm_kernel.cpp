@@ -40,7 +40,30 @@ class Worker {
     engine().sleep_until(begin + tile_time_);
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
+    report_reads(tile);
+    if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) pass_chain(tile);
     store(tile, multiply(tile));
+  }
+
+  /// Waits for what the chain brings for the tile's rows.
+  void pass_chain(const GemmTile& tile) {
+    const int owner = gemm_.rows.owner_of(tile.rows.begin);
+    const int part = gemm_.rows.part_of(tile.rows.begin);
+    await(gemm_.chain.arrived.local() + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
+          static_cast<Epoch>(gemm_.tiles_of_piece(owner, part)));
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Size element = size_of(gemm_.out_type);
+    for (Size r = 0; r < tile.rows.size(); ++r)
+      role_.report_access(
+          AccessKind::kTensorLoad,
+          gemm_.chain.staging.local() + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
+          tile.cols.size() * element, Site::here());
+  }
+
+  /// Begin of a row in a buffer with a block for each owner.
+  Size row_in_blocks(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    return owner * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin;
   }
 
   /// Waits for every piece of A that the tile's rows touch, but for the own shard.
@@ -49,23 +72,55 @@ class Worker {
       const int owner = gemm_.rows.owner_of(row);
       const int part = gemm_.rows.part_of(row);
       if (owner != gemm_.me || gemm_.own_a == nullptr) {
-        const Time begin = engine().now();
-        SignalWait wait;
-        wait.words = gemm_.gate.words + gemm_.rows.slot(owner, part);
-        wait.value = *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals);
-        role_.await(wait);
-        role_.report({.kind = OperationKind::kWait,
-                      .address = wait.words,
-                      .bytes = sizeof(Signal),
-                      .value = wait.value,
-                      .order = Order::kAcquire,
-                      .begin = begin,
-                      .released_by = wait.released_by.lane,
-                      .released_at = wait.released_by.time},
-                     Site::here());
+        await(gemm_.gate.words + gemm_.rows.slot(owner, part), gemm_.gate.epoch,
+              static_cast<Epoch>(gemm_.gate.arrivals));
       }
       row = gemm_.rows.part(owner, part).end;
     }
+  }
+
+  /// Until `word` is at least `*epoch` times `times`.
+  void await(const Signal* word, const Epoch* epoch, Epoch times) {
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kGate, site);
+    if (fault == Fault::kDropped) return;
+    const Time begin = engine().now();
+    SignalWait wait;
+    wait.words = word;
+    wait.value = *epoch * times;
+    if (fault == Fault::kEarly) wait.value = role_.sim.value_before(word, wait.value);
+    role_.report_access(AccessKind::kLoad, epoch, sizeof(Epoch), site);
+    Monitor* const monitor = role_.sim.seams.monitor;
+    if (monitor != nullptr) monitor->begin_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value, site);
+    role_.await(wait);
+    if (monitor != nullptr)
+      monitor->end_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value,
+                        fault == Fault::kRelaxed ? Order::kRelaxed : Order::kAcquire, fault != Fault::kNoProxyFence,
+                        site);
+    role_.report({.kind = OperationKind::kWait,
+                  .address = wait.words,
+                  .bytes = sizeof(Signal),
+                  .value = wait.value,
+                  .order = Order::kAcquire,
+                  .begin = begin,
+                  .released_by = wait.released_by.lane,
+                  .released_at = wait.released_by.time},
+                 site);
+  }
+
+  /// What the tensor-memory engine reads for a tile.
+  void report_reads(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Site site = Site::here();
+    const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    for (Size row = tile.rows.begin; row < tile.rows.end;) {
+      Size end = tile.rows.end;
+      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
+      role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
+      row = end;
+    }
+    role_.report_access(AccessKind::kTensorLoad, static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * row_bytes,
+                        tile.cols.size() * row_bytes, site);
   }
 
   const std::byte* a_row(Size row) const {
@@ -94,32 +149,37 @@ class Worker {
     Buffer result(m * n * size_of(gemm_.out_type));
     dispatch(gemm_.out_type, [&]<class T>() {
       T* out = reinterpret_cast<T*>(result.data());
+      if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
+        const auto* const begun = reinterpret_cast<const T*>(gemm_.chain.staging.local()) +
+                                  row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
+        for (Size i = 0; i < m; ++i)
+          for (Size j = 0; j < n; ++j)
+            product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
+      }
       for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
     });
     return result;
   }
 
   void store(const GemmTile& tile, const Buffer& product) {
-    const int owner = gemm_.rows.owner_of(tile.rows.begin);
-    const bool to_collector = static_cast<bool>(gemm_.c_at_collector);
     const Size element = size_of(gemm_.out_type);
-    Size first_row = tile.rows.begin;
-    if (to_collector)
-      first_row += gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() - gemm_.rows.shard(owner).begin;
-    std::byte* const c =
-        to_collector ? gemm_.c_at_collector.on(gemm_.collector(owner)) : static_cast<std::byte*>(gemm_.c);
+    const auto [c, first_row] = destination(tile.rows.begin);
     const int target = role_.sim.memory.pe_of(c);
     const Size bytes = tile.rows.size() * tile.cols.size() * element;
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
-      arrival = role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived;
+      arrival =
+          role_.store_arrival(role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();
+    const Size row_bytes = tile.cols.size() * element;
+    for (Size r = 0; role_.sim.seams.monitor != nullptr && r < tile.rows.size(); ++r)
+      role_.report_access(AccessKind::kStore, c + ((first_row + r) * gemm_.n + tile.cols.begin) * element, row_bytes,
+                          Site::here());
     for (Size r = 0; product && r < tile.rows.size(); ++r) {
       std::byte* const to = c + ((first_row + r) * gemm_.n + tile.cols.begin) * element;
-      const Size row_bytes = tile.cols.size() * element;
       const std::byte* const from = product.data() + r * row_bytes;
       if (target == role_.pe) {
         std::memcpy(to, from, static_cast<std::size_t>(row_bytes));
@@ -130,22 +190,46 @@ class Worker {
       role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
     }
     role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
-    if (gemm_.notify.words) send_notification(tile.rows.begin, arrival);
+    if (gemm_.notify.words || gemm_.chain.staging) send_notification(tile.rows.begin, arrival);
+  }
+
+  struct Destination {
+    std::byte* c;
+    Size row;
+  };
+  Destination destination(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    if (gemm_.chain.staging && owner == gemm_.me)
+      return {static_cast<std::byte*>(gemm_.c), row - gemm_.rows.shard(owner).begin};
+    if (gemm_.chain.staging) return {gemm_.chain.staging.on(gemm_.chain_goes_to()), row_in_blocks(row)};
+    if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row};
+    return {gemm_.c_at_collector.on(gemm_.collector(owner)),
+            gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin};
   }
 
   void send_notification(Size row, Time visible) {
     const int owner = gemm_.rows.owner_of(row);
-    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
-    const int block = gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
-    Signal* const word = gemm_.notify.words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    const bool chained = gemm_.chain.staging && owner != gemm_.me;
+    if (!chained && !gemm_.notify.words) return;
+    const int to = chained ? gemm_.chain_goes_to() : gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
+    const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
+    const Signals& words = chained ? gemm_.chain.arrived : gemm_.notify.words;
+    Signal* const word = words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
+    if (fault == Fault::kDropped) return;
     const int target = role_.sim.memory.pe_of(word);
     const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
     engine().trace(engine().current()->id(), 111, target);
-    role_.sim.deliver(std::max(visible, engine().now()) + flag,
-                      signal_delivery({word, 1, SignalOp::kAdd}, role_.cause()));
+    Delivery delivery = signal_delivery({word, 1, SignalOp::kAdd}, role_.cause());
+    if (role_.sim.seams.monitor != nullptr)
+      delivery.message = role_.sim.seams.monitor->signal(role_.thread, delivery.signal,
+                                                         fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease,
+                                                         target, true, site);
+    role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery));
     role_.report(
         {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
-        Site::here());
+        site);
   }
 
   Role& role_;
@@ -168,10 +252,12 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause,
+void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause, Thread stream,
               std::function<void(Lane)> on_finish) {
   const Size tiles = TileSequence(gemm).tiles();
   if (tiles == 0) return on_finish(cause.lane);
@@ -187,6 +273,7 @@ void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, 
                          .team = team,
                          .blocks = static_cast<int>(std::min<Size>(sms, tiles)),
                          .threads = threads,
+                         .stream = stream,
                          .body = [gemm, tile_time, next](Role& role) { Worker(role, gemm, tile_time, next).run(); },
                          .cause = cause,
                          .on_finish = std::move(on_finish)});

@@ -15,6 +15,7 @@ struct KernelRequest {
   Team team;
   int blocks = 1;
   int threads = 512;
+  Thread stream = kNoThread;  ///< the monitor's
   std::function<void(Role&)> body;
   /// What let the grid start, for timelines.
   Cause cause;

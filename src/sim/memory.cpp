@@ -33,8 +33,10 @@ void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
 
 std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name,
                                       Size element_bytes) {
+  const std::size_t before = book_.symmetric_allocations();
   const Size offset = book_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
-  fill(pe, kind, offset, bytes);
+  // All copies at once: a PE that comes late must not wipe what others have sent it.
+  for (int each = 0; book_.symmetric_allocations() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
   return base_ + offset;
 }
 
@@ -42,6 +44,10 @@ std::byte* Memory::allocate_local(int pe, MemoryKind kind, Size bytes, const std
   const Size offset = book_.allocate_local(pe, kind, bytes, name, element_bytes);
   fill(pe, kind, offset, bytes);
   return base_ + pe * stride_ + offset;
+}
+
+std::string Memory::describe_range(const void* address, Size bytes) const {
+  return owns(address) ? book_.describe_range(pe_of(address), offset_of(address), bytes) : describe(address);
 }
 
 std::string Memory::describe(const void* address) const {

@@ -36,6 +36,8 @@ class Memory {
   }
   /// "arrived[3] on PE 2", for reports.
   std::string describe(const void* address) const;
+  /// "inbox[16, 32) on PE 2".
+  std::string describe_range(const void* address, Size bytes) const;
 
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }

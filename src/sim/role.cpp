@@ -1,6 +1,10 @@
 #include "sim/role.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "tandem/error.h"
 
 namespace tandem::sim {
 
@@ -32,12 +36,12 @@ template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
   role.streaming = false;
   if (wait.advance()) return;
-  Actor* const actor = role.engine().current();
+  role.waiting = role.engine().current();
   wait.pe = role.pe;
-  wait.argument = actor;
+  wait.argument = &role;
   wait.ready = [](void* waiting) {
-    auto& ready = *static_cast<Actor*>(waiting);
-    ready.engine().wake(ready, ready.engine().now());
+    auto& ready = *static_cast<Role*>(waiting);
+    ready.engine().wake(*ready.waiting, ready.engine().now() + ready.sim.late(Schedule::Point::kWake, ready.pe));
   };
   role.sim.signals.add(wait);
   role.engine().block([&role, &wait] { return role.sim.signals.describe(wait); });
@@ -55,6 +59,20 @@ void Role::wait_for_outstanding() {
     outstanding->waiting.push_back(engine.current());
     engine.block([] { return std::string("waits in quiet for puts under way"); });
   }
+}
+
+Time Role::store_arrival(Time arrival) {
+  if (sim.seams.schedule == nullptr) return arrival;
+  return std::max(arrival + sim.late(Schedule::Point::kStore, pe), last_arrival);
+}
+
+int Role::reachable_pe(const void* address, const char* operation, Site site) const {
+  if (!sim.memory.owns(address)) return pe;  // host memory: arguments, the stack
+  const int owner = sim.memory.pe_of(address);
+  if (!sim.topology.reachable(pe, owner))
+    throw CheckFailed(fmt::format("{}:{}: {} of {} by PE {}, which cannot reach it by loads and stores; use put or get",
+                                  site.file, site.line, operation, sim.memory.describe(address), pe));
+  return owner;
 }
 
 void Role::report(Operation operation, Site site) const {

@@ -8,6 +8,17 @@
 
 namespace tandem::sim {
 
+/// What a role does, in the hash over everything that happened.
+enum TraceCode : std::uint32_t {
+  kTraceRead = 1,
+  kTraceWrite,
+  kTracePut,
+  kTraceGet,
+  kTraceSignal,
+  kTraceWait,
+  kTraceAtomic
+};
+
 class Role {
  public:
   Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, Lane drawn_on)
@@ -26,6 +37,7 @@ class Role {
   const int count;
   const Lane lane;
   std::shared_ptr<Outstanding> outstanding;
+  Thread thread = kNoThread;  // the monitor's
 
   /// This role's share of its block's warps.
   int share = 1;
@@ -34,6 +46,7 @@ class Role {
   Time last_arrival = 0;
   /// A stream of loads pays the latency once, until the next synchronisation.
   bool streaming = false;
+  Actor* waiting = nullptr;  // in await
 
   Engine& engine() const { return sim.engine; }
   Cause cause() const { return {pe, lane, sim.engine.now()}; }
@@ -47,6 +60,15 @@ class Role {
   void wait_for_outstanding();
 
   void report(Operation operation, Site site) const;
+  void report_access(AccessKind kind, const void* address, Size bytes, Site site) const {
+    if (sim.seams.monitor != nullptr) sim.seams.monitor->access(thread, {kind, address, bytes}, site);
+  }
+  Fault fault(SyncOperation operation, Site site) const { return sim.fault(operation, site); }
+  /// When a store that could arrive at `arrival` does so: stores of a role keep their order.
+  Time store_arrival(Time arrival);
+
+  /// Whose memory an address is, which this role uses with loads or stores. Throws CheckFailed where it must not.
+  int reachable_pe(const void* address, const char* operation, Site site) const;
 };
 
 }  // namespace tandem::sim

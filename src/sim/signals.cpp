@@ -7,8 +7,6 @@
 
 namespace tandem::sim {
 
-namespace {
-
 const char* symbol(Cmp cmp) {
   switch (cmp) {
     case Cmp::kEq:
@@ -26,8 +24,6 @@ const char* symbol(Cmp cmp) {
   }
   return "?";
 }
-
-}  // namespace
 
 bool PacketWait::advance() {
   for (; next < count; ++next) {

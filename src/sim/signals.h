@@ -12,6 +12,9 @@
 
 namespace tandem::sim {
 
+/// ">=".
+const char* symbol(Cmp cmp);
+
 /// Who changed a word, and when it was sent.
 struct Cause {
   int pe = -1;

@@ -22,7 +22,11 @@ struct HostBarrier {
 
 class SimWorld : public detail::WorldBackend {
  public:
-  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier) : sim_(simulator), pe_(pe), barrier_(barrier) {}
+  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier)
+      : sim_(simulator),
+        pe_(pe),
+        barrier_(barrier),
+        host_(simulator.seams.monitor == nullptr ? sim::kNoThread : simulator.seams.monitor->add_host(pe)) {}
 
   Team team() const override { return sim_.world_team(pe_); }
   const Machine& machine() const override { return sim_.machine; }
@@ -34,8 +38,14 @@ class SimWorld : public detail::WorldBackend {
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
-  void copy_in(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
-  void copy_out(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
+  void copy_in(void* to, const void* from, Size bytes) override {
+    report_access(sim::AccessKind::kHostStore, to, bytes);
+    copy(to, from, bytes);
+  }
+  void copy_out(void* to, const void* from, Size bytes) override {
+    report_access(sim::AccessKind::kHostLoad, from, bytes);
+    copy(to, from, bytes);
+  }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
     auto stream = std::make_shared<sim::SimStream>(sim_, pe_, name);
     streams_.push_back(stream);
@@ -51,11 +61,15 @@ class SimWorld : public detail::WorldBackend {
       });
       return;
     }
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->host_barrier();
     for (sim::Actor* actor : std::exchange(barrier_.waiting, {})) engine.wake(*actor, engine.now());
   }
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
 
  private:
+  void report_access(sim::AccessKind kind, const void* address, Size bytes) const {
+    if (sim_.seams.monitor != nullptr && bytes > 0) sim_.seams.monitor->access(host_, {kind, address, bytes}, site);
+  }
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
   void copy(void* to, const void* from, Size bytes) const {
     if (bytes > 0 && !phantom()) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -64,6 +78,7 @@ class SimWorld : public detail::WorldBackend {
   sim::Simulator& sim_;
   int pe_;
   HostBarrier& barrier_;
+  const sim::Thread host_;                                // the monitor's
   std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
 };
 
@@ -74,7 +89,7 @@ class Simulation::Recorder : public sim::Recorder {};
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
-                                                  options.graph, options.heap_bytes, recorder_.get())) {
+                                                  options.graph, options.heap_bytes, recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;
@@ -93,7 +108,8 @@ void Simulation::run(const std::function<void(World&)>& program) {
     backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
-        0, [&program, &world = *worlds.back()] { program(world); }, true);
+        simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); },
+        true);
     host.name = [pe] { return fmt::format("PE {} host program", pe); };
   }
   engine.run();

@@ -23,13 +23,14 @@ Costs::Costs(const Machine& machine)
       queue(machine.nic.count_per_node > 0 ? machine.nic.queue_gbps.at(1) : machine.link.port_gbps) {}
 
 Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node, std::uint64_t seed, bool is_phantom,
-                     bool in_graph, Size heap_bytes, Observer* watching)
+                     bool in_graph, Size heap_bytes, Observer* watching, const SimSeams& seams_to_use)
     : machine(machine_model),
       topology(machine, num_pes, pes_per_node),
       costs(machine),
       phantom(is_phantom),
       graph(in_graph),
       observer(watching),
+      seams(seams_to_use),
       memory(num_pes, is_phantom, heap_bytes),
       network(topology, machine, num_pes),
       signals(memory),
@@ -65,6 +66,11 @@ void Simulator::deliver(Time time, Delivery delivery) {
   engine.at(time, &Simulator::arrive, slot);
 }
 
+Epoch Simulator::value_before(const Signal* word, Epoch value) {
+  Epoch& last = awaited_[word];
+  return std::min(std::exchange(last, value), value);
+}
+
 void Simulator::arrive(void* argument) {
   auto* const slot = static_cast<Delivery*>(argument);
   Simulator& simulator = *slot->simulator;
@@ -74,6 +80,7 @@ void Simulator::arrive(void* argument) {
     std::memcpy(arrived.target, arrived.payload.data(), static_cast<std::size_t>(arrived.payload.bytes()));
     simulator.signals.packets_arrived(arrived.target, arrived.payload.bytes(), arrived.cause);
   }
+  if (arrived.message != 0) simulator.seams.monitor->signal_arrives(arrived.message, arrived.signal);
   if (arrived.has_signal) simulator.signals.apply(arrived.signal, arrived.cause);
   if (arrived.outstanding && --arrived.outstanding->operations == 0)
     for (Actor* waiting : std::exchange(arrived.outstanding->waiting, {}))
@@ -151,7 +158,18 @@ void QueuePair::finish(const Passage& last) {
     message.delivery.payload = Buffer(message.bytes);
     std::memcpy(message.delivery.payload.data(), message.source, static_cast<std::size_t>(message.bytes));
   }
-  simulator_.deliver(last.arrived, std::move(message.delivery));
+  const Time arrival = simulator_.seams.schedule == nullptr ? last.arrived : held_up(message, last.arrived);
+  simulator_.deliver(arrival, std::move(message.delivery));
+}
+
+Time QueuePair::held_up(const NicMessage& message, Time arrival) {
+  // Messages of one queue have no order among themselves, but for fences and releases.
+  if (message.fences != fences_) floor_ = latest_;
+  fences_ = message.fences;
+  arrival += simulator_.late(message.bytes > 0 ? Schedule::Point::kPut : Schedule::Point::kSignal, message.from);
+  arrival = std::max(arrival, message.after_all ? latest_ : floor_);
+  latest_ = std::max(latest_, arrival);
+  return arrival;
 }
 
 }  // namespace tandem::sim

@@ -12,10 +12,12 @@
 #include "model/topology.h"
 #include "sim/engine.h"
 #include "sim/memory.h"
+#include "sim/monitor.h"
 #include "sim/network.h"
 #include "sim/observer.h"
 #include "sim/signals.h"
 #include "tandem/machine.h"
+#include "tandem/simulation.h"
 #include "tandem/team.h"
 
 namespace tandem::sim {
@@ -34,6 +36,7 @@ struct Simulator;
 struct Outstanding {
   int operations = 0;
   std::vector<Actor*> waiting;  // in quiet
+  int fences = 0;               // so far: what comes after one arrives after what came before it
 };
 
 /// Bytes, and perhaps a signal after them, that become visible at a PE at a time.
@@ -42,6 +45,7 @@ struct Delivery {
   Buffer payload;
   bool has_signal = false;
   SignalUpdate signal;
+  Message message = 0;  // of the signal, for the monitor
   Cause cause;
   std::shared_ptr<Outstanding> outstanding;  // of a message through a NIC: told when it is delivered
   Simulator* simulator = nullptr;            // set by deliver
@@ -68,6 +72,8 @@ struct NicMessage {
   int to = 0;
   const void* source = nullptr;  // read when the last byte leaves, if there is no payload yet
   Size bytes = 0;
+  bool after_all = false;  // a release: arrives after all that the queue sent before
+  int fences = 0;          // of its block, before it
   Delivery delivery;
 };
 
@@ -81,12 +87,17 @@ class QueuePair {
   static void step(void* queue);
   void send_chunk();
   void finish(const Passage& last);
+  /// When the message arrives under a schedule that may hold messages up.
+  Time held_up(const NicMessage& message, Time arrival);
 
   Simulator& simulator_;
   Rate rate_;
   std::deque<NicMessage> messages_;
   Size sent_ = 0;  // bytes of the first message
   bool busy_ = false;
+  Time latest_ = 0;  // arrival so far
+  Time floor_ = 0;   // arrival of what was sent before the last fence
+  int fences_ = 0;
 };
 
 /// One SM's room and lanes.
@@ -105,7 +116,7 @@ struct Pe {
 
 struct Simulator {
   Simulator(const Machine& machine_model, int num_pes, int pes_per_node, std::uint64_t seed, bool is_phantom,
-            bool in_graph, Size heap_bytes, Observer* watching);
+            bool in_graph, Size heap_bytes, Observer* watching, const SimSeams& seams_to_use = {});
 
   const Machine machine;
   const Topology topology;
@@ -113,6 +124,7 @@ struct Simulator {
   const bool phantom;
   const bool graph;
   Observer* const observer;
+  const SimSeams seams;
   Memory memory;
   Network network;
   SignalBoard signals;
@@ -130,12 +142,22 @@ struct Simulator {
   Lane add_lane(int pe, LaneKind kind, const std::string& name) {
     return observer == nullptr ? kNoLane : observer->add_lane(pe, kind, name);
   }
+  /// How much later something happens than it could, under a schedule.
+  Time late(Schedule::Point point, int pe) const {
+    return seams.schedule == nullptr ? 0 : seams.schedule->delay(point, pe);
+  }
+  Fault fault(SyncOperation operation, Site site) const {
+    return seams.faults == nullptr ? Fault::kNone : seams.faults->at(operation, site);
+  }
+  /// For a broken wait: what was waited for on the word before, which is less.
+  Epoch value_before(const Signal* word, Epoch value);
   std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;
 
  private:
   static void arrive(void* argument);
   void draw(const Occupation& chunk) const;
 
+  std::map<const Signal*, Epoch> awaited_;  // where waits are broken
   std::deque<Delivery> deliveries_;         // never shrinks: addresses stay
   std::vector<Delivery*> free_deliveries_;  // of those
 };

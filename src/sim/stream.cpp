@@ -11,6 +11,10 @@
 
 namespace tandem::sim {
 
+namespace {
+constexpr const char* kEventName = "event";
+}  // namespace
+
 /// A copy under way on a copy engine.
 struct SimStream::Copy {
   void* to;
@@ -18,6 +22,7 @@ struct SimStream::Copy {
   Size bytes;
   int source;
   int target;
+  Site site;
   Size sent = 0;
   int copy_engine = -1;
   Lane lane = kNoLane;
@@ -25,7 +30,10 @@ struct SimStream::Copy {
 };
 
 SimStream::SimStream(Simulator& simulator, int pe, std::string name)
-    : sim_(simulator), pe_(pe), name_(std::move(name)) {
+    : sim_(simulator),
+      pe_(pe),
+      name_(std::move(name)),
+      thread_(sim_.seams.monitor == nullptr ? kNoThread : sim_.seams.monitor->add_stream(pe, name_)) {
   sim_.streams.push_back([this] { return describe(); });
 }
 
@@ -38,6 +46,8 @@ std::string SimStream::describe() const {
 }
 
 void SimStream::enqueue(std::string name, std::function<void()> start) {
+  if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
+  used_ = used_ || name != kEventName;
   work_.push_back({std::move(name), std::move(start)});
   if (work_.size() == 1) start_next();
 }
@@ -47,6 +57,7 @@ void SimStream::start_next() {
   starting_ = true;
   while (!work_.empty()) {
     const std::size_t left = work_.size();
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->begin_work(thread_);
     work_.front().start();
     if (work_.size() == left) break;
   }
@@ -66,7 +77,8 @@ void SimStream::finish(const Cause& cause) {
 }
 
 void SimStream::after(Time delay, std::function<void()> then) {
-  Actor& actor = sim_.engine.spawn(sim_.engine.now() + delay, std::move(then));
+  Actor& actor =
+      sim_.engine.spawn(sim_.engine.now() + delay + sim_.late(Schedule::Point::kLaunch, pe_), std::move(then));
   actor.name = [this] { return fmt::format("PE {} stream {}", pe_, name_); };
 }
 
@@ -91,6 +103,7 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
                         .team = kernel.team,
                         .blocks = kernel.grid.blocks,
                         .threads = kernel.grid.threads,
+                        .stream = thread_,
                         .body =
                             [simulate = kernel.simulate](Role& role) {
                               Block block{BlockCore(role)};
@@ -106,7 +119,7 @@ void SimStream::gemm(const Gemm& gemm, const Team& team) {
   check_gemm(sim_, gemm);
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
   enqueue("gemm", [this, gap, gemm, team] {
-    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, last_, finish_kernel()); });
+    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, last_, thread_, finish_kernel()); });
   });
 }
 
@@ -121,8 +134,8 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
     throw InvalidArgument(
         fmt::format("copy_async on PE {}: from {} to {}: one end must be this PE's, the other reachable from it", pe_,
                     sim_.memory.describe(from), sim_.memory.describe(to)));
-  enqueue("copy", [this, to, from, bytes, source, target] {
-    auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target});
+  enqueue("copy", [this, to, from, bytes, source, target, from_site = site] {
+    auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target, from_site});
     std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
     const auto free = std::find(engines.begin(), engines.end(), false);
     if (free != engines.end())
@@ -155,7 +168,11 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
     arrived = passage.arrived;
     engine.sleep_until(passage.sent);
   }
-  engine.sleep_until(arrived);
+  engine.sleep_until(arrived + sim_.late(Schedule::Point::kCopy, pe_));
+  if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
+    monitor->access(thread_, {AccessKind::kCopyEngineLoad, copy->from, copy->bytes}, copy->site);
+    monitor->access(thread_, {AccessKind::kCopyEngineStore, copy->to, copy->bytes}, copy->site);
+  }
   if (sim_.memory.backed(copy->from) && sim_.memory.backed(copy->to))
     std::memcpy(copy->to, copy->from, static_cast<std::size_t>(copy->bytes));
   engine.trace(static_cast<std::uint32_t>(pe_), 100, copy->bytes);
@@ -188,38 +205,60 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   if (!sim_.topology.reachable(pe_, target))
     throw InvalidArgument(
         fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
-  enqueue("write_signal", [this, word, from, value, target] {
+  enqueue("write_signal", [this, word, from, value, target, at = site] {
     const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
+    const Fault fault = sim_.fault(SyncOperation::kStreamSignal, at);
+    if (fault == Fault::kDropped) return finish(last_);
+    Delivery delivery = signal_delivery(update, {pe_, last_.lane, sim_.engine.now()});
+    if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
+      if (from != nullptr) monitor->access(thread_, {AccessKind::kCopyEngineLoad, from, sizeof(Epoch)}, at);
+      const Order order = fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease;
+      delivery.message = monitor->signal(thread_, update, order, target, true, at);
+    }
     sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
     const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
-    sim_.deliver(sim_.engine.now() + flag, signal_delivery(update, {pe_, last_.lane, sim_.engine.now()}));
+    sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
     finish(last_);
   });
 }
 
 void SimStream::wait_signal(const Signal* word, Epoch value) {
-  enqueue("wait_signal", [this, word, value] {
+  enqueue("wait_signal", [this, word, value, at = site] {
+    if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
     wait_ = {};
+    wait_site_ = at;
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->begin_wait(thread_, word, 1, 1, Cmp::kGe, value, at);
     wait_.words = word;
     wait_.value = value;
     wait_.pe = pe_;
-    if (wait_.advance()) return finish(last_);
+    if (wait_.advance()) {
+      end_wait();
+      return finish(last_);
+    }
     waiting_ = true;
     wait_.argument = this;
     wait_.ready = [](void* argument) {
       auto* const stream = static_cast<SimStream*>(argument);
       stream->waiting_ = false;
+      stream->end_wait();
       stream->finish(stream->wait_.released_by);
     };
     sim_.signals.add(wait_);
   });
 }
 
+void SimStream::end_wait() {
+  if (sim_.seams.monitor == nullptr) return;
+  sim_.seams.monitor->end_wait(thread_, wait_.words, 1, 1, wait_.cmp, wait_.value, Order::kAcquire, true, wait_site_);
+}
+
 std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   auto event = std::make_shared<SimEvent>();
-  enqueue("event", [this, event] {
+  event->after_work = used_;
+  enqueue(kEventName, [this, event] {
     event->done = true;
     event->cause = last_;
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->record_event(thread_, event.get());
     for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
     finish(last_);
   });
@@ -229,16 +268,23 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
 void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
   if (state == nullptr) throw InvalidArgument("wait: the event was never recorded");
   const auto event = std::static_pointer_cast<SimEvent>(state);
+  if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
   enqueue("wait for an event", [this, event] {
-    if (event->done) return finish(last_.time < event->cause.time ? event->cause : last_);
-    event->waiting.push_back([this, event] { finish(event->cause); });
+    const auto pass = [this, event](const Cause& cause) {
+      if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, event.get());
+      finish(cause);
+    };
+    if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
+    event->waiting.push_back([pass, event] { pass(event->cause); });
   });
 }
 
 void SimStream::synchronize() {
-  if (work_.empty()) return;
-  synchronizing_.push_back(sim_.engine.current());
-  sim_.engine.block([this] { return fmt::format("waits for stream {}", name_); });
+  if (!work_.empty()) {
+    synchronizing_.push_back(sim_.engine.current());
+    sim_.engine.block([this] { return fmt::format("waits for stream {}", name_); });
+  }
+  if (sim_.seams.monitor != nullptr) sim_.seams.monitor->synchronize(thread_);
 }
 
 }  // namespace tandem::sim

@@ -14,7 +14,8 @@ namespace tandem::sim {
 
 struct SimEvent final : tandem::detail::EventState {
   bool done = false;
-  Cause cause;  // what it was recorded after
+  bool after_work = false;  // else it stands for nothing
+  Cause cause;              // what it was recorded after
   std::vector<std::function<void()>> waiting;
 };
 
@@ -50,6 +51,8 @@ class SimStream : public tandem::detail::StreamBackend {
   void after(Time delay, std::function<void()> then);
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
   void continue_copy(const std::shared_ptr<Copy>& copy);
+  /// Tells the monitor that wait_ is over.
+  void end_wait();
   std::string describe() const;
 
   Simulator& sim_;
@@ -58,9 +61,12 @@ class SimStream : public tandem::detail::StreamBackend {
   Cause last_;             // what was done last
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
+  bool used_ = false;  // for more than events
   SignalWait wait_;
+  Site wait_site_;
   bool waiting_ = false;
   std::vector<Actor*> synchronizing_;
+  const Thread thread_;  // the monitor's
 };
 
 }  // namespace tandem::sim

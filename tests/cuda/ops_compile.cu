@@ -3,6 +3,7 @@
 #include "ops/all_gather_pull.h"
 #include "ops/all_gather_push.h"
 #include "ops/announce.h"
+#include "ops/chain_steps.h"
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
 #include "ops/steps.h"
@@ -22,6 +23,8 @@ TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);
 TANDEM_COMPILE(AwaitShards);
 TANDEM_COMPILE(Announce);
+TANDEM_COMPILE(ChainBegin);
+TANDEM_COMPILE(ChainEnd);
 TANDEM_COMPILE(RailSend);
 TANDEM_COMPILE(AllGatherPush);
 TANDEM_COMPILE(AllGatherPull);

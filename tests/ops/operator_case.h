@@ -107,7 +107,7 @@ struct Shards {
     a_rows = gather ? split(m, pes)[pe] : m;
     a_cols = b_cols = gather ? k : split(k, pes)[pe];
     b_rows = gather ? split(n, pes)[pe] : n;
-    c_rows = gather ? m : split(m, pes)[pe];
+    c_rows = op == Operator::kGemmReduceScatter ? split(m, pes)[pe] : m;
     c_cols = gather ? split(n, pes)[pe] : n;
   }
   Size a_size() const { return a_rows.size() * a_cols.size(); }

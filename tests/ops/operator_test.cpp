@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/operator_case.h"
+#include "tandem/error.h"
 
 namespace tandem {
 namespace {
@@ -63,7 +64,8 @@ void check_all(Operator op, Form form) {
         const test::Outcome outcome = test::run(test);
         EXPECT_EQ(outcome.wrong, 0) << "of " << outcome.checked;
         const bool has_result = form != Form::kComputeOnly && form != Form::kCommunicationOnly;
-        EXPECT_EQ(outcome.checked, has_result ? test.runs * test.options.m * test.options.n : 0);
+        const int copies = op == Operator::kGemmAllReduce ? place.pes : 1;
+        EXPECT_EQ(outcome.checked, has_result ? copies * test.runs * test.options.m * test.options.n : 0);
       }
 }
 
@@ -104,6 +106,43 @@ void check_seeds(Operator op) {
 
 TEST(AllGatherGemm, SurvivesStragglersAndSeeds) { check_seeds(Operator::kAllGatherGemm); }
 TEST(GemmReduceScatter, SurvivesStragglersAndSeeds) { check_seeds(Operator::kGemmReduceScatter); }
+
+constexpr Place kNodes[] = {{"h200x8", 1}, {"h200x8", 2}, {"h200x8", 3}, {"h200x8", 5}, {"h200x8", 8}, {"mi300x8", 4}};
+
+TEST(GemmAllReduce, OverlappedIsExactOnOneNode) {
+  int number = 0;
+  for (const Place& place : kNodes)
+    for (int i = 0; i < 8; ++i) {
+      OperatorCase test = numbered_case(place, Operator::kGemmAllReduce, CopyBy::kCopyEngine, Direction::kPush,
+                                        Form::kOverlapped, number++);
+      test.runs = 4;
+      SCOPED_TRACE(::testing::Message() << test);
+      EXPECT_EQ(test::run(test).wrong, 0);
+    }
+}
+
+TEST(GemmAllReduce, SequentialIsExactEverywhere) { check_all(Operator::kGemmAllReduce, Form::kSequential); }
+
+TEST(GemmReduceScatter, ChainIsExactOnOneNode) {
+  int number = 0;
+  for (const Place& place : kNodes)
+    for (int i = 0; i < 8; ++i) {
+      OperatorCase test = numbered_case(place, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
+                                        Form::kOverlapped, number++);
+      test.options.reduction = Reduction::kChain;
+      test.options.panel_group = i % 3;
+      test.runs = 4;
+      SCOPED_TRACE(::testing::Message() << test);
+      EXPECT_EQ(test::run(test).wrong, 0);
+    }
+}
+
+TEST(GemmReduceScatter, ChainIsRefusedBetweenNodes) {
+  OperatorCase test = numbered_case({"h200x8", 4, 2}, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
+                                    Form::kOverlapped, 0);
+  test.options.reduction = Reduction::kChain;
+  EXPECT_THROW(test::run(test), InvalidArgument);
+}
 
 TEST(Operators, SameSeedSameTraceOtherSeedSameNumbers) {
   for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter}) {

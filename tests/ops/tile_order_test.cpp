@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "tandem/gemm_order.h"
@@ -41,7 +42,8 @@ TEST(TileSequence, EveryOrderCoversEveryElementOnce) {
     for (const Size m : {1, 7, 8, 9, 64, 67})
       for (const int splits : {1, 3, 8})
         for (const int me : {0, 3, 5}) {
-          const Gemm gemm = problem(m, 33, 6, splits, me, 3, order);
+          Gemm gemm = problem(m, 33, 6, splits, me, 3, order);
+          gemm.panel_group = me;
           const TileSequence sequence(gemm);
           std::vector<int> seen(static_cast<std::size_t>(m * gemm.n));
           for (Size i = 0; i < sequence.tiles(); ++i) {
@@ -52,6 +54,17 @@ TEST(TileSequence, EveryOrderCoversEveryElementOnce) {
           }
           EXPECT_EQ(std::vector<int>(seen.size(), 1), seen) << static_cast<int>(order) << " m=" << m << " me=" << me;
         }
+}
+
+TEST(TileSequence, GroupsOfPanelsAreDoneOneAfterAnother) {
+  Gemm gemm = problem(40, 32, 1, 1, 0, 1, TileOrder::kOwnFirst);
+  gemm.panel_group = 2;
+  const TileSequence sequence(gemm);
+  std::vector<std::pair<Size, Size>> places;
+  for (Size i = 0; i < sequence.tiles(); ++i)
+    places.emplace_back(sequence.tile(i).rows.begin / 8, sequence.tile(i).cols.begin / 16);
+  EXPECT_EQ(places, (std::vector<std::pair<Size, Size>>{
+                        {0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}, {3, 0}, {2, 1}, {3, 1}, {4, 0}, {4, 1}}));
 }
 
 TEST(TileSequence, PiecesHaveTheTilesThatTheyAnnounce) {

@@ -10,16 +10,19 @@ class PeCycle {
  public:
   class Iterator {
    public:
-    TANDEM_DEVICE Iterator(int first, int size, int step) : first_(first), size_(size), step_(step) {}
-    TANDEM_DEVICE int operator*() const { return (first_ + step_) % size_; }
+    /// No remainder is taken: on a GPU that costs a tenth of a microsecond.
+    TANDEM_DEVICE Iterator(int first, int size, int step)
+        : pe_(first + step < size ? first + step : first + step - size), size_(size), step_(step) {}
+    TANDEM_DEVICE int operator*() const { return pe_; }
     TANDEM_DEVICE Iterator& operator++() {
       ++step_;
+      pe_ = pe_ + 1 < size_ ? pe_ + 1 : 0;
       return *this;
     }
     TANDEM_DEVICE bool operator!=(const Iterator& other) const { return step_ != other.step_; }
 
    private:
-    int first_;
+    int pe_;
     int size_;
     int step_;
   };

@@ -5,7 +5,7 @@
 
 namespace tandem::detail {
 
-/// One launch on a GPU; `context` is a cuda::Context, `stream` a cudaStream_t.
+/// One launch on a GPU; `context` is a cuda::Context, `stream` a cudaStream_t, `records` a cuda::RecordArea or null.
 struct DeviceLaunch {
   int blocks = 1;
   const void* context = nullptr;
@@ -13,6 +13,7 @@ struct DeviceLaunch {
   void* stream = nullptr;
   /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   bool early = false;
+  const void* records = nullptr;
 };
 
 /// A kernel compiled for GPUs, for one block size.

@@ -9,31 +9,26 @@
 
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cuda/context.h"
-#include "tandem/impl/cuda/fragment.cuh"
+#include "tandem/impl/cuda/packets.cuh"
 #include "tandem/impl/cuda/patience.cuh"
 #include "tandem/impl/cuda/ptx.cuh"
+#include "tandem/impl/cuda/raw.cuh"
 #include "tandem/reduce_op.h"
 #include "tandem/signal.h"
 
 namespace tandem::cuda {
 
-/// Elements of T in one 16-byte access.
-template <class T>
-inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
-
-/// 16-byte accesses of a fragment that a thread has in flight at once. Elements meet as floats, so those of 4 such
-/// accesses to 16-bit types would not fit the registers of a block of 512 threads.
-template <class T>
-inline constexpr int kVectors = sizeof(T) == 1 ? 1 : 2;
-
-template <int Threads, int Barrier = 0>
-class Group : public BlockOps<Group<Threads, Barrier>> {
+/// With `Lines`, fragments are laid out for packets of 128 bytes (LL128Line).
+template <int Threads, int Barrier = 0, bool Lines = false>
+class Group : public BlockOps<Group<Threads, Barrier, Lines>> {
  public:
   template <class A, class T>
   using FragmentFor = Fragment<A, kWidth<T>, kVectors<T>>;
 
   __device__ Group(const Context& context, int first_thread = 0)
-      : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread) {}
+      : context_(context),
+        thread_(static_cast<int>(threadIdx.x) - first_thread),
+        place_(Layout<Threads, Lines>::place(thread_)) {}
 
   __device__ int pe() const { return context_.team.me; }
   __device__ int num_pes() const { return context_.team.size; }
@@ -45,7 +40,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
 
   template <class T>
   __device__ Tiles tiles(Range range) const {
-    return {range, Size{Threads} * kWidth<T> * kVectors<T>};
+    return {range, Size{Layout<Threads, Lines>::kPlaces} * kWidth<T> * kVectors<T>};
   }
 
   // --- memory
@@ -60,7 +55,7 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   __device__ auto load(const T* from, Range range) {
     Raw<T> raw;
     load_raw(raw, from, range);
-    return raw.template as<A>(range.size());
+    return raw.template as<A>(range.size(), valid<T>(range.size()));
   }
 
   template <class T>
@@ -72,16 +67,16 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
-    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size());
+    Fragment<A, kWidth<Element>, kVectors<Element>> result(range.size(), valid<Element>(range.size()));
     for (int pe = 0; pe < num_pes(); pe += 2) {
       const bool both = pe + 1 < num_pes();
       Raw<Element> first;
       Raw<Element> second;
       load_raw<Element>(first, from.on(pe), range);
       if (both) load_raw<Element>(second, from.on(pe + 1), range);
-      const auto values = first.template as<A>(range.size());
+      const auto values = first.template as<A>(range.size(), result.valid());
       result = pe == 0 ? values : combine(op, result, values);
-      if (both) result = combine(op, result, second.template as<A>(range.size()));
+      if (both) result = combine(op, result, second.template as<A>(range.size(), result.valid()));
     }
     return result;
   }
@@ -89,20 +84,18 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   template <class T, class A>
   __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectors<T>>& values) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
+    const Raw<T> raw = Raw<T>::of(values);
 #pragma unroll
     for (int u = 0; u < kVectors<T>; ++u) {
       const Size at = first<T>(u);
       if (at >= range.size()) break;
-      alignas(16) T elements[kWidth<T>];
-#pragma unroll
-      for (int i = 0; i < kWidth<T>; ++i) elements[i] = convert<T>(values.at(u, i));
       T* const target = to + range.begin + at;
       if (aligned && at + kWidth<T> <= range.size()) {
-        store_vector(target, reinterpret_cast<const Vector&>(elements));
+        store_vector(target, reinterpret_cast<const Vector&>(raw.elements[u]));
       } else {
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < range.size()) target[i] = elements[i];
+          if (at + i < range.size()) target[i] = raw.elements[u][i];
       }
     }
   }
@@ -186,6 +179,11 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     else
       add_release(&word.on(pe)->value, value);
   }
+  /// Loads whose values have been used are complete, so the barrier is enough.
+  __device__ void signal_after_reads(Signals word, Epoch value, int pe) {
+    sync();
+    if (thread_ == 0) store_relaxed(&word.on(pe)->value, value);
+  }
   /// One thread a peer: the releases travel side by side.
   __device__ void notify_all(Signals words, Epoch value) {
     sync();
@@ -215,12 +213,16 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     fence_proxy_async();
     return pointer;
   }
-  __device__ Epoch next_epoch(Epochs epochs) {
+  /// The last thread writes the word, so that in calls too small to need all threads nobody else waits for its old
+  /// value before loads of other things are under way.
+  __device__ Epoch next_epoch(Epochs epochs, Epoch count = 1) {
+    wait_for_previous_grid();
+    let_next_grid_start();
     Epoch* const word = epochs.words + index();
-    const Epoch epoch = load_relaxed(word) + 1;
+    const Epoch last = load_relaxed(word);
     sync();  // all have read it
-    if (thread_ == 0) store_relaxed(word, epoch);
-    return epoch;
+    if (thread_ == Threads - 1) store_relaxed(word, last + count);
+    return last + 1;
   }
   __device__ void sync() {
     if constexpr (Barrier == 0)
@@ -255,45 +257,45 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
   // --- packets
   // --------------------------------------------------------------------------------------------------------------
 
-  template <class T>
-  __device__ void ll_put(Symm<LLPacket> to, const T* from, Size count, Epoch epoch, int pe) {
+  template <class P, class T>
+  __device__ void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe) {
     for (const Range tile : tiles<T>({0, count})) {
       Raw<T> raw;
       load_raw(raw, from, tile);
-      put_packets(to.on(pe), tile, raw, epoch);
+      put_packets(to.on(pe) + packets_for<P>(tile.begin * Size{sizeof(T)}), tile.size(), raw, epoch);
     }
   }
-  template <class T, class A>
-  __device__ void ll_put_fragment(Symm<LLPacket> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch,
-                                  int pe) {
-    Raw<T> raw;
-#pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u)
-#pragma unroll
-      for (int i = 0; i < kWidth<T>; ++i) raw.elements[u][i] = convert<T>(values.at(u, i));
-    put_packets(to.on(pe), Range{0, values.size()}, raw, epoch);
+  template <class T, class P, class A>
+  __device__ void ll_put_fragment(Symm<P> to, const Fragment<A, kWidth<T>, kVectors<T>>& values, Epoch epoch, int pe) {
+    put_packets(to.on(pe), values.size(), Raw<T>::of(values), epoch);
   }
-  template <class A, class T>
-  __device__ auto ll_get(const LLPacket* from, Size count, Epoch epoch) {
-    Raw<T> raw;
-    const auto flag = static_cast<std::uint32_t>(epoch);
-#pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
-      const Size at = first<T>(u);
-      if (at >= count) break;
-      const LLPacket* const packets = from + at * Size{sizeof(T)} / 4;
-      auto* const words = reinterpret_cast<std::uint32_t*>(raw.elements[u]);
-      const Size bytes_left = (count - at) * Size{sizeof(T)};
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        if (pair * 8 >= bytes_left) break;
-        const bool second = pair * 8 + 4 < bytes_left;  // the last packet of an odd count stands alone
-        const PacketPair got = poll_packets(packets + pair * 2, flag, second);
-        words[pair * 2] = static_cast<std::uint32_t>(got.packet[0]);
-        words[pair * 2 + 1] = static_cast<std::uint32_t>(got.packet[1]);
-      }
+  template <class A, class T, class P>
+  __device__ auto ll_get(const P* from, Size count, Epoch epoch) {
+    Arrival<P, T, Threads> arrival(from, count, epoch, thread_);
+    arrival.fetch();
+    receive(epoch, arrival);
+    return arrival.raw().template as<A>(count, valid<T>(count));
+  }
+  /// The next PE's packets are fetched with those that are waited for. One piece of code for all PEs, because what a
+  /// small call executes is cold in the instruction cache.
+  template <class T, class A, class P, class F>
+  __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectors<T>>& own, const P* from, Size stride, Epoch epoch,
+                             const F& on_pe) {
+    const int n = num_pes();
+    const auto arrival = [&](int other) {
+      return Arrival<P, T, Threads>(from + other * stride, other < n ? own.size() : 0, epoch, thread_);
+    };
+    const auto after = [&](int other) { return other + 1 == pe() ? other + 2 : other + 1; };
+    auto current = arrival(after(-1));
+    current.fetch();
+#pragma unroll 1
+    for (int other = 0; other < n; ++other) {
+      const bool is_own = other == pe();
+      auto next = arrival(after(is_own ? other - 1 : other));
+      if (!is_own) receive(epoch, current, next);
+      on_pe(other, is_own ? own : current.raw().template as<A>(own.size(), own.valid()));
+      if (!is_own) current = next;
     }
-    return raw.template as<A>(count);
   }
 
   /// Waits for packets and passes them on as they are.
@@ -385,25 +387,37 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
     }
   }
 
-  /// What this thread holds of an array of T, in the array's own type.
-  template <class T>
-  struct Raw {
-    alignas(16) T elements[kVectors<T>][kWidth<T>];
+  template <class P, class T>
+  __device__ void put_packets(P* to, Size count, const Raw<T>& raw, Epoch epoch) const {
+    static_assert(Lines == std::is_same_v<P, LL128Line>, "a kernel's Packet says which packets it uses");
+    Arrival<P, T, Threads>::put(to, count, raw, epoch, thread_);
+  }
 
-    template <class A>
-    __device__ auto as(Size size) const {
-      Fragment<A, kWidth<T>, kVectors<T>> result(size);
-#pragma unroll
-      for (int u = 0; u < kVectors<T>; ++u)
-#pragma unroll
-        for (int i = 0; i < kWidth<T>; ++i) result.at(u, i) = convert<A>(elements[u][i]);
-      return result;
+  /// Waits until the arrival, fetched before, is complete; fetches the others with it.
+  template <class Current, class... Next>
+  __device__ void receive(Epoch epoch, Current& current, Next&... next) const {
+    Patience patience(context_);
+    for (;;) {
+      Epoch found = 0;
+      (next.fetch(), ...);
+      if (Current::agreed(current.is_complete(found))) return;
+      if (Current::any(patience.is_over(current.address(), epoch, found))) return;
+      current.fetch();
     }
-  };
+  }
 
   template <class T>
   __device__ Size first(int u) const {
-    return (Size{u} * Threads + thread_) * kWidth<T>;
+    return (Size{u} * Layout<Threads, Lines>::kPlaces + place_) * kWidth<T>;
+  }
+
+  /// Vectors of this thread that hold elements of a fragment of `size`.
+  template <class T>
+  __device__ int valid(Size size) const {
+    int count = 0;
+#pragma unroll
+    for (int u = 0; u < kVectors<T>; ++u) count += first<T>(u) < size ? 1 : 0;
+    return count;
   }
 
   template <class T>
@@ -420,26 +434,6 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i)
           if (at + i < range.size()) raw.elements[u][i] = source[i];
-      }
-    }
-  }
-
-  template <class T>
-  __device__ void put_packets(LLPacket* to, Range tile, const Raw<T>& raw, Epoch epoch) const {
-    const std::uint64_t flag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(epoch)) << 32;
-#pragma unroll
-    for (int u = 0; u < kVectors<T>; ++u) {
-      const Size at = first<T>(u);
-      if (at >= tile.size()) break;
-      LLPacket* const packets = to + (tile.begin + at) * Size{sizeof(T)} / 4;
-      const auto* const words = reinterpret_cast<const std::uint32_t*>(raw.elements[u]);
-      const Size bytes_left = (tile.size() - at) * Size{sizeof(T)};
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        if (pair * 8 + 4 < bytes_left)
-          store_packets(packets + pair * 2, {{flag | words[pair * 2], flag | words[pair * 2 + 1]}});
-        else if (pair * 8 < bytes_left)
-          store_relaxed(reinterpret_cast<std::uint64_t*>(packets + pair * 2), flag | words[pair * 2]);
       }
     }
   }
@@ -490,9 +484,10 @@ class Group : public BlockOps<Group<Threads, Barrier>> {
 
   const Context& context_;
   const int thread_;
+  const int place_;  // of this thread's elements in a fragment
 };
 
-template <int Threads>
-using Block = Group<Threads>;
+template <int Threads, bool Lines = false>
+using Block = Group<Threads, 0, Lines>;
 
 }  // namespace tandem::cuda

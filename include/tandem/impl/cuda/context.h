@@ -8,21 +8,37 @@
 
 namespace tandem::cuda {
 
-/// Written by the first waiter of a PE that gives up, in pinned host memory.
+/// What a WaitReport says.
+constexpr std::uint32_t kWaitedInVain = 1;
+constexpr std::uint32_t kCallsOfOtherCounts = 2;
+constexpr std::uint32_t kOtherCalls = 3;
+
+/// In pinned host memory, one for each PE.
 struct WaitReport {
-  std::uint32_t set;  ///< 1 once the rest is valid
-  int block;
+  std::uint32_t set;  ///< one of the above once the rest is valid: written by the first of the PE that gives up
+  int block;          ///< of the wait; of calls that differ, the other PE
   const void* word;
   Epoch expected;
   Epoch found;
+  std::uint32_t ended_by;  ///< what a wait found in the PE's abort word, when it ended for that; 0: none did
 };
+
+/// In an abort word: the PE that gave up, plus 1; or the host did.
+constexpr std::uint32_t kAbortedByHost = 0x80000000U;
 
 struct Context {
   Team team;
   /// In this PE's device memory; once it is not 0, waits fall through: every kernel ends, its results are undefined.
   std::uint32_t* abort = nullptr;
+  /// Those of all PEs of the world: whoever gives up ends all waits.
+  std::uint32_t* abort_on_pe0 = nullptr;
+  Size abort_stride = 0;  // in bytes
+  int world_pes = 1;
+  int world_pe = 0;
   WaitReport* report = nullptr;
   std::uint64_t timeout_ns = 0;
+  /// Kernels that follow a failed agreement do nothing.
+  bool checks_calls = false;
 };
 
 }  // namespace tandem::cuda

@@ -16,25 +16,41 @@ class Fragment {
   static constexpr int kVectors = Vectors;
 
   Fragment() = default;
-  __device__ explicit Fragment(Size size) : size_(size) {}
+  /// `valid`: groups of this thread that hold elements. The others are left out of all work: in a small call most warps
+  /// have none.
+  __device__ explicit Fragment(Size size, int valid = Vectors) : size_(size), valid_(valid) {}
 
   /// Elements of the whole block's fragment that are valid.
   __device__ Size size() const { return size_; }
+  __device__ int valid() const { return valid_; }
   __device__ T& at(int vector, int i) { return values_[vector * Width + i]; }
   __device__ const T& at(int vector, int i) const { return values_[vector * Width + i]; }
+  /// A group of 16 bytes as words.
+  __device__ std::uint32_t* words(int vector) { return reinterpret_cast<std::uint32_t*>(values_ + vector * Width); }
+  __device__ const std::uint32_t* words(int vector) const {
+    return reinterpret_cast<const std::uint32_t*>(values_ + vector * Width);
+  }
 
   template <class F>
   __device__ auto map(F f) const {
-    Fragment<decltype(f(T{})), Width, Vectors> result(size_);
+    Fragment<decltype(f(T{})), Width, Vectors> result(size_, valid_);
 #pragma unroll
-    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i]);
+    for (int u = 0; u < Vectors; ++u) {
+      if (u >= valid_) break;
+#pragma unroll
+      for (int i = u * Width; i < (u + 1) * Width; ++i) result.raw(i) = f(values_[i]);
+    }
     return result;
   }
   template <class U, class F>
   __device__ auto zip(const Fragment<U, Width, Vectors>& other, F f) const {
-    Fragment<decltype(f(T{}, U{})), Width, Vectors> result(size_);
+    Fragment<decltype(f(T{}, U{})), Width, Vectors> result(size_, valid_);
 #pragma unroll
-    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i], other.raw(i));
+    for (int u = 0; u < Vectors; ++u) {
+      if (u >= valid_) break;
+#pragma unroll
+      for (int i = u * Width; i < (u + 1) * Width; ++i) result.raw(i) = f(values_[i], other.raw(i));
+    }
     return result;
   }
   template <class U>
@@ -54,8 +70,9 @@ class Fragment {
   }
 
  private:
-  T values_[Width * Vectors];
+  alignas(16) T values_[Width * Vectors];
   Size size_ = 0;
+  int valid_ = 0;
 };
 
 }  // namespace tandem::cuda

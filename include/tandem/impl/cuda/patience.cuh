@@ -6,6 +6,25 @@
 
 namespace tandem::cuda {
 
+/// The first of a PE reports, and ends everybody's waits.
+__device__ inline void give_up(const Context& context, std::uint32_t why, int block, const void* word, Epoch expected,
+                               Epoch found) {
+  const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
+  if (atomicExch(context.abort, by) != 0) return;
+  WaitReport& report = *context.report;
+  report.block = block;
+  report.word = word;
+  report.expected = expected;
+  report.found = found;
+  __threadfence_system();
+  *static_cast<volatile std::uint32_t*>(&report.set) = why;
+  for (int pe = 0; pe < context.world_pes; ++pe) {
+    if (pe == context.world_pe) continue;
+    auto* const abort = reinterpret_cast<char*>(context.abort_on_pe0) + pe * context.abort_stride;
+    *reinterpret_cast<volatile std::uint32_t*>(abort) = by;
+  }
+}
+
 /// The patience of one wait: asked after every poll that found nothing.
 class Patience {
  public:
@@ -14,19 +33,14 @@ class Patience {
   /// Whether to stop waiting, because the time is up or somebody gave up before.
   __device__ bool is_over(const void* word, Epoch expected, Epoch found) {
     if (++polls_ % kPollsBetweenLooks != 0) return false;
-    if (*static_cast<volatile std::uint32_t*>(context_.abort) != 0) return true;
+    if (const std::uint32_t by = *static_cast<volatile std::uint32_t*>(context_.abort)) {
+      *static_cast<volatile std::uint32_t*>(&context_.report->ended_by) = by;
+      return true;
+    }
     const std::uint64_t now = global_timer();
     if (begin_ == 0) begin_ = now;
     if (now - begin_ < context_.timeout_ns) return false;
-    if (atomicExch(context_.abort, 1U) == 0) {
-      WaitReport& report = *context_.report;
-      report.block = static_cast<int>(blockIdx.x);
-      report.word = word;
-      report.expected = expected;
-      report.found = found;
-      __threadfence_system();
-      *static_cast<volatile std::uint32_t*>(&report.set) = 1;
-    }
+    give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found);
     return true;
   }
 

@@ -153,6 +153,10 @@ class Block : public BlockCore, public BlockOps<Block> {
   void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet, Site site = Site::here()) {
     BlockCore::signal({word.on(pe), value, op}, Order::kRelease, site);
   }
+  /// Costs as much as a notify here.
+  void signal_after_reads(Signals word, Epoch value, int pe, Site site = Site::here()) {
+    notify(word, value, pe, SignalOp::kSet, site);
+  }
   void notify_all(Signals words, Epoch value, Site site = Site::here()) {
     for (int other : pes_from_self()) notify(slots(words) + pe(), value, other, SignalOp::kSet, site);
   }
@@ -173,7 +177,9 @@ class Block : public BlockCore, public BlockOps<Block> {
   T* consume_token(T* pointer, Token) const {
     return pointer;
   }
-  Epoch next_epoch(Epochs epochs, Site site = Site::here()) { return BlockCore::next_epoch(epochs, site); }
+  Epoch next_epoch(Epochs epochs, Epoch count = 1, Site site = Site::here()) {
+    return BlockCore::next_epoch(epochs, count, site);
+  }
   void fence(Site site = Site::here()) { BlockCore::fence(site); }
   void quiet(Site site = Site::here()) { BlockCore::quiet(site); }
   void sync(Site site = Site::here()) { BlockCore::sync(site); }
@@ -213,6 +219,16 @@ class Block : public BlockCore, public BlockOps<Block> {
     Fragment<T> raw(count, !phantom());
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
+  }
+  template <class T, class A, class P, class F>
+  void ll_get_all(const Fragment<A>& own, const P* from, Size stride, Epoch epoch, const F& on_pe,
+                  Site site = Site::here()) {
+    for (int other = 0; other < num_pes(); ++other) {
+      if (other == pe())
+        on_pe(other, own);
+      else
+        on_pe(other, ll_get<A, T>(from + other * stride, own.size(), epoch, site));
+    }
   }
   /// Waits for packets and passes them on as they are.
   template <class P>

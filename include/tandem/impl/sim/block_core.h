@@ -60,7 +60,7 @@ class BlockCore {
   /// Waits until all `n` words, one every `stride` words, compare true. Acquire at system scope unless relaxed.
   void wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site);
   bool test(const Signal* word, Cmp cmp, Epoch value, Site site);
-  Epoch next_epoch(Epochs epochs, Site site);
+  Epoch next_epoch(Epochs epochs, Epoch count, Site site);
 
   /// Atomic on a word of 4 or 8 bytes, here or at a reachable peer; returns the old value.
   std::uint64_t atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected, Scope scope,

@@ -1,0 +1,237 @@
+// The GEMM on one GPU beside cuBLASLt, on the local problems of tensor-parallel layers.
+//
+//   gemm_gpu [--out FILE] [--cublaslt LIBRARY] [--rounds N] [--tp 2,4] [--only LAYER]
+//
+// bf16, random normal data. Each candidate is a CUDA graph of up to 20 calls; the graphs of all candidates and of
+// cuBLASLt take turns, replay by replay. A time is that of one call: the median over the replays. Ratios are taken
+// round by round, so that what the power limit does to a round does not count.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gemm/cuda/cublas_lt.h"
+#include "gpu/gemm_shapes.h"
+#include "gpu/normal_data.h"
+#include "gpu/timed_graph.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+
+namespace tandem::bench {
+
+namespace {
+
+struct Settings {
+  std::string out, cublaslt, only, command = "gemm_gpu";
+  int rounds = 7;
+  std::vector<int> tp{2, 4};
+};
+
+struct Candidate {
+  int tile_n;
+  int panel_group;
+};
+constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 6}, {256, 12}, {128, 8}};
+
+struct Problem {
+  std::string layer;
+  int tp = 0;
+  Size m = 0, n = 0, k = 0;
+};
+
+std::vector<Problem> problems(const Settings& settings) {
+  std::vector<Problem> all;
+  for (const int tp : settings.tp) {
+    for (const Layer& l : kGatherLayers)
+      all.push_back({std::string("all_gather_gemm ") + l.name, tp, l.m, l.n / tp, l.k});
+    for (const Layer& l : kScatterLayers)
+      all.push_back({std::string("gemm_reduce_scatter ") + l.name, tp, l.m, l.n, l.k / tp});
+  }
+  std::erase_if(all, [&](const Problem& p) { return p.layer.find(settings.only) == std::string::npos; });
+  return all;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Bench {
+ public:
+  Bench(World& world, const Settings& settings)
+      : world_(world),
+        settings_(settings),
+        stream_(world.make_stream("bench")),
+        native_(static_cast<cudaStream_t>(stream_.native())),
+        cublas_(settings.cublaslt),
+        a_data_(1),
+        b_data_(2) {
+    Size most_a = 0, most_b = 0, most_c = 0;
+    for (const Problem& p : problems(settings)) {
+      most_a = std::max(most_a, p.m * p.k);
+      most_b = std::max(most_b, p.n * p.k);
+      most_c = std::max(most_c, p.m * p.n);
+    }
+    a_ = world.heap().allocate_local<bf16>(most_a, "a");
+    b_ = world.heap().allocate_local<bf16>(most_b, "b");
+    c_ = world.heap().allocate_local<bf16>(most_c, "c");
+    a_data_.fill(world, a_, 0, most_a);
+    b_data_.fill(world, b_, 0, most_b);
+  }
+
+  nlohmann::ordered_json run() {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const Problem& p : problems(settings_)) rows.push_back(run(p));
+    return rows;
+  }
+
+ private:
+  Gemm gemm_of(const Problem& p, const Candidate& candidate) const {
+    Gemm gemm;
+    gemm.m = p.m;
+    gemm.n = p.n;
+    gemm.k = p.k;
+    gemm.tile_n = candidate.tile_n;
+    gemm.panel_group = candidate.panel_group;
+    gemm.a = a_;
+    gemm.b = b_;
+    gemm.c = c_;
+    gemm.order = TileOrder::kOwnFirst;
+    gemm.rows = {p.m, 1, 1, gemm.tile_m};
+    return gemm;
+  }
+
+  nlohmann::ordered_json run(const Problem& p) {
+    const double estimate_us = 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) / 700e6;
+    const int calls = static_cast<int>(std::clamp(8000 / estimate_us, 1.0, 20.0));
+    const cuda::PlainGemm plain{p.m, p.n, p.k, DType::kBF16, DType::kBF16};
+    cublas_.prepare(plain);
+    TimedGraph cublas(native_, calls, [&] { cublas_.run(plain, a_, b_, c_, native_); });
+    std::vector<TimedGraph> own;
+    std::vector<Size> wrong;
+    for (const Candidate& candidate : kCandidates) {
+      const Gemm gemm = gemm_of(p, candidate);
+      own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
+      wrong.push_back(check(p, own.back()));
+    }
+    cublas.replay(stream_);
+    cublas.us.clear();
+    for (int round = 0; round < settings_.rounds; ++round) {
+      // Another one begins each round: what ran before heats the GPU.
+      for (std::size_t i = 0; i <= own.size(); ++i) {
+        const std::size_t at = (i + static_cast<std::size_t>(round)) % (own.size() + 1);
+        (at == own.size() ? cublas : own[at]).replay(stream_);
+      }
+    }
+    nlohmann::ordered_json row{{"layer", p.layer}, {"tp", p.tp}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
+    row["calls"] = calls;
+    row["cublas_us"] = median(cublas.us);
+    std::string line = fmt::format("{:<34} tp{} {:>5}x{:>5}x{:>5} cublas {:8.1f} us {:4.0f} TF |", p.layer, p.tp, p.m,
+                                   p.n, p.k, median(cublas.us), estimate_us * 700 / median(cublas.us));
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      std::vector<double> ratios;
+      for (std::size_t r = 0; r < own[i].us.size(); ++r) ratios.push_back(own[i].us[r] / cublas.us[r]);
+      row["candidates"].push_back({{"tile_n", kCandidates[i].tile_n},
+                                   {"panel_group", kCandidates[i].panel_group},
+                                   {"us", median(own[i].us)},
+                                   {"ratio", median(ratios)},
+                                   {"wrong", wrong[i]}});
+      line += fmt::format(" {}/{} {:.3f}{}", kCandidates[i].tile_n, kCandidates[i].panel_group, median(ratios),
+                          wrong[i] > 0 ? " WRONG" : "");
+    }
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+    return row;
+  }
+
+  /// Replays once and compares 100 elements, in all corners and between, with sums in f64.
+  Size check(const Problem& p, TimedGraph& t) {
+    test::cuda_check(cudaMemsetAsync(c_, 0xFF, static_cast<std::size_t>(p.m * p.n) * 2, native_), "cudaMemset");
+    stream_.synchronize();
+    t.replay(stream_);
+    t.us.clear();
+    Size wrong = 0;
+    for (Size i = 0; i < 100; ++i) {
+      const Size row = i % 10 * (p.m - 1) / 9;
+      const Size col = i / 10 * (p.n - 1) / 9;
+      double want = 0;
+      for (Size l = 0; l < p.k; ++l) want += a_data_.at(row * p.k + l) * b_data_.at(col * p.k + l);
+      bf16 got{};
+      world_.copy_out(&got, c_ + row * p.n + col, 2);
+      const double allowed = 0.01 * (std::abs(want) + 0.1 * std::sqrt(static_cast<double>(p.k)));
+      wrong += !(std::abs(static_cast<double>(static_cast<float>(got)) - want) <= allowed);
+    }
+    return wrong;
+  }
+
+  World& world_;
+  const Settings& settings_;
+  Stream stream_;
+  cudaStream_t native_;
+  cuda::CublasLt cublas_;
+  NormalData a_data_, b_data_;
+  bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+};
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i + 1 == words.size()) throw InvalidArgument(words[i] + ": no such option, or it needs a value");
+    const std::string& value = words[i + 1];
+    settings.command += " " + words[i] + " " + value;
+    if (words[i] == "--out")
+      settings.out = value;
+    else if (words[i] == "--cublaslt")
+      settings.cublaslt = value;
+    else if (words[i] == "--only")
+      settings.only = value;
+    else if (words[i] == "--rounds")
+      settings.rounds = std::stoi(value);
+    else if (words[i] == "--tp")
+      settings.tp = value == "2,4" ? std::vector{2, 4} : std::vector{std::stoi(value)};
+    else
+      throw InvalidArgument(words[i] + ": no such option");
+    ++i;
+  }
+  return settings;
+}
+
+int run_bench(const Settings& settings) {
+  if (cuda_devices() == 0) {
+    std::printf("no GPU\n");
+    return 2;
+  }
+  CudaOptions options;
+  options.heap_bytes = Size{8} << 30;
+  CudaThreads threads(1, options);
+  nlohmann::ordered_json rows;
+  threads.run([&](World& world) { rows = Bench(world, settings).run(); });
+  if (!settings.out.empty()) {
+    std::ofstream file(settings.out);
+    file << nlohmann::ordered_json{{"command", settings.command}, {"rows", rows}}.dump(1) << '\n';
+    if (!file) throw RuntimeFailure("cannot write " + settings.out);
+  }
+  for (const auto& row : rows)
+    for (const auto& candidate : row["candidates"])
+      if (candidate["wrong"] > 0) return 1;
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace tandem::bench
+
+int main(int argc, char** argv) {
+  try {
+    return tandem::bench::run_bench(tandem::bench::parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gemm_gpu: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,189 @@
+#include "tandem.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "tandem/error.h"
+#include "world.h"
+
+static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
+static_assert(TANDEM_F64 == static_cast<int>(tandem::DType::kF64) && TANDEM_I8 == static_cast<int>(tandem::DType::kI8));
+static_assert(TANDEM_SUM == static_cast<int>(tandem::ReduceOp::kSum) &&
+              TANDEM_AVG == static_cast<int>(tandem::ReduceOp::kAvg));
+
+struct tandem_world {
+  tandem::c::CWorld world;
+};
+
+namespace {
+
+using tandem::Collective;
+using tandem::InvalidArgument;
+using tandem::Size;
+using tandem::UniqueId;
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+tandem_status keep(tandem_status status, const char* text) {
+  last_error() = text;
+  return status;
+}
+
+/// No exception leaves the library.
+template <class Work>
+tandem_status guarded(Work work) {
+  try {
+    last_error().clear();
+    work();
+    return TANDEM_SUCCESS;
+  } catch (const InvalidArgument& error) {
+    return keep(TANDEM_INVALID_ARGUMENT, error.what());
+  } catch (const tandem::Unsupported& error) {
+    return keep(TANDEM_UNSUPPORTED, error.what());
+  } catch (const tandem::OutOfMemory& error) {
+    return keep(TANDEM_OUT_OF_MEMORY, error.what());
+  } catch (const tandem::Timeout& error) {
+    return keep(TANDEM_TIMEOUT, error.what());
+  } catch (const std::bad_alloc&) {
+    return keep(TANDEM_OUT_OF_MEMORY, "out of memory on the host");
+  } catch (const std::exception& error) {
+    return keep(TANDEM_FAILED, error.what());
+  }
+}
+
+template <class T>
+T& given(T* pointer, const char* what) {
+  if (pointer == nullptr) throw InvalidArgument(std::string(what) + ": NULL given");
+  return *pointer;
+}
+
+tandem::DType type_of(tandem_dtype type) {
+  if (type < TANDEM_F32 || type > TANDEM_F64) throw InvalidArgument("type: no tandem_dtype given");
+  return static_cast<tandem::DType>(type);
+}
+
+tandem::ReduceOp op_of(tandem_op op) {
+  if (op < TANDEM_SUM || op > TANDEM_AVG) throw InvalidArgument("op: no tandem_op given");
+  return static_cast<tandem::ReduceOp>(op);
+}
+
+template <class T>
+T or_default(T given, T otherwise) {
+  return given == T{} ? otherwise : given;
+}
+
+tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
+  constexpr std::size_t default_heap = std::size_t{256} << 20;
+  constexpr std::size_t default_staging = std::size_t{64} << 20;
+  constexpr std::size_t for_plans = std::size_t{64} << 20;
+  const std::size_t staging = or_default(options.staging_bytes, default_staging);
+  tandem::CudaOptions cuda;
+  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + 2 * staging + for_plans);
+  cuda.timeout_s = or_default(options.timeout_s, cuda.timeout_s);
+  cuda.join_timeout_s = or_default(options.join_timeout_s, cuda.join_timeout_s);
+  if (tandem::cuda_devices() == 0) throw tandem::Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+  if (cudaGetDevice(&cuda.device) != cudaSuccess) throw tandem::RuntimeFailure("cudaGetDevice failed");
+  return new tandem_world{tandem::c::CWorld(place, cuda, static_cast<Size>(staging))};
+}
+
+tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
+                  tandem_dtype type, tandem_op op, int root, void* stream) {
+  return guarded([&] {
+    given(world, "world")
+        .world.run({collective, in, out, static_cast<Size>(count), type_of(type), op_of(op), root,
+                    static_cast<cudaStream_t>(stream)});
+  });
+}
+
+}  // namespace
+
+const char* tandem_last_error(void) { return last_error().c_str(); }
+
+tandem_status tandem_unique_id_create(void* id, const char* address) {
+  return guarded([&] {
+    given(static_cast<char*>(id), "id");
+    const UniqueId made = address != nullptr ? UniqueId::create(address) : UniqueId::create();
+    std::memcpy(id, made.bytes().data(), UniqueId::kBytes);
+  });
+}
+
+tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes,
+                                  const tandem_options* options) {
+  return guarded([&] {
+    const auto* const bytes = static_cast<const std::byte*>(id);
+    given(bytes, "id");
+    const UniqueId parsed = UniqueId::from_bytes({bytes, UniqueId::kBytes});
+    given(world, "world") = create({parsed, pe, pes, pe, pes}, options != nullptr ? *options : tandem_options{});
+  });
+}
+
+tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options) {
+  return guarded([&] {
+    given(world, "world");
+    const tandem_options all = options != nullptr ? *options : tandem_options{};
+    *world = create(tandem::placement_from_environment(or_default(all.join_timeout_s, 600.0)), all);
+  });
+}
+
+tandem_status tandem_world_destroy(tandem_world* world) {
+  return guarded([&] { delete world; });
+}
+
+int tandem_pe(const tandem_world* world) { return world != nullptr ? world->world.pe() : -1; }
+int tandem_num_pes(const tandem_world* world) { return world != nullptr ? world->world.pes() : 0; }
+
+tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
+  return guarded([&] { given(pointer, "pointer") = given(world, "world").world.allocate(static_cast<Size>(bytes)); });
+}
+
+tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes) {
+  return guarded([&] { given(world, "world").world.register_memory(pointer, static_cast<Size>(bytes)); });
+}
+
+tandem_status tandem_unregister(tandem_world* world, void* pointer) {
+  return guarded([&] { given(world, "world").world.unregister_memory(pointer); });
+}
+
+tandem_status tandem_all_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                                tandem_op op, void* stream) {
+  return run(world, Collective::kAllReduce, in, out, count, type, op, 0, stream);
+}
+
+tandem_status tandem_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                            tandem_op op, int root, void* stream) {
+  return run(world, Collective::kReduce, in, out, count, type, op, root, stream);
+}
+
+tandem_status tandem_reduce_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                                    tandem_op op, void* stream) {
+  return run(world, Collective::kReduceScatter, in, out, count, type, op, 0, stream);
+}
+
+tandem_status tandem_all_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                                void* stream) {
+  return run(world, Collective::kAllGather, in, out, count, type, TANDEM_SUM, 0, stream);
+}
+
+tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                                void* stream) {
+  return run(world, Collective::kAllToAll, in, out, count, type, TANDEM_SUM, 0, stream);
+}
+
+tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
+                               int root, void* stream) {
+  return run(world, Collective::kBroadcast, in, out, count, type, TANDEM_SUM, root, stream);
+}
+
+tandem_status tandem_synchronize(tandem_world* world, void* stream) {
+  return guarded([&] { given(world, "world").world.synchronize(static_cast<cudaStream_t>(stream)); });
+}
+
+tandem_status tandem_barrier(tandem_world* world) {
+  return guarded([&] { given(world, "world").world.barrier(); });
+}

@@ -1,0 +1,75 @@
+#pragma once
+/// A world as C programs hold it: plans made as they are needed, staging for memory that is not the heap's.
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "tandem/collectives.h"
+#include "tandem/cuda.h"
+
+namespace tandem::c {
+
+struct EventDestroy {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+
+/// One collective call.
+struct Call {
+  Collective collective;
+  const void* in;
+  void* out;
+  Size count;
+  DType type;
+  ReduceOp op;
+  int root;
+  cudaStream_t stream;
+};
+
+class CWorld {
+ public:
+  CWorld(const Placement& place, const CudaOptions& options, Size staging_bytes);
+
+  int pe() const { return process_.pe(); }
+  int pes() const { return process_.pes(); }
+  void barrier() { world().barrier(); }
+  void* allocate(Size bytes);
+  void register_memory(void* pointer, Size bytes);
+  void unregister_memory(void* pointer);
+  void run(const Call& call);
+  void synchronize(cudaStream_t stream);
+
+ private:
+  /// Memory that all PEs reach, and where the caller sees it.
+  struct Buffer {
+    const std::byte* begin;
+    Size bytes;
+    Symm<std::byte> memory;
+  };
+  using Key = std::tuple<Collective, DType, ReduceOp, int, Size>;
+
+  World& world() { return process_.world(); }
+  CollectivePlan& plan_for(const Call& call, Size count);
+  void run_staged(const Call& call);
+  void order_after_last(cudaStream_t stream);
+  /// Nothing where these bytes are not in one of those buffers.
+  std::optional<Symm<std::byte>> shared(const void* pointer, Size bytes) const;
+  /// How many times `count` the larger buffer holds.
+  Size parts(Collective collective) const;
+
+  CudaProcess process_;
+  Size staging_bytes_;
+  Symm<std::byte> staging_in_, staging_out_;
+  std::vector<Buffer> buffers_;
+  int allocations_ = 0;
+  std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
+  std::unique_ptr<CUevent_st, EventDestroy> end_of_last_;
+  cudaStream_t last_stream_ = nullptr;
+  bool has_run_ = false;
+};
+
+}  // namespace tandem::c

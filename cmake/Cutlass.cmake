@@ -1,0 +1,11 @@
+# CUTLASS, headers only, for the GEMM with hooks: TANDEM_CUTLASS_INCLUDE, fetched where it is not given.
+set(TANDEM_CUTLASS_INCLUDE "" CACHE PATH "Folder that holds cutlass/cutlass.h; empty: fetched by scripts/fetch_cutlass")
+set(cutlass_include "${TANDEM_CUTLASS_INCLUDE}")
+if(NOT cutlass_include)
+  set(cutlass_folder "${PROJECT_SOURCE_DIR}/.cache/cutlass-4.2.0")
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/fetch_cutlass" "${cutlass_folder}" RESULT_VARIABLE cutlass_failed)
+  if(cutlass_failed)
+    message(FATAL_ERROR "CUTLASS could not be fetched; give -DTANDEM_CUTLASS_INCLUDE=FOLDER")
+  endif()
+  set(cutlass_include "${cutlass_folder}/include")
+endif()

@@ -1,0 +1,111 @@
+#pragma once
+/// Checks a distributed program on the simulator: races by happens-before, hangs, and what other schedules bring.
+///
+///   const CheckResult result = check([](World& world) { ... }, {.machine = load_machine("h200x4"), .pes = 4});
+///   EXPECT_TRUE(result.clean()) << result.text();
+///
+/// docs/checker.md says what is ordered by what and how much memory a check takes.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tandem/machine.h"
+#include "tandem/range.h"
+#include "tandem/simulation.h"
+#include "tandem/site.h"
+#include "tandem/world.h"
+
+namespace tandem {
+
+/// How schedules differ from each other.
+enum class Strategy {
+  kRandom,  ///< everything that may be late is late at random
+  kPct,     ///< PEs have random priorities, which change at a few random points (Burckhardt et al. 2010)
+  kDelay,   ///< a few random points are very late
+  kDfs,     ///< one after the other: every choice of at most two points that are late (Emmi et al. 2011)
+};
+/// "random", "pct", "delay", "dfs".
+const char* name(Strategy strategy);
+/// Throws InvalidArgument listing the names.
+Strategy parse_strategy(const std::string& text);
+
+struct CheckOptions {
+  Machine machine = {};
+  /// At most 32.
+  int pes = 4;
+  /// As SimOptions has it.
+  int pes_per_node = 0;
+  int schedules = 20;
+  Strategy strategy = Strategy::kRandom;
+  /// Schedule i has the seed `seed` + i.
+  std::uint64_t seed = 1;
+  /// Ends with the schedule that finds something.
+  bool stop_at_first = false;
+  /// Also with the first schedule run once more, which must do the same to the last event.
+  bool check_determinism = true;
+  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it.
+  std::string replay = {};
+  /// Called before each schedule: puts what the program shares between PEs back as it was.
+  std::function<void()> before = {};
+  /// Called by every PE after `program`, within its host program; returns what is wrong with the result, or nothing.
+  std::function<std::string(World&)> verify = {};
+};
+
+/// A place in the source that has to do with a finding.
+struct CheckSite {
+  std::string file;
+  int line = 0;
+  std::string operation;  ///< "put", "load", "wait"
+  std::string who;        ///< "PE 1 block 0 of ShiftAdd"
+  int pe = 0;
+  double time_us = 0;  ///< simulated
+};
+
+struct Finding {
+  /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race, hang,
+  /// wrong_result, nondeterminism, error.
+  std::string kind;
+  std::vector<CheckSite> sites;  ///< the earlier one first
+  std::vector<int> pes;
+  std::string buffer;   ///< "inbox[16, 32) on PE 2"
+  std::string signal;   ///< "arrived[3] on PE 2"
+  std::string missing;  ///< what order is missing, and which operation gives it
+  std::string replay;   ///< reproduces it exactly
+  std::uint64_t seed = 0;
+
+  /// A few lines for people.
+  std::string text() const;
+};
+
+struct CheckResult {
+  int schedules = 0;  ///< that were run
+  /// kDfs: no other choice is left.
+  bool exhausted = false;
+  std::vector<Finding> findings;
+
+  bool clean() const { return findings.empty(); }
+  /// All findings, or that there are none.
+  std::string text() const;
+};
+
+/// Runs `program` on every PE under the schedules that the options ask for. Throws InvalidArgument for options out of
+/// range, and what the program throws of errors.h that is no finding.
+CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options);
+
+/// The same for one kernel: `setup` allocates on every PE and returns its arguments; the kernel is launched `calls`
+/// times in one stream.
+template <class Kernel, class Setup>
+CheckResult check_kernel(Grid grid, const Setup& setup, const CheckOptions& options, int calls = 2) {
+  return check(
+      [&](World& world) {
+        const typename Kernel::Args args = setup(world);
+        Stream stream = world.make_stream("main");
+        for (int call = 0; call < calls; ++call) stream.launch<Kernel>(grid, args);
+        stream.synchronize();
+      },
+      options);
+}
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+#pragma once
+/// What a kernel that is recorded writes down, and where: the raw material of timelines measured on GPUs.
+///
+/// Each block writes to an array of its own, in its GPU's memory: record 0 is the block's life, the others are its
+/// operations in the order in which they ended. A launch that is replayed (CUDA graphs) writes over its last records.
+
+#include <cstdint>
+
+namespace tandem::cuda {
+
+enum class RecordKind : std::uint8_t {
+  kBlock,
+  kLoad,
+  kStore,
+  kCopy,
+  kPut,
+  kGet,
+  kSignal,
+  kSignalAll,  ///< the word at the same place on every PE of the team
+  kWait,
+  kTest,
+  kFence,
+  kQuiet,
+  kAtomic,
+  kSync,
+  kPacketPut,
+  kPacketGet,
+};
+
+/// 32 bytes: two 16-byte stores of one thread.
+struct alignas(16) Record {
+  std::uint64_t begin;     ///< nanoseconds of the GPU's timer
+  std::uint32_t duration;  ///< nanoseconds, at most 2^32 - 1
+  RecordKind kind;
+  std::uint8_t role;    ///< 0: the block; else the role's number within `parallel`, from 1
+  std::uint8_t detail;  ///< Cmp of a wait, SignalOp of a signal
+  std::uint8_t count;   ///< words of a wait, at most 255
+  /// What was read, waited for or written. kBlock: the SM.
+  std::uint64_t address;
+  /// Bytes, or the value of a signal or wait; packets: bytes, and the flag in the upper half. kBlock: how many
+  /// operations there were, of which the first are written down as far as there was room.
+  std::uint64_t payload;
+};
+static_assert(sizeof(Record) == 32);
+
+/// Where the blocks of one launch write: block b to the `stride` records that begin at b * stride.
+struct RecordArea {
+  Record* records = nullptr;
+  int stride = 0;
+};
+
+}  // namespace tandem::cuda

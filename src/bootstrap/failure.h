@@ -1,0 +1,23 @@
+#pragma once
+/// Why a world is over, as it travels between processes.
+
+#include <cstdint>
+#include <string>
+
+#include "bootstrap/wire.h"
+
+namespace tandem::bootstrap {
+
+enum class FailureKind : std::uint32_t { kInvalidArgument = 1, kTimeout, kRuntimeFailure };
+
+struct Failure {
+  FailureKind kind = FailureKind::kRuntimeFailure;
+  std::string text;
+
+  Bytes encode() const { return Writer().u32(static_cast<std::uint32_t>(kind)).text(text).result(); }
+  static Failure decode(View payload);
+  /// As the exception of that kind.
+  [[noreturn]] void raise() const;
+};
+
+}  // namespace tandem::bootstrap

@@ -1,0 +1,103 @@
+#pragma once
+/// What the host of a rendezvous knows of its world, without sockets: who came, which all-gathers are under way, and
+/// why it is over.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/deadline.h"
+#include "bootstrap/failure.h"
+#include "tandem/team.h"
+
+namespace tandem::bootstrap {
+
+/// Most bytes of a PE in one all-gather.
+constexpr std::size_t kMostContribution = std::size_t{64} << 10;
+/// Most PEs of a world.
+constexpr int kMostPes = 4096;
+
+/// One PE's part in an all-gather of a team. The n-th call of each member of a team belongs to the n-th of the others.
+struct Contribution {
+  int first = 0, stride = 1, size = 1;
+  std::uint64_t number = 0;
+  std::string name;  ///< what it is for: members must agree
+  std::uint32_t timeout_ms = 0;
+  Bytes blob;
+
+  Bytes encode() const;
+  static Contribution decode(View payload);
+};
+
+/// All parts, as they are sent back to each member.
+struct Gathered {
+  int first = 0, stride = 1, size = 1;
+  std::uint64_t number = 0;
+  std::vector<Bytes> blobs;
+
+  Bytes encode() const;
+  static Gathered decode(View payload);
+};
+
+/// "0, 3, 4, ..."
+std::string list_of(const std::vector<int>& numbers);
+
+class Meeting {
+ public:
+  struct Letter {
+    int to;
+    Kind kind;
+    Bytes payload;
+  };
+
+  /// Throws Error where this PE cannot come: `size` is not what the others said, `pe` is not in it, or came before.
+  void join(int pe, int size);
+  /// Throws BadMessage for what no member could send.
+  void contribute(int pe, Contribution contribution);
+  /// The PE says that it cannot go on.
+  void fail(int pe, Failure failure);
+  void leave(int pe);
+  /// Its connection broke.
+  void lose(int pe, const std::string& why);
+  /// Ends what has lasted too long.
+  void look_at_clock();
+  /// When to look next.
+  std::optional<Clock::time_point> next_deadline() const;
+
+  /// All have come, so that nobody else may.
+  bool complete() const { return size_ > 0 && came_.size() == static_cast<std::size_t>(size_); }
+  /// Somebody had come, and all who had are gone.
+  bool over() const;
+
+  /// What is to be sent since the last call.
+  std::vector<Letter> take_letters() { return std::exchange(letters_, {}); }
+
+ private:
+  enum class State { kHere, kLeft };
+  /// first, stride, size and number of an all-gather.
+  using Call = std::tuple<int, int, int, std::uint64_t>;
+  struct Pending {
+    std::string name;
+    int first_caller = 0;
+    Deadline deadline{0};
+    double seconds = 0;
+    std::map<int, Bytes> blobs;  // by PE of the world
+  };
+
+  void fail_all(Failure failure);
+  void check_absent(const Call& call, const Pending& pending);
+  std::string missing(const Call& call, const Pending& pending) const;
+
+  int size_ = 0;
+  int said_by_ = 0;
+  std::map<int, State> came_;
+  std::map<int, std::string> refused_;
+  std::map<Call, Pending> pending_;
+  std::optional<Failure> failure_;
+  std::vector<Letter> letters_;
+};
+
+}  // namespace tandem::bootstrap

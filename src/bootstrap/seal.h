@@ -1,0 +1,27 @@
+#pragma once
+/// Keys, and message authentication codes under them (libsodium's crypto_auth: HMAC-SHA512-256).
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tandem::bootstrap {
+
+using Bytes = std::vector<std::byte>;
+using View = std::span<const std::byte>;
+using Key = std::array<std::byte, 32>;
+using Mac = std::array<std::byte, 32>;
+
+/// From the system's generator. Throws RuntimeFailure where that does not work.
+Key random_key();
+Mac seal(const Key& key, View message);
+/// In constant time.
+bool is_sealed(const Key& key, View message, View mac);
+/// A key for one purpose: nobody learns `key` from it.
+Key derive(const Key& key, std::string_view purpose, View salt = {});
+
+inline View view(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace tandem::bootstrap

@@ -1,0 +1,205 @@
+#include "bootstrap/session.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+
+#include "bootstrap/handshake.h"
+#include "bootstrap/id_contents.h"
+#include "tandem/error.h"
+
+namespace tandem::bootstrap {
+
+namespace {
+
+/// How long the host may be late with an error that it has to send: it knows the deadlines too.
+constexpr double kHostIsLate = 5;
+constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
+
+}  // namespace
+
+Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
+    : pe_(pe),
+      size_(size),
+      exceptions_before_(std::uncaught_exceptions()),
+      timeout_s_(timeout_s),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (size < 1 || size > kMostPes)
+    throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", size, kMostPes));
+  if (pe < 0 || pe >= size) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, size - 1));
+  if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
+  if (!wake_) throw_errno("eventfd");
+  shake_hands(id);
+  thread_ = std::thread([this] { listen(); });
+  try {
+    barrier("the world's beginning");
+  } catch (...) {
+    ::eventfd_write(wake_.get(), 1);
+    thread_.join();
+    throw;
+  }
+}
+
+Session::~Session() {
+  expect_end();
+  if (std::uncaught_exceptions() > exceptions_before_)
+    fail({FailureKind::kRuntimeFailure, "its host program has failed"});
+  try {
+    send(Kind::kLeave, {});
+  } catch (const std::exception&) {
+    // The host is gone, and with it the world.
+  }
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void Session::shake_hands(const UniqueId& id) {
+  const IdContents contents = contents_of(id);
+  const Deadline deadline(timeout_s_);
+  secret_ = contents.secret;
+  try {
+    socket_ = connect_tcp(contents.address, contents.port, deadline);
+    const Key nonce = random_key();
+    out_.set_key(hello_key(secret_));
+    in_.set_key(challenge_key(secret_, nonce), kMostHandshake);
+    send_all(socket_, out_.frame(Kind::kHello, nonce), deadline);
+    const Frame challenge = receive_frame(deadline);
+    if (challenge.kind != Kind::kChallenge) throw BadMessage("no challenge");
+    const SessionKeys keys = session_keys(secret_, nonce, nonce_of(challenge));
+    out_.set_key(keys.to_host);
+    in_.set_key(keys.from_host, kMostHandshake);
+    const Bytes join = Writer().u32(static_cast<std::uint32_t>(pe_)).u32(static_cast<std::uint32_t>(size_)).result();
+    send_all(socket_, out_.frame(Kind::kJoin, join), deadline);
+    const Frame answer = receive_frame(deadline);
+    if (answer.kind == Kind::kFailed) Failure::decode(answer.payload).raise();
+    if (answer.kind != Kind::kWelcome) throw BadMessage("no welcome");
+    in_.set_limit(kMostFromHost);
+  } catch (const BadMessage& error) {
+    throw RuntimeFailure(fmt::format("rendezvous at {} port {}: {}", contents.address, contents.port, error.what()));
+  }
+}
+
+Frame Session::receive_frame(const Deadline& deadline) {
+  for (;;) {
+    if (auto frame = in_.next()) return std::move(*frame);
+    if (!wait_for(socket_.get(), POLLIN, deadline)) throw Timeout("rendezvous: the host does not answer");
+    std::array<std::byte, 4096> chunk;
+    const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
+    if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+      throw BadMessage("the connection was closed: another secret, or a world whose processes have all come");
+  }
+}
+
+void Session::listen() {
+  std::vector<std::byte> chunk(std::size_t{64} << 10);
+  try {
+    for (;;) {
+      while (const auto frame = in_.next()) take(*frame);
+      std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) throw_errno("poll");
+      if (polled[0].revents != 0) return;
+      if (polled[1].revents == 0) continue;
+      const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
+      if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        return end({FailureKind::kRuntimeFailure, "the process that holds the rendezvous is gone"});
+    }
+  } catch (const std::exception& error) {
+    end({FailureKind::kRuntimeFailure, fmt::format("the rendezvous broke: {}", error.what())});
+  }
+}
+
+void Session::take(const Frame& frame) {
+  if (frame.kind == Kind::kFailed) return end(Failure::decode(frame.payload));
+  if (frame.kind != Kind::kResult) throw BadMessage("a message that no host sends");
+  Gathered gathered = Gathered::decode(frame.payload);
+  const std::lock_guard lock(mutex_);
+  results_[{gathered.first, gathered.stride, gathered.size, gathered.number}] = std::move(gathered.blobs);
+  changed_.notify_all();
+}
+
+void Session::end(Failure failure) {
+  std::function<void()> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = std::move(failure);
+    if (!ending_) callback = callback_;
+    is_calling_ = callback != nullptr;
+    changed_.notify_all();
+  }
+  if (!callback) return;
+  callback();
+  const std::lock_guard lock(mutex_);
+  is_calling_ = false;
+  changed_.notify_all();
+}
+
+void Session::send(Kind kind, View payload) {
+  const std::lock_guard lock(sending_);
+  send_all(socket_, out_.frame(kind, payload), Deadline(timeout_s_));
+}
+
+std::vector<Bytes> Session::all_gather(View own, const std::string& name, const Team& team) {
+  if (own.size() > kMostContribution)
+    throw InvalidArgument(
+        fmt::format("all-gather '{}': {} bytes given, allowed are {}", name, own.size(), kMostContribution));
+  if (team.me < 0) throw InvalidArgument(fmt::format("all-gather '{}': PE {} is not in the team", name, pe_));
+  std::unique_lock lock(mutex_);
+  if (failure_) failure_->raise();
+  const std::uint64_t number = calls_[{team.first, team.stride, team.size}]++;
+  lock.unlock();
+  Contribution contribution{team.first, team.stride, team.size, number, name, 0, Bytes(own.begin(), own.end())};
+  contribution.timeout_ms = static_cast<std::uint32_t>(std::min(timeout_s_ * 1e3, 4e9));
+  try {
+    send(Kind::kContribute, contribution.encode());
+  } catch (const RuntimeFailure&) {
+    // The listening thread learns why, from what the host may have sent before.
+  }
+  lock.lock();
+  const auto result = [&] { return results_.find({team.first, team.stride, team.size, number}); };
+  const Deadline deadline(timeout_s_ + kHostIsLate);
+  if (!changed_.wait_until(lock, deadline.at(), [&] { return result() != results_.end() || failure_; }))
+    throw Timeout(fmt::format("'{}': the process that holds the rendezvous does not answer", name));
+  if (result() == results_.end()) failure_->raise();
+  std::vector<Bytes> blobs = std::move(result()->second);
+  results_.erase(result());
+  return blobs;
+}
+
+void Session::fail(const Failure& failure) {
+  try {
+    send(Kind::kFailed, failure.encode());
+  } catch (const std::exception&) {
+    // Whoever cannot reach the host is gone for the others, which then know.
+  }
+}
+
+std::optional<Failure> Session::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Session::on_failure(std::function<void()> callback) {
+  bool is_late = false;
+  {
+    const std::lock_guard lock(mutex_);
+    callback_ = callback;
+    is_late = failure_.has_value();
+  }
+  if (is_late) callback();
+}
+
+void Session::expect_end() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  changed_.wait(lock, [&] { return !is_calling_; });
+}
+
+}  // namespace tandem::bootstrap

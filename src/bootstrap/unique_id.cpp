@@ -1,0 +1,117 @@
+#include "tandem/unique_id.h"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "bootstrap/host.h"
+#include "bootstrap/id_contents.h"
+#include "bootstrap/wire.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+namespace {
+
+using bootstrap::IdContents;
+using bootstrap::Key;
+using bootstrap::View;
+
+// Magic and version; the secret; the port; the address, filled with zeros; a sum of all that.
+constexpr std::string_view kMagic = "tandem 1";
+constexpr std::size_t kSumBytes = 16;  // crypto_generichash takes no less
+constexpr std::size_t kMostAddress =
+    UniqueId::kBytes - kMagic.size() - sizeof(Key) - sizeof(std::uint32_t) - sizeof(std::uint32_t) - kSumBytes;
+constexpr int kAlphabet = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+
+void sum_of(std::span<const std::byte> bytes, std::span<std::byte> sum) {
+  crypto_generichash(reinterpret_cast<unsigned char*>(sum.data()), sum.size(),
+                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
+}
+
+UniqueId::Bytes encode(const IdContents& contents) {
+  bootstrap::Writer writer;
+  writer.u32(contents.port).text(contents.address);
+  UniqueId::Bytes bytes{};
+  auto at = std::copy(bootstrap::view(kMagic).begin(), bootstrap::view(kMagic).end(), bytes.begin());
+  at = std::copy(contents.secret.begin(), contents.secret.end(), at);
+  std::copy(writer.result().begin(), writer.result().end(), at);
+  const std::span all(bytes);
+  sum_of(all.first(all.size() - kSumBytes), all.last(kSumBytes));
+  return bytes;
+}
+
+/// The rendezvous of this process; those that are over are cleared away with the next one.
+void keep(std::unique_ptr<bootstrap::Host> host) {
+  static std::mutex mutex;
+  static std::list<std::unique_ptr<bootstrap::Host>> hosts;
+  const std::lock_guard lock(mutex);
+  hosts.remove_if([](const auto& old) { return old->is_over(); });
+  hosts.push_back(std::move(host));
+}
+
+}  // namespace
+
+bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
+  Reader reader(View(id.bytes()).subspan(kMagic.size() + sizeof(Key)));
+  IdContents contents;
+  std::copy_n(id.bytes().begin() + kMagic.size(), sizeof(Key), contents.secret.begin());
+  contents.port = static_cast<std::uint16_t>(reader.u32());
+  contents.address = reader.text();
+  return contents;
+}
+
+UniqueId UniqueId::create(const std::string& address) {
+  if (address.empty() || address.size() > kMostAddress)
+    throw InvalidArgument(
+        fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
+  IdContents contents{address, 0, bootstrap::random_key()};
+  auto host = std::make_unique<bootstrap::Host>(contents.secret, address);
+  contents.port = host->port();
+  keep(std::move(host));
+  UniqueId id;
+  id.bytes_ = encode(contents);
+  return id;
+}
+
+UniqueId UniqueId::from_bytes(std::span<const std::byte> bytes) {
+  if (bytes.size() != kBytes)
+    throw InvalidArgument(fmt::format("unique id: {} bytes given, it has {}", bytes.size(), kBytes));
+  UniqueId id;
+  std::copy(bytes.begin(), bytes.end(), id.bytes_.begin());
+  std::array<std::byte, kSumBytes> sum{};
+  sum_of(bytes.first(kBytes - kSumBytes), sum);
+  if (!std::equal(sum.begin(), sum.end(), bytes.end() - kSumBytes) ||
+      !std::equal(kMagic.begin(), kMagic.end(), bytes.begin(),
+                  [](char magic, std::byte byte) { return static_cast<std::byte>(magic) == byte; }))
+    throw InvalidArgument("unique id: damaged, or not from this version of Tandem");
+  try {
+    bootstrap::contents_of(id);
+  } catch (const bootstrap::BadMessage& error) {
+    throw InvalidArgument(fmt::format("unique id: {}", error.what()));
+  }
+  return id;
+}
+
+UniqueId UniqueId::from_text(std::string_view text) {
+  Bytes bytes{};
+  std::size_t size = 0;
+  const char* end = nullptr;
+  if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(), text.size(), nullptr,
+                        &size, &end, kAlphabet) != 0 ||
+      end != text.data() + text.size())
+    throw InvalidArgument(fmt::format("unique id: '{}' characters that are no id given", text.size()));
+  return from_bytes(std::span(bytes).first(size));
+}
+
+std::string UniqueId::text() const {
+  std::string text(sodium_base64_ENCODED_LEN(kBytes, kAlphabet), '\0');
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes_.data()), kBytes, kAlphabet);
+  text.pop_back();  // the closing zero
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+#pragma once
+/// Vector clocks: how much of every thread, and of everything that runs beside one, happens before a point.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace tandem::checker {
+
+using Slot = std::uint32_t;
+using Tick = std::uint32_t;
+
+/// One point of one component: what FastTrack (Flanagan and Freund 2009) calls an epoch.
+struct Stamp {
+  Slot slot = 0;
+  Tick tick = 0;
+};
+
+class Clock {
+ public:
+  Tick of(Slot slot) const { return slot < ticks_.size() ? ticks_[slot] : 0; }
+  bool covers(Stamp stamp) const { return of(stamp.slot) >= stamp.tick; }
+  void set(Slot slot, Tick tick) {
+    if (slot >= ticks_.size()) ticks_.resize(slot + 1, 0);
+    ticks_[slot] = tick;
+  }
+  void raise(Stamp stamp) {
+    if (!covers(stamp)) set(stamp.slot, stamp.tick);
+  }
+  void join(const Clock& other) {
+    if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size(), 0);
+    for (std::size_t i = 0; i < other.ticks_.size(); ++i) ticks_[i] = std::max(ticks_[i], other.ticks_[i]);
+  }
+  /// What both have.
+  void meet(const Clock& other) {
+    for (std::size_t i = 0; i < ticks_.size(); ++i) ticks_[i] = std::min(ticks_[i], other.of(static_cast<Slot>(i)));
+  }
+  bool empty() const { return ticks_.empty(); }
+
+ private:
+  std::vector<Tick> ticks_;
+};
+
+}  // namespace tandem::checker

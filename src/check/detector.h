@@ -1,0 +1,239 @@
+#pragma once
+/// The happens-before race detector: an observer of every access and every synchronisation of a run.
+///
+/// Each thread (host program, stream, block, role) has a vector clock. A put has a component of its own, as it runs
+/// beside its issuer until quiet; so have a thread's stores to each other PE, which a fence orders for that PE alone.
+/// docs/checker.md has the table of what acquires and what releases.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "check/shadow.h"
+#include "sim/memory.h"
+#include "sim/monitor.h"
+#include "tandem/check.h"
+
+namespace tandem::checker {
+
+enum class ThreadKind : std::uint8_t { kHost, kStream, kBlock, kRole };
+
+/// A put or get under way, beside its issuer.
+struct Agent {
+  Stamp stamp;
+  int peer = 0;
+  bool reachable = true;
+  bool blocking = false;
+  bool fenced = false;
+};
+
+/// What a signal under way carries.
+struct Parcel {
+  Clock released;
+  Sent sent;
+  Stamp issued;  // of its issuer's own component
+  sim::Thread issuer = 0;
+  std::uint32_t info = 0;
+  enum class Release : std::uint8_t { kNothing, kOwnData, kEverything } release = Release::kNothing;
+};
+
+/// A wait that came to its end.
+struct Acquired {
+  std::shared_ptr<const Parcel> from;
+  bool relaxed = false;
+  std::uint32_t info = 0;
+};
+
+/// A wait that has not.
+struct Waiting {
+  const Signal* words = nullptr;
+  Size n = 0;  // 0: packets
+  Size stride = 1;
+  Cmp cmp = Cmp::kGe;
+  Epoch value = 0;
+  std::uint32_t info = 0;
+  std::uint64_t number = 0;  // in the order in which waits begin
+};
+
+struct ThreadState {
+  ThreadKind kind = ThreadKind::kHost;
+  int pe = 0;
+  sim::Thread parent = 0;  // of a block its stream, of a role its block
+  int index = 0;           // of a block or role
+  std::string name;        // of a stream; of a block's kernel
+  Slot slot = 0;
+  Clock now;      // happens before the next operation
+  Clock settled;  // complete everywhere: what any signal follows
+  Clock fenced;   // what signals to PEs without an entry in fenced_to follow
+  Clock tensor;   // happens before the next read of the tensor-memory engine
+  Sent over;      // reads, here and at senders, that are over
+  std::map<int, Clock> fenced_to;
+  std::map<int, Slot> store_slots;  // by destination
+  std::vector<Agent> agents;
+  std::vector<Slot> free_slots;  // of agents that are over
+  std::deque<Clock> inbox;       // of a stream: what the host had done when it enqueued each work
+  std::deque<Acquired> acquired;
+  std::optional<Waiting> waiting;
+  bool running = false;
+};
+
+/// What is told of an access or a signal.
+struct Info {
+  Site site;
+  const char* operation = "";
+  sim::Thread thread = 0;
+  std::string kernel;
+  bool transfer = false;
+  bool nonblocking = false;
+  bool is_get = false;
+  int peer = 0;
+  sim::Time last = 0;  // when it last happened
+};
+
+class Detector : public sim::Monitor {
+ public:
+  explicit Detector(int pes);
+  /// Before the run.
+  void attach(const sim::Memory& memory, const sim::Engine& engine) {
+    memory_ = &memory;
+    engine_ = &engine;
+  }
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  /// What was accessed, whatever the order: runs that differ in epochs alone have the same.
+  std::uint64_t footprint() const { return footprint_; }
+  /// After a Deadlock: who is to blame.
+  Finding explain_hang(const std::string& report) const;
+
+  sim::Thread add_host(int pe) override;
+  sim::Thread add_stream(int pe, const std::string& name) override;
+  sim::KernelId begin_kernel(sim::Thread stream, const std::string& name) override;
+  sim::Thread begin_block(sim::KernelId kernel, int block) override;
+  void end_block(sim::KernelId kernel, sim::Thread block) override;
+  sim::Thread begin_role(sim::Thread block, int role) override;
+  void end_role(sim::Thread block, sim::Thread role) override;
+  void enqueue(sim::Thread stream) override;
+  void begin_work(sim::Thread stream) override;
+  void record_event(sim::Thread stream, const void* event) override;
+  void wait_event(sim::Thread stream, const void* event) override;
+  void synchronize(sim::Thread stream) override;
+  void host_barrier() override;
+  void access(sim::Thread thread, const sim::MemoryAccess& access, Site site) override;
+  sim::Message transfer(sim::Thread thread, const sim::Transfer& transfer, Site site) override;
+  void fence(sim::Thread thread, Site site) override;
+  void quiet(sim::Thread thread, Site site) override;
+  sim::Message signal(sim::Thread thread, const sim::SignalUpdate& update, Order order, int target, bool reachable,
+                      Site site) override;
+  void signal_arrives(sim::Message message, const sim::SignalUpdate& update) override;
+  void begin_wait(sim::Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value,
+                  Site site) override;
+  void end_wait(sim::Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
+                bool proxy_fence, Site site) override;
+  void atomic(sim::Thread thread, const void* word, int bytes, std::uint64_t value, Scope scope, Order order,
+              Site site) override;
+
+ private:
+  /// One value that a word had, and what whoever sees it acquires.
+  struct Entry {
+    Epoch value = 0;
+    std::shared_ptr<const Parcel> parcel;  // `released` over the whole release sequence
+  };
+  struct Writer {
+    Stamp stamp;
+    std::uint32_t info = 0;
+    bool sets = true;
+  };
+  struct Word {
+    std::deque<Entry> entries;
+    std::vector<Writer> writers;  // that may still be unordered with the next one
+    Scope scope = Scope::kSystem;
+    int pe = -1;  // of the last atomic of a narrower scope
+  };
+  struct Kernel {
+    sim::Thread stream = 0;
+    std::string name;
+    Clock begin;
+    Sent over;
+  };
+
+  ThreadState& of(sim::Thread thread) { return threads_[thread]; }
+  const ThreadState& of(sim::Thread thread) const { return threads_[thread]; }
+  sim::Thread add_thread(ThreadKind kind, int pe, sim::Thread parent, int index, const std::string& name);
+  sim::Thread chained(ThreadKind kind, sim::Thread parent, int index);
+  Slot new_slot(sim::Thread owner);
+  std::uint32_t info(sim::Thread thread, const char* operation, Site site);
+
+  static void advance(ThreadState& thread);
+  void prune(ThreadState& thread);
+  /// The agent is over, and its issuer knows: the component may be used again.
+  void release_slot(const Agent& agent);
+  Stamp store_stamp(sim::Thread thread, int destination);
+  Stamp begin_agent(sim::Thread thread, const sim::Transfer& transfer);
+  /// `thread.now`, and the puts to `destination` that were fenced (then it is `own`).
+  static const Clock* after_fences(const ThreadState& thread, int destination, Clock& own);
+  static Clock ordered_before_signal(const ThreadState& thread, int destination);
+  static Clock ordered_before_notify(const ThreadState& thread, int destination, bool reachable);
+
+  void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
+  void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
+  sim::Message send(Parcel parcel);
+  void note_writer(sim::Thread thread, const sim::SignalUpdate& update, Stamp stamp, std::uint32_t info);
+  void acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fence);
+
+  // Findings.
+  void report_conflict(sim::Thread thread, const void* address, const NewAccess& access, const Conflict& conflict);
+  void report_signal_race(const Writer& first, sim::Thread thread, std::uint32_t second, const Signal* word);
+  bool is_new(const Finding& finding);
+  std::string kind_of(const Record& first, const Record& second) const;
+  std::string missing(const Record& first, sim::Thread thread, const NewAccess& second, bool is_signal) const;
+  std::string missing_within(const Record& first, const Record& second) const;
+  const Acquired* signal_after(const ThreadState& thread, const Info& first, Stamp stamp) const;
+  CheckSite site(std::uint32_t info) const;
+  std::string who(sim::Thread thread, const std::string& kernel) const;
+  std::string place(const void* address, Range bytes) const;
+
+  // Hangs.
+  struct Blocked {
+    sim::Thread thread = 0;
+    const Signal* word = nullptr;
+    int writer = -1;
+  };
+  std::vector<Blocked> blocked() const;
+  int expected_writer(const Signal* word) const;
+
+  const sim::Memory* memory_ = nullptr;
+  const sim::Engine* engine_ = nullptr;
+  std::vector<sim::Thread> hosts_;   // by PE
+  std::deque<ThreadState> threads_;  // references stay
+  std::map<std::tuple<sim::Thread, int>, sim::Thread> chains_;
+  std::vector<Kernel> kernels_;
+  std::vector<sim::Thread> owners_;  // of slots
+  struct AgentSlot {
+    Stamp issued;  // the issuer's component at the last issue
+    Tick tick = 0;
+    bool is_free = false;
+  };
+  std::vector<AgentSlot> agent_slots_;  // by slot
+  std::vector<Info> infos_;
+  std::map<std::tuple<const char*, int, const char*, sim::Thread, std::string>, std::uint32_t> info_numbers_;
+  std::vector<Shadow> shadows_;  // by PE
+  Size cells_ = 0;
+  std::uint64_t operations_ = 0;
+  std::uint64_t footprint_ = 0;
+  std::vector<std::shared_ptr<Parcel>> parcels_;  // under way; [0] is none
+  std::vector<sim::Message> free_parcels_;
+  std::unordered_map<const void*, Word> words_;                     // looked up, never iterated
+  std::unordered_map<const void*, std::pair<Clock, Sent>> events_;  // likewise
+  std::map<Size, std::pair<int, int>> example_writers_;             // offset of a word -> (PE of the word, writer)
+  std::uint64_t waits_ = 0;
+  std::vector<Finding> findings_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace tandem::checker

@@ -1,0 +1,265 @@
+/// Loads, stores, puts and gets; fence and quiet.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/detector.h"
+#include "check/schedules.h"
+#include "tandem/error.h"
+
+namespace tandem::checker {
+
+namespace {
+
+/// Beyond any small problem: a loop that polls never ends by itself.
+constexpr std::uint64_t kMostOperations = 5'000'000;
+
+const char* operation_name(sim::AccessKind kind) {
+  switch (kind) {
+    case sim::AccessKind::kLoad:
+      return "load";
+    case sim::AccessKind::kStore:
+      return "store";
+    case sim::AccessKind::kPacketLoad:
+      return "ll_get";
+    case sim::AccessKind::kPacketStore:
+      return "ll_put";
+    case sim::AccessKind::kTensorLoad:
+      return "load by the tensor-memory engine";
+    case sim::AccessKind::kCopyEngineLoad:
+    case sim::AccessKind::kCopyEngineStore:
+      return "copy by a copy engine";
+    case sim::AccessKind::kHostLoad:
+      return "copy_out by the host program";
+    case sim::AccessKind::kHostStore:
+      return "copy_in by the host program";
+  }
+  return "access";
+}
+
+bool writes(sim::AccessKind kind) {
+  return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kPacketStore ||
+         kind == sim::AccessKind::kCopyEngineStore || kind == sim::AccessKind::kHostStore;
+}
+
+const char* transfer_name(const sim::Transfer& transfer) {
+  const bool blocking = transfer.completion == sim::Completion::kBlocking;
+  if (transfer.is_get) return blocking ? "get" : "get_nbi";
+  if (transfer.signal != nullptr) return blocking ? "put_signal" : "put_signal_nbi";
+  return blocking ? "put" : "put_nbi";
+}
+
+}  // namespace
+
+std::uint32_t Detector::info(sim::Thread thread, const char* operation, Site site) {
+  const auto [at, is_new] = info_numbers_.try_emplace({site.file, site.line, operation, thread, of(thread).name},
+                                                      static_cast<std::uint32_t>(infos_.size()));
+  if (is_new) infos_.push_back({site, operation, thread, of(thread).name, false, false, false, 0, 0});
+  infos_[at->second].last = engine_->now();
+  return at->second;
+}
+
+/// A thread's stores to another PE's memory are ordered by a fence for signals to that PE alone.
+Stamp Detector::store_stamp(sim::Thread id, int destination) {
+  ThreadState& thread = of(id);
+  if (thread.kind == ThreadKind::kHost || thread.kind == ThreadKind::kStream || destination == thread.pe)
+    return {thread.slot, thread.now.of(thread.slot)};
+  const auto [at, is_new] = thread.store_slots.try_emplace(destination, 0);
+  if (is_new) {
+    at->second = new_slot(id);
+    thread.now.set(at->second, 1);
+  }
+  return {at->second, thread.now.of(at->second)};
+}
+
+const Clock* Detector::after_fences(const ThreadState& thread, int destination, Clock& own) {
+  const auto counts = [&](const Agent& agent) { return agent.fenced && agent.peer == destination; };
+  if (std::none_of(thread.agents.begin(), thread.agents.end(), counts)) return &thread.now;
+  own = thread.now;
+  for (const Agent& agent : thread.agents)
+    if (counts(agent)) own.raise(agent.stamp);
+  return &own;
+}
+
+Clock Detector::ordered_before_signal(const ThreadState& thread, int destination) {
+  Clock clock = thread.settled;
+  const auto at = thread.fenced_to.find(destination);
+  clock.join(at != thread.fenced_to.end() ? at->second : thread.fenced);
+  return clock;
+}
+
+Clock Detector::ordered_before_notify(const ThreadState& thread, int destination, bool reachable) {
+  // Stores and puts over links are visible to all; through a NIC the signal follows this thread's puts to the same PE.
+  Clock clock = thread.now;
+  for (const Agent& agent : thread.agents)
+    if (agent.reachable || (!reachable && agent.peer == destination)) clock.raise(agent.stamp);
+  return clock;
+}
+
+void Detector::record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access) {
+  if (bytes <= 0 || !memory_->owns(address)) return;
+  const int pe = memory_->pe_of(address);
+  const Size begin = memory_->offset_of(address);
+  if (++operations_ > kMostOperations)
+    throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
+  footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe)).next() ^
+                static_cast<std::uint64_t>(bytes);
+  std::vector<Conflict> conflicts;
+  shadows_[static_cast<std::size_t>(pe)].access({begin, begin + bytes}, access, conflicts, cells_);
+  for (const Conflict& conflict : conflicts)
+    report_conflict(thread, static_cast<const std::byte*>(address) + (conflict.bytes.begin - begin), access, conflict);
+}
+
+void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site) {
+  if (access.bytes <= 0 || !memory_->owns(access.address)) return;
+  ThreadState& thread = of(id);
+  const int pe = memory_->pe_of(access.address);
+  const bool is_write = writes(access.kind);
+  const bool is_packet = access.kind == sim::AccessKind::kPacketLoad || access.kind == sim::AccessKind::kPacketStore;
+  NewAccess next;
+  next.record.stamp = is_write ? store_stamp(id, pe) : Stamp{thread.slot, thread.now.of(thread.slot)};
+  next.record.info = info(id, operation_name(access.kind), site);
+  next.record.role = is_write ? Role::kWrite : Role::kRead;
+  next.record.packet = is_packet;
+  next.reads_over = &thread.over.reads_over;
+  next.packets_read = &thread.over.packets_read;
+  Clock with_fenced;
+  next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor : after_fences(thread, pe, with_fenced);
+  record(id, access.address, access.bytes, next);
+  if (!is_packet) return;
+
+  Shadow& shadow = shadows_[static_cast<std::size_t>(pe)];
+  const Size begin = memory_->offset_of(access.address);
+  const Range bytes{begin, begin + access.bytes};
+  if (is_write) {
+    shadow.set_sent(bytes, std::make_shared<const Sent>(thread.over));
+    advance(thread);
+    return;
+  }
+  shadow.visit(bytes, [&](const Cell& cell) {
+    if (cell.sent != nullptr) thread.over.join(*cell.sent);
+  });
+  thread.over.packets_read.raise(next.record.stamp);
+}
+
+/// A component for a put or get, which goes on beside its issuer.
+Stamp Detector::begin_agent(sim::Thread id, const sim::Transfer& transfer) {
+  ThreadState& thread = of(id);
+  prune(thread);
+  Slot slot = 0;
+  if (thread.free_slots.empty()) {
+    slot = new_slot(id);
+  } else {
+    slot = thread.free_slots.back();
+    thread.free_slots.pop_back();
+  }
+  AgentSlot& its = agent_slots_[slot];
+  its = {{thread.slot, thread.now.of(thread.slot)}, its.tick + 1, false};
+  const Stamp stamp{slot, its.tick};
+  thread.agents.push_back(
+      {stamp, transfer.peer, transfer.reachable, transfer.completion == sim::Completion::kBlocking, false});
+  return stamp;
+}
+
+sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, Site site) {
+  ThreadState& thread = of(id);
+  const bool blocking = transfer.completion == sim::Completion::kBlocking;
+  Clock with_fenced;
+  const Stamp own{thread.slot, thread.now.of(thread.slot)};
+  const Stamp agent = transfer.is_get && blocking ? own : begin_agent(id, transfer);
+
+  NewAccess next;
+  next.after = after_fences(thread, transfer.peer, with_fenced);
+  next.reads_over = &thread.over.reads_over;
+  next.packets_read = &thread.over.packets_read;
+  next.record.info = info(id, transfer_name(transfer), site);
+  Info& told = infos_[next.record.info];
+  told.transfer = true;
+  told.nonblocking = !blocking;
+  told.is_get = transfer.is_get;
+  told.peer = transfer.peer;
+  // The source of a put is free when it returns, unless it is put_nbi.
+  const Stamp source = blocking && !transfer.is_get ? begin_agent(id, transfer) : agent;
+  next.record.role = Role::kRead;
+  next.record.transfer = !blocking;
+  next.record.stamp = source;
+  record(id, transfer.from, transfer.bytes, next);
+  if (blocking) thread.now.raise(source);
+  next.record.role = Role::kWrite;
+  next.record.transfer = true;
+  next.record.stamp = agent;
+  // A put may carry packets, whose flags are their signal.
+  next.record.packet = !transfer.is_get;
+  record(id, transfer.to, transfer.bytes, next);
+  if (!transfer.is_get && transfer.bytes > 0 && memory_->owns(transfer.to)) {
+    const Size begin = memory_->offset_of(transfer.to);
+    shadows_[static_cast<std::size_t>(transfer.peer)].set_sent({begin, begin + transfer.bytes},
+                                                               std::make_shared<const Sent>(thread.over));
+  }
+  if (transfer.signal == nullptr) {
+    advance(thread);
+    return 0;
+  }
+
+  Parcel parcel;
+  parcel.released = ordered_before_signal(thread, transfer.peer);
+  if (!transfer.signal_first) {
+    parcel.released.raise(agent);
+    parcel.released.raise(source);
+    release_source(thread, transfer, parcel);
+  }
+  parcel.sent = thread.over;
+  parcel.issued = own;
+  parcel.issuer = id;
+  parcel.info = next.record.info;
+  parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
+  note_writer(id, *transfer.signal, agent, next.record.info);
+  advance(thread);
+  return send(std::move(parcel));
+}
+
+/// What was read out of the source had been written there.
+void Detector::release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel) {
+  if (transfer.bytes <= 0 || !memory_->owns(transfer.from)) return;
+  const Size begin = memory_->offset_of(transfer.from);
+  shadows_[static_cast<std::size_t>(memory_->pe_of(transfer.from))].visit(
+      {begin, begin + transfer.bytes}, [&](const Cell& cell) {
+        if (cell.write.stamp.tick > 0 && thread.now.covers(cell.write.stamp)) parcel.released.raise(cell.write.stamp);
+      });
+}
+
+void Detector::fence(sim::Thread id, Site) {
+  ThreadState& thread = of(id);
+  prune(thread);
+  // Everything local, and for each destination what went there; what is settled is so for all.
+  Clock base = thread.now;
+  for (const auto& [destination, slot] : thread.store_slots) base.set(slot, thread.settled.of(slot));
+  std::map<int, Clock> fenced_to;
+  for (const auto& [destination, slot] : thread.store_slots) {
+    Clock& clock = fenced_to.try_emplace(destination, base).first->second;
+    clock.set(slot, thread.now.of(slot));
+  }
+  for (Agent& agent : thread.agents) {
+    agent.fenced = true;
+    fenced_to.try_emplace(agent.peer, base).first->second.raise(agent.stamp);
+  }
+  thread.fenced = std::move(base);
+  thread.fenced_to = std::move(fenced_to);
+  advance(thread);
+}
+
+void Detector::quiet(sim::Thread id, Site) {
+  ThreadState& thread = of(id);
+  for (const Agent& agent : thread.agents) {
+    thread.now.raise(agent.stamp);
+    release_slot(agent);
+  }
+  thread.agents.clear();
+  thread.settled = thread.now;
+  thread.fenced = {};
+  thread.fenced_to.clear();
+  advance(thread);
+}
+
+}  // namespace tandem::checker

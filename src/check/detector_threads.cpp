@@ -1,0 +1,187 @@
+/// Who is ordered after whom: host programs, streams, kernels, blocks and roles.
+
+#include <algorithm>
+
+#include "check/detector.h"
+#include "tandem/error.h"
+
+namespace tandem::checker {
+
+Detector::Detector(int pes) : hosts_(static_cast<std::size_t>(pes)), shadows_(static_cast<std::size_t>(pes)) {
+  parcels_.resize(1);
+  infos_.resize(1);
+}
+
+Slot Detector::new_slot(sim::Thread owner) {
+  owners_.push_back(owner);
+  agent_slots_.push_back({});
+  return static_cast<Slot>(owners_.size() - 1);
+}
+
+sim::Thread Detector::add_thread(ThreadKind kind, int pe, sim::Thread parent, int index, const std::string& name) {
+  const auto id = static_cast<sim::Thread>(threads_.size());
+  ThreadState& thread = threads_.emplace_back();
+  thread.kind = kind;
+  thread.pe = pe;
+  thread.parent = parent;
+  thread.index = index;
+  thread.name = name;
+  thread.slot = new_slot(id);
+  thread.now.set(thread.slot, 1);
+  return id;
+}
+
+/// Blocks (or roles) of one number follow each other in a stream (or block), so they are one thread.
+sim::Thread Detector::chained(ThreadKind kind, sim::Thread parent, int index) {
+  const auto [at, is_new] = chains_.try_emplace({parent, index}, 0);
+  if (is_new) at->second = add_thread(kind, of(parent).pe, parent, index, {});
+  return at->second;
+}
+
+void Detector::advance(ThreadState& thread) {
+  thread.now.set(thread.slot, thread.now.of(thread.slot) + 1);
+  for (const auto& [destination, slot] : thread.store_slots) thread.now.set(slot, thread.now.of(slot) + 1);
+}
+
+/// Puts that others have seen and told this thread of are over.
+void Detector::prune(ThreadState& thread) {
+  std::erase_if(thread.agents, [&](const Agent& agent) {
+    if (!thread.now.covers(agent.stamp)) return false;
+    release_slot(agent);
+    return true;
+  });
+}
+
+void Detector::release_slot(const Agent& agent) {
+  AgentSlot& slot = agent_slots_[agent.stamp.slot];
+  if (slot.is_free || slot.tick != agent.stamp.tick) return;
+  slot.is_free = true;
+  of(owners_[agent.stamp.slot]).free_slots.push_back(agent.stamp.slot);
+}
+
+sim::Thread Detector::add_host(int pe) {
+  hosts_[static_cast<std::size_t>(pe)] = add_thread(ThreadKind::kHost, pe, 0, 0, {});
+  return hosts_[static_cast<std::size_t>(pe)];
+}
+
+sim::Thread Detector::add_stream(int pe, const std::string& name) {
+  return add_thread(ThreadKind::kStream, pe, 0, 0, name);
+}
+
+sim::KernelId Detector::begin_kernel(sim::Thread stream, const std::string& name) {
+  const ThreadState& its = of(stream);
+  kernels_.push_back({stream, name, its.now, its.over});
+  return static_cast<sim::KernelId>(kernels_.size() - 1);
+}
+
+sim::Thread Detector::begin_block(sim::KernelId kernel, int block) {
+  const Kernel& its = kernels_[kernel];
+  const sim::Thread id = chained(ThreadKind::kBlock, its.stream, block);
+  ThreadState& thread = of(id);
+  thread.name = its.name;
+  thread.now.join(its.begin);
+  thread.fenced = {};
+  thread.fenced_to.clear();
+  thread.tensor = thread.now;
+  // What the stream read before is over: no signal can come before that.
+  thread.over.join(its.over);
+  thread.over.join({its.begin, its.begin});
+  thread.acquired.clear();
+  thread.waiting.reset();
+  thread.running = true;
+  return id;
+}
+
+void Detector::end_block(sim::KernelId kernel, sim::Thread block) {
+  ThreadState& thread = of(block);
+  // A kernel's end completes what its threads stored, but not what is left to others: a NIC, or a put_nbi.
+  for (const Agent& agent : thread.agents)
+    if (agent.reachable && agent.blocking) {
+      thread.now.raise(agent.stamp);
+      release_slot(agent);
+    }
+  thread.agents.clear();
+  ThreadState& stream = of(kernels_[kernel].stream);
+  stream.now.join(thread.now);
+  stream.over.join(thread.over);
+  thread.running = false;
+  advance(thread);
+}
+
+sim::Thread Detector::begin_role(sim::Thread block, int role) {
+  const sim::Thread id = chained(ThreadKind::kRole, block, role);
+  ThreadState& parent = of(block);
+  ThreadState& thread = of(id);
+  thread.name = parent.name;
+  thread.now.join(parent.now);
+  thread.settled = parent.settled;
+  thread.fenced = parent.fenced;
+  thread.fenced_to = parent.fenced_to;
+  thread.tensor = parent.tensor;
+  thread.over.join(parent.over);
+  thread.agents = parent.agents;
+  thread.acquired = parent.acquired;
+  thread.waiting.reset();
+  thread.running = true;
+  advance(parent);
+  return id;
+}
+
+void Detector::end_role(sim::Thread block, sim::Thread role) {
+  ThreadState& parent = of(block);
+  ThreadState& thread = of(role);
+  parent.now.join(thread.now);
+  parent.over.join(thread.over);
+  parent.tensor.join(thread.tensor);
+  for (const Agent& agent : thread.agents) {
+    const bool known = std::any_of(parent.agents.begin(), parent.agents.end(),
+                                   [&](const Agent& other) { return other.stamp.slot == agent.stamp.slot; });
+    if (!known) parent.agents.push_back(agent);
+  }
+  thread.agents.clear();
+  thread.running = false;
+  advance(thread);
+}
+
+void Detector::enqueue(sim::Thread stream) {
+  ThreadState& host = of(hosts_[static_cast<std::size_t>(of(stream).pe)]);
+  of(stream).inbox.push_back(host.now);
+  advance(host);
+}
+
+void Detector::begin_work(sim::Thread stream) {
+  ThreadState& its = of(stream);
+  its.now.join(its.inbox.front());
+  its.inbox.pop_front();
+}
+
+void Detector::record_event(sim::Thread stream, const void* event) {
+  ThreadState& its = of(stream);
+  events_[event] = {its.now, its.over};
+  advance(its);
+}
+
+void Detector::wait_event(sim::Thread stream, const void* event) {
+  const auto& [now, over] = events_[event];
+  of(stream).now.join(now);
+  of(stream).over.join(over);
+}
+
+void Detector::synchronize(sim::Thread stream) {
+  ThreadState& its = of(stream);
+  ThreadState& host = of(hosts_[static_cast<std::size_t>(its.pe)]);
+  host.now.join(its.now);
+  host.over.join(its.over);
+  advance(its);
+}
+
+void Detector::host_barrier() {
+  Clock all;
+  for (const sim::Thread host : hosts_) all.join(of(host).now);
+  for (const sim::Thread host : hosts_) {
+    of(host).now.join(all);
+    advance(of(host));
+  }
+}
+
+}  // namespace tandem::checker

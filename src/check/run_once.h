@@ -1,0 +1,31 @@
+#pragma once
+/// One schedule of a check.
+
+#include "sim/monitor.h"
+#include "tandem/check.h"
+#include "tandem/error.h"
+#include "trace/timeline.h"
+
+namespace tandem::checker {
+
+/// Thrown by a checked program: its result is wrong.
+class WrongResult : public CheckFailed {
+ public:
+  using CheckFailed::CheckFailed;
+};
+
+struct Outcome {
+  std::vector<Finding> findings;
+  std::uint64_t trace_hash = 0;
+  std::uint64_t footprint = 0;  ///< what was accessed, see Detector
+};
+
+/// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws
+/// what is no finding: InvalidArgument, Unsupported, OutOfMemory.
+Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
+                 sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
+
+/// How many points of a program's undisturbed run may be late; strategies but kRandom need it.
+std::uint64_t count_points(const std::function<void(World&)>& program, const CheckOptions& options);
+
+}  // namespace tandem::checker

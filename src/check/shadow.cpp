@@ -1,0 +1,90 @@
+#include "check/shadow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "tandem/error.h"
+
+namespace tandem::checker {
+
+namespace {
+
+bool conflict(Role first, Role second) {
+  const auto writes = [](Role role) { return role == Role::kWrite || role == Role::kAtomicWrite; };
+  const auto atomic = [](Role role) { return role == Role::kAtomicRead || role == Role::kAtomicWrite; };
+  return (writes(first) || writes(second)) && !(atomic(first) && atomic(second));
+}
+
+bool in_order(const Record& first, const NewAccess& second) {
+  if (second.after->covers(first.stamp)) return true;
+  if (first.role == Role::kRead) {
+    const Clock* const over = first.packet ? second.packets_read : second.reads_over;
+    return over != nullptr && over->covers(first.stamp);
+  }
+  // Whoever reads packets has read a write of them: it is their signal.
+  return first.packet && second.record.packet && second.record.role == Role::kRead;
+}
+
+}  // namespace
+
+Shadow::Cells::iterator Shadow::split(Size at) {
+  auto next = cells_.lower_bound(at);
+  if (next == cells_.begin() || (next != cells_.end() && next->first == at)) return next;
+  const auto before = std::prev(next);
+  if (before->second.end <= at) return next;
+  Cell right = before->second;
+  before->second.end = at;
+  return cells_.emplace_hint(next, at, std::move(right));
+}
+
+void Shadow::update(Cell& cell, const NewAccess& access) {
+  const Record& record = access.record;
+  if (record.role == Role::kWrite) {
+    cell.write = record;
+    cell.others.clear();
+    cell.sent = nullptr;
+    return;
+  }
+  // Whatever comes after this access comes after those that it comes after.
+  std::erase_if(cell.others, [&](const Record& other) {
+    return other.role == record.role && other.packet == record.packet && access.after->covers(other.stamp);
+  });
+  cell.others.push_back(record);
+}
+
+void Shadow::access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells) {
+  auto at = split(bytes.begin);
+  for (Size begin = bytes.begin; begin < bytes.end;) {
+    if (at == cells_.end() || at->first > begin) {
+      const Size end = at == cells_.end() ? bytes.end : std::min(bytes.end, at->first);
+      at = cells_.emplace_hint(at, begin, Cell{});
+      at->second.end = end;
+      if (++cells > kMostCells)
+        throw OutOfMemory(
+            fmt::format("the race detector: more than {} intervals of memory; a smaller problem needs "
+                        "less",
+                        kMostCells));
+    } else if (at->second.end > bytes.end) {
+      at = std::prev(split(bytes.end));
+    }
+    Cell& cell = at->second;
+    const Range here{begin, cell.end};
+    const auto check = [&](const Record& first) {
+      if (first.stamp.tick == 0 || !conflict(first.role, access.record.role) || in_order(first, access)) return;
+      conflicts.push_back({first, here});
+    };
+    check(cell.write);
+    for (const Record& other : cell.others) check(other);
+    update(cell, access);
+    begin = cell.end;
+    ++at;
+  }
+}
+
+void Shadow::set_sent(Range bytes, const std::shared_ptr<const Sent>& sent) {
+  visit(bytes, [&](Cell& cell) { cell.sent = sent; });
+}
+
+}  // namespace tandem::checker

@@ -1,0 +1,90 @@
+#pragma once
+/// Shadow memory: who read and wrote which bytes last, by intervals.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "check/clock.h"
+#include "tandem/range.h"
+
+namespace tandem::checker {
+
+/// What an access is, as far as conflicts go.
+enum class Role : std::uint8_t {
+  kRead,
+  kWrite,
+  kAtomicRead,
+  kAtomicWrite,
+};
+
+/// One access in shadow memory.
+struct Record {
+  Stamp stamp;
+  std::uint32_t info = 0;  // number of what is told of it
+  Role role = Role::kRead;
+  bool packet = false;    // packets carry their own flags
+  bool transfer = false;  // a put or get beside its issuer
+};
+
+/// An access about to be recorded, with what it is ordered after.
+struct NewAccess {
+  Record record;
+  const Clock* after = nullptr;
+  /// Reads (and reads of packets) that these cover are over, too.
+  const Clock* reads_over = nullptr;
+  const Clock* packets_read = nullptr;
+};
+
+/// What the sender of packets had read before: packets leave after the loads whose flags the sender branched on, and
+/// after kernels that ended before its own began.
+struct Sent {
+  Clock reads_over;
+  Clock packets_read;
+
+  void join(const Sent& other) {
+    reads_over.join(other.reads_over);
+    packets_read.join(other.packets_read);
+  }
+};
+
+/// Bytes that were accessed alike.
+struct Cell {
+  Size end = 0;
+  Record write;  // tick 0: none
+  std::vector<Record> others;
+  std::shared_ptr<const Sent> sent;  // with packets
+};
+
+struct Conflict {
+  Record first;
+  Range bytes;
+};
+
+/// One PE's memory, by offset.
+class Shadow {
+ public:
+  /// Intervals of all shadows together. Each takes about 150 bytes, and 24 more for each reader.
+  static constexpr Size kMostCells = Size{1} << 20;
+
+  /// Appends what the access conflicts with, and records it. Throws OutOfMemory beyond kMostCells.
+  void access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells);
+  /// Calls visit(cell) for the cells of a range.
+  template <class Visit>
+  void visit(Range bytes, Visit visit) {
+    for (auto at = split(bytes.begin); at != cells_.end() && at->first < bytes.end; ++at) visit(at->second);
+  }
+  /// After packets were written.
+  void set_sent(Range bytes, const std::shared_ptr<const Sent>& sent);
+
+ private:
+  using Cells = std::map<Size, Cell>;  // by begin
+
+  /// The first cell that begins at `at` or after; a cell around `at` is cut there.
+  Cells::iterator split(Size at);
+  static void update(Cell& cell, const NewAccess& access);
+
+  Cells cells_;
+};
+
+}  // namespace tandem::checker

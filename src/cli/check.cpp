@@ -1,0 +1,175 @@
+// `tandem check`.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "check/schedules.h"
+#include "cli/check_cases.h"
+#include "cli/check_json.h"
+#include "cli/commands.h"
+#include "cli/json_file.h"
+#include "cli/workers.h"
+#include "tandem/error.h"
+#include "trace/output_file.h"
+#include "trace/report.h"
+
+namespace tandem::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A mutant's schedules where the user says nothing.
+constexpr int kMutantSchedules = 200;
+
+bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
+
+std::vector<CheckCase> chosen_cases(const Arguments& a) {
+  std::vector<int> pes = a.check.pes;
+  if (pes.empty() && !a.check.one_case.empty()) pes = {2, 3, 4, 5, 6, 7, 8};
+  if (pes.empty()) pes = a.check.mutants ? std::vector<int>{3, 4} : std::vector<int>{2, 3, 4};
+  std::vector<CheckCase> all = check_cases(pes);
+  // A ring of four PEs gives by itself what these credits are for.
+  if (a.check.mutants && a.check.pes.empty())
+    for (CheckCase& one : check_cases({8}))
+      if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
+  std::set<std::string> ops;
+  for (const CheckCase& one : all) ops.insert(one.op);
+  if (!is_all(a) && ops.count(a.check.subject) == 0)
+    throw InvalidArgument(
+        fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
+  std::erase_if(all, [&](const CheckCase& one) {
+    return (!is_all(a) && one.op != a.check.subject) ||
+           (!a.check.algorithm.empty() && one.algorithm != a.check.algorithm) ||
+           (!a.check.one_case.empty() && one.name() != a.check.one_case) || (a.check.mutants && one.has_twin);
+  });
+  if (all.empty())
+    throw InvalidArgument(fmt::format("check: no configuration of {} has --algo '{}' and --case '{}'",
+                                      is_all(a) ? "any operator" : a.check.subject, a.check.algorithm,
+                                      a.check.one_case));
+  return all;
+}
+
+/// Tells a person at a terminal how far it is.
+std::function<void(std::size_t)> progress(const char* what, std::size_t count) {
+  if (::isatty(STDERR_FILENO) == 0) return [](std::size_t) {};
+  return [what, count](std::size_t done) {
+    fmt::print(stderr, "\r{}: {} of {}{}", what, done, count, done == count ? "\n" : "");
+  };
+}
+
+CheckOptions options_of(const CheckCase& one, const Arguments& a) {
+  CheckOptions options = check_options(one);
+  options.schedules = a.check.schedules;
+  options.strategy = parse_strategy(a.check.strategy);
+  options.seed = a.seed;
+  return options;
+}
+
+/// Draws the schedule of a finding, with a mark where it was found.
+void write_check_report(const std::string& path, const CheckCase& one, const CheckOptions& options,
+                        std::uint64_t seed) {
+  const std::unique_ptr<CheckProgram> program = one.make();
+  const auto points = checker::count_points([&](World& world) { program->run(world); }, options);
+  const auto schedule = checker::make_schedule(options.strategy, seed, one.pes, points);
+  trace::Timeline timeline;
+  const auto outcome = run_case_once(one, options, seed, *schedule, nullptr, &timeline);
+  timeline.title = one.name();
+  trace::Report report;
+  report.title = "tandem check " + one.name();
+  const auto time = [](double us) { return static_cast<trace::Time>(us * 1e6); };
+  int number = 0;
+  for (const Finding& finding : outcome.findings) {
+    report.summary.emplace_back(fmt::format("finding {}", ++number), finding.kind + ": " + finding.missing);
+    std::vector<std::uint32_t> lanes;
+    for (const CheckSite& site : finding.sites) {
+      lanes.push_back(timeline.add_lane(site.pe, trace::LaneKind::kHost,
+                                        fmt::format("finding {} site {}", number, lanes.size() + 1)));
+      const std::string label = fmt::format("{} at {}:{} by {}", site.operation, site.file, site.line, site.who);
+      timeline.add(trace::Span{lanes.back(), trace::SpanKind::kWait, timeline.intern(label), time(site.time_us),
+                               time(site.time_us) + trace::kMicrosecond, 0});
+      timeline.end = std::max(timeline.end, time(site.time_us) + trace::kMicrosecond);
+    }
+    if (lanes.size() == 2 && finding.sites[0].time_us <= finding.sites[1].time_us)
+      timeline.add(trace::Arrow{lanes[0], lanes[1], timeline.intern("no order"), time(finding.sites[0].time_us),
+                                time(finding.sites[1].time_us)});
+  }
+  report.timelines.push_back(std::move(timeline));
+  trace::write_report(report, path);
+}
+
+int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
+  const auto work = [&](std::size_t i) {
+    const CheckResult result = run_check(cases[i], options_of(cases[i], a));
+    Json json{{"schedules", result.schedules}, {"exhausted", result.exhausted}, {"findings", Json::array()}};
+    for (const Finding& finding : result.findings) {
+      json["findings"].push_back(to_json(finding));
+      json["findings"].back()["text"] = finding.text();
+      json["findings"].back()["seed"] = finding.seed;
+    }
+    return json;
+  };
+  const auto results = run_workers(cases.size(), work, progress("configurations", cases.size()));
+
+  Json findings = Json::array();
+  std::set<std::string> seen;
+  std::string text;
+  int schedules = 0;
+  const CheckCase* first = nullptr;
+  std::uint64_t first_seed = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    schedules += results[i]["schedules"].get<int>();
+    for (Json finding : results[i]["findings"]) {
+      if (first == nullptr) {
+        first = &cases[i];
+        first_seed = finding["seed"];
+      }
+      // One mistake shows in many configurations: the first one is told.
+      if (!seen.insert(finding["kind"].get<std::string>() + finding["sites"].dump()).second) continue;
+      text += finding["text"].get<std::string>() + "\n";
+      finding.erase("text");
+      finding.erase("seed");
+      findings.push_back(std::move(finding));
+    }
+  }
+  Json json{{"op", is_all(a) ? "all" : a.check.subject},
+            {"schedules", a.check.schedules},
+            {"strategy", a.check.strategy},
+            {"seed", a.seed},
+            {"configurations", cases.size()},
+            {"runs", schedules},
+            {"findings", findings}};
+  write_json(a, json);
+  if (!a.json_to_stdout())
+    std::cout << text
+              << fmt::format("{} configurations, {} schedules: {}\n", cases.size(), schedules,
+                             findings.empty() ? "clean" : fmt::format("{} findings", findings.size()));
+  if (!a.report.empty() && first != nullptr) write_check_report(a.report, *first, options_of(*first, a), first_seed);
+  return findings.empty() ? kRight : kWrong;
+}
+
+int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
+  const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
+  const std::vector<PlannedMutant> planned = plan_mutants(cases);
+  const auto results = run_workers(
+      planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); },
+      progress("mutants", planned.size()));
+  const Json json = mutants_json(results);
+  write_json(a, json);
+  if (!a.json_to_stdout()) std::cout << mutants_table(json);
+  return json["survived"] == 0 ? kRight : kWrong;
+}
+
+}  // namespace
+
+int check(const Arguments& arguments) {
+  validate(arguments.check);
+  check_json_file(arguments);
+  if (!arguments.report.empty()) trace::check_writable(arguments.report);
+  const std::vector<CheckCase> cases = chosen_cases(arguments);
+  return arguments.check.mutants ? check_mutants(arguments, cases) : check_schedules(arguments, cases);
+}
+
+}  // namespace tandem::cli

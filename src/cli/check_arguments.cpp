@@ -1,0 +1,49 @@
+#include "cli/check_arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tandem/check.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+
+namespace {
+constexpr int kMostPes = 32;
+}  // namespace
+
+void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string& json, std::string& report) {
+  CLI::App& check = *app.add_subcommand("check", "races, hangs and schedules of a collective or an operator");
+  check.add_option("OP", a.subject,
+                   "what to check, or `all` (the default): collectives, operators, barrier, "
+                   "send_recv_group");
+  check.add_option("--schedules", a.schedules, "schedules of each configuration (with --mutants: of each mutant, 200)")
+      ->capture_default_str();
+  check.add_option("--strategy", a.strategy, "random, pct, delay or dfs")->capture_default_str();
+  check.add_option("--seed", seed, "of the first schedule; the next ones have the numbers after it")
+      ->capture_default_str();
+  check.add_option("--pes", a.pes, "numbers of PEs to try (default: 2,3,4; with --mutants: 3,4)")->delimiter(',');
+  check.add_option("--algo", a.algorithm, "this algorithm alone");
+  check.add_option("--case", a.one_case, "this configuration alone, as reports name it");
+  check.add_flag("--mutants", a.mutants,
+                 "break every synchronising call site, one at a time, and see that it is found");
+  check.add_option("--json", json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
+  check.add_option("--report", report, "write the timeline of the first finding's schedule as an HTML page")
+      ->type_name("FILE.html");
+  check.callback([&a, &check] { a.schedules_given = check.count("--schedules") > 0; });
+}
+
+void validate(const CheckArguments& a) {
+  if (a.schedules < 1) throw InvalidArgument(fmt::format("--schedules: {} given, allowed is 1 or more", a.schedules));
+  for (const int pes : a.pes)
+    if (pes < 1 || pes > kMostPes)
+      throw InvalidArgument(fmt::format("--pes: {} given, a check takes 1 to {}", pes, kMostPes));
+  try {
+    parse_strategy(a.strategy);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("--{}", error.what()));
+  }
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,28 @@
+#pragma once
+/// The options of `tandem check`.
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace tandem::cli {
+
+struct CheckArguments {
+  std::string subject;  ///< OP, or "all"
+  int schedules = 20;
+  bool schedules_given = false;
+  std::string strategy = "random";
+  std::vector<int> pes;
+  std::string algorithm, one_case;
+  bool mutants = false;
+};
+
+/// Adds the subcommand. `seed`, `json` and `report` are the tool's.
+void add_check(CLI::App& app, CheckArguments& arguments, std::string& seed, std::string& json, std::string& report);
+/// Throws InvalidArgument for what cannot be.
+void validate(const CheckArguments& arguments);
+
+}  // namespace tandem::cli

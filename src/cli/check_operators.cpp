@@ -1,0 +1,125 @@
+// Overlapped operators under `tandem check`.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "check/run_once.h"
+#include "cli/check_cases.h"
+#include "cli/operator_data.h"
+#include "cli/run_operator.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr int kCalls = 3;
+
+class OperatorProgram final : public CheckProgram {
+ public:
+  OperatorProgram(Operator op, const OperatorOptions& options, int pes) : op_(op), options_(options) {
+    for (int i = 0; i < kCalls; ++i)
+      data_.emplace_back(op, Shape{options.m, options.n, options.k}, options.type, pes,
+                         static_cast<std::uint64_t>(i) + 1);
+  }
+
+  void run(World& world) override {
+    auto& heap = world.heap();
+    const Shape shape{options_.m, options_.n, options_.k};
+    const OperatorShard shard = operator_shard(op_, shape, world.num_pes(), world.pe());
+    const Size element = size_of(options_.type);
+    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
+    auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
+    auto* const c = heap.allocate_local<std::byte>(shard.c_elements() * element, "c");
+    const auto plan = make_operator(world, op_, options_);
+    Stream stream = world.make_stream("main");
+    std::vector<std::byte> host_a(static_cast<std::size_t>(shard.a_elements() * element));
+    std::vector<std::byte> host_b(static_cast<std::size_t>(shard.b_elements() * element));
+    std::vector<std::byte> host_c(static_cast<std::size_t>(shard.c_elements() * element));
+    for (int i = 0; i < kCalls; ++i) {
+      const OperatorData& data = data_[static_cast<std::size_t>(i)];
+      data.fill(world.pe(), host_a.data(), host_b.data());
+      std::memset(host_c.data(), 0xFF, host_c.size());
+      world.copy_in(a, host_a.data(), static_cast<Size>(host_a.size()));
+      world.copy_in(b, host_b.data(), static_cast<Size>(host_b.size()));
+      world.copy_in(c, host_c.data(), static_cast<Size>(host_c.size()));
+      plan->run(stream, a, b, c);
+      stream.synchronize();
+      world.copy_out(host_c.data(), c, static_cast<Size>(host_c.size()));
+      Check check;
+      data.check(world.pe(), host_c.data(), check);
+      if (!check.correct())
+        throw checker::WrongResult(fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong,
+                                               check.checked, world.pe()));
+    }
+  }
+
+ private:
+  Operator op_;
+  OperatorOptions options_;
+  std::vector<OperatorData> data_;
+};
+
+struct OperatorVariant {
+  std::string name;
+  OperatorOptions options;
+};
+
+/// Every form, transport, direction and order, once.
+std::vector<OperatorVariant> variants(Operator op) {
+  std::vector<OperatorVariant> all;
+  for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed}) {
+    for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
+      for (const Direction direction : {Direction::kPush, Direction::kPull}) {
+        OperatorOptions options;
+        options.form = form;
+        options.copy_by = by;
+        options.direction = direction;
+        options.splits = 2;
+        options.communication_sms = by == CopyBy::kSm || op == Operator::kGemmReduceScatter ? 2 : -1;
+        const std::string transport =
+            fmt::format("{}_{}", by == CopyBy::kSm ? "sm" : "ce", direction == Direction::kPush ? "push" : "pull");
+        all.push_back({fmt::format("{}_{}", name(form), transport), options});
+        if (form != Form::kOverlapped) continue;
+        for (const std::string& order : tile_orders(op)) {
+          options.order = order;
+          all.push_back({fmt::format("{}_{}_{}", name(form), transport, order), options});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
+  for (const Operator op : kOperators) {
+    for (const OperatorVariant& variant : variants(op)) {
+      for (const int pes_per_node : node_sizes(pes)) {
+        for (const bool mesh : {false, true}) {
+          // A full mesh differs where SMs serve all peers at once, and copy engines have a stream for each.
+          if (mesh && (pes_per_node != 0 || pes < 3 || !variant.options.order.empty())) continue;
+          CheckCase one;
+          one.op = name(op);
+          one.algorithm = variant.name;
+          one.variant = mesh ? "mesh" : "";
+          one.machine = mesh ? "mi300x8" : machine_for(pes);
+          one.pes = pes;
+          one.has_twin = !variant.options.order.empty();
+          one.pes_per_node = pes_per_node;
+          OperatorOptions options = variant.options;
+          // Two panels of tiles for each piece but the last shard's, whose rows are fewer.
+          options.m = 32 * pes - 5;
+          options.n = 16 * pes;
+          options.k = 8 * pes;
+          options.tile_m = 8;
+          options.tile_n = 16;
+          one.make = [op, options, pes] { return std::make_unique<OperatorProgram>(op, options, pes); };
+          cases.push_back(std::move(one));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,101 @@
+#include "cuda/gemm.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cuda/error.h"
+#include "cuda/register.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+constexpr Size kTmaBytes = 16;
+
+void require(bool holds, const char* field, Size given, const std::string& allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
+}
+
+void require_aligned(const void* address, const char* field) {
+  if (reinterpret_cast<std::uintptr_t>(address) % kTmaBytes != 0)
+    throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
+}
+
+void check_gemm(const Gemm& gemm, int sm_count) {
+  const Size unit = kTmaBytes / size_of(gemm.type);
+  const std::string multiple = fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
+  require(gemm.m >= 0, "m", gemm.m, "0 or more");
+  require(gemm.n >= 0 && gemm.n % unit == 0, "n", gemm.n, multiple);
+  require(gemm.k >= 1 && gemm.k % unit == 0, "k", gemm.k, multiple);
+  require(gemm.sms >= 0 && gemm.sms <= sm_count, "sms", gemm.sms, fmt::format("0 (all) to {}", sm_count));
+  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require_aligned(gemm.a, "a");
+  require_aligned(gemm.own_a, "own_a");
+  require_aligned(gemm.b, "b");
+  require_aligned(gemm.c, "c");
+  if (gemm.out_type != gemm.type)
+    throw Unsupported(fmt::format("gemm: out_type {} with type {}, the GPU's kernels give the inputs' type",
+                                  name(gemm.out_type), name(gemm.type)));
+  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
+  if (gemm.order != TileOrder::kRowMajor) {
+    require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+    require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
+    require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+    require(gemm.rows.splits == 1 || gemm.rows.align % gemm.tile_m == 0, "rows.align", gemm.rows.align,
+            "multiples of tile_m where splits is more than 1");
+    return;
+  }
+  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector)
+    throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
+}
+
+/// What loads and allocates may be done while a stream of this thread is captured.
+class DuringCapture {
+ public:
+  DuringCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
+  ~DuringCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  DuringCapture(const DuringCapture&) = delete;
+  DuringCapture& operator=(const DuringCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace
+
+bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
+  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
+  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
+  const PlainGemm plain{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type};
+  try {
+    const DuringCapture allowed;
+    if (cublas_ == nullptr) cublas_ = std::make_unique<CublasLt>();
+    cublas_->prepare(plain);
+  } catch (const Unsupported&) {
+    missing_ = cublas_ == nullptr;
+    return false;
+  }
+  cublas_->run(plain, gemm.a, gemm.b, gemm.c, stream);
+  return true;
+}
+
+void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream) {
+  check_gemm(gemm, sm_count);
+  const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n);
+  if (gemm.m == 0 || gemm.n == 0) return;
+  kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, early, stream});
+}
+
+void register_gemms() {
+  static std::array<detail::DeviceKernel, 16> kernels;
+  std::size_t count = 0;
+  for (const GemmKernel* kernel : gemm_kernels()) {
+    kernels.at(count).load = kernel->load;
+    registered_kernels().push_back(&kernels.at(count++));
+  }
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,143 @@
+#include "cuda/pes.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cuda/error.h"
+#include "cuda/register.h"
+#include "cuda/signal_kernels.h"
+#include "cuda/stream.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+/// What plans ask a machine for: the limits of its GPUs.
+Machine describe_gpu(int pes, int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  Machine machine;
+  machine.name = properties.name;
+  machine.pes_per_node = pes;
+  machine.gpu.sm_count = properties.multiProcessorCount;
+  machine.gpu.max_blocks_per_sm = properties.maxBlocksPerMultiProcessor;
+  machine.gpu.max_threads_per_sm = properties.maxThreadsPerMultiProcessor;
+  machine.gpu.copy_engines = properties.asyncEngineCount;
+  return machine;
+}
+
+MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
+
+}  // namespace
+
+Pe make_pe(int device) {
+  Pe pe;
+  pe.device = device;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  check(cudaFree(nullptr), "starting the GPU");
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, sizeof(WaitReport)), "cudaMallocHost");
+  pe.report.reset(new (memory) WaitReport{});
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  pe.stream.reset(stream);
+  return pe;
+}
+
+Pes::Pes(int pes, int device, const CudaOptions& options)
+    : early_launch_(options.early_launch),
+      num_pes_(pes),
+      machine_(describe_gpu(pes, device)),
+      timeout_s_(options.timeout_s),
+      checks_calls_(options.check_calls) {}
+
+std::uint32_t* Pes::abort_of(int pe) const {
+  return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kAbortOffset);
+}
+
+Context Pes::context(const Team& team) const {
+  Context context;
+  context.team = team;
+  const int me = team.world_pe(team.me);
+  context.abort = abort_of(me);
+  context.abort_on_pe0 = abort_of(0);
+  context.abort_stride = segment().stride();
+  context.world_pes = num_pes_;
+  context.world_pe = me;
+  context.report = pe(me).report.get();
+  context.checks_calls = checks_calls_;
+  context.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
+  return context;
+}
+
+void Pes::set_abort(int number) const {
+  // A copy: a kernel would have to find room beside those that wait.
+  static const std::uint32_t by_host = kAbortedByHost;
+  cudaSetDevice(pe(number).device);
+  cudaMemcpyAsync(abort_of(number), &by_host, sizeof(by_host), cudaMemcpyHostToDevice, pe(number).stream.get());
+}
+
+void Pes::load_kernels(const Pe& pe) {
+  check(cudaSetDevice(pe.device), "cudaSetDevice");
+  load_signal_kernels();
+  for (const detail::DeviceKernel* kernel : registered_kernels()) blocks_per_sm_[kernel] = kernel->load();
+}
+
+int Pes::most_blocks(const detail::DeviceKernel& kernel, int number) const {
+  const auto found = blocks_per_sm_.find(&kernel);
+  const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.load();
+  return per_sm * machine_.gpu.sm_count / sharing(number);
+}
+
+/// Signals start as zeros, data as NaN.
+void Pes::clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const {
+  std::byte* const memory = segment().base() + part * segment().stride() + offset;
+  const int value = kind == MemoryKind::kControl ? 0 : 0xFF;
+  check(cudaMemsetAsync(memory, value, static_cast<std::size_t>(bytes), pe.stream.get()), "cudaMemset");
+  check(cudaStreamSynchronize(pe.stream.get()), "cudaMemset");
+}
+
+bootstrap::Failure report_of(const Pes& pes, int pe) {
+  using bootstrap::FailureKind;
+  const volatile WaitReport& report = *pes.pe(pe).report;
+  const auto expected = static_cast<Epoch>(report.expected);
+  const auto found = static_cast<Epoch>(report.found);
+  const int block = report.block;
+  const std::string word = pes.describe(const_cast<const void*>(report.word));
+  if (report.set == kWaitedInVain)
+    return {FailureKind::kTimeout,
+            fmt::format("block {} gave up waiting for {} >= {}, found {}", block, word, expected, found)};
+  if (report.set == kCallsOfOtherCounts)
+    return {FailureKind::kInvalidArgument,
+            fmt::format("calls with count {}, PE {} of the team with count {} ({})", expected, block, found, word)};
+  return {FailureKind::kInvalidArgument,
+          fmt::format("makes another call than PE {} of the team: operation, type, root or algorithm differ ({})",
+                      block, word)};
+}
+
+void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, pe.stream.get()), "copy");
+  check(cudaStreamSynchronize(pe.stream.get()), "copy");
+}
+
+void* WorldView::allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) {
+  return pes_.segment().base() + pes_.allocate(pe_, true, kind_of(control), bytes, name, element_bytes);
+}
+
+void* WorldView::allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) {
+  const Size offset = pes_.allocate(pe_, false, kind_of(control), bytes, name, element_bytes);
+  return pes_.segment().base() + pe_ * stride() + offset;
+}
+
+std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string& name) {
+  return std::make_shared<CudaStream>(pes_, pe_, name);
+}
+
+double WorldView::time_us() const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::micro>(now).count();
+}
+
+}  // namespace tandem::cuda

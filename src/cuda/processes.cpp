@@ -1,0 +1,225 @@
+#include "cuda/processes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <thread>
+
+#include "cuda/error.h"
+#include "cuda/register.h"
+#include "cuda/self_test.h"
+#include "cuda/stream.h"
+#include "cuda/window.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+using bootstrap::Bytes;
+using bootstrap::Reader;
+using bootstrap::Writer;
+
+constexpr std::size_t kWord = sizeof(std::uint32_t);
+
+/// PEs must not differ in what all of them have to give alike.
+void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
+  const std::uint64_t own = Reader(answers[static_cast<std::size_t>(me)]).u64();
+  for (std::size_t pe = 0; pe < answers.size(); ++pe) {
+    const std::uint64_t other = Reader(answers[pe]).u64();
+    if (other != own)
+      throw InvalidArgument(
+          fmt::format("{}: PE {} gives {}, PE {} gives {}; all PEs must give the same", what, me, own, pe, other));
+  }
+}
+
+}  // namespace
+
+Processes::Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
+    : Pes(pes, device, options),
+      exceptions_before_(std::uncaught_exceptions()),
+      session_(id, pe, pes, options.join_timeout_s),
+      exchange_(session_),
+      pe_(make_pe(device)),
+      sharing_(count_sharers()),
+      book_(pes, options.heap_bytes),
+      segment_(session_, exchange_, device, book_.range_bytes()) {
+  early_launch_ = early_launch_ && sharing_ == 1;
+  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
+              "heap_bytes, with what the library adds");
+  book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
+  clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
+  if (options.self_test) test_links();
+  load_kernels(pe_);
+  session_.barrier("the world is ready");
+  session_.on_failure([this] { set_abort(me()); });
+}
+
+Processes::~Processes() {
+  // An exception on its way through the host program: the others are not left to wait for this PE.
+  if (std::uncaught_exceptions() > exceptions_before_)
+    session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
+  cudaSetDevice(pe_.device);
+  cudaDeviceSynchronize();
+  session_.expect_end();
+  try {
+    // Peers read and write this PE's memory until they are here too.
+    if (!session_.failure()) session_.barrier("the world's end");
+  } catch (const std::exception&) {
+    // Whoever is gone does neither, and mappings keep memory alive.
+  }
+}
+
+int Processes::count_sharers() {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, pe_.device), "cudaGetDeviceProperties");
+  const auto own = std::as_bytes(std::span(properties.uuid.bytes));
+  const std::vector<Bytes> all = session_.all_gather(own, "GPUs");
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Bytes& other) {
+    return std::equal(other.begin(), other.end(), own.begin(), own.end());
+  }));
+}
+
+/// All PEs allocate the same, and it fits on all, before any of them does.
+void Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const Bytes own = Writer().u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind))).result();
+  const std::vector<Bytes> all = session_.all_gather(own, "symmetric allocation");
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    Reader other(all[pe]);
+    const auto its_kind = static_cast<MemoryKind>(other.u64());
+    const auto its_bytes = static_cast<Size>(other.u64());
+    const std::string its_name = other.text();
+    const auto its_left = static_cast<Size>(other.u64());
+    if (its_kind != kind || its_bytes != bytes || its_name != name)
+      throw InvalidArgument(
+          fmt::format("symmetric allocation: PE {} asks for '{}' of {} bytes, PE {} for '{}' of {} bytes; all PEs must "
+                      "allocate the same in the same order",
+                      me(), name, bytes, pe, its_name, its_bytes));
+    if (its_left < bytes)
+      throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", pe, name,
+                                    bytes, its_left, kind == MemoryKind::kControl ? "control" : "data"));
+  }
+}
+
+Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                         Size element_bytes) {
+  const MemoryKind place = place_of(kind, bytes);
+  if (symmetric) agree(place, bytes, name);
+  const Size offset = symmetric ? book_.allocate_symmetric(me(), place, bytes, name, element_bytes)
+                                : book_.allocate_local(me(), place, bytes, name, element_bytes);
+  clear(pe_, me(), offset, bytes, kind);
+  if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
+  return offset;
+}
+
+std::string Processes::describe(const void* address) const {
+  const int pe = segment_.pe_of(address);
+  return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
+}
+
+std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_t> by) const {
+  // The abort word may be faster than the text.
+  for (int i = 0; by && i < 200 && !session_.failure(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (auto failure = session_.failure()) return failure;
+  if (!by) return std::nullopt;
+  return bootstrap::Failure{bootstrap::FailureKind::kTimeout,
+                            fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
+}
+
+void Processes::test_links() {
+  const Size bytes = num_pes() * kSelfTestWords * Size{8};
+  SelfTest test{segment_.base() + HeapBook::kControlBytes, segment_.stride(), num_pes(), me(), 0};
+  if (book_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
+  std::uint32_t* wrong = nullptr;
+  const std::size_t counters = 2 * static_cast<std::size_t>(num_pes());
+  check(cudaMallocHost(&wrong, counters * sizeof(*wrong)), "cudaMallocHost");
+  const std::unique_ptr<std::uint32_t, HostFree> owner(wrong);
+  std::memset(wrong, 0, counters * sizeof(*wrong));
+  for (test.round = 0; test.round < 2; ++test.round) {
+    launch_self_test_writes(pe_.stream.get(), test);
+    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    session_.barrier("self-test written");
+    launch_self_test_reads(pe_.stream.get(), test, wrong);
+    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    session_.barrier("self-test read");
+  }
+  for (int pe = 0; pe < num_pes(); ++pe)
+    for (const bool is_here : {true, false})
+      if (const std::uint32_t count = wrong[pe + (is_here ? 0 : num_pes())])
+        throw RuntimeFailure(fmt::format(
+            "self-test: {} of {} words {} PE {} {} PE {} are wrong; the link or its driver is faulty", count,
+            2 * kSelfTestWords, is_here ? "written by" : "read from", pe, is_here ? "to" : "by", me()));
+}
+
+}  // namespace tandem::cuda
+
+namespace tandem {
+
+namespace {
+
+int device_of(const CudaOptions& options, int local_pe) {
+  const int devices = cuda_devices();
+  if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+  if (options.device >= devices)
+    throw InvalidArgument(
+        fmt::format("device: {} given, allowed are 0 to {} (-1: by local number)", options.device, devices - 1));
+  return options.device >= 0 ? options.device : local_pe % devices;
+}
+
+}  // namespace
+
+struct CudaProcess::State {
+  State(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
+      : processes(id, pe, pes, device, options), view(processes, pe), world(view) {}
+
+  std::map<void*, cuda::Window> windows;  // goes last: peers use it until the processes have parted
+  cuda::Processes processes;
+  cuda::WorldView view;
+  World world;
+};
+
+CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
+  cuda::register_collectives();
+  state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
+}
+
+CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
+  cuda::register_collectives();
+  state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
+}
+
+CudaProcess::~CudaProcess() = default;
+
+World& CudaProcess::world() { return state_->world; }
+int CudaProcess::pe() const { return state_->processes.me(); }
+int CudaProcess::pes() const { return state_->processes.num_pes(); }
+
+Stream CudaProcess::borrow_stream(void* cuda_stream) {
+  return Stream(std::make_shared<cuda::CudaStream>(state_->processes, state_->processes.me(),
+                                                   static_cast<cudaStream_t>(cuda_stream)));
+}
+
+Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
+  if (state_->windows.count(pointer) != 0)
+    throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
+  return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
+}
+
+void CudaProcess::unregister_buffer(void* pointer) {
+  const auto found = state_->windows.find(pointer);
+  if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
+  state_->processes.session().barrier("unregistration");
+  state_->windows.erase(found);
+}
+
+std::string CudaProcess::failure() const {
+  const auto failure = state_->processes.session().failure();
+  return failure ? failure->text : "";
+}
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+#pragma once
+/// A world whose PEs are processes, as the process of one of them sees it.
+
+#include <mutex>
+#include <vector>
+
+#include "bootstrap/fd_exchange.h"
+#include "bootstrap/session.h"
+#include "cuda/pes.h"
+
+namespace tandem::cuda {
+
+class Processes : public Pes {
+ public:
+  Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options);
+  ~Processes() override;
+
+  int me() const { return session_.pe(); }
+  bootstrap::Session& session() { return session_; }
+  bootstrap::FdExchange& exchange() { return exchange_; }
+
+  const Pe& pe(int) const override { return pe_; }
+  int sharing(int) const override { return sharing_; }
+  const Segment& segment() const override { return segment_; }
+  Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                Size element_bytes) override;
+  std::string describe(const void* address) const override;
+  void barrier() override { session_.barrier("barrier"); }
+  std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
+  void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+
+ private:
+  int count_sharers();
+  void agree(MemoryKind kind, Size bytes, const std::string& name);
+  void test_links();
+
+  int exceptions_before_;
+  bootstrap::Session session_;
+  bootstrap::FdExchange exchange_;
+  Pe pe_;
+  int sharing_;
+  HeapBook book_;
+  Segment segment_;
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,23 @@
+// The GPU forms of the operators' steps between copies and GEMMs. Compiled for at most 32 registers a thread, so that
+// they fit beside a persistent GEMM.
+
+#include "cuda/register.cuh"
+#include "ops/announce.h"
+#include "ops/chain_steps.h"
+#include "ops/steps.h"
+
+namespace tandem::cuda {
+
+void register_operator_steps() {
+  using namespace ops;
+  register_kernel<NextEpoch, 32>();
+  register_kernel<Release, 32>();
+  register_kernel<AwaitReleased, 32>();
+  register_kernel<AwaitWord, 32>();
+  register_kernel<AwaitShards, 32>();
+  register_kernel<Announce, 32>();
+  register_kernel<ChainBegin, 32>();
+  register_kernel<ChainEnd, 32>();
+}
+
+}  // namespace tandem::cuda

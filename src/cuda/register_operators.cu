@@ -1,0 +1,22 @@
+// The GPU forms of the operators' kernels that move and add data.
+
+#include "cuda/register.cuh"
+#include "ops/all_gather_pull.h"
+#include "ops/all_gather_push.h"
+#include "ops/rail_send.h"
+#include "ops/reduce_shards.h"
+
+namespace tandem::cuda {
+
+void register_operators() {
+  using namespace ops;
+  constexpr int kThreads = 1024;  // as the transports launch them
+  register_kernel<AllGatherPush, kThreads>();
+  register_kernel<AllGatherPull, kThreads>();
+  register_kernel<ReduceShards<float>, kThreads>();
+  register_kernel<ReduceShards<f16>, kThreads>();
+  register_kernel<ReduceShards<bf16>, kThreads>();
+  register_kernel<RailSend, 32>();
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,50 @@
+#pragma once
+/// Plain GEMMs by cuBLASLt, which is loaded at run time where the machine has it: what the operators' fallback forms
+/// compute with, and what benchmarks compare with.
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "tandem/numeric.h"
+
+namespace tandem::cuda {
+
+/// C (m x n) = A (m x k) * B (n x k)^T, all row-major; sums in f32.
+struct PlainGemm {
+  Size m = 0, n = 0, k = 0;
+  DType type = DType::kBF16;  ///< of A and B
+  DType out_type = DType::kBF16;
+};
+
+/// For one GPU and one host thread.
+class CublasLt {
+ public:
+  /// Loads `library`, empty: TANDEM_CUBLASLT or libcublasLt.so.13; throws Unsupported where there is none.
+  explicit CublasLt(const std::string& library = {});
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  /// Chooses an algorithm for the shape, as cuBLASLt's own heuristic ranks them: what `run` would do at its first call,
+  /// where it may not be captured.
+  void prepare(const PlainGemm& gemm);
+  void run(const PlainGemm& gemm, const void* a, const void* b, void* c, cudaStream_t stream);
+
+ private:
+  struct Functions;
+  struct Choice;
+  using Key = std::tuple<Size, Size, Size, DType, DType>;
+  Choice& choice(const PlainGemm& gemm);
+
+  void* library_ = nullptr;
+  std::unique_ptr<Functions> lt_;
+  void* handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<Key, std::unique_ptr<Choice>> choices_;
+};
+
+}  // namespace tandem::cuda

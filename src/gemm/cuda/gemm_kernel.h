@@ -1,0 +1,35 @@
+#pragma once
+/// The compiled forms of the GEMM with hooks, one source file each, and the table in which they are found.
+
+#include <cuda_runtime.h>
+
+#include <span>
+
+#include "tandem/gemm.h"
+#include "tandem/impl/cuda/context.h"
+
+namespace tandem::cuda {
+
+struct GemmLaunch {
+  const Gemm* gemm = nullptr;
+  const Context* context = nullptr;
+  int sms = 0;
+  /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  bool early = false;
+  cudaStream_t stream = nullptr;
+};
+
+struct GemmKernel {
+  DType type = DType::kBF16;
+  int tile_m = 0, tile_n = 0;
+  void (*launch)(const GemmLaunch& launch) = nullptr;
+  /// Loads it on the current device, so that no launch has to.
+  int (*load)() = nullptr;
+};
+
+std::span<const GemmKernel* const> gemm_kernels();
+
+/// The kernel of this type and tile; throws Unsupported naming those that there are.
+const GemmKernel& find_gemm_kernel(DType type, int tile_m, int tile_n);
+
+}  // namespace tandem::cuda

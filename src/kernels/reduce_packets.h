@@ -1,0 +1,44 @@
+#pragma once
+/// What the LL kernels that reduce have in common. P: LLPacket or LL128Line.
+
+#include "kernels/packet_rounds.h"
+#include "kernels/reduce_input.h"
+
+namespace tandem::kernels {
+
+template <class T, class P>
+struct ReducePacketArgs {
+  Symm<const T> in;
+  Symm<T> out;
+  PacketStaging<P> staging;
+  ReduceOp op = ReduceOp::kSum;
+  Size count = 0;
+  Accumulator<T> scale = 1;
+};
+
+template <class T, class P>
+struct ReducePacketKernel {
+  using Packet = P;
+  using Args = ReducePacketArgs<T, P>;
+  static constexpr bool kEpochFirst = true;
+
+  template <class Setup>
+  static Args prepare(Setup& setup) {
+    Args a;
+    a.staging = PacketStaging<P>::of(setup, setup.max_count() * Size{sizeof(T)});
+    return a;
+  }
+};
+
+/// `own` and what the packets of every peer carry, PE p's at `from + p * stride`, reduced in PE order and finished.
+template <class T, class P, class Block, class Values>
+TANDEM_DEVICE Values reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
+                                    ReduceOp op) {
+  Values sum = own.copy();
+  block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
+    sum = pe == 0 ? values.copy() : block.combine(op, sum, values);
+  });
+  return finished(std::move(sum), op, block.num_pes());
+}
+
+}  // namespace tandem::kernels

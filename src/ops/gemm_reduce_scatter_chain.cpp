@@ -1,0 +1,34 @@
+/// GEMM + ReduceScatter as a chain: all PEs begin with the rows of the next PE and end with their own. Each tile's sum
+/// goes to the previous PE, which works on the same rows one shard later and adds it in its epilogue; the owner comes
+/// last and stores the complete sum. No pass over memory follows the GEMM.
+
+#include "ops/chain.h"
+
+namespace tandem::ops {
+
+namespace {
+
+class GemmReduceScatterChain final : public OperatorPlan {
+ public:
+  GemmReduceScatterChain(World& world, const Settings& settings)
+      : team_(world.team()), chain_(world, settings, "gemm_reduce_scatter") {}
+
+  void run(Stream& main, const void* a, const void* b, void* c) override {
+    if (chain_.rows().rows == 0) return;
+    chain_.begin(main);
+    main.gemm(chain_.gemm(a, b, c), team_);
+    chain_.end(main);
+  }
+
+ private:
+  Team team_;
+  Chain chain_;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings) {
+  return std::make_unique<GemmReduceScatterChain>(world, settings);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,215 @@
+/// The block's operations that synchronise: ordering, signals, atomics and packets.
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/role.h"
+
+namespace tandem::sim {
+
+void BlockCore::fence(Site site) {
+  Role& role = *role_;
+  if (role.fault(SyncOperation::kFence, site) == Fault::kDropped) return;
+  const Time begin = role.engine().now();
+  ++role.outstanding->fences;
+  // Queue pairs keep their order by themselves; stores over links are waited for.
+  role.engine().sleep_until(std::max(begin, role.last_arrival));
+  role.report({.kind = OperationKind::kFence, .begin = begin}, site);
+  if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->fence(role.thread, site);
+}
+
+void BlockCore::quiet(Site site) {
+  Role& role = *role_;
+  if (role.fault(SyncOperation::kQuiet, site) == Fault::kDropped) return;
+  const Time begin = role.engine().now();
+  role.wait_for_outstanding();
+  role.report({.kind = OperationKind::kQuiet, .begin = begin}, site);
+  if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->quiet(role.thread, site);
+}
+
+void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int target = role.sim.memory.pe_of(update.word);
+  engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
+  role.streaming = false;
+  const Fault fault = role.fault(order == Order::kRelease ? SyncOperation::kNotify : SyncOperation::kSignal, site);
+  if (fault == Fault::kDropped) return;
+  if (fault == Fault::kRelaxed) order = Order::kRelaxed;
+  const bool reachable = role.sim.topology.reachable(role.pe, target);
+  Delivery delivery = signal_delivery(update, role.cause());
+  if (role.sim.seams.monitor != nullptr)
+    delivery.message = role.sim.seams.monitor->signal(role.thread, update, order, target, reachable, site);
+  if (reachable) {
+    const Time ready = order == Order::kRelaxed ? engine.now() : std::max(engine.now(), role.last_arrival);
+    const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
+    role.sim.deliver(ready + flag + role.sim.late(Schedule::Point::kSignal, role.pe), std::move(delivery));
+  } else {
+    if (order == Order::kRelease) engine.sleep_until(std::max(engine.now(), role.last_arrival));
+    engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
+    delivery.cause = role.cause();
+    NicMessage message;
+    message.from = role.pe;
+    message.to = target;
+    message.after_all = order == Order::kRelease;
+    message.fences = role.outstanding->fences;
+    message.delivery = std::move(delivery);
+    message.delivery.outstanding = role.outstanding;
+    ++role.outstanding->operations;
+    role.sim.queue(role.pe, target, role.index).post(std::move(message));
+  }
+  role.report(
+      {.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},
+      site);
+}
+
+void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) {
+  Role& role = *role_;
+  const Fault fault = role.fault(SyncOperation::kWait, site);
+  if (fault == Fault::kDropped) return;
+  if (fault == Fault::kRelaxed) order = Order::kRelaxed;
+  if (fault == Fault::kEarly) value = role.sim.value_before(words, value);
+  const Time begin = role.engine().now();
+  SignalWait wait;
+  wait.words = words;
+  wait.count = n;
+  wait.stride = stride;
+  wait.cmp = cmp;
+  wait.value = value;
+  Monitor* const monitor = role.sim.seams.monitor;
+  if (monitor != nullptr) monitor->begin_wait(role.thread, words, n, stride, cmp, value, site);
+  role.await(wait);
+  if (monitor != nullptr) monitor->end_wait(role.thread, words, n, stride, cmp, value, order, false, site);
+  role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
+  role.report({.kind = OperationKind::kWait,
+               .address = words,
+               .bytes = n * Size{sizeof(Signal)},
+               .value = value,
+               .order = order,
+               .begin = begin,
+               .released_by = wait.released_by.lane,
+               .released_at = wait.released_by.time},
+              site);
+}
+
+bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  role.engine().sleep_until(begin + role.sim.costs.local_latency);
+  const bool holds = compare(word->value, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
+  if (holds && role.sim.seams.monitor != nullptr)
+    role.sim.seams.monitor->end_wait(role.thread, word, 1, 1, cmp, value, Order::kAcquire, false, site);
+  role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin},
+              site);
+  return holds;
+}
+
+Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
+  Epoch* const word = epochs.words + role_->index;
+  const Time begin = role_->engine().now();
+  const Fault fault = role_->fault(SyncOperation::kEpoch, site);
+  Epoch first = *word + 1;
+  if (*word > 0 && fault == Fault::kSameParity)
+    ++first;
+  else if (*word > 0 && fault != Fault::kNone)
+    first -= count;  // the last call's once more
+  *word = first + count - 1;
+  role_->report_access(AccessKind::kLoad, word, sizeof(Epoch), site);
+  role_->report_access(AccessKind::kStore, word, sizeof(Epoch), site);
+  role_->report({.kind = OperationKind::kAtomic,
+                 .address = word,
+                 .target = word,
+                 .bytes = sizeof(Epoch),
+                 .value = *word,
+                 .begin = begin},
+                site);
+  return first;
+}
+
+std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,
+                                Scope scope, Order order, Site site) {
+  Role& role = *role_;
+  Engine& engine = role.engine();
+  const Time begin = engine.now();
+  const int target = role.reachable_pe(word, "atomic", site);
+  const bool releases = order == Order::kRelease || order == Order::kAcqRel;
+  const Time ready = releases ? std::max(begin, role.last_arrival) : begin;
+  engine.sleep_until(ready + (target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency));
+  const Fault fault = role.fault(SyncOperation::kAtomic, site);
+  if (fault == Fault::kSameParity && op == AtomicOp::kAdd) operand *= 2;
+  std::uint64_t old = 0;
+  std::memcpy(&old, word, static_cast<std::size_t>(bytes));
+  const std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
+                              : op == AtomicOp::kExchange ? operand
+                              : old == expected           ? operand
+                                                          : old;
+  if (fault != Fault::kDropped) std::memcpy(word, &value, static_cast<std::size_t>(bytes));
+  if (role.sim.seams.monitor != nullptr)
+    role.sim.seams.monitor->atomic(role.thread, word, bytes, value, scope, order, site);
+  role.streaming = false;
+  engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
+  if (bytes == 8) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
+  role.report({.kind = OperationKind::kAtomic,
+               .address = word,
+               .target = word,
+               .bytes = bytes,
+               .value = value,
+               .order = order,
+               .scope = scope,
+               .begin = begin},
+              site);
+  return old;
+}
+
+void BlockCore::write_packets(void* to, Buffer packets, Site site) {
+  const Size bytes = packets.bytes();
+  if (bytes <= 0) return;
+  Role& role = *role_;
+  const Time begin = role.engine().now();
+  const int target = role.reachable_pe(to, "packet store", site);
+  if (role.fault(SyncOperation::kPacketStore, site) == Fault::kDropped) return;
+  role.report_access(AccessKind::kPacketStore, to, bytes, site);
+  const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
+  if (role.sim.seams.schedule != nullptr) role.last_arrival = std::max(role.last_arrival, arrival);
+  role.sim.deliver(arrival, data_delivery(to, std::move(packets), role.cause()));
+  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
+  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin},
+              site);
+}
+
+void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
+                             std::uint64_t flag, Site site) {
+  if (count <= 0) return;
+  Role& role = *role_;
+  if (role.fault(SyncOperation::kPacketLoad, site) == Fault::kDropped) {
+    role.report_access(AccessKind::kLoad, packets, count * packet_bytes, site);
+    return;
+  }
+  const Time begin = role.engine().now();
+  PacketWait wait;
+  wait.packets = static_cast<const std::byte*>(packets);
+  wait.count = count;
+  wait.packet_bytes = packet_bytes;
+  wait.flag_offset = flag_offset;
+  wait.flag_bytes = flag_bytes;
+  wait.flag = flag;
+  Monitor* const monitor = role.sim.seams.monitor;
+  const auto* const words = static_cast<const Signal*>(packets);
+  if (monitor != nullptr) monitor->begin_wait(role.thread, words, 0, 1, Cmp::kEq, flag, site);
+  role.await(wait);
+  if (monitor != nullptr) monitor->end_wait(role.thread, words, 0, 1, Cmp::kEq, flag, Order::kAcquire, false, site);
+  role.report_access(AccessKind::kPacketLoad, packets, count * packet_bytes, site);
+  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
+  role.report({.kind = OperationKind::kWait,
+               .address = packets,
+               .bytes = count * packet_bytes,
+               .value = flag,
+               .order = Order::kAcquire,
+               .begin = begin,
+               .released_by = wait.released_by.lane,
+               .released_at = wait.released_by.time},
+              site);
+}
+
+}  // namespace tandem::sim

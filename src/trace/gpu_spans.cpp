@@ -1,0 +1,74 @@
+#include "trace/gpu_spans.h"
+
+#include "tandem/signal.h"
+
+namespace tandem::trace {
+
+using cuda::Record;
+using cuda::RecordKind;
+
+Drawn drawn(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kBlock:
+      return {SpanKind::kKernel, "block"};
+    case RecordKind::kLoad:
+      return {SpanKind::kLoad, "load"};
+    case RecordKind::kStore:
+      return {SpanKind::kStore, "store"};
+    case RecordKind::kCopy:
+      return {SpanKind::kCopy, "copy"};
+    case RecordKind::kPut:
+      return {SpanKind::kPut, "put"};
+    case RecordKind::kGet:
+      return {SpanKind::kGet, "get"};
+    case RecordKind::kSignal:
+    case RecordKind::kSignalAll:
+      return {SpanKind::kSignal, "signal"};
+    case RecordKind::kWait:
+      return {SpanKind::kWait, "wait"};
+    case RecordKind::kTest:
+      return {SpanKind::kWait, "test"};
+    case RecordKind::kFence:
+      return {SpanKind::kWait, "fence"};
+    case RecordKind::kQuiet:
+      return {SpanKind::kWait, "quiet"};
+    case RecordKind::kAtomic:
+      return {SpanKind::kSignal, "atomic"};
+    case RecordKind::kSync:
+      return {SpanKind::kWait, "sync"};
+    case RecordKind::kPacketPut:
+      return {SpanKind::kStore, "packets"};
+    case RecordKind::kPacketGet:
+      return {SpanKind::kWait, "packets"};
+  }
+  return {SpanKind::kCompute, ""};
+}
+
+namespace {
+
+bool is_packets(RecordKind kind) { return kind == RecordKind::kPacketPut || kind == RecordKind::kPacketGet; }
+
+constexpr std::uint64_t kLowerHalf = 0xFFFF'FFFF;
+
+}  // namespace
+
+Size bytes_of(const Record& record) {
+  switch (record.kind) {
+    case RecordKind::kBlock:
+    case RecordKind::kSignal:
+    case RecordKind::kSignalAll:
+    case RecordKind::kWait:
+    case RecordKind::kTest:
+      return 0;
+    default:
+      return static_cast<Size>(is_packets(record.kind) ? record.payload & kLowerHalf : record.payload);
+  }
+}
+
+Size packet_bytes(const Record& record) {
+  const auto bytes = static_cast<Size>(record.payload & kLowerHalf);
+  return record.detail == sizeof(LL128Line) ? packets_for<LL128Line>(bytes) * Size{sizeof(LL128Line)}
+                                            : packets_for<LLPacket>(bytes) * Size{sizeof(LLPacket)};
+}
+
+}  // namespace tandem::trace

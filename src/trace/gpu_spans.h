@@ -1,0 +1,21 @@
+#pragma once
+/// How a record of a GPU is drawn.
+
+#include "tandem/impl/cuda/record.h"
+#include "tandem/range.h"
+#include "trace/timeline.h"
+
+namespace tandem::trace {
+
+struct Drawn {
+  SpanKind kind;
+  const char* label;
+};
+
+Drawn drawn(cuda::RecordKind kind);
+/// Payload that a record's operation moved.
+Size bytes_of(const cuda::Record& record);
+/// Bytes in memory, flags included, of the packets of a packet operation.
+Size packet_bytes(const cuda::Record& record);
+
+}  // namespace tandem::trace

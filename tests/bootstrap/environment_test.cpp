@@ -1,0 +1,90 @@
+// What launchers set.
+#include "bootstrap/environment.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "tandem/error.h"
+
+namespace tandem::bootstrap {
+namespace {
+
+using ::testing::HasSubstr;
+using Set = std::map<std::string, std::string>;
+
+Places read(const Set& set) {
+  return read_places([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = set.find(name);
+    return found == set.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::string refusal_of(const Set& set) {
+  try {
+    read(set);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+const Set kTorchrun{{"RANK", "5"},
+                    {"WORLD_SIZE", "8"},
+                    {"LOCAL_RANK", "1"},
+                    {"LOCAL_WORLD_SIZE", "4"},
+                    {"MASTER_ADDR", "node0"},
+                    {"MASTER_PORT", "29500"}};
+const Set kSlurm{{"SLURM_PROCID", "5"},          {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "1"},
+                 {"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}};
+
+Set with(Set set, const std::string& name, const std::string& value) {
+  set[name] = value;
+  return set;
+}
+
+TEST(Environment, OfTorchrunAndOfSlurm) {
+  for (const Set& set : {kTorchrun, kSlurm}) {
+    const Places places = read(set);
+    EXPECT_EQ(places.pe, 5);
+    EXPECT_EQ(places.pes, 8);
+    EXPECT_EQ(places.local_pe, 1);
+    EXPECT_EQ(places.local_pes, 4);
+  }
+}
+
+TEST(Environment, TorchrunUnderSlurmIsTorchrun) {
+  Set both = kSlurm;
+  both.insert(kTorchrun.begin(), kTorchrun.end());
+  both["SLURM_PROCID"] = "0";
+  EXPECT_EQ(read(both).pe, 5);
+}
+
+TEST(Environment, JobsAreToldApart) {
+  EXPECT_EQ(read(kTorchrun).job, read(with(kTorchrun, "RANK", "2")).job);
+  EXPECT_NE(read(kTorchrun).job, read(with(kTorchrun, "MASTER_PORT", "29501")).job);
+  EXPECT_NE(read(kTorchrun).job, read(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "1")).job);
+  EXPECT_NE(read(kSlurm).job, read(with(kSlurm, "SLURM_STEP_ID", "1")).job);
+}
+
+TEST(Environment, WhatIsMissingOrWrongIsNamed) {
+  EXPECT_THAT(refusal_of({}), HasSubstr("WORLD_SIZE: not set"));
+  for (const char* const name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    Set set = kTorchrun;
+    set.erase(name);
+    EXPECT_THAT(refusal_of(set), HasSubstr(std::string(name) + ": not set"));
+  }
+  EXPECT_THAT(refusal_of(with(kTorchrun, "RANK", "8")), HasSubstr("RANK: '8' given, allowed are 0 to 7"));
+  EXPECT_THAT(refusal_of(with(kTorchrun, "RANK", "one")), HasSubstr("RANK: 'one'"));
+  EXPECT_THAT(refusal_of(with(kTorchrun, "WORLD_SIZE", "0")), HasSubstr("WORLD_SIZE: '0'"));
+  EXPECT_THAT(refusal_of(with(kTorchrun, "LOCAL_RANK", "4")), HasSubstr("LOCAL_RANK: '4' given, allowed are 0 to 3"));
+  EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_NTASKS", "")), HasSubstr("SLURM_NTASKS"));
+}
+
+TEST(Environment, WithAUniqueIdNoPortIsNeeded) {
+  const Set set{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TANDEM_UNIQUE_ID", "x"}};
+  EXPECT_EQ(read(set).pes, 1);
+}
+
+}  // namespace
+}  // namespace tandem::bootstrap

@@ -1,0 +1,232 @@
+// Strangers at the door of a rendezvous: nothing that they send gets them in or disturbs the world.
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "bootstrap/fd_exchange.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/id_contents.h"
+#include "bootstrap/shared_memory.h"
+#include "tandem/error.h"
+
+namespace tandem::bootstrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kTimeout = 60;
+
+/// A connection by hand.
+class Stranger {
+ public:
+  explicit Stranger(const UniqueId& id)
+      : contents_(contents_of(id)), socket_(connect_tcp(contents_.address, contents_.port, Deadline(kTimeout))) {}
+
+  /// Both messages of somebody who knows `secret`.
+  void shake_hands(const Key& secret, std::uint32_t pe, std::uint32_t size) {
+    const Key nonce = random_key();
+    FrameWriter out(hello_key(secret));
+    send(out.frame(Kind::kHello, nonce));
+    FrameReader in(challenge_key(contents_.secret, nonce), kMostHandshake);
+    const auto challenge = receive(in);
+    if (!challenge) return;
+    const SessionKeys keys = session_keys(secret, nonce, nonce_of(*challenge));
+    out.set_key(keys.to_host);
+    send(out.frame(Kind::kJoin, Writer().u32(pe).u32(size).result()));
+    writer_ = out;
+  }
+  void send(View bytes) {
+    ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    sent_.insert(sent_.end(), bytes.begin(), bytes.end());
+  }
+  FrameWriter& writer() { return writer_; }
+  const Bytes& sent() const { return sent_; }
+  /// Whether the host closes the connection (having answered or not).
+  bool is_dropped() {
+    std::array<std::byte, 4096> chunk;
+    while (wait_for(socket_.get(), POLLIN, Deadline(kTimeout)))
+      if (::recv(socket_.get(), chunk.data(), chunk.size(), 0) <= 0) return true;
+    return false;
+  }
+  std::optional<Frame> receive(FrameReader& in) {
+    std::array<std::byte, 4096> chunk;
+    for (;;) {
+      if (auto frame = in.next()) return frame;
+      if (!wait_for(socket_.get(), POLLIN, Deadline(kTimeout))) return std::nullopt;
+      const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
+      if (got <= 0) return std::nullopt;
+      in.feed(View(chunk).first(static_cast<std::size_t>(got)));
+    }
+  }
+  /// Nothing more follows.
+  void finish() { ::shutdown(socket_.get(), SHUT_WR); }
+
+ private:
+  IdContents contents_;
+  Fd socket_;
+  FrameWriter writer_{Key{}};
+  Bytes sent_;
+};
+
+/// What a stranger who does not know the secret may send, by seed.
+Bytes message_of(std::mt19937& random, const Bytes& recorded) {
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  Bytes bytes;
+  switch (random() % 6) {
+    case 0:  // noise
+      bytes.resize(below(600));
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+      break;
+    case 1:  // truncated
+      bytes.assign(recorded.begin(), recorded.begin() + static_cast<std::ptrdiff_t>(below(recorded.size())));
+      break;
+    case 2:  // one bit is wrong
+      bytes = recorded;
+      bytes[below(bytes.size())] ^= static_cast<std::byte>(1U << random() % 8);
+      break;
+    case 3:  // replayed as it was
+      bytes = recorded;
+      break;
+    case 4: {  // oversized, or of another kind, under a key of its own
+      FrameWriter writer(random_key());
+      bytes = writer.frame(static_cast<Kind>(random() % 12), Bytes(below(3 * kMostHandshake)));
+      break;
+    }
+    default:  // a length that is not there
+      bytes.assign(recorded.begin(), recorded.begin() + kFrameHeader);
+      for (int i = 0; i < 4; ++i)
+        bytes[kFrameHeader - 1 - static_cast<std::size_t>(i)] = static_cast<std::byte>(random());
+      bytes.resize(bytes.size() + below(200));
+  }
+  return bytes;
+}
+
+TEST(Strangers, DoNotGetInAndDoNotDisturb) {
+  const UniqueId id = UniqueId::create();
+  // A handshake as somebody may have listened to it.
+  Stranger listened_to(id);
+  listened_to.shake_hands(contents_of(id).secret, 9, 1);
+  std::mt19937 random(7);
+  const int strangers = 3000;
+  for (int i = 0; i < strangers; ++i) {
+    Stranger stranger(id);
+    stranger.send(message_of(random, listened_to.sent()));
+    stranger.finish();
+    if (i % 10 == 0) {
+      EXPECT_TRUE(stranger.is_dropped()) << i;
+    }
+  }
+  // The world has two PEs and none of them has come: both still can.
+  std::thread other([&] {
+    Session session(id, 1, 2, kTimeout);
+    for (int i = 0; i < 100; ++i) session.barrier("still here");
+  });
+  Session session(id, 0, 2, kTimeout);
+  for (int i = 0; i < 100; ++i) session.barrier("still here");
+  other.join();
+}
+
+TEST(Strangers, WhoKnowAnotherSecretAreNotToldAnything) {
+  const UniqueId id = UniqueId::create();
+  Stranger stranger(id);
+  stranger.shake_hands(random_key(), 0, 1);
+  EXPECT_TRUE(stranger.is_dropped());
+  const Session session(id, 0, 1, kTimeout);  // the place is still free
+}
+
+TEST(Strangers, AreRefusedOnceAllHaveCome) {
+  const UniqueId id = UniqueId::create();
+  const Session session(id, 0, 1, kTimeout);
+  EXPECT_THROW(Session(id, 0, 1, kTimeout), RuntimeFailure);
+}
+
+TEST(Members, OneThatBreaksTheRulesIsGone) {
+  for (const bool oversized : {false, true}) {
+    const UniqueId id = UniqueId::create();
+    Stranger member(id);
+    member.shake_hands(contents_of(id).secret, 1, 2);
+    const Contribution first{0, 1, 2, 0, "the world's beginning", 60000, {}};
+    member.send(member.writer().frame(Kind::kContribute, first.encode()));
+    Session session(id, 0, 2, kTimeout);
+    Bytes bad = member.writer().frame(Kind::kContribute, Bytes(oversized ? 3 * kMostContribution : 10));
+    if (!oversized) bad.back() ^= std::byte{1};
+    member.send(bad);
+    try {
+      session.barrier("the end");
+      ADD_FAILURE() << "no error";
+    } catch (const RuntimeFailure& error) {
+      EXPECT_THAT(error.what(), HasSubstr("PE 1 is gone"));
+      EXPECT_THAT(error.what(), HasSubstr(oversized ? "oversized" : "not sealed"));
+    }
+  }
+}
+
+/// Callers of a PE's local socket that send what is no letter of this world, while an exchange goes on.
+TEST(Strangers, AtTheLocalSocketDoNotDisturbTheExchange) {
+  const UniqueId id = UniqueId::create();
+  const auto member = [&](int pe) {
+    Session session(id, pe, 2, kTimeout);
+    FdExchange exchange(session);
+    std::atomic<bool> done{false};
+    std::mt19937 random(static_cast<unsigned>(pe));
+    std::thread caller([&] {
+      while (!done) {
+        const Fd socket = connect_local(exchange.socket_of(1 - pe));
+        std::array<std::byte, 300> noise;
+        for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+        if (socket) ::send(socket.get(), noise.data(), random() % noise.size(), MSG_NOSIGNAL);
+      }
+    });
+    for (int i = 0; i < 20; ++i) testing::share(session, exchange, session.world());
+    done = true;
+    caller.join();
+  };
+  std::thread other(member, 1);
+  member(0);
+  other.join();
+}
+
+TEST(FrameReaderTest, TakesFramesByteByByteAndNothingElse) {
+  const Key key = random_key();
+  FrameWriter writer(key);
+  FrameReader reader(key, 100);
+  const Bytes first = writer.frame(Kind::kLeave, {});
+  const Bytes second = writer.frame(Kind::kJoin, Bytes(100, std::byte{3}));
+  for (const Bytes& frame : {first, second})
+    for (std::size_t i = 0; i < frame.size(); ++i) {
+      reader.feed(View(frame).subspan(i, 1));
+      EXPECT_EQ(reader.next().has_value(), i + 1 == frame.size());
+    }
+  reader.feed(second);
+  EXPECT_THROW(reader.next(), BadMessage);  // repeated
+  FrameReader fresh(key, 99);
+  fresh.feed(first);
+  EXPECT_EQ(fresh.next()->kind, Kind::kLeave);
+  fresh.feed(second);
+  EXPECT_THROW(fresh.next(), BadMessage);  // oversized
+}
+
+TEST(ReaderTest, RefusesFieldsThatAreNotThere) {
+  const Bytes bytes = Writer().u32(7).text("abc").result();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    Reader reader(View(bytes).first(size));
+    EXPECT_THROW(
+        {
+          reader.u32();
+          reader.text();
+        },
+        BadMessage);
+  }
+  Reader reader(bytes);
+  EXPECT_EQ(reader.u32(), 7U);
+  EXPECT_THROW(reader.end(), BadMessage);
+  EXPECT_EQ(reader.text(), "abc");
+  reader.end();
+}
+
+}  // namespace
+}  // namespace tandem::bootstrap

@@ -1,0 +1,122 @@
+// One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
+// wrong; exit code 1 then.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "bootstrap/shared_memory.h"
+#include "tandem/placement.h"
+
+namespace tandem::bootstrap::testing {
+namespace {
+
+constexpr double kTimeout = 30;
+
+void expect(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error("expected: " + what);
+}
+
+/// All, then those with even and those with odd numbers at the same time.
+void share_all(Session& session) {
+  FdExchange exchange(session);
+  share(session, exchange, session.world());
+  const int parity = session.pe() % 2;
+  const Team half{parity, 2, (session.size() - parity + 1) / 2, session.pe() / 2, 1};
+  share(session, exchange, half);
+  share(session, exchange, session.world());
+}
+
+void join_and_share(const std::string& id, int pe, int size, double timeout_s) {
+  Session session(UniqueId::from_text(id), pe, size, timeout_s);
+  share_all(session);
+}
+
+/// PE 1 is killed; the others know at once, and make a new world.
+void lose_a_peer(const std::string& id, int pe, int size, const std::string& next_id) {
+  {
+    Session session(UniqueId::from_text(id), pe, size, kTimeout);
+    FdExchange exchange(session);
+    share(session, exchange, session.world());
+    if (pe == 1) std::raise(SIGKILL);
+    try {
+      session.barrier("nobody gets through");
+      expect(false, "an error");
+    } catch (const std::runtime_error& error) {
+      expect(std::string(error.what()).rfind("PE 1 is gone: ", 0) == 0,
+             std::string("PE 1 is gone, not: ") + error.what());
+    }
+  }
+  join_and_share(next_id, pe > 1 ? pe - 1 : pe, size - 1, kTimeout);
+}
+
+std::size_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator begin(folder);
+  return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+}
+
+std::size_t shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:tandem") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+void share_from_environment() {
+  const Placement place = placement_from_environment(kTimeout);
+  Session session(place.id, place.pe, place.pes, kTimeout);
+  share_all(session);
+}
+
+/// As many descriptors, threads and mappings after many worlds as after the first two.
+void share_again_and_again(int times) {
+  for (int i = 0; i < 2; ++i) share_from_environment();
+  const std::size_t fds = entries_of("/proc/self/fd");
+  for (int i = 0; i < times; ++i) share_from_environment();
+  expect(entries_of("/proc/self/fd") <= fds + 4, "no leaked descriptors");
+  expect(entries_of("/proc/self/task") <= 6, "no leaked threads");
+  expect(shared_mappings() == 0, "no leaked mappings");
+}
+
+/// Two worlds of the same processes at once, in which they have other numbers.
+void two_worlds(const std::string& id, int pe, int size, const std::string& other_id) {
+  Session first(UniqueId::from_text(id), pe, size, kTimeout);
+  Session second(UniqueId::from_text(other_id), size - 1 - pe, size, kTimeout);
+  FdExchange first_exchange(first);
+  FdExchange second_exchange(second);
+  for (int i = 0; i < 3; ++i) {
+    share(second, second_exchange, second.world());
+    share(first, first_exchange, first.world());
+  }
+}
+
+int run(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const auto text = [&](int i) { return std::string(argc > i ? argv[i] : ""); };
+  const auto number = [&](int i) { return std::atoi(text(i).c_str()); };
+  try {
+    if (what == "share")
+      join_and_share(text(2), number(3), number(4), argc > 5 ? number(5) * 1e-3 : kTimeout);
+    else if (what == "lose")
+      lose_a_peer(text(2), number(3), number(4), text(5));
+    else if (what == "two")
+      two_worlds(text(2), number(3), number(4), text(5));
+    else if (what == "environment")
+      share_from_environment();
+    else if (what == "again")
+      share_again_and_again(number(2));
+    else
+      return 2;
+  } catch (const std::exception& error) {
+    std::cout << error.what() << std::endl;
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tandem::bootstrap::testing
+
+int main(int argc, char** argv) { return tandem::bootstrap::testing::run(argc, argv); }

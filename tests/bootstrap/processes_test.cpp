@@ -1,0 +1,123 @@
+// Worlds of real processes.
+#include <gmock/gmock.h>
+
+#include "bootstrap/processes.h"
+#include "tandem/unique_id.h"
+
+namespace tandem::bootstrap::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Process peer(std::vector<std::string> arguments, std::vector<std::string> variables = {}) {
+  return Process(TANDEM_BOOTSTRAP_PEER, std::move(arguments), std::move(variables));
+}
+
+std::vector<Process> peers(const std::string& what, const UniqueId& id, int size, const std::string& last = "") {
+  std::vector<Process> all;
+  for (int pe = 0; pe < size; ++pe) {
+    std::vector<std::string> arguments{what, id.text(), std::to_string(pe), std::to_string(size)};
+    if (!last.empty()) arguments.push_back(last);
+    all.push_back(peer(arguments));
+  }
+  return all;
+}
+
+void expect_all_well(std::vector<Process>& all) {
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const Ended ended = all[pe].wait();
+    EXPECT_EQ(ended.code, 0) << "PE " << pe << ": " << ended.output;
+    EXPECT_EQ(ended.output, "") << "PE " << pe;
+  }
+}
+
+std::vector<Process> job(const std::vector<std::string>& arguments, int size, const std::string& port) {
+  std::vector<Process> all;
+  for (int pe = 0; pe < size; ++pe)
+    all.push_back(peer(arguments, {"RANK=" + std::to_string(pe), "WORLD_SIZE=" + std::to_string(size),
+                                   "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
+  return all;
+}
+
+/// Not used as a port: it only tells jobs apart.
+std::string unused_port() { return std::to_string(10000 + ::getpid() % 50000); }
+
+class WorldOfProcesses : public ::testing::TestWithParam<int> {};
+
+TEST_P(WorldOfProcesses, MeetsAndSharesMemory) {
+  auto all = peers("share", UniqueId::create(), GetParam());
+  expect_all_well(all);
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, WorldOfProcesses, ::testing::Values(1, 2, 3, 8));
+
+TEST(ProcessesOfAJob, MeetThroughTheEnvironment) {
+  auto all = job({"environment"}, 3, unused_port());
+  expect_all_well(all);
+}
+
+TEST(ProcessesOfAJob, MakeManyWorldsWithoutLeaks) {
+  auto all = job({"again", "100"}, 3, unused_port());
+  expect_all_well(all);
+}
+
+TEST(ProcessesOfAJob, DoNotMeetThoseOfAnotherJob) {
+  auto first = job({"environment"}, 2, unused_port());
+  auto second = job({"environment"}, 3, std::to_string(std::stoi(unused_port()) + 1));
+  expect_all_well(first);
+  expect_all_well(second);
+}
+
+TEST(Processes, TwoWorldsAtOnce) {
+  const UniqueId other = UniqueId::create();
+  auto all = peers("two", UniqueId::create(), 3, other.text());
+  expect_all_well(all);
+}
+
+TEST(Processes, AKilledPeerIsKnownAndANewWorldCanBeMade) {
+  const UniqueId next = UniqueId::create();
+  auto all = peers("lose", UniqueId::create(), 4, next.text());
+  EXPECT_EQ(all[1].wait().code, -SIGKILL);
+  all.erase(all.begin() + 1);
+  expect_all_well(all);
+}
+
+TEST(Processes, OneThatNeverComesIsNamed) {
+  const UniqueId id = UniqueId::create();
+  auto first = peer({"share", id.text(), "0", "3", "3000"});
+  auto third = peer({"share", id.text(), "2", "3", "3000"});
+  for (Process* process : {&first, &third}) {
+    const Ended ended = process->wait();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.output, HasSubstr("PE 1 of 3 never came"));
+  }
+}
+
+TEST(Processes, SizesThatDifferAreAnErrorForAll) {
+  const UniqueId id = UniqueId::create();
+  auto first = peer({"share", id.text(), "0", "2"});
+  auto second = peer({"share", id.text(), "1", "3"});
+  for (Process* process : {&first, &second}) {
+    const Ended ended = process->wait();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.output, HasSubstr("do not agree on the size of their world"));
+  }
+}
+
+TEST(Processes, OneThatComesTwiceIsRefusedAndTheWorldIsMade) {
+  const UniqueId id = UniqueId::create();
+  std::vector<Process> all;
+  all.push_back(peer({"share", id.text(), "1", "2", "10000"}));
+  auto twin = peer({"share", id.text(), "1", "2", "10000"});
+  // Which of the two came first is open; the other one is told, before PE 0 comes.
+  pollfd ends[2] = {{all[0].output(), POLLIN, 0}, {twin.output(), POLLIN, 0}};
+  ASSERT_EQ(::poll(ends, 2, 60000), 1);
+  if (ends[0].revents != 0) std::swap(all[0], twin);
+  const Ended refused = twin.wait();
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("PE 1 of 2 has come twice"));
+  all.push_back(peer({"share", id.text(), "0", "2"}));
+  expect_all_well(all);
+}
+
+}  // namespace
+}  // namespace tandem::bootstrap::testing

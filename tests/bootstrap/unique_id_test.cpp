@@ -1,0 +1,70 @@
+// Ids as they are handed over.
+#include "tandem/unique_id.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "bootstrap/id_contents.h"
+#include "tandem/error.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(UniqueIdTest, SurvivesBytesAndText) {
+  const UniqueId id = UniqueId::create();
+  EXPECT_EQ(UniqueId::from_bytes(id.bytes()), id);
+  EXPECT_EQ(UniqueId::from_text(id.text()), id);
+  EXPECT_EQ(id.text().find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+            std::string::npos);
+}
+
+TEST(UniqueIdTest, EachHasItsOwnPortAndSecret) {
+  const auto a = bootstrap::contents_of(UniqueId::create());
+  const auto b = bootstrap::contents_of(UniqueId::create("localhost"));
+  EXPECT_EQ(a.address, "127.0.0.1");
+  EXPECT_EQ(b.address, "localhost");
+  EXPECT_NE(a.port, b.port);
+  EXPECT_NE(a.secret, b.secret);
+}
+
+TEST(UniqueIdTest, EveryDamagedByteIsSeen) {
+  const UniqueId id = UniqueId::create();
+  for (std::size_t i = 0; i < UniqueId::kBytes; ++i) {
+    UniqueId::Bytes damaged = id.bytes();
+    damaged[i] ^= std::byte{1};
+    EXPECT_THROW(UniqueId::from_bytes(damaged), InvalidArgument) << i;
+  }
+}
+
+TEST(UniqueIdTest, WhatIsNoIdIsRefused) {
+  const std::string text = UniqueId::create().text();
+  EXPECT_THROW(UniqueId::from_text(""), InvalidArgument);
+  EXPECT_THROW(UniqueId::from_text(text.substr(1)), InvalidArgument);
+  EXPECT_THROW(UniqueId::from_text(text + "A"), InvalidArgument);
+  EXPECT_THROW(UniqueId::from_text(text + text), InvalidArgument);
+  EXPECT_THROW(UniqueId::from_text("!" + text.substr(1)), InvalidArgument);
+  EXPECT_THROW(UniqueId::from_bytes(std::vector<std::byte>(127)), InvalidArgument);
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    UniqueId::Bytes bytes;
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    EXPECT_THROW(UniqueId::from_bytes(bytes), InvalidArgument);
+  }
+}
+
+TEST(UniqueIdTest, AnAddressThatIsNotThisHostsIsRefused) {
+  EXPECT_THROW(UniqueId::create(""), InvalidArgument);
+  EXPECT_THROW(UniqueId::create(std::string(100, 'a')), InvalidArgument);
+  try {
+    UniqueId::create("192.0.2.1");  // of RFC 5737: nobody's
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("192.0.2.1"));
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,106 @@
+// Hangs: the report names who is to blame and the signal that is missing.
+
+#include <gtest/gtest.h>
+
+#include "check/conformance.h"
+#include "tandem/check_matcher.h"
+
+namespace tandem::check_test {
+
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class Body>
+Finding hang_of(int pes, const Body& body, int blocks = 1, int threads = 512) {
+  CheckOptions options;
+  options.pes = pes;
+  options.schedules = 3;
+  const CheckResult result = check(
+      [&](World& world) {
+        const Env env = make_env(world);
+        Stream stream = world.make_stream("main");
+        stream.launch<Kernel<Body>>({blocks, threads}, {body, env});
+        stream.synchronize();
+      },
+      options);
+  for (const Finding& finding : result.findings)
+    if (finding.kind == "hang") return finding;
+  ADD_FAILURE() << "no hang: " << result.text();
+  return {};
+}
+
+/// Tokens go round a ring in `steps` steps, counted by ADD; PE `silent` leaves out the signal of one step.
+auto ring(int silent, Epoch silent_step, Epoch steps) {
+  return [=](auto& block, const Env& e) {
+    for (Epoch step = 1; step <= steps; ++step) {
+      if (block.pe() != silent || step != silent_step)
+        block.notify(e.words, 1, (block.pe() + 1) % block.num_pes(), SignalOp::kAdd);
+      block.wait(e.words, 1, step);
+    }
+  };
+}
+
+TEST(Hang, NamesThePeThatSkipsASignalOfARing) {
+  for (const int silent : {0, 1, 2, 3}) {
+    for (const Epoch step : {1, 3, 6}) {
+      const Finding finding = hang_of(4, ring(silent, step, 6));
+      ASSERT_FALSE(finding.pes.empty());
+      EXPECT_EQ(finding.pes.front(), silent) << finding.text();
+      EXPECT_EQ(finding.signal, "words[0] on PE " + std::to_string((silent + 1) % 4)) << finding.text();
+      EXPECT_THAT(finding.missing, HasSubstr("a signal of PE " + std::to_string(silent)));
+    }
+  }
+}
+
+TEST(Hang, NamesTheCycleWhereEverybodyWaitsFirst) {
+  const Finding finding = hang_of(2, [](auto& block, const Env& e) {
+    block.wait(e.words, 1, 1);
+    block.notify(e.words, 1, 1 - block.pe());
+  });
+  EXPECT_THAT(finding.missing, HasSubstr("nobody ever wrote it")) << finding.text();
+}
+
+TEST(Hang, TellsAWrongEpoch) {
+  const Finding finding = hang_of(2, [](auto& block, const Env& e) {
+    if (block.pe() == 0) block.notify(e.words, 1, 1);
+    if (block.pe() == 1) block.wait(e.words, 1, 2);
+  });
+  EXPECT_EQ(finding.pes.front(), 0);
+  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 2"));
+}
+
+TEST(Hang, TellsOfBlocksThatNeverFoundRoom) {
+  // More blocks than can be resident, each waiting for the last one.
+  const Finding finding = hang_of(
+      1,
+      [](auto& block, const Env& e) {
+        if (block.index() + 1 == block.count()) block.notify(e.words, 1, 0);
+        block.wait(e.words, 1, 1);
+      },
+      400, 1024);
+  EXPECT_THAT(finding.missing, HasSubstr("blocks never started")) << finding.text();
+}
+
+TEST(Hang, EndsALoopThatPollsForWhatNeverComes) {
+  CheckOptions options;
+  options.pes = 1;
+  options.schedules = 1;
+  options.check_determinism = false;
+  const CheckResult result = check(
+      [](World& world) {
+        const Env env = make_env(world);
+        Stream stream = world.make_stream("main");
+        const auto poll = [](auto& block, const Env& e) {
+          while (block.load_scalar(&e.words.local()->value) == 0) continue;
+        };
+        stream.launch<Kernel<decltype(poll)>>({1, 32}, {poll, env});
+        stream.synchronize();
+      },
+      options);
+  EXPECT_THAT(result, has_finding("hang"));
+}
+
+}  // namespace
+
+}  // namespace tandem::check_test

@@ -1,0 +1,119 @@
+// `tandem launch`.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::read_file;
+using testing::tandem;
+using testing::TemporaryFolder;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// A shell script as the program.
+Outcome launch(const std::string& options, const std::string& script, const TemporaryFolder& folder) {
+  std::ofstream(folder / "script") << script;
+  return tandem("launch " + options + " sh " + folder / "script");
+}
+
+TEST(Launch, SetsWhatTorchrunSetsAndPrefixesEveryLine) {
+  const TemporaryFolder folder;
+  const Outcome outcome = launch("-n 3 --",
+                                 "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR\n"
+                                 "test $MASTER_PORT -gt 0 && test -n $TANDEM_RUN_ID && printf 'no end of line'\n"
+                                 "echo to stderr >&2\n",
+                                 folder);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(lines_of(outcome.out),
+              UnorderedElementsAre("[0] 0 0 3 3 127.0.0.1", "[1] 1 1 3 3 127.0.0.1", "[2] 2 2 3 3 127.0.0.1",
+                                   "[0] no end of line", "[1] no end of line", "[2] no end of line"));
+  EXPECT_THAT(lines_of(outcome.err), UnorderedElementsAre("[0] to stderr", "[1] to stderr", "[2] to stderr"));
+}
+
+TEST(Launch, GivesTheProgramItsOwnOptions) {
+  const Outcome outcome = tandem("launch -n 1 printf '%s|' -n 7 --help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "[0] -n|7|--help|\n");
+}
+
+TEST(Launch, EndsTheOthersWhenOneFails) {
+  const TemporaryFolder folder;
+  // Those that do not fail would sleep longer than the test may last, in a process of their own.
+  const Outcome outcome = launch("-n 3", "test $RANK = 1 && exit 7\nsleep 1000\n", folder);
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("tandem: PE 1 failed with exit code 7"));
+}
+
+TEST(Launch, SaysWhichSignalEndedAPe) {
+  const TemporaryFolder folder;
+  const Outcome outcome = launch("-n 2", "test $RANK = 0 && kill -KILL $$\nsleep 1000\n", folder);
+  EXPECT_EQ(outcome.code, 128 + SIGKILL);
+  EXPECT_THAT(outcome.err, HasSubstr("tandem: PE 0 was ended by signal 9"));
+}
+
+TEST(Launch, KillsWhoDoesNotListen) {
+  const TemporaryFolder folder;
+  const Outcome outcome = launch("-n 2",
+                                 "if [ $RANK = 1 ]; then trap '' TERM; touch " + folder / "ready" +
+                                     "; while :; do sleep 1; done; fi\n"
+                                     "while [ ! -e " +
+                                     folder / "ready" + " ]; do sleep 0.01; done\nexit 3\n",
+                                 folder);
+  EXPECT_EQ(outcome.code, 3);
+}
+
+TEST(Launch, PassesOnLongOutputWhole) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      launch("-n 2", "i=0; while [ $i -lt 3000 ]; do echo line $i of some length; i=$((i+1)); done\n", folder);
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  EXPECT_EQ(lines.size(), 6000U);
+  for (const char* const prefix : {"[0] ", "[1] "}) {
+    int next = 0;
+    for (const std::string& line : lines) {
+      if (line.rfind(prefix, 0) == 0) {
+        EXPECT_EQ(line, prefix + std::string("line ") + std::to_string(next++) + " of some length");
+      }
+    }
+    EXPECT_EQ(next, 3000);
+  }
+}
+
+TEST(Launch, RefusesBadInputInOneLine) {
+  const std::pair<const char*, const char*> inputs[] = {
+      {"launch", "-n PES is missing"},       {"launch -n", "a number of PEs is missing"},
+      {"launch -n 0 true", "-n: '0' given"}, {"launch -n 2x true", "-n: '2x' given"},
+      {"launch -n 2", "PROGRAM is missing"}, {"launch -n 2 --", "PROGRAM is missing"},
+      {"launch -m 2 true", "'-m'"},          {"launch -n 2 /nowhere/program", "/nowhere/program: No such file"}};
+  for (const auto& [input, says] : inputs) {
+    const Outcome outcome = tandem(input);
+    EXPECT_EQ(outcome.code, 2) << input;
+    EXPECT_EQ(outcome.out, "") << input;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Launch, PrintsHelp) {
+  const Outcome outcome = tandem("launch --help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("tandem launch -n PES"));
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,362 @@
+// The GEMM with hooks on one GPU, against the host's reference on integers, so that every element must be exact.
+//
+//   gemm_gpu_check [ROUNDS]     rounds of the test in which the rows of A arrive while the GEMM runs; default 20
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "gemm/host_gemm.h"
+#include "support/collective_values.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+#include "tandem/gemm_order.h"
+
+namespace tandem::test {
+
+namespace {
+
+int passed = 0;
+int failed = 0;
+
+void report(const std::string& what, const std::string& problem) {
+  if (problem.empty()) {
+    ++passed;
+    return;
+  }
+  if (++failed <= 40) std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
+  std::fflush(stdout);
+}
+
+struct Case {
+  Size m = 0, n = 0, k = 0;
+  DType type = DType::kBF16;
+  int tile_n = 256;
+  TileOrder order = TileOrder::kRowMajor;
+  int shards = 1, splits = 1, me = 0, panel_group = 0, sms = 0;
+  bool own = false, gated = false, notified = false, collected = false;
+};
+
+std::string describe(const Case& c) {
+  return fmt::format("{}x{}x{} {} tile_n={} order={} shards={} splits={} me={} group={} sms={}{}{}{}{}", c.m, c.n, c.k,
+                     name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
+                     c.own ? " own" : "", c.gated ? " gated" : "", c.notified ? " notified" : "",
+                     c.collected ? " collected" : "");
+}
+
+/// Small integers: their products' sums are exact in f32.
+float element(int matrix, Size i) { return static_cast<float>(static_cast<int>(mix(7, 3, matrix, i) % 7) - 3); }
+
+std::vector<float> integers(int matrix, Size count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (Size i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = element(matrix, i);
+  return values;
+}
+
+template <class T>
+std::vector<T> converted(const std::vector<float>& values) {
+  std::vector<T> result;
+  for (const float value : values) result.push_back(convert<T>(value));
+  return result;
+}
+
+/// Memory of one PE for any case.
+struct Buffers {
+  static constexpr Size kBytes = Size{64} << 20;
+  std::byte *a, *own, *b, *c;
+  Symm<std::byte> staging;
+  Signals words, counts;
+  Epoch* epoch;
+
+  explicit Buffers(World& world)
+      : a(world.heap().allocate_local<std::byte>(kBytes, "a")),
+        own(world.heap().allocate_local<std::byte>(kBytes, "own a")),
+        b(world.heap().allocate_local<std::byte>(kBytes, "b")),
+        c(world.heap().allocate_local<std::byte>(kBytes, "c")),
+        staging(world.heap().allocate<std::byte>(kBytes, "staging")),
+        words(world.heap().signals(64, "arrived")),
+        counts(world.heap().signals(64, "computed")),
+        epoch(world.heap().epochs(1, "epoch").words) {}
+};
+
+Gemm gemm_of(const Case& c, const Buffers& buffers) {
+  Gemm gemm;
+  gemm.m = c.m;
+  gemm.n = c.n;
+  gemm.k = c.k;
+  gemm.type = gemm.out_type = c.type;
+  gemm.tile_n = c.tile_n;
+  gemm.panel_group = c.panel_group;
+  gemm.sms = c.sms;
+  gemm.a = buffers.a;
+  gemm.b = buffers.b;
+  gemm.c = buffers.c;
+  gemm.order = c.order;
+  gemm.me = c.me;
+  gemm.node_size = 1;
+  gemm.rows = {c.m, c.shards, c.splits, gemm.tile_m};
+  if (c.own) gemm.own_a = buffers.own;
+  if (c.gated) gemm.gate = {buffers.words.local(), buffers.epoch, 1};
+  // Every owner's collector is this PE.
+  if (c.notified) gemm.notify = {Signals(buffers.counts.local(), 0, 0), !c.collected};
+  if (c.collected) gemm.c_at_collector = Symm<std::byte>(buffers.staging.local(), 0, 0);
+  return gemm;
+}
+
+template <class T>
+class Check {
+ public:
+  Check(World& world, Stream& stream, Buffers& buffers, const Case& c)
+      : world_(world), stream_(stream), buffers_(buffers), case_(c), gemm_(gemm_of(c, buffers)) {
+    const std::vector<float> a = integers(0, c.m * c.k);
+    const std::vector<float> b = integers(1, c.n * c.k);
+    a_ = converted<T>(a);
+    b_ = converted<T>(b);
+    std::vector<float> sums(static_cast<std::size_t>(c.m * c.n));
+    host_gemm_tile(a_.data(), c.k, b_.data(), c.k, sums.data(), c.n, c.m, c.n, c.k, c.type);
+    expected_ = converted<T>(sums);
+  }
+
+  std::string run() {
+    const Range own = gemm_.rows.shard(case_.me);
+    world_.copy_in(buffers_.b, b_.data(), bytes(case_.n * case_.k));
+    world_.copy_in(buffers_.a, a_.data(), bytes(case_.m * case_.k));
+    if (case_.own) {
+      world_.copy_in(buffers_.own, a_.data() + own.begin * case_.k, bytes(own.size() * case_.k));
+      const std::vector<std::byte> garbage(static_cast<std::size_t>(bytes(own.size() * case_.k)), std::byte{0xFF});
+      world_.copy_in(buffers_.a + bytes(own.begin * case_.k), garbage.data(), bytes(own.size() * case_.k));
+    }
+    const std::vector<std::byte> cleared(static_cast<std::size_t>(bytes(case_.m * case_.n) + 4096), std::byte{0xFF});
+    world_.copy_in(buffers_.c, cleared.data(), static_cast<Size>(cleared.size()));
+    std::vector<Signal> before(64);
+    world_.copy_out(before.data(), buffers_.counts.local(), 64 * 8);
+    stream_.gemm(gemm_, world_.team());
+    stream_.synchronize();
+    std::string problem = case_.collected ? check_collected() : check_rows(buffers_.c, 0, case_.m);
+    if (problem.empty() && case_.notified) problem = check_counts(before);
+    if (problem.empty() && !case_.collected) problem = check_untouched();
+    return problem;
+  }
+
+  /// The rows of A arrive piece by piece, in the order of the GEMM, while it runs.
+  std::string run_late(Stream& copies, int round) {
+    const Size row_bytes = bytes(case_.k);
+    const std::vector<std::byte> garbage(static_cast<std::size_t>(bytes(case_.m * case_.k)), std::byte{0xFF});
+    world_.copy_in(buffers_.b, b_.data(), bytes(case_.n * case_.k));
+    world_.copy_in(buffers_.staging.local(), a_.data(), bytes(case_.m * case_.k));
+    world_.copy_in(buffers_.a, garbage.data(), static_cast<Size>(garbage.size()));
+    const Epoch epoch = static_cast<Epoch>(round + 1);
+    world_.copy_in(buffers_.epoch, &epoch, 8);
+    stream_.gemm(gemm_, world_.team());
+    const TileSequence sequence(gemm_);
+    for (int i = 0; i < sequence.pieces(); ++i) {
+      const TileSequence::Piece piece = sequence.piece(i);
+      const Size begin = piece.rows.begin * row_bytes;
+      // Time for the GEMM to be waiting.
+      for (int j = 0; j < 3; ++j) copies.copy_async(buffers_.own, buffers_.c, Buffers::kBytes);
+      copies.copy_async(buffers_.a + begin, buffers_.staging.local() + begin, piece.rows.size() * row_bytes);
+      copies.write_signal(buffers_.words.local() + gemm_.rows.slot(piece.owner, piece.part), epoch);
+    }
+    copies.synchronize();
+    stream_.synchronize();
+    return check_rows(buffers_.c, 0, case_.m);
+  }
+
+ private:
+  static Size bytes(Size elements) { return elements * Size{sizeof(T)}; }
+
+  std::string check_rows(const std::byte* from, Size begin, Size rows) {
+    std::vector<T> got(static_cast<std::size_t>(rows * case_.n));
+    world_.copy_out(got.data(), from, bytes(rows * case_.n));
+    Size wrong = 0;
+    std::string first;
+    for (Size i = 0; i < rows * case_.n; ++i) {
+      const T want = expected_[static_cast<std::size_t>(begin * case_.n + i)];
+      if (static_cast<float>(got[static_cast<std::size_t>(i)]) == static_cast<float>(want)) continue;
+      if (wrong++ == 0)
+        first = fmt::format("row {} column {}: {} instead of {}", begin + i / case_.n, i % case_.n,
+                            static_cast<float>(got[static_cast<std::size_t>(i)]), static_cast<float>(want));
+    }
+    return wrong == 0 ? "" : fmt::format("{} of {} wrong, first {}", wrong, rows * case_.n, first);
+  }
+
+  std::string check_collected() {
+    for (int owner = 0; owner < case_.shards; ++owner) {
+      const Range rows = gemm_.rows.shard(owner);
+      const Size block = gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() * case_.n;
+      const std::string problem = check_rows(buffers_.staging.local() + bytes(block), rows.begin, rows.size());
+      if (!problem.empty()) return fmt::format("owner {}: {}", owner, problem);
+    }
+    return "";
+  }
+
+  std::string check_counts(const std::vector<Signal>& before) {
+    std::vector<Signal> after(64);
+    world_.copy_out(after.data(), buffers_.counts.local(), 64 * 8);
+    for (int owner = 0; owner < case_.shards; ++owner)
+      for (int part = 0; part < case_.splits; ++part) {
+        const auto slot = static_cast<std::size_t>(gemm_.rows.slot(owner, part));
+        const auto told = static_cast<Size>(after[slot].value - before[slot].value);
+        if (told != gemm_.tiles_of_piece(owner, part))
+          return fmt::format("owner {} part {}: {} tiles told, it has {}", owner, part, told,
+                             gemm_.tiles_of_piece(owner, part));
+      }
+    return "";
+  }
+
+  std::string check_untouched() {
+    std::vector<unsigned char> got(4096);
+    world_.copy_out(got.data(), buffers_.c + bytes(case_.m * case_.n), 4096);
+    for (const unsigned char byte : got)
+      if (byte != 0xFF) return "it wrote behind C";
+    return "";
+  }
+
+  World& world_;
+  Stream& stream_;
+  Buffers& buffers_;
+  Case case_;
+  Gemm gemm_;
+  std::vector<T> a_, b_, expected_;
+};
+
+template <class T>
+void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
+  struct Shape {
+    Size m, n, k;
+  };
+  const auto check = [&](Case c) {
+    c.type = type;
+    try {
+      report(describe(c), Check<T>(world, stream, buffers, c).run());
+    } catch (const Error&) {
+      std::printf("in %s\n", describe(c).c_str());
+      throw;
+    }
+  };
+  for (const int tile_n : {256, 128}) {
+    if (type == DType::kF16 && tile_n == 128) continue;  // there is no such kernel
+    for (const Shape s : {Shape{128, 256, 64},
+                          {256, 256, 128},
+                          {1, 8, 8},
+                          {5, 8, 16},
+                          {300, 520, 264},
+                          {257, 264, 72},
+                          {1100, 2056, 512},
+                          {130, 4104, 1024}})
+      for (const int group : {0, 2}) check({s.m, s.n, s.k, type, tile_n, TileOrder::kRowMajor, 1, 1, 0, group});
+    for (const TileOrder order :
+         {TileOrder::kOwnFirst, TileOrder::kRing, TileOrder::kInterleaved, TileOrder::kPeersFirst})
+      for (const int shards : {1, 3, 8})
+        for (const int splits : {1, 3, 8}) {
+          Case c{1100, 520, 136, type, tile_n, order, shards, splits, shards / 2, splits == 3 ? 3 : 0};
+          c.sms = splits == 8 ? 6 : 0;
+          check(c);
+          c.own = true;
+          check(c);
+          c.notified = true;
+          check(c);
+          c.collected = true;
+          check(c);
+          c.m = 5;
+          check(c);
+        }
+  }
+}
+
+void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds) {
+  Stream copies = world.make_stream("copies");
+  Case c{1024, 1024, 512};
+  c.order = TileOrder::kOwnFirst;
+  c.shards = 4;
+  c.splits = 2;
+  c.gated = true;
+  Check<bf16> check(world, stream, buffers, c);
+  for (int round = 0; round < rounds; ++round)
+    report("rows that arrive late: " + describe(c), check.run_late(copies, round));
+}
+
+/// A gate that nobody opens ends with an error that names its word; a new world works.
+void check_timeout() {
+  std::string problem = "no error";
+  CudaOptions options;
+  options.heap_bytes = Size{512} << 20;
+  options.timeout_s = 0.5;
+  try {
+    CudaThreads threads(1, options);
+    threads.run([](World& world) {
+      Buffers buffers(world);
+      Stream stream = world.make_stream("main");
+      Case c{512, 512, 256};
+      c.order = TileOrder::kOwnFirst;
+      c.shards = 4;
+      c.gated = true;
+      const Epoch epoch = 1;
+      world.copy_in(buffers.epoch, &epoch, 8);
+      stream.gemm(gemm_of(c, buffers), world.team());
+      stream.synchronize();
+    });
+  } catch (const Timeout& error) {
+    const std::string text = error.what();
+    problem = text.find("arrived[") != std::string::npos ? "" : text;
+    std::printf("as it should be: %s\n", text.c_str());
+  }
+  report("a gate that nobody opens", problem);
+}
+
+void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
+  const auto refused = [&](Case c, const char* word) {
+    std::string problem = "no error";
+    try {
+      stream.gemm(gemm_of(c, buffers), world.team());
+    } catch (const Error& error) {
+      problem = std::string(error.what()).find(word) != std::string::npos ? "" : error.what();
+    }
+    report("refusal: " + describe(c), problem);
+  };
+  refused({64, 12, 64}, "n is 12");
+  refused({64, 64, 12}, "k is 12");
+  refused({64, 64, 64, DType::kBF16, 100}, "tiles of 128x100");
+  refused({64, 64, 64, DType::kF32}, "f32");
+}
+
+int check_all(int rounds) {
+  if (cuda_devices() == 0) {
+    std::printf("no GPU\n");
+    return 2;
+  }
+  setenv("TANDEM_CUBLASLT", "none", 1);  // plain GEMMs too by the kernels under test
+  CudaOptions options;
+  options.heap_bytes = Size{512} << 20;
+  options.timeout_s = 5;
+  {
+    CudaThreads threads(1, options);
+    threads.run([&](World& world) {
+      Buffers buffers(world);
+      Stream stream = world.make_stream("main");
+      check_refusals(world, stream, buffers);
+      check_type<bf16>(world, stream, buffers, DType::kBF16);
+      check_type<f16>(world, stream, buffers, DType::kF16);
+      std::printf("plain and hooked: %d passed, %d failed\n", passed, failed);
+      check_late_rows(world, stream, buffers, rounds);
+    });
+  }
+  check_timeout();
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+}  // namespace tandem::test
+
+int main(int argc, char** argv) {
+  try {
+    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 20);
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 1;
+  }
+}
