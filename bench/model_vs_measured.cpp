@@ -3,6 +3,8 @@
 ///
 ///   model_vs_measured [--json FILE]
 ///
+/// And the calibrated model against what the library's collectives took there, bench/results/h200x2.json.
+///
 /// Sequential: NCCL's measured time for the collective (ordinary buffers) plus the model's GEMM. Overlapped: the
 /// operator itself in the simulator, without data; once as the measured probe was (copy engine, 128x256 tiles, ordinary
 /// launches), once the best of a few configurations in a graph. GEMM+ReduceScatter had no probe: the best of the
@@ -21,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "collective_predictions.h"
 #include "tandem/error.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
@@ -269,6 +272,8 @@ int main(int argc, char** argv) {
       if (!file.flush()) throw InvalidArgument("--json: cannot write " + arguments[1]);
     }
     print(rows);
+    std::cout << "\ncollectives of bench/results/h200x2.json with the model h200x2-calibrated\n";
+    bench::print_predictions(load_machine("h200x2-calibrated"), folder.parent_path() / "results" / "h200x2.json");
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 2;

@@ -219,8 +219,8 @@ double Probe::local_one_way_us(int gpu) const {
 double Probe::load_us(int from, int to) const {
   const Gpu& own = *gpus_[static_cast<std::size_t>(from)];
   const Gpu& other = *gpus_[static_cast<std::size_t>(to)];
-  // Steps of 4 KiB and a bit, so that no load finds its line in a cache.
-  constexpr Size kStep = 521, kChain = kBytes / 8;
+  // 64 KiB and a bit: all steps together go beyond what a GPU caches.
+  constexpr Size kStep = 8209, kChain = kBytes / 8;
   constexpr int kSteps = 2000;
   std::vector<std::uint64_t> chain(static_cast<std::size_t>(kChain));
   for (Size i = 0; i < kChain; ++i)

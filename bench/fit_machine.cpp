@@ -1,0 +1,152 @@
+/// Fits figures of a machine model to measured collectives, where the model's own measurements leave something out:
+/// what a kernel does before its first store, what a barrier costs its block. Every figure stays a figure of the same
+/// name.
+///
+///   fit_machine BASE OUT.json RESULTS.json...     BASE: a model's name or file; RESULTS: as in bench/results
+///
+/// Minimises the mean absolute logarithm of predicted over measured time by steps along one figure after the other,
+/// each within a factor of four of the base. Prints the table of predictions before and after.
+
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "collective_predictions.h"
+#include "model/builtin_files.h"
+#include "model/machine_fields.h"
+
+namespace {
+
+using namespace tandem;
+using namespace tandem::bench;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFields[] = {
+    "gpu.graph_node_us",          "gpu.local_latency_us", "gpu.local_flag_us",         "link.latency_us",
+    "link.load_latency_us",       "link.flag_us",         "link.store_gbps",           "link.load_gbps",
+    "link.all_to_all_efficiency", "gpu.block_hbm_gbps",   "gpu.copy_engine_startup_us"};
+constexpr double kMostFactor = 4;
+
+using Factors = std::map<std::string, double>;
+
+/// The base with each figure (of a curve: all its values) multiplied; shares stay at most 1.
+Machine with(const Machine& base, const Factors& factors) {
+  Machine machine = base;
+  for (const detail::Field& field : detail::machine_fields()) {
+    const auto found = factors.find(field.path);
+    if (found == factors.end()) continue;
+    const detail::Slot slot = field.slot(machine);
+    if (auto* const* value = std::get_if<double*>(&slot)) **value = std::min(**value * found->second, field.high);
+    if (auto* const* curve = std::get_if<Curve*>(&slot))
+      for (auto& [x, y] : (*curve)->points) y *= found->second;
+  }
+  return machine;
+}
+
+double cost(const Machine& machine, const std::vector<MeasuredCollective>& rows) {
+  double sum = 0;
+  for (const Prediction& one : predict(machine, rows)) sum += std::abs(std::log(one.us / one.row.us));
+  return sum / static_cast<double>(rows.size());
+}
+
+Factors fit(const Machine& base, const std::vector<MeasuredCollective>& rows) {
+  Factors factors;
+  for (const char* const field : kFields) factors[field] = 1;
+  double best = cost(base, rows);
+  for (double step = 1.5; step > 1.02; step = std::sqrt(step)) {
+    bool better = true;
+    while (better) {
+      better = false;
+      for (auto& [field, factor] : factors)
+        for (const double next : {factor * step, factor / step}) {
+          if (next > kMostFactor || next < 1 / kMostFactor) continue;
+          const double before = std::exchange(factor, next);
+          const double now = cost(with(base, factors), rows);
+          if (now < best - 1e-4) {
+            best = now;
+            better = true;
+            break;
+          }
+          factor = before;
+        }
+      std::cerr << fmt::format("step {:.3f}: mean |log error| {:.4f}\n", step, best);
+    }
+  }
+  return factors;
+}
+
+std::string text_of(const std::string& base) {
+  for (const detail::BuiltinFile& file : detail::builtin_machines())
+    if (file.name == base) return std::string(file.json);
+  std::ifstream file(base);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+double digits(double value) { return std::stod(fmt::format("{:.3g}", value)); }
+
+void write(const std::string& base, const Factors& factors, const std::string& out, const std::string& source) {
+  Json json = Json::parse(text_of(base));
+  for (const auto& [path, factor] : factors) {
+    const auto dot = path.find('.');
+    Json& figure = json[path.substr(0, dot)][path.substr(dot + 1)];
+    if (factor == 1) continue;
+    figure["source"] = fmt::format("{}; {:.2f} of: {}", source, factor, figure["source"].get<std::string>());
+    if (figure.contains("value")) figure["value"] = digits(figure["value"].get<double>() * factor);
+    if (path == "link.all_to_all_efficiency") figure["value"] = std::min(1.0, figure["value"].get<double>());
+    if (figure.contains("points"))
+      for (Json& point : figure["points"]) point[1] = digits(point[1].get<double>() * factor);
+  }
+  const std::string name = std::filesystem::path(out).stem().string();
+  json["name"] = name;
+  parse_machine(json.dump(), out);
+  std::ofstream file(out);
+  file << "{\n";
+  const char* between = "";
+  for (const auto& [key, value] : json.items()) {
+    file << between << fmt::format("  \"{}\": ", key);
+    between = ",\n";
+    if (!value.is_object() || value.contains("source")) {
+      file << value.dump();
+      continue;
+    }
+    const char* inner = "{\n";
+    for (const auto& [field, figure] : value.items()) {
+      file << inner << fmt::format("    \"{}\": {}", field, figure.dump());
+      inner = ",\n";
+    }
+    file << "\n  }";
+  }
+  file << "\n}\n";
+  if (!file.flush()) throw InvalidArgument("cannot write " + out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::cout << "usage: fit_machine BASE OUT.json RESULTS.json...\n";
+    return argc == 1 ? 0 : 2;  // without arguments as one of all benchmarks
+  }
+  try {
+    const Machine base = load_machine(argv[1]);
+    std::vector<MeasuredCollective> rows;
+    std::string files;
+    for (int i = 3; i < argc; ++i) {
+      for (const MeasuredCollective& row : read_selected(argv[i])) rows.push_back(row);
+      files += fmt::format("{}{}", i == 3 ? "" : ", ", std::filesystem::path(argv[i]).filename().string());
+    }
+    const Factors factors = fit(base, rows);
+    std::cout << "before\n";
+    print_predictions(predict(base, rows));
+    std::cout << "after\n";
+    print_predictions(predict(with(base, factors), rows));
+    write(argv[1], factors, argv[2], fmt::format("fitted by bench/fit_machine to {}", files));
+  } catch (const Error& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  }
+  return 0;
+}
