@@ -12,7 +12,7 @@ namespace tandem::ops {
 class Chain {
  public:
   Chain(World& world, const Settings& settings, const std::string& name)
-      : options_(settings.options), team_(world.team()), rows_(settings.rows(team_)) {
+      : options_(settings.options), team_(world.team()), rows_(settings.rows(team_, settings.options.m)) {
     SymmetricHeap& heap = world.heap();
     const Size block_bytes = rows_.shard_rows() * options_.n * size_of(options_.type);
     chain_.staging = heap.allocate<std::byte>(rows_.shards * block_bytes, name + " chain");

@@ -69,6 +69,21 @@ struct AwaitWord {
   }
 };
 
+/// Waits for one word that grows by `arrivals` in this call, a number that differs from call to call: `*expected`
+/// counts them.
+struct AwaitCount {
+  struct Args {
+    Signals word;
+    Epoch* expected;  // of the word, up to the last call
+    Size arrivals;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const auto arrivals = static_cast<Epoch>(a.arrivals);
+    block.wait(a.word, 1, block.fetch_add(a.expected, arrivals, Scope::kGpu, Order::kRelaxed) + arrivals);
+  }
+};
+
 /// Waits for all pieces of the shards [first, first + shards), but the own one.
 struct AwaitShards {
   struct Args {

@@ -67,7 +67,8 @@ TEST(Run, JsonOfAnOperator) {
 }
 
 TEST(Run, PhantomChecksNothingAndTakesAsLong) {
-  for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256"}) {
+  for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256",
+                                 "gemm_all_reduce --shape 300x500x256 --shots 2"}) {
     const auto real = run_json(what);
     const auto phantom = run_json(what + " --phantom");
     EXPECT_EQ(phantom["phantom"], true);
@@ -190,8 +191,9 @@ TEST(Run, TableForPeople) {
 
 TEST(Run, WritesItsFiles) {
   const TemporaryFolder folder;
-  const auto outcome = tandem("run all_gather_gemm --shape 256x512x128 --json " + folder / "a.json" + " --trace " +
-                              folder / "a.trace" + " --report " + folder / "a.html" + " --svg " + folder / "a.svg");
+  const auto outcome =
+      tandem("run all_gather_gemm --shape 256x512x128 --algo overlapped --transport ce --json " + folder / "a.json" +
+             " --trace " + folder / "a.trace" + " --report " + folder / "a.html" + " --svg " + folder / "a.svg");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.json"))["correct"], true);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "a.trace"))["traceEvents"].empty());

@@ -1,0 +1,20 @@
+#pragma once
+/// What an operator takes where its options leave a choice open: rules from the simulator's predictions, for machines
+/// without an entry in the tuner's cache.
+
+#include "tandem/machine.h"
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+/// The model by which choices are made: the world's machine, or, where a backend knows its GPUs' limits alone, the
+/// builtin model of such GPUs.
+Machine planning_model(const Machine& machine);
+
+/// Options with every choice made but `order`, and `form` only where no run may want another one.
+OperatorOptions complete(Operator op, const OperatorOptions& given, const Machine& model, const Team& team);
+
+/// Rows up to which the sequential form is the faster one on a node: shards have to fill tiles for overlap to pay.
+Size sequential_rows(Operator op, const OperatorOptions& options, const Machine& model, const Team& team);
+
+}  // namespace tandem::ops
