@@ -25,7 +25,7 @@ struct CudaOptions {
   /// Capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
   /// How long a wait on the device may last before it gives up; all PEs' waits then end, and what synchronizes throws
-  /// Timeout.
+  /// Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.

@@ -50,8 +50,8 @@ class Pes {
   Context context(const Team& team) const;
   bool early_launch() const { return early_launch_; }
   bool checks_calls() const { return checks_calls_; }
-  /// Blocks of a kernel that PE `pe` can have on its GPU at once, with as many for each that shares it.
-  int most_blocks(const detail::DeviceKernel& kernel, int pe) const;
+  /// Blocks of a kernel that PE `number` can have on its GPU at once, with as many for each that shares it.
+  int most_blocks(const detail::DeviceKernel& kernel, int number) const;
 
   /// A PE of this process.
   virtual const Pe& pe(int number) const = 0;
@@ -76,8 +76,8 @@ class Pes {
   static constexpr const char* kAbortName = "abort";
 
   std::uint32_t* abort_of(int pe) const;
-  /// Ends the waits of PE `pe`, of this process.
-  void set_abort(int pe) const;
+  /// Ends the waits of PE `number`, of this process.
+  void set_abort(int number) const;
   void load_kernels(const Pe& pe);
   /// Where memory of a kind lies: packets take more than the control part is meant for.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }

@@ -36,12 +36,14 @@ int first_device(int pes) {
 
 std::vector<Pe> make_pes(int count) {
   std::vector<Pe> pes;
+  pes.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) pes.push_back(make_pe(i % cuda_devices()));
   return pes;
 }
 
 std::vector<int> devices_of(const std::vector<Pe>& pes) {
   std::vector<int> devices;
+  devices.reserve(pes.size());
   for (const Pe& pe : pes) devices.push_back(pe.device);
   return devices;
 }
@@ -150,6 +152,7 @@ CudaThreads::~CudaThreads() = default;
 
 void CudaThreads::run(const std::function<void(World&)>& program) {
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(state_->num_pes()));
   std::mutex mutex;
   std::exception_ptr error;
   for (int pe = 0; pe < state_->num_pes(); ++pe)

@@ -15,9 +15,9 @@ class Threads : public Pes {
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
-  int sharing(int pe) const override;
+  int sharing(int number) const override;
   const Segment& segment() const override { return segment_; }
-  Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+  Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
   std::string describe(const void* address) const override;
   void barrier() override;
