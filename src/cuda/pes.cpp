@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cuda/error.h"
+#include "cuda/recording.h"
 #include "cuda/register.h"
 #include "cuda/signal_kernels.h"
 #include "cuda/stream.h"
@@ -152,6 +153,7 @@ std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string&
 }
 
 double WorldView::time_us() const {
+  if (pes_.recording() != nullptr) return pes_.recording()->time_us();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }

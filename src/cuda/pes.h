@@ -37,6 +37,8 @@ struct Pe {
 /// Starts the GPU; the current device is then this one.
 Pe make_pe(int device);
 
+class Recording;
+
 class Pes {
  public:
   Pes(int pes, int device, const CudaOptions& options);
@@ -63,6 +65,8 @@ class Pes {
   virtual Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                         Size element_bytes) = 0;
   virtual std::string describe(const void* address) const = 0;
+  /// Null where nothing is recorded.
+  virtual Recording* recording() const { return nullptr; }
   /// Waits for all PEs' host programs; throws where one of them has failed.
   virtual void barrier() = 0;
   /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.

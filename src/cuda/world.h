@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/pes.h"
+#include "cuda/recording.h"
 
 namespace tandem::cuda {
 
@@ -28,8 +29,11 @@ class Threads : public Pes {
   void fail();
   /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
   void drain() const;
+  Recording* recording() const override { return recording_.get(); }
 
  private:
+  ClockPe clock_of(int number);
+
   std::vector<Pe> pes_;
   Segment segment_;
   mutable std::mutex mutex_;
@@ -38,7 +42,11 @@ class Threads : public Pes {
   int waiting_ = 0;
   std::uint64_t round_ = 0;
   bool failed_ = false;
+  std::unique_ptr<Recording> recording_;
 };
+
+/// Throws Unsupported where nothing is recorded.
+Recording& recording_of(const Threads& threads);
 
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);

@@ -67,18 +67,23 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   return job;
 }
 
-void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program) {
+void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
+             const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline) {
   CudaOptions options;
   options.heap_bytes = job.heap_bytes;
   options.early_launch = job.early_launch;
+  options.record.on = job.record;
   CudaThreads threads(job.pes, options);
   threads.run([&](World& world) {
+    if (job.record) threads.record(world.pe(), false);
     Shared shared(world);
     std::unique_ptr<NcclPeer> nccl;
     if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
     CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
     program(world, turns);
+    if (job.record) turns.record_call([&](bool on) { threads.record(world.pe(), on); });
   });
+  if (job.record) on_timeline(threads.timeline(), threads.recording_info());
 }
 
 nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {
