@@ -77,7 +77,7 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
 
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
-  // Stream order makes what came before visible first (tests/gpu/litmus_check.cpp).
+  // Stream order makes what came before visible first (tests/gpu/litmus_gpu_check.cpp).
   auto* const recording = this->recording();
   if (from != nullptr) {
     if (recording != nullptr) recording->note_copied_signal(named(), word);
