@@ -44,6 +44,7 @@ void register_recorded_move() {
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_recorded_kernel<Pairs, Pairs::kThreads>();
   constexpr int kOneWarp = 32;
+  register_recorded_kernel<BarrierAll, kOneWarp>();
   register_recorded_kernel<CopyEngineBegin, kOneWarp>();
   register_recorded_kernel<CopyEngineEndPush, kOneWarp>();
   register_recorded_kernel<CopyEngineEndPull, kOneWarp>();

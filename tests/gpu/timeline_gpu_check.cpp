@@ -206,7 +206,7 @@ trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline&
       end = std::max(end, list[i].end);
     }
   }
-  return trace::cut(part, begin, end);
+  return trace::without_empty_lanes(trace::cut(part, begin, end));
 }
 
 /// The second of two calls in the simulator.

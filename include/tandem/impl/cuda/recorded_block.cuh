@@ -161,6 +161,17 @@ class Recorded : public Base {
     return recorded(of_packets<T>(RecordKind::kPacketGet, from, count, epoch),
                     [&] { return Base::template ll_get<A, T>(from, count, epoch); });
   }
+  /// A record for each PE's packets, as they come.
+  template <class T, class Values, class P, class F>
+  __device__ void ll_get_all(const Values& own, const P* from, Size stride, Epoch epoch, const F& on_pe) {
+    std::uint64_t begin = now();
+    Base::template ll_get_all<T>(own, from, stride, epoch, [&](int pe, const auto& values) {
+      if (records_ && pe != this->pe())
+        add(of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin, global_timer());
+      on_pe(pe, values);
+      begin = now();
+    });
+  }
   /// Two records: packets were waited for, and (at the end) passed on.
   template <class P>
   __device__ void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe) {
