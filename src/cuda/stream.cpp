@@ -61,6 +61,10 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
 }
 
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
+  // To another GPU by its copy engine, after the copies before it: a kernel would not find a place beside a GEMM that
+  // fills every SM.
+  if (from != nullptr && threads_.segment().pe_of(word) != pe_ && threads_.sharing(pe_) == 1)
+    return check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
   launch_write(stream_, word, from, value);
 }
 
