@@ -9,6 +9,8 @@ namespace {
 /// Up to so many rows an all-reduce by packets behind a whole GEMM is the fastest: tiles of a GEMM with hooks would be
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
+/// Up to so many rows the chain's copies cost more time than the GEMM's own stores to the previous PE hold it up.
+constexpr Size kMostRowsOfStores = 1024;
 constexpr int kTileN = 256;
 
 }  // namespace
@@ -30,7 +32,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       break;
     case Operator::kGemmReduceScatter:
       options.reduction = Reduction::kChain;
-      options.splits = 4;
+      options.copy_by = m <= kMostRowsOfStores ? CopyBy::kSm : CopyBy::kCopyEngine;
+      options.splits = m <= kMostRowsOfStores ? 4 : 2;
       break;
     case Operator::kGemmAllReduce:
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
