@@ -33,8 +33,8 @@ enum class Direction { kPush, kPull };
 /// Who adds up the partial sums of gemm_reduce_scatter in its overlapped form.
 enum class Reduction {
   kOwner,  ///< the owner, in PE order, when all of them have arrived
-  /// every PE's GEMM: it adds its own to what it got and passes the sum on (GemmChain). No pass over memory is left for
-  /// the owner. By SMs and on one node only; the order is peers_first, copy_by and direction are not looked at.
+  /// every PE's GEMM: it adds its own to what it got and the sum goes on (GemmChain), by copy engines or stored by the
+  /// GEMM itself (copy_by). No pass over memory is left for the owner. On one node only, in the order peers_first.
   kChain,
 };
 
@@ -81,6 +81,10 @@ struct OperatorOptions {
   /// GEMM runs; with 0 all SMs reduce after it.
   int communication_sms = -1;
 };
+
+/// The options that were measured best for such a problem (src/ops/selection.cpp), to be changed or given to
+/// make_operator as they are.
+OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
 class OperatorPlan {
  public:

@@ -17,6 +17,10 @@ class GatherTransport {
   void begin(Stream& main, const std::byte* own);
   /// `main` goes on when the pieces of the shards [first, first + shards) are here.
   void await(Stream& main, int first, int shards);
+  /// Whether steps on streams of their own have to run while the GEMM does: then it leaves kStepSms free.
+  bool has_steps_beside_gemm() const {
+    return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
+  }
   /// Ends the call on `main`: this PE has read the gathered rows, its own sends are done; the partners may send again.
   void end(Stream& main);
 

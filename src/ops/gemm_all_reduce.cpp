@@ -6,6 +6,7 @@
 
 #include "ops/chain.h"
 #include "ops/pieces.h"
+#include "ops/steps.h"
 #include "tandem/collectives.h"
 
 namespace tandem::ops {
@@ -16,7 +17,7 @@ class GemmAllReduceOverlapped final : public OperatorPlan {
  public:
   GemmAllReduceOverlapped(World& world, const Settings& settings)
       : team_(world.team()),
-        chain_(world, settings, "gemm_all_reduce"),
+        chain_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.options.n * size_of(settings.options.type)),
         pushes_(world.make_stream("pushes")),
         takes_(world.make_stream("takes")) {
@@ -37,6 +38,7 @@ class GemmAllReduceOverlapped final : public OperatorPlan {
     Gemm gemm = chain_.gemm(a, b, own);
     gemm.notify = {computed_, true};
     main.gemm(gemm, team_);
+    chain_.follow(gemm);
     pushes_.wait(begun);
     push(gemm, own);
     takes_.wait(begun);
@@ -88,6 +90,12 @@ class GemmAllReduceOverlapped final : public OperatorPlan {
   Stream takes_;
 };
 
+// Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less. Below, the default
+// has no second shot either.
+constexpr Size kLeastOneShot = Size{512} << 10;
+constexpr Size kMostOneShot = Size{4} << 20;
+constexpr int kOneShotBlocks = 64;
+
 class GemmAllReduceSequential final : public OperatorPlan {
  public:
   GemmAllReduceSequential(World& world, const Settings& settings)
@@ -97,9 +105,13 @@ class GemmAllReduceSequential final : public OperatorPlan {
     CollectiveOptions collective;
     collective.type = options_.type;
     collective.max_count = count_;
+    if (team_.one_node() && team_.size == 2 && bytes > kLeastOneShot && bytes <= kMostOneShot) {
+      collective.algorithm = "one_shot";
+      collective.blocks = kOneShotBlocks;
+    }
     all_reduce_ = make_collective(world, Collective::kAllReduce, collective);
-    // Packets arrive in the plan's own staging: the result may be anywhere.
-    straight_ = all_reduce_->algorithm().ends_with("_ll");
+    const std::string& algorithm = all_reduce_->algorithm();
+    straight_ = algorithm == "one_shot" || algorithm.ends_with("_ll");
     if (!straight_) sums_ = world.heap().allocate<std::byte>(bytes, "gemm_all_reduce sums");
   }
 
@@ -132,7 +144,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
   OperatorOptions options_;
   Team team_;
   Size count_;
-  bool straight_ = false;
+  bool straight_ = false;  // the collective writes no result but the own one: it goes straight to the user's
   Symm<std::byte> partials_;
   Symm<std::byte> sums_;
   std::unique_ptr<CollectivePlan> all_reduce_;

@@ -11,12 +11,14 @@ namespace {
 class GemmReduceScatterChain final : public OperatorPlan {
  public:
   GemmReduceScatterChain(World& world, const Settings& settings)
-      : team_(world.team()), chain_(world, settings, "gemm_reduce_scatter") {}
+      : team_(world.team()), chain_(world, settings, "gemm_reduce_scatter", false) {}
 
   void run(Stream& main, const void* a, const void* b, void* c) override {
     if (chain_.rows().rows == 0) return;
     chain_.begin(main);
-    main.gemm(chain_.gemm(a, b, c), team_);
+    const Gemm gemm = chain_.gemm(a, b, c);
+    main.gemm(gemm, team_);
+    chain_.follow(gemm);
     chain_.end(main);
   }
 

@@ -51,6 +51,7 @@ TileOrder parse_order(Operator op, const std::string& text) {
 
 /// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.
 int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
+  if (curve.points.empty()) return 8;  // a real GPU's: what fills an NVLink port of eighteen links
   const int links = machine.link.fabric == Fabric::kFullMesh ? std::max(1, peers) : 1;
   int blocks = 1;
   while (blocks < machine.gpu.sm_count && curve.at(blocks) < 0.95 * curve.at(machine.gpu.sm_count)) ++blocks;
@@ -63,7 +64,7 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   const Curve& curve = options.direction == Direction::kPush ? machine.link.store_gbps : machine.link.load_gbps;
   if (op == Operator::kAllGatherGemm)
     return options.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(machine, curve, peers)) : 0;
-  if (op == Operator::kGemmAllReduce) return 0;
+  if (op == Operator::kGemmAllReduce || options.reduction == Reduction::kChain) return 0;
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
   return world.team().one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }

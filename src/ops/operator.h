@@ -13,8 +13,8 @@ struct Settings {
   TileOrder order = TileOrder::kOwnFirst;
   int communication_sms = 0;
 
-  /// Rows of the global problem by owner. Parts are cut at tiles.
-  RowPartition rows(const Team& team) const { return {options.m, team.size, options.splits, options.tile_m}; }
+  /// Rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
+  RowPartition rows(const Team& team) const { return {options.m, team.size, options.splits, 2 * options.tile_m}; }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
