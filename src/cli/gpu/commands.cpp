@@ -64,6 +64,9 @@ int run_on_gpus(const Arguments& a) {
   Pictures pictures(a);
   GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
   job.record = pictures.wanted();
+  if (job.record && job.by_processes)
+    throw Unsupported(
+        "--trace, --report, --svg: timelines are those of PEs that are threads, not of launched processes");
   const CollectiveRun& run = job.runs.front();
   GpuSize measured;
   const auto on_timeline = [&](const trace::Timeline& timeline, const RecordingInfo& info) {
@@ -80,6 +83,7 @@ int run_on_gpus(const Arguments& a) {
         if (world.pe() == 0) measured = size;
       },
       on_timeline);
+  if (!job.speaks) return kRight;
   const Result result = to_result(job, run, measured);
   const auto written = pictures.write(result);
   nlohmann::ordered_json json = to_json(result);
@@ -117,6 +121,7 @@ int bench_on_gpus(const Arguments& a) {
       }
     }
   });
+  if (!job.speaks) return kRight;
   print(fmt::format("# wrong elements: {} {}", wrong, wrong == 0 ? "OK" : "FAILED"));
   write_json(a, json);
   return wrong == 0 ? kRight : kWrong;

@@ -14,8 +14,11 @@
 
 namespace tandem::cli {
 
+/// PEs are threads of this process; where a launcher's variables are set (docs/worlds.md), each process is one.
 struct GpuJob {
   int pes = 0;
+  bool by_processes = false;
+  bool speaks = true;  ///< this process has PE 0: it prints and writes
   bool early_launch = true;
   Size heap_bytes = 0;  ///< of each PE
   GpuMethod method;
@@ -32,8 +35,8 @@ struct GpuJob {
 /// Throws InvalidArgument and Unsupported: options that do not fit together, no GPU, an operator, no NCCL.
 GpuJob make_gpu_job(const Arguments& arguments, const std::vector<std::string>& subjects, std::vector<Size> sizes);
 
-/// Calls `program` on every PE, with what it needs to measure, and then `on_timeline` where the job records. Rethrows
-/// the first error of any PE.
+/// Calls `program` on every PE of this process, with what it needs to measure, and then `on_timeline` where the job
+/// records. Rethrows the first error of any PE.
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
              const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline = nullptr);
 
