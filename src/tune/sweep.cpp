@@ -32,7 +32,7 @@ constexpr Size kMib = Size{1} << 20;
 std::vector<int> blocks_to_try(const std::string& algorithm) {
   if (algorithm.rfind("copy_engine", 0) == 0 || algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
-  return {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  return {1, 2, 4, 8, 16, 32, 64, 128};
 }
 
 /// How much slower than the best at the size before still has a chance.
