@@ -204,7 +204,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   }
   if (app.get_subcommands().empty())
     throw InvalidArgument(
-        "a subcommand is missing: list, machines, run, bench, check, tune, doctor, calibrate or launch (tandem --help)");
+        "a subcommand is missing: list, machines, run, bench, check, tune, doctor, calibrate or launch (tandem "
+        "--help)");
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);

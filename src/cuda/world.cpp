@@ -91,7 +91,13 @@ ClockPe Threads::clock_of(int number) {
   return {pe(number).device, pe(number).stream.get(), reinterpret_cast<Mail*>(own)};
 }
 
-Threads::~Threads() { drain(); }
+Threads::~Threads() {
+  drain();
+  for (Pe& pe : pes_) {
+    cudaSetDevice(pe.device);  // a stream is destroyed on its own GPU
+    pe.stream.reset();
+  }
+}
 
 Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                        Size element_bytes) {
