@@ -102,6 +102,17 @@ inline double median_error(const std::vector<Prediction>& all) {
   return *middle;
 }
 
+/// What probably makes a row deviate.
+inline const char* likely_reason(const MeasuredCollective& row) {
+  const bool rooted = row.collective == Collective::kBroadcast || row.collective == Collective::kScatter ||
+                      row.collective == Collective::kGather || row.collective == Collective::kReduce;
+  if (rooted) return "a root waits for nobody, so calls overlap; the fitted signal is that of PEs that meet";
+  if (row.algorithm.find("ll") != std::string::npos && row.algorithm != "pull")
+    return "packets: the model knows one latency, GPUs read a line again until it has come";
+  if (reduces(row.collective)) return "the model charges a reduction's memory, not its registers and loads in flight";
+  return "near the link's rate: what fills it differs between kernels";
+}
+
 /// The table of one machine: a line a size, then what the errors are.
 inline void print_predictions(const std::vector<Prediction>& all) {
   constexpr std::size_t worst_shown = 10;
@@ -118,8 +129,8 @@ inline void print_predictions(const std::vector<Prediction>& all) {
   worst.resize(std::min(worst.size(), worst_shown));
   fmt::print("median error {:.1f} % of {} rows (* in place); worst:\n", 100 * median_error(all), all.size());
   for (const Prediction& one : worst)
-    fmt::print("  {:+.1f} % {} of {} bytes on {} PEs, {}\n", 100 * one.error(), name(one.row.collective), one.row.bytes,
-               one.row.pes, one.row.algorithm);
+    fmt::print("  {:+.1f} % {} of {} bytes on {} PEs, {}; likely: {}\n", 100 * one.error(), name(one.row.collective),
+               one.row.bytes, one.row.pes, one.row.algorithm, likely_reason(one.row));
 }
 
 inline void print_predictions(const Machine& machine, const std::filesystem::path& results) {

@@ -122,7 +122,7 @@ def check_registered(tandem, rank):
     mine = torch.full((1 << 20,), rank + 1.0, device="cuda")
     problem = tandem.register(mine)
     if rank == 0:
-        print("registration:", problem or "done")
+        print(problem or "registration: done")
     tandem.all_reduce(mine)
     tandem.synchronize()
     n = dist.get_world_size()
@@ -149,6 +149,7 @@ def compare(tandem, rank):
 def main():
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # neither side uses the switch's multicast
     dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     tandem = Tandem(os.environ.get("TANDEM_LIBRARY", "libtandem_c.so"))
     quick = "--quick" in sys.argv

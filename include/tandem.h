@@ -17,6 +17,7 @@
  * Calls are enqueued in `stream` (a cudaStream_t; NULL: the default stream) and return before they have run.
  * Collective: all PEs make the same calls in the same order. The first call of a collective, type, operation and size
  * class meets the other processes and allocates: make it once before capturing the stream into a graph.
+ * Calls in several streams run one after the other; replays of a graph are kept apart from other calls by the caller.
  *
  * Memory of tandem_alloc() and tandem_register() is used as it is, where input and output both are such; it lies at the
  * same place of the same buffer on all PEs. Any other memory is copied to and from staging memory of the world, in

@@ -54,24 +54,21 @@ struct Candidate {
   OperatorOptions options;
 };
 
-std::vector<Candidate> candidates(Operator op, const Layer& layer) {
+std::vector<Candidate> candidates(const World& world, Operator op, const Layer& layer, bool every) {
   OperatorOptions base;
   base.m = layer.m;
   base.n = layer.n;
   base.k = layer.k;
-  std::vector<Candidate> all;
+  std::vector<Candidate> all{{"selected", selected_options(world, op, layer.m, layer.n, layer.k, DType::kBF16)}};
+  if (!every) return all;
   const auto add = [&](const std::string& name, const auto& change) {
     OperatorOptions options = base;
     change(options);
     all.push_back({name, options});
   };
   if (op == Operator::kAllGatherGemm) {
-    for (const int splits : {1, 4})
+    for (const int splits : {1, 2})
       add(fmt::format("copy_engine_push/{}", splits), [&](auto& o) { o.splits = splits; });
-    add("copy_engine_pull/4", [&](auto& o) {
-      o.splits = 4;
-      o.direction = Direction::kPull;
-    });
     add("sm_push/2 sms=8", [&](auto& o) {
       o.splits = 2;
       o.copy_by = CopyBy::kSm;
@@ -79,13 +76,15 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer) {
     });
   } else if (op == Operator::kGemmAllReduce) {
     for (const int splits : {4, 8})
-      if (layer.m > 256) add(fmt::format("chain/{}", splits), [&](auto& o) { o.splits = splits; });
+      if (layer.m > 256) add(fmt::format("chain_copy_engine/{}", splits), [&](auto& o) { o.splits = splits; });
   } else {
-    for (const int splits : {1, 4})
-      add(fmt::format("chain/{}", splits), [&](auto& o) {
-        o.splits = splits;
-        o.reduction = Reduction::kChain;
-      });
+    for (const int splits : {2, 4})
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+        add(fmt::format("chain_{}/{}", copy_by == CopyBy::kSm ? "sm" : "copy_engine", splits), [&](auto& o) {
+          o.splits = splits;
+          o.reduction = Reduction::kChain;
+          o.copy_by = copy_by;
+        });
     add("sm_push/4", [&](auto& o) {
       o.splits = 4;
       o.copy_by = CopyBy::kSm;
@@ -173,7 +172,7 @@ class Bench {
     std::vector<Result> results;
     add_peers(op, layer, local, calls, programs, results);
     std::vector<std::unique_ptr<OperatorPlan>> plans;
-    for (const Candidate& candidate : candidates(op, layer)) {
+    for (const Candidate& candidate : candidates(world_, op, layer, settings_.all)) {
       plans.push_back(make_operator(world_, op, candidate.options));
       OperatorPlan& plan = *plans.back();
       world_.barrier();

@@ -131,6 +131,9 @@ void CWorld::run_staged(const Call& call) {
 
 /// Calls share plans and staging memory, so that they run one after the other.
 void CWorld::order_after_last(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) return;  // a graph cannot wait for what is outside of it
   if (has_run_ && stream != last_stream_) {
     check(cudaEventRecord(end_of_last_.get(), last_stream_), "cudaEventRecord");
     check(cudaStreamWaitEvent(stream, end_of_last_.get()), "cudaStreamWaitEvent");

@@ -16,16 +16,21 @@
 #include <string>
 
 #include "tandem/placement.h"
+#include "tandem/recording.h"
 #include "tandem/unique_id.h"
 #include "tandem/world.h"
 
 namespace tandem {
 
+namespace trace {
+class Timeline;
+}
+
 struct CudaOptions {
   /// Capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
   /// How long a wait on the device may last before it gives up; all PEs' waits then end, and what synchronizes throws
-  /// Timeout.
+  /// Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
@@ -34,6 +39,10 @@ struct CudaOptions {
   /// differ, all PEs get an error and no kernel touches a buffer (copies by copy engines are made). Costs a trip of a
   /// flag and a kernel a call. Sizes of plans are compared in any case, when they are made.
   bool check_calls = false;
+
+  // Threads only.
+
+  RecordOptions record;
 
   // Processes only.
 
@@ -59,6 +68,16 @@ class CudaThreads {
   /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. May be called again after a run that did
   /// not fail.
   void run(const std::function<void(World&)>& program);
+
+  // With CudaOptions::record on; Unsupported without.
+
+  /// Whether what PE `pe` enqueues from now on is recorded, as it is from the start. What was captured into a graph
+  /// stays as it was captured.
+  void record(int pe, bool on);
+  /// What happened in the runs so far, in the time of World::time_us; of work in graphs that were replayed, the last
+  /// replay. Between runs.
+  const trace::Timeline& timeline();
+  const RecordingInfo& recording_info();
 
  private:
   struct State;

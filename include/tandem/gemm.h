@@ -67,12 +67,15 @@ struct GemmNotify {
 };
 
 /// Sums that travel from PE to PE while they grow, as in a ring reduce-scatter: for all rows but its own, a PE adds
-/// what it has got from the next PE and passes the sum to the previous one; its own rows are complete when it has added
+/// what it has got from the next PE and the sum goes to the previous one; its own rows are complete when it has added
 /// what it got. Needs the order kPeersFirst, in which what a PE wants was computed one shard earlier by its neighbour.
 /// Sums travel as `out_type` and are added in f32, beginning with the PE before the owner.
 struct GemmChain {
-  Symm<std::byte> staging;       ///< a block of shard_rows x n for each owner
-  Signals arrived;               ///< [piece]: its tiles that are in `staging`, counted over all calls
+  const std::byte* begun = nullptr;  ///< what the next PE sent, here: a block of shard_rows x n for each owner
+  const Signal* arrived = nullptr;   ///< [piece]: its tiles that are in `begun`, counted over all calls
+  /// Where the sums of other owners' rows are stored, blocks likewise: at the previous PE, or here to be sent on.
+  std::byte* passed_on = nullptr;
+  Signal* told = nullptr;        ///< [piece]: grows by one for each tile that is visible there
   const Epoch* epoch = nullptr;  ///< calls so far, this one included
 };
 
@@ -110,9 +113,11 @@ struct Gemm {
   /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;
 
-  /// Whether the chain brings something to add to `owner`'s rows, and where what this PE passes on of them goes.
-  TANDEM_DEVICE bool chain_adds_to(int owner) const { return chain.staging && owner != (me + 1) % rows.shards; }
-  TANDEM_DEVICE int chain_goes_to() const { return (me + rows.shards - 1) % rows.shards; }
+  /// Whether the chain brings something to add to `owner`'s rows.
+  TANDEM_DEVICE bool chain_adds_to(int owner) const {
+    return chain.begun != nullptr && owner != (me + 1) % rows.shards;
+  }
+
   /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this
   /// node.
   TANDEM_DEVICE int collector(int owner) const { return me - me % node_size + owner % node_size; }

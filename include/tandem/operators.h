@@ -36,8 +36,8 @@ enum class Direction { kPush, kPull };
 /// Who adds up the partial sums of gemm_reduce_scatter and gemm_all_reduce in their overlapped form.
 enum class Reduction {
   kOwner,  ///< the owner, in PE order, when all of them have arrived
-  /// every PE's GEMM: it adds its own to what it got and passes the sum on (GemmChain). No pass over memory is left for
-  /// the owner. By SMs and on one node only; the order is peers_first, copy_by and direction are not looked at.
+  /// every PE's GEMM: it adds its own to what it got and the sum goes on (GemmChain), by copy engines or stored by the
+  /// GEMM itself (copy_by). No pass over memory is left for the owner. On one node only, in the order peers_first.
   kChain,
 };
 
@@ -72,8 +72,8 @@ struct OperatorOptions {
   std::vector<Size> ns = {};
   DType type = DType::kBF16;  ///< bf16, f16 or f32
   Form form = Form::kSuitable;
-  /// Where form, mover, order, splits and SMs are all left open, they are taken from the tuner's cache file, if the
-  /// environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
+  /// Where form, mover, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
+  /// cache file, if the environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
   /// (tandem/operator_tuning.h).
   bool use_tuned = true;
   /// gemm_reduce_scatter by SMs: pushed, the GEMM itself stores its tiles to their owner; pulled, the reduction loads
@@ -100,6 +100,10 @@ struct OperatorOptions {
   /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same.
   int communication_sms = -1;
 };
+
+/// The options that were measured best on GPUs for such a problem (src/ops/selection.cpp), to be changed or given to
+/// make_operator as they are. On GPUs, plans take them where the caller left a choice open.
+OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
 /// One run of an operator: the matrices of this PE, anywhere in its memory.
 struct OperatorCall {

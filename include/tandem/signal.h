@@ -63,7 +63,7 @@ struct alignas(8) LLPacket {
 
 /// LL128 line: 112 bytes of data and an 8-byte flag: 16 bytes for each of eight threads, of which the last carries the
 /// flag. Needs that a warp's 128-byte store becomes visible as a whole, which no document promises: an architecture
-/// gets it once a litmus test has run there (tests/gpu/litmus.cu; sm_90 has passed it).
+/// gets it once a litmus test has run there (tests/gpu/litmus_gpu_check.cpp; sm_90 has passed it).
 struct alignas(16) LL128Line {
   std::uint32_t data[28];
   std::uint64_t unused;

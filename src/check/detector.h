@@ -131,8 +131,7 @@ class Detector : public sim::Monitor {
   sim::Message signal(sim::Thread id, const sim::SignalUpdate& update, Order order, int target, bool reachable,
                       Site site) override;
   void signal_arrives(sim::Message message, const sim::SignalUpdate& update) override;
-  void begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value,
-                  Site site) override;
+  void begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Site site) override;
   void end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                 bool proxy_fence, Site site) override;
   void atomic(sim::Thread id, const void* address, int bytes, std::uint64_t value, Scope scope, Order order,

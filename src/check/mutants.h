@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "check/run_once.h"
@@ -23,7 +24,9 @@ struct CallSite {
   int line = 0;
   sim::SyncOperation operation = sim::SyncOperation::kSignal;
 
-  auto operator<=>(const CallSite&) const = default;
+  bool operator<(const CallSite& other) const {
+    return std::tie(file, line, operation) < std::tie(other.file, other.line, other.operation);
+  }
 };
 
 /// One call site broken in one way.

@@ -232,11 +232,7 @@ void refuse_simulator_options(const Arguments& a) {
   refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
   refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
   refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
-  constexpr const char* why = "which runs in real time, on real data";
-  refuse(a.phantom, "--phantom", what, why);
-  refuse(!a.trace.empty(), "--trace", what, why);
-  refuse(!a.report.empty(), "--report", what, why);
-  refuse(!a.svg.empty(), "--svg", what, why);
+  refuse(a.phantom, "--phantom", what, "which runs in real time, on real data");
 }
 
 void refuse_gpu_options(const Arguments& a) {

@@ -6,15 +6,14 @@
 #include <iostream>
 #include <set>
 
-#include "check/schedules.h"
 #include "cli/check_cases.h"
 #include "cli/check_json.h"
+#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/json_file.h"
 #include "cli/workers.h"
 #include "tandem/error.h"
 #include "trace/output_file.h"
-#include "trace/report.h"
 
 namespace tandem::cli {
 namespace {
@@ -66,38 +65,6 @@ CheckOptions options_of(const CheckCase& one, const Arguments& a) {
   options.strategy = parse_strategy(a.check.strategy);
   options.seed = a.seed;
   return options;
-}
-
-/// Draws the schedule of a finding, with a mark where it was found.
-void write_check_report(const std::string& path, const CheckCase& one, const CheckOptions& options,
-                        std::uint64_t seed) {
-  const std::unique_ptr<CheckProgram> program = one.make();
-  const auto points = checker::count_points([&](World& world) { program->run(world); }, options);
-  const auto schedule = checker::make_schedule(options.strategy, seed, one.pes, points);
-  trace::Timeline timeline;
-  const auto outcome = run_case_once(one, options, seed, *schedule, nullptr, &timeline);
-  timeline.title = one.name();
-  trace::Report report;
-  report.title = "tandem check " + one.name();
-  const auto time = [](double us) { return static_cast<trace::Time>(us * 1e6); };
-  int number = 0;
-  for (const Finding& finding : outcome.findings) {
-    report.summary.emplace_back(fmt::format("finding {}", ++number), finding.kind + ": " + finding.missing);
-    std::vector<std::uint32_t> lanes;
-    for (const CheckSite& site : finding.sites) {
-      lanes.push_back(timeline.add_lane(site.pe, trace::LaneKind::kHost,
-                                        fmt::format("finding {} site {}", number, lanes.size() + 1)));
-      const std::string label = fmt::format("{} at {}:{} by {}", site.operation, site.file, site.line, site.who);
-      timeline.add(trace::Span{lanes.back(), trace::SpanKind::kWait, timeline.intern(label), time(site.time_us),
-                               time(site.time_us) + trace::kMicrosecond, 0});
-      timeline.end = std::max(timeline.end, time(site.time_us) + trace::kMicrosecond);
-    }
-    if (lanes.size() == 2 && finding.sites[0].time_us <= finding.sites[1].time_us)
-      timeline.add(trace::Arrow{lanes[0], lanes[1], timeline.intern("no order"), time(finding.sites[0].time_us),
-                                time(finding.sites[1].time_us)});
-  }
-  report.timelines.push_back(std::move(timeline));
-  trace::write_report(report, path);
 }
 
 int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {

@@ -15,7 +15,6 @@ extern const char* const kEquivalentMutants;
 namespace {
 
 using checker::CallSite;
-using checker::Mutant;
 using sim::Fault;
 
 /// A mutant that is claimed to be equivalent is still tried, under so many schedules.

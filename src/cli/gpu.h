@@ -18,7 +18,8 @@ std::string cuda_build();
 int run_on_gpus(const Arguments& arguments);
 int bench_on_gpus(const Arguments& arguments);
 
-/// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from.
+/// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from; none in a process
+/// that leaves the table to another one.
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
 /// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.

@@ -46,6 +46,7 @@ Pipe make_pipe() {
   ::dup2(err.write.get(), STDERR_FILENO);
   for (std::string& variable : variables) ::putenv(variable.data());
   std::vector<char*> argv;
+  argv.reserve(program.size() + 1);
   for (std::string& word : program) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());

@@ -80,7 +80,7 @@ int machines(const Arguments& arguments) {
   for (const std::string& name : machine_names()) {
     const Machine machine = load_machine(name);
     const std::string nodes = machine.max_nodes == 1 ? "" : fmt::format(", 1 to {} nodes", machine.max_nodes);
-    fmt::print("{:<14}{} ({} PEs a node{})\n", name, machine.description, machine.pes_per_node, nodes);
+    fmt::print("{:<19}{} ({} PEs a node{})\n", name, machine.description, machine.pes_per_node, nodes);
   }
   fmt::print("\n`tandem machines NAME` shows a model's figures and where each comes from.\n");
   return kRight;

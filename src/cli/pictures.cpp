@@ -7,23 +7,13 @@
 
 #include "tandem/error.h"
 #include "trace/chrome_trace.h"
+#include "trace/cut.h"
 #include "trace/output_file.h"
 
 namespace tandem::cli {
 namespace {
 
 trace::Time picoseconds(double us) { return std::llround(us * 1e6); }
-
-/// What happened within the window. Streams are idle at both ends, so nothing but host programs crosses them.
-trace::Timeline cut(const trace::Timeline& whole, const CallWindow& window) {
-  trace::Timeline part = whole;
-  part.begin = picoseconds(window.begin_us);
-  part.end = picoseconds(window.end_us);
-  const auto is_outside = [&](trace::Time begin, trace::Time end) { return begin < part.begin || end > part.end; };
-  std::erase_if(part.spans, [&](const trace::Span& span) { return is_outside(span.begin, span.end); });
-  std::erase_if(part.arrows, [&](const trace::Arrow& arrow) { return is_outside(arrow.from, arrow.to); });
-  return part;
-}
 
 std::vector<std::pair<std::string, std::string>> summary_of(const Result& r) {
   std::vector<std::pair<std::string, std::string>> summary{{"algorithm", r.algorithm},
@@ -49,7 +39,12 @@ Pictures::Pictures(const Arguments& arguments)
 }
 
 void Pictures::add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window) {
-  timelines_.push_back(cut(timeline, window));
+  // Streams are idle at both ends, so nothing but host programs crosses them.
+  add(title, trace::cut(timeline, picoseconds(window.begin_us), picoseconds(window.end_us)));
+}
+
+void Pictures::add(const std::string& title, trace::Timeline timeline) {
+  timelines_.push_back(std::move(timeline));
   timelines_.back().title = title;
 }
 

@@ -25,6 +25,8 @@ class Pictures {
   bool wants_report() const { return !report_.empty() || !svg_.empty(); }
   /// Adds the part of a timeline that the call `window` takes, named `title`; the first one is the run itself.
   void add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window);
+  /// The same with a whole timeline.
+  void add(const std::string& title, trace::Timeline timeline);
   /// Writes the files, each whole or not at all. Returns their paths.
   std::vector<std::string> write(const Result& result);
 

@@ -131,6 +131,7 @@ int tune(const Arguments& a) {
   std::vector<Sweep> sweeps;
   if (a.on_gpus()) {
     sweeps = tune_on_gpus(a);
+    if (sweeps.empty()) return kRight;
   } else {
     for (const Collective collective : collectives) sweeps.push_back(tune_in_simulator(a, collective));
   }

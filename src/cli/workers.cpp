@@ -93,11 +93,13 @@ std::vector<Json> run_workers(std::size_t count, const std::function<Json(std::s
   std::fflush(nullptr);
   std::vector<Json> results(count);
   std::vector<Worker> workers;
+  workers.reserve(step);
   for (std::size_t first = 0; first < step; ++first) workers.push_back(start(first, step, count, work));
   std::string error;
   std::size_t taken = 0;
   for (std::size_t living = workers.size(); living > 0;) {
     std::vector<pollfd> polled;
+    polled.reserve(workers.size());
     for (const Worker& worker : workers) polled.push_back({worker.from, POLLIN, 0});
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
     for (std::size_t i = 0; i < workers.size(); ++i) {

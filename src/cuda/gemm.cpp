@@ -38,7 +38,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   if (gemm.out_type != gemm.type)
     throw Unsupported(fmt::format("gemm: out_type {} with type {}, the GPU's kernels give the inputs' type",
                                   name(gemm.out_type), name(gemm.type)));
-  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
   if (gemm.order != TileOrder::kRowMajor) {
@@ -85,7 +85,7 @@ bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
 
 void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream) {
   check_gemm(gemm, sm_count);
-  const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n);
+  const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n, gemm.chain.begun != nullptr);
   if (gemm.m == 0 || gemm.n == 0) return;
   kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, early, stream});
 }

@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "cuda/error.h"
+#include "cuda/recording.h"
 #include "cuda/register.h"
 #include "cuda/signal_kernels.h"
 #include "cuda/stream.h"
+#include "tandem/error.h"
 
 namespace tandem::cuda {
 
 namespace {
+
+constexpr double kMostSeconds = 1e6;
 
 /// What plans ask a machine for: the limits of its GPUs.
 Machine describe_gpu(int pes, int device) {
@@ -25,6 +30,18 @@ Machine describe_gpu(int pes, int device) {
   machine.gpu.max_threads_per_sm = properties.maxThreadsPerMultiProcessor;
   machine.gpu.copy_engines = properties.asyncEngineCount;
   return machine;
+}
+
+/// The environment's, where it has one.
+double timeout_of(const CudaOptions& options) {
+  const char* const text = std::getenv("TANDEM_TIMEOUT_S");
+  if (text == nullptr || *text == '\0') return options.timeout_s;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds > 0 && seconds <= kMostSeconds))
+    throw InvalidArgument(
+        fmt::format("TANDEM_TIMEOUT_S: '{}' given, allowed are seconds up to {}", text, kMostSeconds));
+  return seconds;
 }
 
 MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
@@ -49,7 +66,7 @@ Pes::Pes(int pes, int device, const CudaOptions& options)
     : early_launch_(options.early_launch),
       num_pes_(pes),
       machine_(describe_gpu(pes, device)),
-      timeout_s_(options.timeout_s),
+      timeout_s_(timeout_of(options)),
       checks_calls_(options.check_calls) {}
 
 std::uint32_t* Pes::abort_of(int pe) const {
@@ -136,6 +153,7 @@ std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string&
 }
 
 double WorldView::time_us() const {
+  if (pes_.recording() != nullptr) return pes_.recording()->time_us();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }

@@ -37,6 +37,8 @@ struct Pe {
 /// Starts the GPU; the current device is then this one.
 Pe make_pe(int device);
 
+class Recording;
+
 class Pes {
  public:
   Pes(int pes, int device, const CudaOptions& options);
@@ -50,8 +52,8 @@ class Pes {
   Context context(const Team& team) const;
   bool early_launch() const { return early_launch_; }
   bool checks_calls() const { return checks_calls_; }
-  /// Blocks of a kernel that PE `pe` can have on its GPU at once, with as many for each that shares it.
-  int most_blocks(const detail::DeviceKernel& kernel, int pe) const;
+  /// Blocks of a kernel that PE `number` can have on its GPU at once, with as many for each that shares it.
+  int most_blocks(const detail::DeviceKernel& kernel, int number) const;
 
   /// A PE of this process.
   virtual const Pe& pe(int number) const = 0;
@@ -63,6 +65,8 @@ class Pes {
   virtual Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                         Size element_bytes) = 0;
   virtual std::string describe(const void* address) const = 0;
+  /// Null where nothing is recorded.
+  virtual Recording* recording() const { return nullptr; }
   /// Waits for all PEs' host programs; throws where one of them has failed.
   virtual void barrier() = 0;
   /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.
@@ -76,8 +80,8 @@ class Pes {
   static constexpr const char* kAbortName = "abort";
 
   std::uint32_t* abort_of(int pe) const;
-  /// Ends the waits of PE `pe`, of this process.
-  void set_abort(int pe) const;
+  /// Ends the waits of PE `number`, of this process.
+  void set_abort(int number) const;
   void load_kernels(const Pe& pe);
   /// Where memory of a kind lies: packets take more than the control part is meant for.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }

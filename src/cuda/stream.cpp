@@ -4,6 +4,7 @@
 
 #include "cuda/error.h"
 #include "cuda/gemm.h"
+#include "cuda/recording.h"
 #include "cuda/signal_kernels.h"
 #include "tandem/error.h"
 
@@ -23,6 +24,11 @@ CudaStream::~CudaStream() {
   if (is_own_) cudaStreamDestroy(stream_);
 }
 
+Recording* CudaStream::recording() const {
+  Recording* const recording = pes_.recording();
+  return recording != nullptr && recording->is_on(pe_) ? recording : nullptr;
+}
+
 Team CudaStream::world_team() const { return pes_.team(pe_); }
 
 void CudaStream::launch(detail::KernelLaunch kernel) {
@@ -39,7 +45,11 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
   check_resident(kernel);
   const Context context = pes_.context(kernel.team);
-  kernel.device->launch({kernel.grid.blocks, &context, kernel.args, stream_, pes_.early_launch()});
+  const detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, pes_.early_launch()};
+  if (auto* const recording = this->recording())
+    recording->launch(named(), kernel, launch);
+  else
+    kernel.device->launch(launch);
 }
 
 void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
@@ -50,50 +60,64 @@ void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
 }
 
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
+  if (auto* const recording = this->recording()) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
   if (plain_gemms_.run(gemm, stream_)) return;
-  if (threads_.sharing(pe_) > 1)
+  if (pes_.sharing(pe_) > 1)
     throw Unsupported(
-        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", threads_.sharing(pe_)));
-  run_gemm(gemm, threads_.context(team), threads_.machine().gpu.sm_count, threads_.early_launch(), stream_);
+        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing(pe_)));
+  run_gemm(gemm, pes_.context(team), pes_.machine().gpu.sm_count, pes_.early_launch(), stream_);
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;
+  if (auto* const recording = this->recording()) recording->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
 }
 
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
-  // Stream order makes what came before visible first (tests/gpu/litmus_check.cpp).
-  if (from != nullptr)
+  // Stream order makes what came before visible first (tests/gpu/litmus_gpu_check.cpp).
+  auto* const recording = this->recording();
+  if (from != nullptr) {
+    if (recording != nullptr) recording->note_copied_signal(named(), word);
     check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
-  else
+  } else if (recording != nullptr) {
+    recording->write_signal(named(), word, value);
+  } else {
     launch_write(stream_, word, value);
+  }
 }
 
 void CudaStream::wait_signal(const Signal* word, Epoch value) {
-  launch_wait(stream_, pes_.context(world_team()), word, value);
+  if (auto* const recording = this->recording())
+    recording->wait_signal(named(), pes_.context(world_team()), word, value);
+  else
+    launch_wait(stream_, pes_.context(world_team()), word, value);
 }
 
 std::shared_ptr<detail::EventState> CudaStream::record() {
   auto state = std::make_shared<CudaEvent>();
   check(cudaEventCreateWithFlags(&state->event, cudaEventDisableTiming), "cudaEventCreate");
+  if (auto* const recording = this->recording()) recording->note_record(named(), state.get());
   check(cudaEventRecord(state->event, stream_), "cudaEventRecord");
   return state;
 }
 
 void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  if (auto* const recording = this->recording()) recording->note_wait(named(), event.get());
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
 void CudaStream::agree(const detail::Agreement& agreement, const Team& team) {
+  if (auto* const recording = this->recording()) recording->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
   launch_comparison(stream_, pes_.context(team),
                     {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
 }
 
 void CudaStream::synchronize() {
+  if (auto* const recording = this->recording()) recording->note_synchronize(named());
   check(cudaStreamSynchronize(stream_), "synchronize");
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {

@@ -7,6 +7,7 @@
 
 #include "cuda/gemm.h"
 #include "cuda/pes.h"
+#include "cuda/recording.h"
 #include "tandem/stream.h"
 
 namespace tandem::cuda {
@@ -40,6 +41,9 @@ class CudaStream : public detail::StreamBackend {
   void* native() override { return stream_; }
 
  private:
+  /// Null where this PE's work is not recorded at present.
+  Recording* recording() const;
+  RecordedStream named() const { return {pe_, stream_, name_}; }
   void check_resident(const detail::KernelLaunch& kernel) const;
 
   Pes& pes_;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cuda/error.h"
+#include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
 #include "tandem/error.h"
 
@@ -36,14 +37,32 @@ int first_device(int pes) {
 
 std::vector<Pe> make_pes(int count) {
   std::vector<Pe> pes;
+  pes.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) pes.push_back(make_pe(i % cuda_devices()));
   return pes;
 }
 
 std::vector<int> devices_of(const std::vector<Pe>& pes) {
   std::vector<int> devices;
+  devices.reserve(pes.size());
   for (const Pe& pe : pes) devices.push_back(pe.device);
   return devices;
+}
+
+std::unique_ptr<Recording> make_recording(const Threads& threads, std::vector<ClockPe> clocks,
+                                          const CudaOptions& options) {
+  AddressBook book;
+  book.place = [&threads](std::uint64_t address) -> trace::GpuPlace {
+    const auto* const memory = reinterpret_cast<const std::byte*>(address);
+    const Segment& segment = threads.segment();
+    if (memory < segment.base() || memory >= segment.base() + threads.num_pes() * segment.stride()) return {};
+    const int pe = segment.pe_of(memory);
+    return {pe, memory - segment.base() - pe * segment.stride()};
+  };
+  book.describe = [&threads, place = book.place](std::uint64_t address) {
+    return place(address).pe < 0 ? std::string() : threads.describe(reinterpret_cast<const void*>(address));
+  };
+  return std::make_unique<Recording>(std::move(clocks), options, threads.machine().name, std::move(book));
 }
 
 }  // namespace
@@ -54,15 +73,31 @@ Threads::Threads(int pes, const CudaOptions& options)
       segment_(devices_of(pes_), HeapBook(pes, options.heap_bytes).range_bytes()),
       book_(pes, options.heap_bytes) {
   early_launch_ = early_launch_ && pes <= cuda_devices();
+  std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
     if (i < cuda_devices()) load_kernels(pe(i));
     book_.allocate_symmetric(i, MemoryKind::kControl, sizeof(std::uint32_t), kAbortName, sizeof(std::uint32_t));
     check(cudaSetDevice(pe(i).device), "cudaSetDevice");
     clear(pe(i), i, kAbortOffset, sizeof(std::uint32_t), MemoryKind::kControl);
+    if (options.record.on) clocks.push_back(clock_of(i));
   }
+  if (options.record.on) recording_ = make_recording(*this, std::move(clocks), options);
 }
 
-Threads::~Threads() { drain(); }
+ClockPe Threads::clock_of(int number) {
+  const Size mail = book_.allocate_symmetric(number, MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
+  clear(pe(number), number, mail, sizeof(Mail), MemoryKind::kControl);
+  std::byte* const own = segment_.base() + number * segment_.stride() + mail;
+  return {pe(number).device, pe(number).stream.get(), reinterpret_cast<Mail*>(own)};
+}
+
+Threads::~Threads() {
+  drain();
+  for (Pe& pe : pes_) {
+    cudaSetDevice(pe.device);  // a stream is destroyed on its own GPU
+    pe.stream.reset();
+  }
+}
 
 Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                        Size element_bytes) {
@@ -128,6 +163,12 @@ int Threads::sharing(int number) const {
       std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
 }
 
+Recording& recording_of(const Threads& threads) {
+  if (threads.recording() == nullptr)
+    throw Unsupported("timeline: nothing was recorded; CudaOptions::record has to be on");
+  return *threads.recording();
+}
+
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {
   check(cudaSetDevice(threads.pe(pe).device), "cudaSetDevice");
   WorldView view(threads, pe);
@@ -143,13 +184,16 @@ struct CudaThreads::State : cuda::Threads {
 
 CudaThreads::CudaThreads(int pes, const CudaOptions& options) {
   cuda::register_collectives();
+  if (options.record.on) cuda::register_recorded_collectives();
   state_ = std::make_unique<State>(pes, options);
 }
 
 CudaThreads::~CudaThreads() = default;
 
 void CudaThreads::run(const std::function<void(World&)>& program) {
+  if (state_->recording() != nullptr) state_->recording()->align();
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(state_->num_pes()));
   std::mutex mutex;
   std::exception_ptr error;
   for (int pe = 0; pe < state_->num_pes(); ++pe)
@@ -165,6 +209,11 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
   for (std::thread& thread : threads) thread.join();
   state_->drain();
   if (error) std::rethrow_exception(error);
+  if (state_->recording() != nullptr) state_->recording()->align();
 }
+
+void CudaThreads::record(int pe, bool on) { recording_of(*state_).turn(pe, on); }
+const trace::Timeline& CudaThreads::timeline() { return recording_of(*state_).timeline(); }
+const RecordingInfo& CudaThreads::recording_info() { return recording_of(*state_).info(); }
 
 }  // namespace tandem

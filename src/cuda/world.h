@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/pes.h"
+#include "cuda/recording.h"
 
 namespace tandem::cuda {
 
@@ -15,9 +16,9 @@ class Threads : public Pes {
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
-  int sharing(int pe) const override;
+  int sharing(int number) const override;
   const Segment& segment() const override { return segment_; }
-  Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+  Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
   std::string describe(const void* address) const override;
   void barrier() override;
@@ -28,8 +29,11 @@ class Threads : public Pes {
   void fail();
   /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
   void drain() const;
+  Recording* recording() const override { return recording_.get(); }
 
  private:
+  ClockPe clock_of(int number);
+
   std::vector<Pe> pes_;
   Segment segment_;
   mutable std::mutex mutex_;
@@ -38,7 +42,11 @@ class Threads : public Pes {
   int waiting_ = 0;
   std::uint64_t round_ = 0;
   bool failed_ = false;
+  std::unique_ptr<Recording> recording_;
 };
+
+/// Throws Unsupported where nothing is recorded.
+Recording& recording_of(const Threads& threads);
 
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);

@@ -13,7 +13,7 @@ struct CopiedReduceArgs {
   const T* staging;             // [PE][capacity]: the peers' values for this PE's shard
   Size capacity;                // elements of each
   Range range;                  // of the shard: what this launch sums
-  Symm<Accumulator<T>> scales;  // every PE's scale (kPremulSum)
+  Symm<Accumulator<T>> scales;  // [parity of the call]: this PE's scale, for its peers (kPremulSum)
   Signals ready;                // [PE]: that PE has begun this call
   Signals arrived;              // [PE]: that PE's values for the range are in the staging
   Epochs epochs;                // [1]
@@ -29,7 +29,8 @@ struct CopiedReduceBegin {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.next_epoch(a.epochs);
-    if (a.op == ReduceOp::kPremulSum) block.store_scalar(a.scales.local(), a.scale);
+    // A peer may still read the last call's.
+    if (a.op == ReduceOp::kPremulSum) block.store_scalar(a.scales.local() + epoch % 2, a.scale);
     block.notify_all(a.ready, epoch);
     block.wait_all(a.ready, epoch);
   }
@@ -49,7 +50,7 @@ struct CopiedReduce {
       const auto input = [&](int pe) {
         const T* const values = pe == block.pe() ? a.own : a.staging + pe * a.capacity;
         const Accumulator<T> scale =
-            a.op == ReduceOp::kPremulSum ? block.load_scalar(a.scales.on(pe)) : Accumulator<T>{1};
+            a.op == ReduceOp::kPremulSum ? block.load_scalar(a.scales.on(pe) + epoch % 2) : Accumulator<T>{1};
         return load_input<T>(block, values, tile, a.op, scale);
       };
       block.store(a.out, tile, reduce_in_pe_order(block, a.op, block.num_pes(), input));

@@ -50,7 +50,7 @@ class CopiedReducePlan final : public CollectivePlan {
     staging_ = setup.template symmetric<T>(team.size * capacity_, "staging");
     args_.staging = staging_.local();
     args_.capacity = capacity_;
-    args_.scales = setup.template symmetric<Accumulator<T>>(1, "scales");
+    args_.scales = setup.template symmetric<Accumulator<T>>(2, "scales");
     args_.ready = setup.slots("ready");
     arrived_ = setup.signals(kMostChunks * team.size, "arrived");
     gathered_ = setup.slots("gathered");

@@ -1,7 +1,10 @@
 /// AllGather + GEMM: the shards of A travel while the GEMM works, own rows first, each tile waiting for its own rows
 /// alone (Triton-distributed, arXiv 2504.19442). docs/all_gather_gemm.md goes through it.
 
+#include <algorithm>
+
 #include "ops/gather_transport.h"
+#include "ops/steps.h"
 #include "tandem/gemm_order.h"
 
 namespace tandem::ops {
@@ -65,7 +68,8 @@ class AllGatherGemm final : public OperatorPlan {
     gemm.own_a = call.a;
     gemm.order = settings_.order;
     gemm.gate = transport_.gate();
-    gemm.sms = sms_ - settings_.communication_sms;
+    const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
+    gemm.sms = std::max(1, sms_ - std::max(settings_.communication_sms, steps));
     return gemm;
   }
 

@@ -49,9 +49,9 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
 
 void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   rows_.rows = m;
-  main.launch<NextEpoch>(kOneWarp, {epochs_});
+  // Before the GEMM, beside which it might find no place.
+  main.launch<BeginReleased>(kOneWarp, {released_, epochs_, direction_ == Direction::kPull});
   copies_.front().wait_for(main);
-  copies_.front().launch<AwaitReleased>(kOneWarp, {released_, epochs_.words, direction_ == Direction::kPull});
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
   send_to_rail(copies_.front(), own);
   if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(own);

@@ -19,6 +19,10 @@ class GatherTransport {
   void await(Stream& main, int first, int shards);
   /// Puts the own shard among the gathered rows, where the transport has not done it by itself.
   void place_own(Stream& main, const std::byte* own);
+  /// Whether steps on streams of their own have to run while the GEMM does: then it leaves kStepSms free.
+  bool has_steps_beside_gemm() const {
+    return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
+  }
   /// Ends the call on `main`: this PE has read the gathered rows, its own sends are done; the partners may send again.
   void end(Stream& main);
 

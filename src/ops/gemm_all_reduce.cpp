@@ -3,10 +3,13 @@
 
 #include "ops/gemm_all_reduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "ops/between_nodes.h"
+#include "tandem/error.h"
 
 namespace tandem::ops {
 
@@ -25,9 +28,12 @@ class GemmAllReduce final : public OperatorPlan {
       packet_rows_ = o.shots == 2 ? 0 : std::min(o.m, OneShot::packet_rows(o));
       // The GPUs' GEMM has no tiles for all PEs (Gemm::c_at_all).
       const bool on_gpus = world.machine().gemm.tiles.empty();
+      if (on_gpus && o.shots == 1 && o.m > packet_rows_)
+        throw Unsupported(
+            fmt::format("shots: 1 given, on GPUs only for up to {} rows of {} columns", packet_rows_, o.n));
       const bool one_shot = o.shots != 2 && !on_gpus;
       one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
-      is_chain_ = o.reduction == Reduction::kChain || on_gpus;
+      is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);
     }
     if (packet_rows_ > 0) packets_ = sequential(world, settings, packet_rows_);

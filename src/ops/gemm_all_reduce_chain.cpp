@@ -3,6 +3,7 @@
 
 #include "ops/chain.h"
 #include "ops/pieces.h"
+#include "ops/steps.h"
 
 namespace tandem::ops {
 
@@ -13,7 +14,7 @@ class GemmAllReduceChain final : public OperatorPlan {
   GemmAllReduceChain(World& world, const Settings& settings)
       : OperatorPlan(settings.options),
         team_(world.team()),
-        chain_(world, settings, "gemm_all_reduce"),
+        chain_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.options.n * size_of(settings.options.type)),
         fewer_rows_(make_gemm_all_reduce_sequential(world, settings)),
         pushes_(world.make_stream("pushes")),
@@ -36,6 +37,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     Gemm gemm = chain_.gemm(call.a, call.b[0], own);
     gemm.notify = {computed_, true};
     main.gemm(gemm, team_);
+    chain_.follow(gemm);
     pushes_.wait(begun);
     push(gemm, own);
     takes_.wait(begun);

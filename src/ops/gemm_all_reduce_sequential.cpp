@@ -8,6 +8,12 @@ namespace tandem::ops {
 
 namespace {
 
+// Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less. Below, the default
+// has no second shot either.
+constexpr Size kLeastOneShot = Size{512} << 10;
+constexpr Size kMostOneShot = Size{4} << 20;
+constexpr int kOneShotBlocks = 64;
+
 class GemmAllReduceSequential final : public OperatorPlan {
  public:
   GemmAllReduceSequential(World& world, const Settings& settings)
@@ -18,9 +24,13 @@ class GemmAllReduceSequential final : public OperatorPlan {
     CollectiveOptions collective;
     collective.type = options_.type;
     collective.max_count = count;
+    if (team_.one_node() && team_.size == 2 && bytes > kLeastOneShot && bytes <= kMostOneShot) {
+      collective.algorithm = "one_shot";
+      collective.blocks = kOneShotBlocks;
+    }
     all_reduce_ = make_collective(world, Collective::kAllReduce, collective);
-    // Packets arrive in the plan's own staging: the result may be anywhere.
-    straight_ = all_reduce_->algorithm().ends_with("_ll");
+    const std::string& algorithm = all_reduce_->algorithm();
+    straight_ = algorithm == "one_shot" || algorithm.ends_with("_ll");
     if (!straight_) sums_ = world.heap().allocate<std::byte>(bytes, "gemm_all_reduce sums");
   }
 
@@ -53,7 +63,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
 
   OperatorOptions options_;
   Team team_;
-  bool straight_ = false;
+  bool straight_ = false;  // the collective writes no result but the own one: it goes straight to the user's
   Symm<std::byte> partials_;
   Symm<std::byte> sums_;
   std::unique_ptr<CollectivePlan> all_reduce_;

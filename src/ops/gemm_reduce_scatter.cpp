@@ -1,7 +1,10 @@
 /// GEMM + ReduceScatter: the GEMM works on the rows of other PEs first, so that its tiles travel while it goes on; own
 /// rows last. What arrives is added up beside it (Triton-distributed, arXiv 2504.19442).
 
+#include <algorithm>
+
 #include "ops/scatter_transport.h"
+#include "ops/steps.h"
 
 namespace tandem::ops {
 
@@ -55,7 +58,8 @@ class GemmReduceScatter final : public OperatorPlan {
   }
 
   void overlap(Stream& main, Gemm gemm) {
-    gemm.sms = sms_ - settings_.communication_sms;
+    const int steps = settings_.options.copy_by == CopyBy::kCopyEngine ? kStepSms : 0;
+    gemm.sms = std::max(1, sms_ - std::max(settings_.communication_sms, steps));
     transport_.hook(gemm);
     main.gemm(gemm, team_);
     transport_.follow(gemm);

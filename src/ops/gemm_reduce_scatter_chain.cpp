@@ -13,14 +13,16 @@ class GemmReduceScatterChain final : public OperatorPlan {
   GemmReduceScatterChain(World& world, const Settings& settings)
       : OperatorPlan(settings.options),
         team_(world.team()),
-        chain_(world, settings, "gemm_reduce_scatter"),
+        chain_(world, settings, "gemm_reduce_scatter", false),
         fewer_rows_(make_gemm_reduce_scatter(world, settings)) {}
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     if (call.m < chain_.rows().rows) return fewer_rows_->run(main, call);
     chain_.begin(main);
-    main.gemm(chain_.gemm(call.a, call.b[0], call.c[0]), team_);
+    const Gemm gemm = chain_.gemm(call.a, call.b[0], call.c[0]);
+    main.gemm(gemm, team_);
+    chain_.follow(gemm);
     chain_.end(main);
   }
 

@@ -66,6 +66,7 @@ TileOrder parse_order(Operator op, const std::string& text) {
 
 /// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.
 int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
+  if (curve.points.empty()) return 8;  // a real GPU's: what fills an NVLink port of eighteen links
   const int links = machine.link.fabric == Fabric::kFullMesh ? std::max(1, peers) : 1;
   int blocks = 1;
   while (blocks < machine.gpu.sm_count && curve.at(blocks) < 0.95 * curve.at(machine.gpu.sm_count)) ++blocks;
@@ -77,7 +78,7 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   const Curve& curve = options.direction == Direction::kPush ? machine.link.store_gbps : machine.link.load_gbps;
   if (op == Operator::kAllGatherGemm)
     return options.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(machine, curve, peers)) : 0;
-  if (op == Operator::kGemmAllReduce && team.one_node()) return 0;
+  if ((op == Operator::kGemmAllReduce && team.one_node()) || options.reduction == Reduction::kChain) return 0;
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
   return team.one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }
@@ -186,15 +187,18 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& given) {
   check(op, given, world.machine());
   const Machine model = ops::planning_model(world.machine());
+  const bool measured = ops::is_measured(world);
   const OperatorOptions tuned = ops::tuned_or(world, op, given);
   ops::Settings settings;
-  settings.options = ops::complete(op, tuned, model, world.team());
+  settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
   OperatorOptions& o = settings.options;
   settings.order = o.order.empty() ? default_order(op, world) : parse_order(op, o.order);
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
   if (o.form != Form::kSuitable) return make_plan(world, op, settings);
-  return make_suitable_plan(world, op, settings, ops::sequential_rows(op, o, model, world.team()));
+  const Size sequential =
+      measured ? ops::measured_sequential_rows(op) : ops::sequential_rows(op, o, model, world.team());
+  return make_suitable_plan(world, op, settings, sequential);
 }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {

@@ -15,8 +15,8 @@ struct Settings {
   /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
   Size sequential_rows = 0;
 
-  /// `m` rows of the global problem by owner. Parts are cut at tiles.
-  RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, options.tile_m}; }
+  /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
+  RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);

@@ -26,7 +26,7 @@ class Work {
   Size tiles() const { return ceil_div(m_, o_.tile_m) * columns_; }
   /// Panels do not straddle pieces.
   Size tiles_of_pieces(int splits) const {
-    const RowPartition rows{m_, pes_, splits, o_.tile_m};
+    const RowPartition rows{m_, pes_, splits, 2 * o_.tile_m};  // see Settings::rows
     Size panels = 0;
     for (int owner = 0; owner < pes_; ++owner)
       for (int part = 0; part < splits; ++part) panels += ceil_div(rows.part(owner, part).size(), o_.tile_m);
@@ -95,7 +95,7 @@ OperatorOptions complete(Operator op, const OperatorOptions& given, const Machin
                                                                                                 : Reduction::kOwner;
   if (!o.copy_by) o.copy_by = suitable_mover(op, o, model, team);
   if (o.splits == 0) o.splits = team.one_node() ? suitable_splits(op, work, sm_count, team.size) : 1;
-  if (op == Operator::kGemmAllReduce && o.communication_sms < 0 && team.one_node())
+  if (op == Operator::kGemmAllReduce && o.communication_sms < 0 && team.one_node() && o.reduction == Reduction::kOwner)
     o.communication_sms = spare_sms(work, o, sm_count);
   return o;
 }

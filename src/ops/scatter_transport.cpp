@@ -56,8 +56,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
 
 void ScatterTransport::begin(Stream& main, Size m) {
   rows_.rows = m;
-  main.launch<NextEpoch>(kOneWarp, {epochs_});
-  main.launch<AwaitReleased>(kOneWarp, {released_, epochs_.words, false});
+  main.launch<BeginReleased>(kOneWarp, {released_, epochs_, false});
   begun_ = main.record();
 }
 
@@ -99,13 +98,15 @@ void ScatterTransport::publish(Stream& main, int owner) {
 void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
   if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull && !overlapped_) pull(gemm);
   if (beside_gemm_) reduction_.wait(begun_);
+  // A reduction on all SMs leaves no place for the steps of the copies, for which it would wait.
+  if (!beside_gemm_ && copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
   Stream& stream = beside_gemm_ ? reduction_ : main;
   if (gemm.out_type == DType::kF32) launch_reduction<float>(stream, out, gemm);
   if (gemm.out_type == DType::kF16) launch_reduction<f16>(stream, out, gemm);
   if (gemm.out_type == DType::kBF16) launch_reduction<bf16>(stream, out, gemm);
   // Streams that this call did not use are no part of a capture.
   if (beside_gemm_) main.wait_for(reduction_);
-  if (copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
+  if (beside_gemm_ && copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
   main.launch<Release>(kOneWarp, {released_, epochs_.words, false});
 }
 

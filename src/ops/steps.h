@@ -1,7 +1,7 @@
 #pragma once
 /// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel of its own so
 /// that a captured graph can be replayed (a stream's own wait has a fixed value), and small enough to fit beside a
-/// persistent GEMM.
+/// persistent GEMM that leaves them an SM.
 
 #include "tandem/block.h"
 #include "tandem/gemm.h"
@@ -11,16 +11,9 @@ namespace tandem::ops {
 
 inline constexpr Grid kOneWarp{1, 32};
 
-/// Begins a call: the instance's epoch, which everything else in the call reads.
-struct NextEpoch {
-  struct Args {
-    Epochs epochs;
-  };
-  template <class Block>
-  TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    block.next_epoch(a.epochs);
-  }
-};
+/// SMs that a GEMM leaves to steps which have to run beside it: on Hopper its blocks leave no quarter of an SM enough
+/// registers for a warp, and they come in pairs.
+inline constexpr int kStepSms = 2;
 
 /// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other
 /// nodes. `everybody`: for all others too: where peers pull what another node sent, its sender must hear of them.
@@ -43,6 +36,31 @@ struct Release {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
     for_each_partner(block, a.everybody, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
+  }
+};
+
+/// Counts a call.
+struct NextEpoch {
+  struct Args {
+    Epochs epochs;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    block.next_epoch(a.epochs);
+  }
+};
+
+/// Begins a call of one stream: counts it, and waits until all partners released the previous one.
+struct BeginReleased {
+  struct Args {
+    Signals released;
+    Epochs epochs;
+    bool everybody;  // see for_each_partner
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.next_epoch(a.epochs);
+    for_each_partner(block, a.everybody, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
   }
 };
 

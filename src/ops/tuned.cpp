@@ -13,8 +13,8 @@ namespace tandem::ops {
 namespace {
 
 bool leaves_open(const OperatorOptions& o) {
-  return o.use_tuned && o.form == Form::kSuitable && !o.copy_by && o.order.empty() && o.splits == 0 && o.shots == 0 &&
-         o.communication_sms < 0;
+  return o.use_tuned && o.form == Form::kSuitable && !o.copy_by && !o.reduction && o.order.empty() && o.splits == 0 &&
+         o.shots == 0 && o.communication_sms < 0;
 }
 
 /// FNV-1a, of 48 bits and never 0.

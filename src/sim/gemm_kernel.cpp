@@ -49,14 +49,14 @@ class Worker {
   void pass_chain(const GemmTile& tile) {
     const int owner = gemm_.rows.owner_of(tile.rows.begin);
     const int part = gemm_.rows.part_of(tile.rows.begin);
-    await(gemm_.chain.arrived.local() + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
+    await(gemm_.chain.arrived + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
           static_cast<Epoch>(gemm_.tiles_of_piece(owner, part)));
     if (role_.sim.seams.monitor == nullptr) return;
     const Size element = size_of(gemm_.out_type);
     for (Size r = 0; r < tile.rows.size(); ++r)
       role_.report_access(
           AccessKind::kTensorLoad,
-          gemm_.chain.staging.local() + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
+          gemm_.chain.begun + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
           tile.cols.size() * element, Site::here());
   }
 
@@ -150,8 +150,8 @@ class Worker {
     dispatch(gemm_.out_type, [&]<class T>() {
       T* out = reinterpret_cast<T*>(result.data());
       if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
-        const auto* const begun = reinterpret_cast<const T*>(gemm_.chain.staging.local()) +
-                                  row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
+        const auto* const begun =
+            reinterpret_cast<const T*>(gemm_.chain.begun) + row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
         for (Size i = 0; i < m; ++i)
           for (Size j = 0; j < n; ++j)
             product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
@@ -173,7 +173,7 @@ class Worker {
     }
     const auto [c, first_row] = destination(tile.rows.begin);
     const Time arrival = store_to(c, first_row, tile, product);
-    if (gemm_.notify.words || gemm_.chain.staging) send_notification(tile.rows.begin, arrival);
+    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
   }
 
   /// Stores a tile to rows [first_row, ...) of `c`; returns when it is visible there.
@@ -214,9 +214,9 @@ class Worker {
   };
   Destination destination(Size row) const {
     const int owner = gemm_.rows.owner_of(row);
-    if (gemm_.chain.staging && owner == gemm_.me)
+    if (gemm_.chain.begun != nullptr && owner == gemm_.me)
       return {static_cast<std::byte*>(gemm_.c), row - gemm_.rows.shard(owner).begin};
-    if (gemm_.chain.staging) return {gemm_.chain.staging.on(gemm_.chain_goes_to()), row_in_blocks(row)};
+    if (gemm_.chain.begun != nullptr) return {gemm_.chain.passed_on, row_in_blocks(row)};
     if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row};
     return {gemm_.c_at_collector.on(gemm_.collector(owner)),
             gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin};
@@ -224,12 +224,12 @@ class Worker {
 
   void send_notification(Size row, Time visible) {
     const int owner = gemm_.rows.owner_of(row);
-    const bool chained = gemm_.chain.staging && owner != gemm_.me;
+    const bool chained = gemm_.chain.begun != nullptr && owner != gemm_.me;
     if (!chained && !gemm_.notify.words) return;
-    const int to = chained ? gemm_.chain_goes_to() : gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
+    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
     const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
-    const Signals& words = chained ? gemm_.chain.arrived : gemm_.notify.words;
-    notify(words.on(to) + gemm_.rows.slot(block, gemm_.rows.part_of(row)), visible);
+    const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    notify((chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot, visible);
   }
 
   void notify(Signal* word, Time visible) {
@@ -272,7 +272,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
   require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
           "1 where tiles go to all PEs");
-  require(!gemm.chain.staging || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }

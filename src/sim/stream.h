@@ -29,7 +29,7 @@ class SimStream : public tandem::detail::StreamBackend {
   void write_signal(Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const Signal* word, Epoch value) override;
   std::shared_ptr<tandem::detail::EventState> record() override;
-  void wait(const std::shared_ptr<tandem::detail::EventState>& event) override;
+  void wait(const std::shared_ptr<tandem::detail::EventState>& state) override;
   void synchronize() override;
   Team world_team() const override;
   void* native() override { return nullptr; }

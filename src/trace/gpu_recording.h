@@ -23,8 +23,9 @@ struct GpuWork {
   SpanKind kind = SpanKind::kKernel;
   Team team;  ///< of a kernel
   Size bytes = 0;
+  std::uint64_t signal = 0;  ///< the word that a copy writes as a signal
   /// What its blocks wrote, one list a block, each beginning with its kBlock record; a block that did not run has none.
-  /// Work without blocks is drawn from the end of what was before it to the begin of what came after it.
+  /// When work without blocks was done is told by what was before and after it.
   std::vector<std::vector<cuda::Record>> blocks;
   /// Only there for its time, not to be drawn.
   bool hidden = false;
@@ -50,21 +51,28 @@ struct GpuRecording {
   /// The least time that a signal takes to a peer, nanoseconds: what arrives later than that before a wait began cannot
   /// have been waited for.
   std::int64_t signal_ns = 0;
+
+  /// On the timeline, when PE `pe`'s GPU shows `ns`.
+  Time time(int pe, std::uint64_t ns) const {
+    const ClockMap& clock = clocks[static_cast<std::size_t>(pe)];
+    return (host(clock(static_cast<std::int64_t>(ns))) - origin) * kNanosecond;
+  }
 };
 
 /// A wait and the signal or packets that ended it, by the aligned clocks.
 struct GpuRelease {
-  int from = 0;     ///< PE
-  int to = 0;       ///< PE
-  Time after = 0;   ///< from the signal's sending to the wait's end; below 0 by as much the clocks must be wrong
+  int from = 0;    ///< PE
+  int to = 0;      ///< PE
+  Time after = 0;  ///< from the signal's sending to the wait's end; below 0 by as much the clocks must be wrong
 };
 
 /// What a conversion found out beside the timeline, and what it left out.
 struct GpuFindings {
   std::vector<GpuRelease> releases;
-  Size records = 0;    ///< operations for which their block had no room
-  Size unplaced = 0;   ///< pieces of work without a record before and behind them
-  Size unmatched = 0;  ///< waits that had to wait, without a recorded signal that ended them
+  Size records = 0;       ///< operations that were recorded
+  Size lost_records = 0;  ///< operations for which their block had no room
+  Size unplaced = 0;      ///< pieces of work without a record before and behind them
+  Size unmatched = 0;     ///< waits that had to wait, without a recorded signal that ended them
 };
 
 /// The timeline: SM lanes with blocks, their operations and those of roles; copy engines; arrows from signals and

@@ -1,5 +1,7 @@
 #include "trace/gpu_spans.h"
 
+#include <map>
+
 #include "tandem/signal.h"
 
 namespace tandem::trace {
@@ -63,6 +65,19 @@ Size bytes_of(const Record& record) {
     default:
       return static_cast<Size>(is_packets(record.kind) ? record.payload & kLowerHalf : record.payload);
   }
+}
+
+std::vector<Record> operations_of(const std::vector<Record>& block) {
+  std::vector<Record> operations(block.begin() + 1, block.end());
+  const std::uint64_t end = block.front().begin + block.front().duration;
+  std::map<int, std::uint64_t> next;  // of each role: begin of the operation behind
+  for (auto record = operations.rbegin(); record != operations.rend(); ++record) {
+    const std::uint64_t until = next.try_emplace(record->role, end).first->second;
+    next[record->role] = record->begin;
+    if (record->kind == RecordKind::kLoad && until > record->begin)
+      record->duration = static_cast<std::uint32_t>(until - record->begin);
+  }
+  return operations;
 }
 
 Size packet_bytes(const Record& record) {

@@ -33,7 +33,7 @@ constexpr std::size_t kNone = ~std::size_t{0};
 class Conversion {
  public:
   Conversion(const GpuRecording& recording, GpuFindings& findings)
-      : recording_(recording), findings_(findings), times_(work_times(recording.work)) {
+      : recording_(recording), findings_(findings), times_(work_times(recording)) {
     timeline_.machine = recording.machine;
     timeline_.pes = recording.pes;
   }
@@ -58,10 +58,7 @@ class Conversion {
     std::uint32_t label;
   };
 
-  Time time(int pe, std::uint64_t ns) const {
-    const ClockMap& clock = recording_.clocks[static_cast<std::size_t>(pe)];
-    return (recording_.host(clock(static_cast<std::int64_t>(ns))) - recording_.origin) * kNanosecond;
-  }
+  Time time(int pe, std::uint64_t ns) const { return recording_.time(pe, ns); }
 
   void find_lives() {
     std::map<std::string, int> streams;
@@ -74,14 +71,13 @@ class Conversion {
         lives_.push_back({i, b, LaneKind::kSm, static_cast<int>(block.address), time(work.pe, block.begin),
                           time(work.pe, block.begin + block.duration)});
       }
-      if (!work.blocks.empty() || times_[i].part_of != i) continue;
-      findings_.unplaced += times_[i].known ? 0 : times_[i].parts;
+      if (!work.blocks.empty()) continue;
+      findings_.unplaced += times_[i].known ? 0 : 1;
       if (!times_[i].known) continue;
-      const bool is_copy = work.kind == SpanKind::kCopy;
+      const bool is_copy = work.kind == SpanKind::kCopy || work.signal != 0;
       const int stream = streams.try_emplace(work.stream, static_cast<int>(streams.size())).first->second;
       lives_.push_back({i, kNone, is_copy ? LaneKind::kCopyEngine : LaneKind::kStream, is_copy ? 0 : stream,
-                        time(work.pe, static_cast<std::uint64_t>(times_[i].begin)),
-                        time(work.pe, static_cast<std::uint64_t>(times_[i].end))});
+                        times_[i].begin, times_[i].end});
     }
   }
 
@@ -126,24 +122,24 @@ class Conversion {
     }
   }
 
-  /// The operations of a block, without its life.
   std::vector<Record> operations(const Life& life) const {
     if (life.block == kNone) return {};
-    const std::vector<Record>& all = recording_.work[life.work].blocks[life.block];
-    return {all.begin() + 1, all.end()};
+    return operations_of(recording_.work[life.work].blocks[life.block]);
   }
 
   void draw(const Life& life) {
     const GpuWork& work = recording_.work[life.work];
-    const GpuWorkTime& whole = times_[life.work];
-    const std::string name = whole.parts == 1 ? work.name : fmt::format("{} x {}", whole.parts, work.name);
-    timeline_.add(Span{life.lane, work.kind, timeline_.intern(name), life.begin, life.end,
-                       life.block == kNone ? whole.bytes : 0});
+    timeline_.add(Span{life.lane, work.kind, timeline_.intern(work.name), life.begin, life.end,
+                       life.block == kNone ? work.bytes : 0});
+    // Its value is not known, but all changes of a word that a copy writes are for its next wait.
+    if (work.signal != 0) match_.add_signal({recording_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end});
     auto& [ended, lane] = work_ends_.try_emplace(life.work, life.end, life.lane).first->second;
     if (life.end > ended) std::tie(ended, lane) = std::pair(life.end, life.lane);
     if (life.block == kNone) return;
     const std::vector<Record>& records = work.blocks[life.block];
-    findings_.records += static_cast<Size>(records.front().payload) - static_cast<Size>(records.size() - 1);
+    const auto kept = static_cast<Size>(records.size()) - 1;
+    findings_.records += kept;
+    findings_.lost_records += static_cast<Size>(records.front().payload) - kept;
     for (const Record& record : operations(life)) {
       const auto& roles = role_lanes_[life.lane];
       draw(work, record, record.role == 0 ? life.lane : roles.at(record.role));
@@ -183,8 +179,8 @@ class Conversion {
   void note_awaited(const Record& record, std::uint32_t lane, std::uint32_t label, Time begin, Time end) {
     const bool packets = record.kind == RecordKind::kPacketGet;
     if (!packets && record.kind != RecordKind::kWait) return;
-    Awaited wait{recording_.place(record.address), record.count, record.payload, static_cast<Cmp>(record.detail), 0,
-                 begin, end};
+    Awaited wait{
+        recording_.place(record.address), record.count, record.payload, static_cast<Cmp>(record.detail), 0, begin, end};
     if (packets) {
       wait.value = record.payload >> 32;
       wait.bytes = packet_bytes(record);
@@ -202,8 +198,7 @@ class Conversion {
     const Time before = wait.awaited.end - sent->time;  // negative: by as much the clocks must be wrong
     findings_.releases.push_back({timeline_.lanes[sent->lane].pe, timeline_.lanes[wait.lane].pe, before});
     if (sent->time + under_way <= wait.awaited.begin) return;
-    timeline_.add(
-        Arrow{sent->lane, wait.lane, wait.label, std::min(sent->time, wait.awaited.end), wait.awaited.end});
+    timeline_.add(Arrow{sent->lane, wait.lane, wait.label, std::min(sent->time, wait.awaited.end), wait.awaited.end});
   }
 
   /// From what had to be done before to the begin of what came after, as far as this run's times say so: what a graph
@@ -222,9 +217,8 @@ class Conversion {
     std::vector<std::size_t> found;
     std::vector<std::size_t> open = recording_.work[work].after;
     while (!open.empty()) {
-      const std::size_t before = times_[open.back()].part_of;
+      const std::size_t before = open.back();
       open.pop_back();
-      if (before == times_[work].part_of) continue;
       if (recording_.work[before].hidden)
         open.insert(open.end(), recording_.work[before].after.begin(), recording_.work[before].after.end());
       else if (work_ends_.contains(before))
@@ -245,14 +239,16 @@ class Conversion {
   const std::vector<GpuWorkTime> times_;
   Timeline timeline_;
   std::vector<Life> lives_;
-  std::map<std::uint32_t, std::map<int, std::uint32_t>> role_lanes_;         // by the block's lane
-  std::map<std::size_t, std::pair<Time, std::uint32_t>> work_ends_;  // of each work: when, and on which lane
+  std::map<std::uint32_t, std::map<int, std::uint32_t>> role_lanes_;  // by the block's lane
+  std::map<std::size_t, std::pair<Time, std::uint32_t>> work_ends_;   // of each work: when, and on which lane
   SignalMatch match_;
   std::vector<Wait> waits_;
 };
 
 }  // namespace
 
-Timeline to_timeline(const GpuRecording& recording, GpuFindings& findings) { return Conversion(recording, findings).run(); }
+Timeline to_timeline(const GpuRecording& recording, GpuFindings& findings) {
+  return Conversion(recording, findings).run();
+}
 
 }  // namespace tandem::trace

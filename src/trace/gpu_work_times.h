@@ -1,7 +1,6 @@
 #pragma once
 /// When pieces of stream work began and ended.
 
-#include <cstdint>
 #include <vector>
 
 #include "trace/gpu_recording.h"
@@ -10,17 +9,17 @@ namespace tandem::trace {
 
 struct GpuWorkTime {
   bool known = false;
-  std::int64_t begin = 0;  ///< nanoseconds of its GPU
-  std::int64_t end = 0;
-  /// Itself; for a copy right behind another one, with no record between the two, that one, which stands for both.
-  std::size_t part_of = 0;
-  Size bytes = 0;  ///< of all parts
-  int parts = 1;
+  Time begin = 0;
+  Time end = 0;
 };
 
-/// One entry for each of `work`, which is in the order in which each PE enqueued it. Kernels with records took from
-/// their first block's begin to their last block's end. What has none took from the end of what was before it to the
-/// begin of the first that had to wait for it.
-std::vector<GpuWorkTime> work_times(const std::vector<GpuWork>& work);
+/// One entry for each piece of work. Kernels with records took from their first block's begin to their last block's
+/// end.
+///
+/// What has none (copies, and signals that copies write) comes in chains, one behind the other in a stream. A chain
+/// took from the end of what was before it to the begin of the first that had to wait for it; its pieces share that
+/// time as they share the bytes, each no longer than until a wait for its signal ended, or something that had to wait
+/// for it began.
+std::vector<GpuWorkTime> work_times(const GpuRecording& recording);
 
 }  // namespace tandem::trace

@@ -24,8 +24,7 @@ void SignalMatch::sort() {
   for (auto& [word, changes] : signals_)
     std::stable_sort(changes.begin(), changes.end(), [](const Sent& a, const Sent& b) { return a.time < b.time; });
   for (auto& [key, list] : packets_) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Sent& a, const Sent& b) { return a.at.offset < b.at.offset; });
+    std::stable_sort(list.begin(), list.end(), [](const Sent& a, const Sent& b) { return a.at.offset < b.at.offset; });
     for (const Sent& packets : list) longest_ = std::max(longest_, packets.bytes);
   }
 }

@@ -51,9 +51,9 @@ class SignalMatch {
 
  private:
   using Word = std::pair<int, Size>;
-  std::map<Word, std::vector<Sent>> signals_;                         // by time
-  std::map<std::pair<int, Epoch>, std::vector<Sent>> packets_;        // of a PE and flag, by offset
-  Size longest_ = 0;                                                  // of all packets, bytes
+  std::map<Word, std::vector<Sent>> signals_;                   // by time
+  std::map<std::pair<int, Epoch>, std::vector<Sent>> packets_;  // of a PE and flag, by offset
+  Size longest_ = 0;                                            // of all packets, bytes
 };
 
 }  // namespace tandem::trace

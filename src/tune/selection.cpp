@@ -17,6 +17,9 @@ double distance(double has, double asked) {
   return has == 0 ? any : std::abs(std::log2(has / asked));
 }
 
+/// Half or twice as many PEs are another machine: what one sends to all others grows with their number.
+constexpr double kMostDistance = 1;
+
 bool is_within(const SizeChoice& choice, const Query& query) {
   return query.bytes <= choice.up_to_bytes || query.bytes <= choice.up_to_bytes_per_pe * query.pes;
 }
@@ -41,7 +44,9 @@ std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query
                                  const std::function<bool(const std::string&)>& can_run) {
   std::vector<const Group*> groups;
   for (const Group& group : table.groups)
-    if (group.collective == query.collective && group.one_node == query.one_node) groups.push_back(&group);
+    if (group.collective == query.collective && group.one_node == query.one_node &&
+        distance(group.pes, query.pes) < kMostDistance)
+      groups.push_back(&group);
   const auto key = [&](const Group* group) {
     return std::tuple(distance(group->pes, query.pes), group->pes,
                       distance(group->element_bytes, static_cast<double>(query.element_bytes)), group->element_bytes);

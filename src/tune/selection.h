@@ -6,7 +6,7 @@
 ///      then the builtin table `default`, which names none. What one has no group for is asked of the next.
 ///   2. Of a table's groups for this collective, on one node or between several, the one with the nearest number of PEs
 ///      is taken, then the one with the nearest element size: the same, else a group for all, else the least ratio (of
-///      two equal ones the smaller number).
+///      two equal ones the smaller number). Groups for half or twice as many PEs, or beyond, are not asked.
 ///   3. Of a group the first choice whose limit is not exceeded, and that can run here.
 
 #include <functional>

@@ -12,9 +12,8 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-bool sends_packets(const std::string& algorithm) {
-  return ends_with("_" + algorithm, "_ll") || ends_with(algorithm, "ll128");
-}
+bool sends_lines(const std::string& algorithm) { return ends_with(algorithm, "ll128"); }
+bool sends_packets(const std::string& algorithm) { return ends_with("_" + algorithm, "_ll"); }
 
 /// The quickest; of those that are within 1 % of it the one with the fewest blocks, which leaves SMs to others.
 const Measured& best_of(const std::vector<Measured>& all) {
@@ -29,10 +28,15 @@ const Measured& best_of(const std::vector<Measured>& all) {
 
 constexpr Size kMib = Size{1} << 20;
 
+/// Beyond that, what doubles its bytes (packets), or passes them through a buffer (lines of LL128), was never quickest.
+Size most_bytes(const std::string& algorithm) {
+  return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 16 * kMib : kAnySize;
+}
+
 std::vector<int> blocks_to_try(const std::string& algorithm) {
   if (algorithm.rfind("copy_engine", 0) == 0 || algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
-  return {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  return {1, 2, 4, 8, 16, 32, 64, 128};
 }
 
 /// How much slower than the best at the size before still has a chance.
@@ -47,8 +51,7 @@ std::vector<Candidate> candidates(Collective collective, bool one_node, const st
   for (const AlgorithmInfo& info : collective_algorithms()) {
     if (info.collective != collective || (info.one_node_only && !one_node)) continue;
     if (!only_algorithm.empty() && info.name != only_algorithm) continue;
-    for (const int blocks : blocks_to_try(info.name))
-      all.push_back({info.name, blocks, sends_packets(info.name) ? kMib : kAnySize});
+    for (const int blocks : blocks_to_try(info.name)) all.push_back({info.name, blocks, most_bytes(info.name)});
   }
   return all;
 }

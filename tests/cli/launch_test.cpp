@@ -77,6 +77,15 @@ TEST(Launch, KillsWhoDoesNotListen) {
   EXPECT_EQ(outcome.code, 3);
 }
 
+TEST(Launch, MakesAWorldOfItsProcesses) {
+  for (const char* const part : {"environment", "again 3"}) {
+    const Outcome outcome = tandem("launch -n 3 '" TANDEM_BOOTSTRAP_PEER "' " + std::string(part));
+    EXPECT_EQ(outcome.code, 0) << part;
+    EXPECT_EQ(outcome.out, "") << part;
+    EXPECT_EQ(outcome.err, "") << part;
+  }
+}
+
 TEST(Launch, PassesOnLongOutputWhole) {
   const TemporaryFolder folder;
   const Outcome outcome =

@@ -73,8 +73,12 @@ TEST(Run, PhantomChecksNothingAndTakesAsLong) {
     const auto phantom = run_json(what + " --phantom");
     EXPECT_EQ(phantom["phantom"], true);
     for (const char* const key : {"correct", "max_rel_error", "wrong"}) EXPECT_TRUE(phantom[key].is_null()) << key;
+    // Data on its way are events, whose numbers break ties: the order of simultaneous ones may differ.
     for (const char* const key : {"time_us", "sequential_us", "ideal_us"})
-      EXPECT_EQ(phantom[key], real[key]) << what << key;
+      if (real[key].is_null())
+        EXPECT_TRUE(phantom[key].is_null()) << what << key;
+      else
+        EXPECT_NEAR(phantom[key].get<double>(), real[key].get<double>(), 1e-3 * real[key].get<double>()) << what << key;
   }
 }
 
@@ -173,7 +177,7 @@ TEST(Run, FormsOfAnOperator) {
 
 TEST(Run, OperatorOptionsReachTheOperator) {
   std::set<std::string> hashes;
-  for (const std::string options : {"", "--transport sm", "--direction pull", "--splits 3", "--tile 64x256",
+  for (const std::string options : {"", "--transport ce", "--direction pull", "--splits 3", "--tile 64x256",
                                     "--tile 128x64", "--order ring", "--transport sm --communication-sms 5"}) {
     const auto json = run_json("all_gather_gemm --shape 700x600x128 " + options);
     EXPECT_EQ(json["correct"], true) << options;

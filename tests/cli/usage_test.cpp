@@ -51,7 +51,7 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --speed 9", "--speed"},
     // Backends.
     {"run all_reduce --backend tpu", "--backend"},
-    {"run all_reduce --backend cuda", "--trace"},  // which belongs to the simulator
+    {"run all_reduce --backend cuda --phantom", "--phantom"},  // which belongs to the simulator
     {"bench all_reduce --backend cuda --machine h200x4", "--machine"},
     {"bench all_reduce --backend cuda --phantom", "--phantom"},
     {"bench all_reduce --backend cuda --nodes 2", "--nodes"},

@@ -20,12 +20,15 @@
 #include "kernels/all_to_all_push.h"
 #include "kernels/barrier.h"
 #include "kernels/broadcast_direct.h"
+#include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
 #include "kernels/broadcast_tree.h"
 #include "kernels/copy_engine.h"
 #include "kernels/exchange_put_signal.h"
 #include "kernels/gather_direct.h"
+#include "kernels/reduce_copies.h"
 #include "kernels/reduce_direct.h"
+#include "kernels/reduce_scatter_ll.h"
 #include "kernels/reduce_scatter_pull.h"
 #include "kernels/reduce_scatter_push.h"
 #include "kernels/reduce_scatter_ring.h"
@@ -33,6 +36,7 @@
 #include "kernels/reduce_tree.h"
 #include "kernels/scatter_direct.h"
 #include "kernels/send_recv_group.h"
+#include "kernels/send_recv_ll.h"
 #include "kernels/send_recv_ring.h"
 
 namespace tandem::kernels {
@@ -45,6 +49,20 @@ __global__ void kernel(BlockContract* block, typename K::Args args) {
 #define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
 
 TANDEM_COMPILE(AllGatherLL);
+TANDEM_COMPILE(AllGatherLL128);
+TANDEM_COMPILE(AllReduceOneShotLL128<bf16>);
+TANDEM_COMPILE(AllReduceTwoShotLL128<bf16>);
+TANDEM_COMPILE(AllToAllLL128);
+TANDEM_COMPILE(BroadcastLL);
+TANDEM_COMPILE(BroadcastLL128);
+TANDEM_COMPILE(CopiedReduceBegin<bf16>);
+TANDEM_COMPILE(CopiedReduce<bf16>);
+TANDEM_COMPILE(ExchangeLL);
+TANDEM_COMPILE(ExchangeLL128);
+TANDEM_COMPILE(ReduceScatterLL<float>);
+TANDEM_COMPILE(ReduceScatterLL128<bf16>);
+TANDEM_COMPILE(SendRecvLL);
+TANDEM_COMPILE(SendRecvLL128);
 TANDEM_COMPILE(AllGatherPush);
 TANDEM_COMPILE(AllGatherRing);
 TANDEM_COMPILE(AllGatherTwoLevel);

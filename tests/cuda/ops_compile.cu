@@ -20,7 +20,7 @@ __global__ void kernel(BlockContract* block, typename K::Args args) {
 
 #define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
 
-TANDEM_COMPILE(NextEpoch);
+TANDEM_COMPILE(BeginReleased);
 TANDEM_COMPILE(Release);
 TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);

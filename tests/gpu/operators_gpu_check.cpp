@@ -114,7 +114,8 @@ std::vector<OperatorCase> cases() {
                 if (op == Operator::kGemmAllReduce &&
                     (form == Form::kDecomposed || chain || copy_by == CopyBy::kSm || direction == Direction::kPull))
                   continue;
-                if (chain && (op == Operator::kAllGatherGemm || form != Form::kOverlapped || copy_by == CopyBy::kSm))
+                if (chain &&
+                    (op == Operator::kAllGatherGemm || form != Form::kOverlapped || direction == Direction::kPull))
                   continue;
                 OperatorCase c;
                 c.op = op;

@@ -1,11 +1,59 @@
 #pragma once
 /// What one process of tests/gpu/processes_gpu_check.cpp does: each part throws where something is not as it should be.
 
+#include <chrono>
+#include <stdexcept>
 #include <string>
+
+#include "gpu/collective_rounds.h"
+#include "tandem/cuda.h"
 
 namespace tandem::test {
 
 /// Runs the part of that name; what went wrong is printed and gives exit code 1.
 int run_peer(const std::string& part);
+
+// Parts in which something fails on purpose; afterwards a new world is made.
+void missing_call();
+void other_plans();
+void other_counts();
+void exhausted_heap();
+void failed_program();
+void killed_peer(bool is_host);
+
+inline CudaOptions small_world(double timeout_s = 10) {
+  CudaOptions options;
+  options.heap_bytes = Size{256} << 20;
+  options.timeout_s = timeout_s;
+  options.join_timeout_s = 30;
+  return options;
+}
+
+inline void expect(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error("expected: " + what);
+}
+
+inline double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The error of `work`, which has to end with one of type E.
+template <class E, class Work>
+std::string error_of(Work work) {
+  try {
+    work();
+  } catch (const E& error) {
+    return error.what();
+  }
+  throw std::runtime_error("expected an error");
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+inline void check_case(World& world, const GpuCase& c) {
+  const GpuResult result = dispatch(c.type, [&]<class T>() { return CollectiveRounds<T>(world, c).run(); });
+  expect(result.wrong == 0, fmt::format("{}: none wrong, {} of {} are, first: {}", describe(c, world.num_pes()),
+                                        result.wrong, result.checked, result.first_wrong));
+}
 
 }  // namespace tandem::test

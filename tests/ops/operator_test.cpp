@@ -128,8 +128,9 @@ TEST(GemmReduceScatter, ChainIsExactOnOneNode) {
   int number = 0;
   for (const Place& place : kNodes)
     for (int i = 0; i < 8; ++i) {
-      OperatorCase test = numbered_case(place, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
-                                        Form::kOverlapped, number++);
+      const CopyBy copy_by = i % 2 == 0 ? CopyBy::kSm : CopyBy::kCopyEngine;
+      OperatorCase test =
+          numbered_case(place, Operator::kGemmReduceScatter, copy_by, Direction::kPush, Form::kOverlapped, number++);
       test.options.reduction = Reduction::kChain;
       test.options.panel_group = i % 3;
       test.runs = 4;
@@ -143,6 +144,22 @@ TEST(GemmReduceScatter, ChainIsRefusedBetweenNodes) {
                                     Form::kOverlapped, 0);
   test.options.reduction = Reduction::kChain;
   EXPECT_THROW(test::run(test), InvalidArgument);
+}
+
+TEST(Operators, SelectedOptionsAreExactEverywhere) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const Place& place : {Place{"h200x8", 2}, Place{"h200x8", 4}, Place{"h100x8-rail", 4, 2}})
+      for (const Size m : {5, 260}) {
+        Simulation simulation(load_machine(place.machine), place.pes, {.pes_per_node = place.pes_per_node});
+        OperatorCase test;
+        test.place = place;
+        test.op = op;
+        simulation.run([&](World& world) {
+          if (world.pe() == 0) test.options = selected_options(world, op, m, 24, 32, DType::kBF16);
+        });
+        SCOPED_TRACE(::testing::Message() << test);
+        EXPECT_EQ(test::run(test).wrong, 0);
+      }
 }
 
 TEST(Operators, SameSeedSameTraceOtherSeedSameNumbers) {

@@ -39,7 +39,8 @@ std::vector<Exchange> exchanges(const Clocks& clocks, double begin, std::uint32_
 }
 
 TEST(ClockAlignment, FindsTheOffsetOfFineClocks) {
-  for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{-123'456'789}, std::int64_t{1'700'000'000'000'000'000}}) {
+  for (const std::int64_t offset :
+       {std::int64_t{0}, std::int64_t{-123'456'789}, std::int64_t{1'700'000'000'000'000'000}}) {
     const ClockOffset found = estimate_offset(exchanges({offset, 0, 1}, 1e9, 1), 1);
     EXPECT_NEAR(static_cast<double>(found.offset - offset), 0, 1);
     EXPECT_LE(found.error, 2);

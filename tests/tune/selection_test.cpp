@@ -68,15 +68,16 @@ TEST(Selection, TakesTheGroupOfTheNearestPesThenOfTheNearestElements) {
     return chosen(table, {Collective::kAllReduce, true, pes, element_bytes, 1000});
   };
   EXPECT_EQ(at(2, 2), "ring");
-  EXPECT_EQ(at(1, 2), "ring");
+  EXPECT_EQ(at(1, 2), "nothing");
   EXPECT_EQ(at(3, 8), "ring");  // PEs come first: 3 is nearer to 2
   EXPECT_EQ(at(5, 2), "tree");
-  EXPECT_EQ(at(64, 2), "tree");
-  EXPECT_EQ(at(4, 2), "ring");      // as far from 2 as from 8: the smaller one
+  EXPECT_EQ(at(64, 2), "nothing");  // eight times as many as any
+  EXPECT_EQ(at(4, 2), "nothing");   // twice and half as many
   EXPECT_EQ(at(8, 4), "two_shot");  // the same elements
   EXPECT_EQ(at(8, 8), "one_shot");  // a group for all comes before the nearest
   table.groups.push_back(group(0, 0, "multi_ring"));
   EXPECT_EQ(at(5, 2), "multi_ring");
+  EXPECT_EQ(at(64, 2), "multi_ring");
   EXPECT_EQ(at(8, 2), "tree");
   EXPECT_FALSE(choose(table, {Collective::kAllReduce, false, 8, 2, 1}, any));
 }

@@ -82,7 +82,7 @@ TEST(Sweep, TriesPacketsOfSmallSizesOnly) {
     const auto all = candidates(collective, true, name);
     ASSERT_FALSE(all.empty());
     EXPECT_EQ(all.back().most_bytes < (Size{1} << 30), packets) << name;
-    EXPECT_EQ(all.back().blocks, packets ? 32 : 256) << name;
+    EXPECT_EQ(all.back().blocks, packets ? 32 : 128) << name;
   }
 }
 

@@ -54,6 +54,9 @@ class CollectiveTurns {
   /// Measures `candidates` at `bytes` (rounded down). Those that cannot run there, or do not fit into the heap, are
   /// left out, unless there is only one.
   GpuSize measure(Size bytes, const std::vector<tune::Candidate>& candidates);
+  /// Another call of the last measurement's first candidate, in a graph behind two others, which bring the PEs
+  /// together; `record` says whether what is enqueued next is recorded.
+  void record_call(const std::function<void(bool)>& record);
 
  private:
   struct Program;
@@ -89,6 +92,7 @@ class CollectiveTurns {
   CollectiveRun run_;
   CollectiveCall call_;
   std::unique_ptr<CollectiveData> data_;
+  tune::Candidate last_;
   std::map<std::pair<std::string, int>, std::shared_ptr<CollectivePlan>> plans_;
   std::set<std::pair<std::string, int>> left_out_;
 };

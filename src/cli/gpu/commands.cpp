@@ -9,6 +9,7 @@
 #include "cli/gpu/job.h"
 #include "cli/json_file.h"
 #include "cli/options.h"
+#include "cli/pictures.h"
 #include "cli/sweep.h"
 #include "tandem/error.h"
 
@@ -60,21 +61,38 @@ std::string line(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
 std::string cuda_build() { return "with CUDA for " TANDEM_CUDA_BUILD; }
 
 int run_on_gpus(const Arguments& a) {
-  const GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
+  Pictures pictures(a);
+  GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
+  job.record = pictures.wanted();
+  if (job.record && job.by_processes)
+    throw Unsupported(
+        "--trace, --report, --svg: timelines are those of PEs that are threads, not of launched processes");
   const CollectiveRun& run = job.runs.front();
   GpuSize measured;
-  run_job(job, [&](World& world, CollectiveTurns& turns) {
-    turns.prepare(run);
-    const GpuSize size = turns.measure(job.largest(), {tune::Candidate{}});
-    if (world.pe() == 0) measured = size;
-  });
+  const auto on_timeline = [&](const trace::Timeline& timeline, const RecordingInfo& info) {
+    pictures.add("measured", timeline);
+    if (info.lost_operations + info.lost_work > 0)
+      fmt::print(stderr, "tandem: the timeline lacks {} operations, and {} launches or copies\n", info.lost_operations,
+                 info.lost_work);
+  };
+  run_job(
+      job,
+      [&](World& world, CollectiveTurns& turns) {
+        turns.prepare(run);
+        const GpuSize size = turns.measure(job.largest(), {tune::Candidate{}});
+        if (world.pe() == 0) measured = size;
+      },
+      on_timeline);
+  if (!job.speaks) return kRight;
   const Result result = to_result(job, run, measured);
+  const auto written = pictures.write(result);
   nlohmann::ordered_json json = to_json(result);
   json.update(result_row(job, run, measured, measured.rows.front()));
   write_json(a, json);
   if (!a.json_to_stdout()) {
     std::cout << to_table(result);
     for (const auto& [peer, us] : measured.peers) std::cout << fmt::format("  {:<15}{:.2f} us\n", peer, us);
+    for (const std::string& path : written) std::cout << "wrote " << path << '\n';
   }
   return result.check->correct() ? kRight : kWrong;
 }
@@ -103,6 +121,7 @@ int bench_on_gpus(const Arguments& a) {
       }
     }
   });
+  if (!job.speaks) return kRight;
   print(fmt::format("# wrong elements: {} {}", wrong, wrong == 0 ? "OK" : "FAILED"));
   write_json(a, json);
   return wrong == 0 ? kRight : kWrong;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "tandem/cuda.h"
@@ -21,6 +22,14 @@ std::string nccl_file(const Arguments& a) {
   return file != nullptr ? file : "libnccl.so.2";
 }
 
+/// The number that a launcher's variable holds: torchrun's and `tandem launch`'s, or else Slurm's.
+std::optional<int> launched(const char* variable, const char* of_slurm) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) text = std::getenv(of_slurm);
+  if (text == nullptr) return std::nullopt;
+  return std::atoi(text);
+}
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[16];
@@ -30,6 +39,16 @@ std::string today() {
 
 /// Microseconds as results have them.
 double rounded(double us) { return std::round(us * 1000) / 1000; }
+
+using Measure = std::function<void(World&, CollectiveTurns&)>;
+
+void measure(World& world, const GpuJob& job, const Measure& program) {
+  Shared shared(world);
+  std::unique_ptr<NcclPeer> nccl;
+  if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
+  CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
+  program(world, turns);
+}
 
 }  // namespace
 
@@ -44,7 +63,13 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   GpuJob job;
   const int gpus = cuda_devices();
   if (gpus == 0) throw Unsupported("--backend: 'cuda' given, but this machine has no GPU, or no NVIDIA driver");
-  job.pes = a.pes.value_or(gpus);
+  const auto rank = launched("RANK", "SLURM_PROCID");
+  const auto world = launched("WORLD_SIZE", "SLURM_NTASKS");
+  job.by_processes = rank && world;
+  job.speaks = rank.value_or(0) == 0 || !job.by_processes;
+  if (job.by_processes && a.pes && *a.pes != *world)
+    throw InvalidArgument(fmt::format("--pes: {} given, but the launcher started {} processes", *a.pes, *world));
+  job.pes = job.by_processes ? *world : a.pes.value_or(gpus);
   if (job.pes < 1) throw InvalidArgument(fmt::format("--pes: {} given, allowed is 1 or more", job.pes));
   job.early_launch = !a.late;
   job.method.graph = a.graph;
@@ -67,18 +92,26 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   return job;
 }
 
-void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program) {
+void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
+             const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline) {
   CudaOptions options;
   options.heap_bytes = job.heap_bytes;
   options.early_launch = job.early_launch;
+  if (job.by_processes) {
+    CudaProcess process(placement_from_environment(), options);
+    measure(process.world(), job, program);
+    return;
+  }
+  options.record.on = job.record;
   CudaThreads threads(job.pes, options);
   threads.run([&](World& world) {
-    Shared shared(world);
-    std::unique_ptr<NcclPeer> nccl;
-    if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
-    CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
-    program(world, turns);
+    if (job.record) threads.record(world.pe(), false);
+    measure(world, job, [&](World& own, CollectiveTurns& turns) {
+      program(own, turns);
+      if (job.record) turns.record_call([&](bool on) { threads.record(own.pe(), on); });
+    });
   });
+  if (job.record) on_timeline(threads.timeline(), threads.recording_info());
 }
 
 nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {
@@ -87,6 +120,7 @@ nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {
   json["date"] = today();
   json["command"] = a.command_line;
   json["early_launch"] = job.early_launch;
+  json["by"] = job.by_processes ? "processes" : "threads";
   json["calls"] = job.method.calls;
   json["nccl"] = job.nccl ? nlohmann::ordered_json(job.nccl->version()) : nlohmann::ordered_json(nullptr);
   json["rows"] = nlohmann::ordered_json::array();
@@ -105,6 +139,7 @@ nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, c
   json["in_place"] = run.in_place;
   json["graph"] = job.method.graph;
   json["buffers"] = "heap";
+  json["by"] = job.by_processes ? "processes" : "threads";
   json["selected"] = row.selected;
   json["tandem_us"] = rounded(row.us);
   json["peers"] = nlohmann::ordered_json::object();

@@ -52,7 +52,7 @@ void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::
       own.add(bytes, all);
       if (world.pe() == 0) print_sweep_line(a, run.collective, bytes, all);
     }
-    if (world.pe() != 0) return;
+    if (world.pe() != 0 && !job.by_processes) return;
     sweep.machine = world.machine().name;
     contest = own;
   });
@@ -77,6 +77,7 @@ std::vector<Sweep> tune_on_gpus(const Arguments& a) {
     }
     sweep.measured = contest.measured();
   }
+  if (!job.speaks) sweeps.clear();
   return sweeps;
 }
 

@@ -22,6 +22,7 @@ struct GemmLaunch {
 struct GemmKernel {
   DType type = DType::kBF16;
   int tile_m = 0, tile_n = 0;
+  bool adds = false;  ///< can add what a chain brings
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
@@ -29,7 +30,7 @@ struct GemmKernel {
 
 std::span<const GemmKernel* const> gemm_kernels();
 
-/// The kernel of this type and tile; throws Unsupported naming those that there are.
-const GemmKernel& find_gemm_kernel(DType type, int tile_m, int tile_n);
+/// The first kernel of this type and tile, `chain`: that adds; throws Unsupported naming those that there are.
+const GemmKernel& find_gemm_kernel(DType type, int tile_m, int tile_n, bool chain);
 
 }  // namespace tandem::cuda

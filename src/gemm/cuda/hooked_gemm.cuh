@@ -28,10 +28,12 @@ struct WithStages<cutlass::epilogue::collective::CollectiveEpilogue<
       cutlass::epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, Fragment, false, true>, Rest...>;
 };
 
-/// Element: of A, B and C. Two blocks of a cluster share a tile column: each loads half of B's rows for both.
-template <class Element, int TileM, int TileN, int TileK, int EpilogueN = 32, bool Adds = true>
+/// Element: of A, B and C. Adds: can add what a chain brings, for which it needs shared memory. Two blocks of a cluster
+/// share a tile column: each loads half of B's rows for both.
+template <class Element, int TileM, int TileN, int TileK, bool Adds>
 class HookedGemm {
   static constexpr int kCluster = 2;
+  static constexpr int kEpilogueN = 32;                                      // columns that the epilogue stores at once
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));  // of TMA: 16 bytes
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<TileK>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
@@ -40,13 +42,13 @@ class HookedGemm {
 
   using BuiltEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
-      cute::Shape<cute::Int<TileM>, cute::Int<EpilogueN>>, float, float, std::conditional_t<Adds, Element, void>,
+      cute::Shape<cute::Int<TileM>, cute::Int<kEpilogueN>>, float, float, std::conditional_t<Adds, Element, void>,
       RowMajor, kAlignment, Element, RowMajor, kAlignment,
       cutlass::epilogue::TmaWarpSpecializedCooperative>::CollectiveOp;
   using PlainEpilogue = typename WithStages<BuiltEpilogue, 2, 2>::type;
   using Epilogue = NotifyingEpilogue<PlainEpilogue>;
-  // Besides the epilogue's, half a kilobyte of barriers; a helper kernel's block needs one kilobyte of its own.
-  static constexpr int kReserved = static_cast<int>(sizeof(typename PlainEpilogue::SharedStorage)) + 2048;
+  // Besides the epilogue's, barriers.
+  static constexpr int kReserved = static_cast<int>(sizeof(typename PlainEpilogue::SharedStorage)) + 1024;
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, RowMajor, kAlignment, Element, ColumnMajor,
       kAlignment, float, Tile, Cluster, cutlass::gemm::collective::StageCountAutoCarveout<kReserved>,
@@ -57,7 +59,7 @@ class HookedGemm {
   using Params = typename Kernel::Params;
 
  public:
-  static constexpr GemmKernel description(DType type) { return {type, TileM, TileN, launch, load}; }
+  static constexpr GemmKernel description(DType type) { return {type, TileM, TileN, Adds, launch, load}; }
 
  private:
   static int load() {
@@ -130,8 +132,8 @@ class HookedGemm {
       if (!rows.empty()) params.shard[owner] = destination(gemm, owner, rows);
     }
     for (int i = 0; i < table.count; ++i) params.word[i] = notified(gemm, table.pieces[i]);
-    if (!gemm.chain.staging) return params;
-    params.chain.arrived = gemm.chain.arrived.local();
+    if (gemm.chain.begun == nullptr) return params;
+    params.chain.arrived = gemm.chain.arrived;
     params.chain.epoch = gemm.chain.epoch;
     params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
     params.chain.context = context;
@@ -144,9 +146,8 @@ class HookedGemm {
     std::byte* c = static_cast<std::byte*>(gemm.c) + rows.begin * row_bytes;
     if (gemm.c_at_collector)
       c = gemm.c_at_collector.on(gemm.collector(owner)) + gemm.block_at_collector(owner) * block_bytes;
-    if (gemm.chain.staging)
-      c = owner == gemm.me ? static_cast<std::byte*>(gemm.c)
-                           : gemm.chain.staging.on(gemm.chain_goes_to()) + owner * block_bytes;
+    if (gemm.chain.begun != nullptr)
+      c = owner == gemm.me ? static_cast<std::byte*>(gemm.c) : gemm.chain.passed_on + owner * block_bytes;
     typename PlainEpilogue::Arguments arguments{};
     arguments.thread.alpha = 1;
     arguments.thread.beta = 0;
@@ -154,8 +155,8 @@ class HookedGemm {
     arguments.dD = {gemm.n, cute::_1{}, 0};
     if constexpr (Adds) {
       arguments.thread.beta = gemm.chain_adds_to(owner) ? 1 : 0;
-      arguments.ptr_C = gemm.chain.staging
-                            ? reinterpret_cast<const Element*>(gemm.chain.staging.local() + owner * block_bytes)
+      arguments.ptr_C = gemm.chain.begun != nullptr
+                            ? reinterpret_cast<const Element*>(gemm.chain.begun + owner * block_bytes)
                             : arguments.ptr_D;
       arguments.dC = arguments.dD;
     }
@@ -164,7 +165,7 @@ class HookedGemm {
   }
 
   static Signal* notified(const Gemm& gemm, const TablePiece& piece) {
-    if (gemm.chain.staging && piece.owner != gemm.me) return gemm.chain.arrived.on(gemm.chain_goes_to()) + piece.slot;
+    if (gemm.chain.begun != nullptr && piece.owner != gemm.me) return gemm.chain.told + piece.slot;
     if (!gemm.notify.words) return nullptr;
     if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
     return gemm.notify.words.on(gemm.collector(piece.owner)) +

@@ -2,8 +2,9 @@
 /// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
 ///
 /// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. The first thread of a
-/// block or role reads the timer and writes the record; nobody waits for it. So a record tells what that thread's warp
-/// saw: a store or put ends when it was issued, a load when its data is there, a wait when all words are.
+/// block or role reads the timer and writes the record; nobody waits for it, and it waits for nothing that it would not
+/// wait for anyway. So a record tells what that thread's warp saw: loads, stores and puts end when they were issued,
+/// waits when all words are there. What a load takes is the time to the next operation.
 
 #include <utility>
 
@@ -25,8 +26,7 @@ class Recorded : public Base {
 
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
-    return recorded_load(of_array(RecordKind::kLoad, from, range),
-                         [&] { return Base::template load<A>(from, range); });
+    return recorded(of_array(RecordKind::kLoad, from, range), [&] { return Base::template load<A>(from, range); });
   }
   template <class T>
   __device__ T load_scalar(const T* from) {
@@ -36,11 +36,11 @@ class Recorded : public Base {
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     Subject subject = of_array(RecordKind::kLoad, from.local(), range);
     subject.payload *= static_cast<unsigned>(this->num_pes());
-    return recorded_load(subject, [&] { return Base::template load_reduce<A>(from, range, op); });
+    return recorded(subject, [&] { return Base::template load_reduce<A>(from, range, op); });
   }
   template <class T, class Values>
   __device__ void store(T* to, Range range, const Values& values) {
-    recorded(of_array(RecordKind::kStore, to, range), [&] { Base::template store<T>(to, range, values); });
+    recorded_with(values, of_array(RecordKind::kStore, to, range), [&] { Base::template store<T>(to, range, values); });
   }
   template <class T>
   __device__ void store_scalar(T* to, T value) {
@@ -153,13 +153,24 @@ class Recorded : public Base {
   }
   template <class T, class P, class Values>
   __device__ void ll_put_fragment(Symm<P> to, const Values& values, Epoch epoch, int pe) {
-    recorded(of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
-             [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
+    recorded_with(values, of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
+                  [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
   }
   template <class A, class T, class P>
   __device__ auto ll_get(const P* from, Size count, Epoch epoch) {
     return recorded(of_packets<T>(RecordKind::kPacketGet, from, count, epoch),
                     [&] { return Base::template ll_get<A, T>(from, count, epoch); });
+  }
+  /// A record for each PE's packets, as they come.
+  template <class T, class Values, class P, class F>
+  __device__ void ll_get_all(const Values& own, const P* from, Size stride, Epoch epoch, const F& on_pe) {
+    std::uint64_t begin = now();
+    Base::template ll_get_all<T>(own, from, stride, epoch, [&](int pe, const auto& values) {
+      if (records_ && pe != this->pe())
+        add(of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin, global_timer());
+      on_pe(pe, values);
+      begin = now();
+    });
   }
   /// Two records: packets were waited for, and (at the end) passed on.
   template <class P>
@@ -209,7 +220,16 @@ class Recorded : public Base {
 
   template <class Operation>
   __device__ auto recorded(const Subject& subject, Operation operation) {
-    const std::uint64_t begin = now();
+    return recorded_from(now(), subject, operation);
+  }
+  /// The same from when the first of the values is known, which this warp is about to wait for anyway: until then it
+  /// was loading and computing.
+  template <class Values, class Operation>
+  __device__ void recorded_with(const Values& values, const Subject& subject, Operation operation) {
+    recorded_from(records_ ? timer_after(low_bits(values.raw(0))) : 0, subject, operation);
+  }
+  template <class Operation>
+  __device__ auto recorded_from(std::uint64_t begin, const Subject& subject, Operation operation) {
     if constexpr (std::is_void_v<decltype(operation())>) {
       operation();
       if (records_) add(subject, begin, global_timer());
@@ -218,13 +238,6 @@ class Recorded : public Base {
       if (records_) add(subject, begin, global_timer());
       return result;
     }
-  }
-  template <class Operation>
-  __device__ auto recorded_load(const Subject& subject, Operation operation) {
-    const std::uint64_t begin = now();
-    auto values = operation();
-    if (records_) add(subject, begin, timer_after(low_bits(values.raw(0))));
-    return values;
   }
   template <class A>
   __device__ static std::uint32_t low_bits(const A& value) {

@@ -15,8 +15,7 @@ struct Subject {
   Size count = 0;
 };
 
-/// The timer, read only after `value` is known, so that a load's record ends when its data is there: an instruction
-/// that the assembler cannot leave out waits for it.
+/// The timer, read only after `value` is known: an instruction that the assembler cannot leave out waits for it.
 __device__ inline std::uint64_t timer_after(std::uint32_t value) {
   std::uint64_t ns;
   asm volatile(

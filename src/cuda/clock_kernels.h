@@ -21,9 +21,6 @@ struct HostMail {
   volatile std::uint64_t time;  ///< valid once `answer` is the question's number
 };
 
-/// Rounds of one alignment: some milliseconds.
-inline constexpr int kClockRounds = 1000;
-
 /// `rounds` exchanges between two GPUs, written to `exchanges` (memory that the pinging GPU can write). Both sides are
 /// launched before either is waited for; `before` is the largest number that either mailbox has held. Each gives up
 /// after a second without an answer: then the last exchanges have received = 0.
@@ -32,8 +29,6 @@ void launch_ping(cudaStream_t stream, Mail* own, Mail* peers, trace::Exchange* e
 void launch_pong(cudaStream_t stream, Mail* own, Mail* peers, int rounds, std::uint32_t before);
 /// Answers the host, which asks questions before + 1, ..., with the GPU's time.
 void launch_answers(cudaStream_t stream, HostMail* mail, int rounds, std::uint32_t before);
-/// Writes the GPU's time.
-void launch_stamp(cudaStream_t stream, std::uint64_t* time);
 /// Loads all on the current device.
 void load_clock_kernels();
 

@@ -1,4 +1,4 @@
-#include "cuda/clocks.h"
+#include "cuda/clock_kernels.h"
 #include "cuda/error.h"
 #include "tandem/impl/cuda/ptx.cuh"
 
@@ -62,10 +62,6 @@ __global__ void __launch_bounds__(32) answers_kernel(HostMail* mail, int rounds,
   }
 }
 
-__global__ void __launch_bounds__(32) stamp_kernel(std::uint64_t* time) {
-  if (threadIdx.x == 0) *time = global_timer();
-}
-
 }  // namespace
 
 void launch_ping(cudaStream_t stream, Mail* own, Mail* peers, trace::Exchange* exchanges, int rounds,
@@ -84,17 +80,11 @@ void launch_answers(cudaStream_t stream, HostMail* mail, int rounds, std::uint32
   check(cudaGetLastError(), "clock alignment");
 }
 
-void launch_stamp(cudaStream_t stream, std::uint64_t* time) {
-  stamp_kernel<<<1, 32, 0, stream>>>(time);
-  check(cudaGetLastError(), "clock alignment");
-}
-
 void load_clock_kernels() {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, &ping_kernel), "loading a kernel");
   check(cudaFuncGetAttributes(&attributes, &pong_kernel), "loading a kernel");
   check(cudaFuncGetAttributes(&attributes, &answers_kernel), "loading a kernel");
-  check(cudaFuncGetAttributes(&attributes, &stamp_kernel), "loading a kernel");
 }
 
 }  // namespace tandem::cuda

@@ -1,0 +1,22 @@
+#pragma once
+/// The stream-ordered signals of signal_kernels.h that record themselves, and the stamp between other work.
+
+#include <cuda_runtime.h>
+
+#include "tandem/impl/cuda/context.h"
+#include "tandem/impl/cuda/record.h"
+
+namespace tandem::cuda {
+
+/// Records of each of these kernels: its life and one operation.
+inline constexpr int kSignalRecords = 2;
+
+void launch_recorded_write(cudaStream_t stream, const RecordArea& area, Signal* word, Epoch value);
+void launch_recorded_wait(cudaStream_t stream, const RecordArea& area, const Context& context, const Signal* word,
+                          Epoch value);
+/// A kernel that records its own life and does nothing else.
+void launch_stamp(cudaStream_t stream, const RecordArea& area);
+/// Loads all on the current device.
+void load_recorded_signals();
+
+}  // namespace tandem::cuda

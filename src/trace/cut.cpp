@@ -1,0 +1,36 @@
+#include "trace/cut.h"
+
+#include <utility>
+
+namespace tandem::trace {
+
+Timeline cut(const Timeline& whole, Time begin, Time end) {
+  Timeline part = whole;
+  part.begin = begin;
+  part.end = end;
+  const auto is_outside = [&](Time from, Time to) { return from < begin || to > end; };
+  std::erase_if(part.spans, [&](const Span& span) { return is_outside(span.begin, span.end); });
+  std::erase_if(part.arrows, [&](const Arrow& arrow) { return is_outside(arrow.from, arrow.to); });
+  return part;
+}
+
+Timeline without_empty_lanes(Timeline timeline) {
+  std::vector<bool> used(timeline.lanes.size(), false);
+  for (const Span& span : timeline.spans) used[span.lane] = true;
+  for (const Arrow& arrow : timeline.arrows) used[arrow.from_lane] = used[arrow.to_lane] = true;
+  std::vector<std::uint32_t> number(timeline.lanes.size(), 0);
+  std::vector<Lane> lanes;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    number[i] = static_cast<std::uint32_t>(lanes.size());
+    if (used[i]) lanes.push_back(timeline.lanes[i]);
+  }
+  timeline.lanes = std::move(lanes);
+  for (Span& span : timeline.spans) span.lane = number[span.lane];
+  for (Arrow& arrow : timeline.arrows) {
+    arrow.from_lane = number[arrow.from_lane];
+    arrow.to_lane = number[arrow.to_lane];
+  }
+  return timeline;
+}
+
+}  // namespace tandem::trace

@@ -1,0 +1,169 @@
+// tandem::check itself: options, strategies, replay, results; and what it is made of.
+
+#include "tandem/check.h"
+
+#include <gtest/gtest.h>
+
+#include "check/conformance.h"
+#include "check/schedules.h"
+#include "check/shadow.h"
+#include "tandem/check_matcher.h"
+#include "tandem/error.h"
+
+namespace tandem::check_test {
+
+namespace {
+
+template <class Body>
+std::function<void(World&)> program_of(const Body& body) {
+  return [body](World& world) {
+    const Env env = make_env(world);
+    Stream stream = world.make_stream("main");
+    stream.launch<Kernel<Body>>({1, 64}, {body, env});
+    stream.synchronize();
+  };
+}
+
+/// Hangs only where both signals come before the first look.
+std::function<void(World&)> hangs_sometimes() {
+  return program_of([](auto& block, const Env& e) {
+    if (block.pe() == 0) {
+      block.notify(e.words, 1, 1);
+      block.signal_wait_until(e.words + 1, Cmp::kEq, 1);
+      block.notify(e.words, 2, 1);
+    }
+    if (block.pe() == 2) block.notify(e.words + 1, 1, 0);
+    if (block.pe() == 1) block.signal_wait_until(e.words, Cmp::kEq, 1);
+  });
+}
+
+TEST(Check, AFindingIsSeenAgainWithItsSeed) {
+  for (const Strategy strategy : {Strategy::kRandom, Strategy::kPct, Strategy::kDelay, Strategy::kDfs}) {
+    CheckOptions options;
+    options.pes = 3;
+    options.strategy = strategy;
+    options.schedules = 300;
+    options.stop_at_first = true;
+    options.replay = "my_test";
+    const CheckResult result = check(hangs_sometimes(), options);
+    ASSERT_THAT(result, has_finding("hang")) << name(strategy);
+    const Finding& finding = result.findings.front();
+    EXPECT_EQ(finding.replay, "my_test --strategy " + std::string(name(strategy)) + " --seed " +
+                                  std::to_string(finding.seed) + " --schedules 1");
+    options.seed = finding.seed;
+    options.schedules = 1;
+    const CheckResult again = check(hangs_sometimes(), options);
+    ASSERT_EQ(again.findings.size(), result.findings.size()) << name(strategy);
+    EXPECT_EQ(again.text(), result.text());
+  }
+}
+
+TEST(Check, DfsComesToAnEnd) {
+  CheckOptions options;
+  options.pes = 2;
+  options.strategy = Strategy::kDfs;
+  options.schedules = 100000;
+  const CheckResult result = check(program_of([](auto& block, const Env& e) {
+                                     block.notify(e.words, 1, 1 - block.pe());
+                                     block.wait(e.words, 1, 1);
+                                   }),
+                                   options);
+  EXPECT_TRUE(result.exhausted);
+  EXPECT_GT(result.schedules, 20);
+  EXPECT_THAT(result, is_clean());
+}
+
+TEST(Check, ShowsWrongResultsAndWhatDependsOnMoreThanTheSeed) {
+  CheckOptions options;
+  options.pes = 2;
+  options.schedules = 2;
+  const auto nothing = program_of([](auto&, const Env&) {});
+  options.verify = [](World& world) { return world.pe() == 1 ? std::string("a digit is wrong") : std::string(); };
+  const CheckResult wrong = check(nothing, options);
+  ASSERT_THAT(wrong, has_finding("wrong_result"));
+  EXPECT_EQ(wrong.findings.front().missing, "a digit is wrong");
+  EXPECT_EQ(wrong.findings.front().pes, std::vector<int>{1});
+
+  options.verify = nullptr;
+  int run = 0;
+  const auto forgetful = [&run](World& world) {
+    const Env env = make_env(world);
+    const int blocks = 1 + run++ / 2;
+    Stream stream = world.make_stream("main");
+    const auto body = [](auto& block, const Env& e) { block.store_scalar(e.local + block.index(), 1.0F); };
+    stream.launch<Kernel<decltype(body)>>({blocks, 64}, {body, env});
+    stream.synchronize();
+  };
+  EXPECT_THAT(check(forgetful, options), has_finding("nondeterminism"));
+}
+
+TEST(Check, RefusesWhatCannotBe) {
+  const auto nothing = program_of([](auto&, const Env&) {});
+  CheckOptions options;
+  options.pes = 33;
+  EXPECT_THROW(check(nothing, options), InvalidArgument);
+  options.pes = 2;
+  options.schedules = 0;
+  EXPECT_THROW(check(nothing, options), InvalidArgument);
+  EXPECT_THROW(parse_strategy("best"), InvalidArgument);
+}
+
+TEST(Schedules, DfsEnumeratesEveryPairOnce) {
+  EXPECT_EQ(checker::dfs_schedules(0), 1U);
+  EXPECT_EQ(checker::dfs_schedules(4), 1U + 4U + 6U);
+  std::set<std::vector<int>> seen;
+  for (std::uint64_t seed = 1; seed <= checker::dfs_schedules(4); ++seed) {
+    const auto schedule = checker::make_schedule(Strategy::kDfs, seed, 2, 4);
+    std::vector<int> late;
+    for (int point = 0; point < 4; ++point)
+      if (schedule->delay(sim::Schedule::Point::kPut, 0) > 0) late.push_back(point);
+    EXPECT_LE(late.size(), 2U);
+    EXPECT_TRUE(seen.insert(late).second) << seed;
+  }
+}
+
+TEST(Clock, JoinsMeetsAndCovers) {
+  checker::Clock a, b;
+  a.set(0, 3);
+  a.set(2, 1);
+  b.set(0, 1);
+  b.set(1, 5);
+  checker::Clock both = a;
+  both.join(b);
+  EXPECT_TRUE(both.covers({0, 3}) && both.covers({1, 5}) && both.covers({2, 1}));
+  EXPECT_FALSE(both.covers({2, 2}) || both.covers({7, 1}));
+  both.meet(b);
+  EXPECT_EQ(both.of(0), 1U);
+  EXPECT_EQ(both.of(1), 5U);
+  EXPECT_EQ(both.of(2), 0U);
+}
+
+TEST(Shadow, CutsIntervalsAndKeepsEveryReader) {
+  checker::Shadow shadow;
+  Size cells = 0;
+  checker::Clock nobody, writer;
+  const auto touch = [&](Range bytes, checker::Slot slot, checker::Role role, const checker::Clock& after) {
+    checker::NewAccess access;
+    access.record = {{slot, 1}, slot, role, false, false};
+    access.after = &after;
+    std::vector<checker::Conflict> conflicts;
+    shadow.access(bytes, access, conflicts, cells);
+    return conflicts;
+  };
+  EXPECT_TRUE(touch({0, 100}, 1, checker::Role::kWrite, nobody).empty());
+  EXPECT_EQ(touch({40, 60}, 2, checker::Role::kRead, nobody).size(), 1U);
+  writer.set(1, 1);
+  EXPECT_TRUE(touch({50, 120}, 3, checker::Role::kRead, writer).empty());
+  // A later write meets the two readers where they read, and the first write nowhere.
+  const auto conflicts = touch({0, 200}, 4, checker::Role::kWrite, writer);
+  Size met = 0;
+  for (const auto& conflict : conflicts) met += conflict.bytes.size() * conflict.first.info;
+  EXPECT_EQ(met, 20 * 2 + 70 * 3);
+  EXPECT_TRUE(touch({200, 300}, 5, checker::Role::kAtomicWrite, nobody).empty());
+  EXPECT_TRUE(touch({250, 300}, 6, checker::Role::kAtomicWrite, nobody).empty());
+  EXPECT_EQ(touch({200, 300}, 7, checker::Role::kRead, nobody).size(), 3U);
+}
+
+}  // namespace
+
+}  // namespace tandem::check_test

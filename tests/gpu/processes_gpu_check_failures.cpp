@@ -1,0 +1,151 @@
+// The parts in which something fails on purpose.
+#include <csignal>
+#include <cstdlib>
+
+#include "gpu/process_peer.h"
+#include "tandem/error.h"
+
+namespace tandem::test {
+
+namespace {
+
+CollectiveOptions two_shot(Size count) {
+  CollectiveOptions options;
+  options.max_count = count;
+  options.algorithm = "two_shot";
+  return options;
+}
+
+void join_anew() {
+  CudaProcess process(placement_from_environment(), small_world());
+  check_case(process.world(), {collective_algorithms().front()});
+}
+
+}  // namespace
+
+/// A call that is missing on one PE: all get an error that names PE and signal, and can make a new world.
+void missing_call() {
+  const double at = now_ms();
+  {
+    CudaProcess process(placement_from_environment(), small_world(1));
+    World& world = process.world();
+    const auto plan = make_collective(world, Collective::kAllReduce, two_shot(1000));
+    const Symm<std::byte> data = world.heap().allocate<std::byte>(4000, "data");
+    Stream stream = world.make_stream("main");
+    const std::string error = error_of<Timeout>([&] {
+      if (world.pe() != 0) plan->run(stream, data, data, 1000);
+      stream.synchronize();
+      world.barrier();
+    });
+    std::printf("after %.0f ms: %s\n", now_ms() - at, error.c_str());
+    expect(contains(error, "gave up waiting for") && contains(error, "arrived"), "the signal's name, not: " + error);
+  }
+  join_anew();
+}
+
+/// Plans of other sizes: an error on all PEs, before anything runs.
+void other_plans() {
+  {
+    CudaProcess process(placement_from_environment(), small_world());
+    World& world = process.world();
+    const std::string error = error_of<InvalidArgument>([&] {
+      CollectiveOptions options;
+      options.algorithm = "one_shot_ll";
+      options.max_count = world.pe() == 0 ? 1000 : 2000;
+      make_collective(world, Collective::kAllReduce, options);
+    });
+    if (world.pe() == 0) std::printf("%s\n", error.c_str());
+    expect(world.num_pes() == 1 || contains(error, "all PEs must allocate the same"), "not: " + error);
+  }
+  join_anew();
+}
+
+/// Calls with other counts, where calls are checked: an error on all PEs, and no buffer of a user is written.
+void other_counts() {
+  {
+    CudaOptions options = small_world();
+    options.check_calls = true;
+    CudaProcess process(placement_from_environment(), options);
+    World& world = process.world();
+    if (world.num_pes() == 1) return;
+    const auto plan = make_collective(world, Collective::kAllReduce, two_shot(1000));
+    const Symm<std::byte> in = world.heap().allocate<std::byte>(4000, "in");
+    const Symm<std::byte> out = world.heap().allocate<std::byte>(4000, "out");
+    const std::vector<unsigned char> before(4000, 0x3B);
+    world.copy_in(in.local(), before.data(), 4000);
+    Stream stream = world.make_stream("main");
+    for (int i = 0; i < 10; ++i) plan->run(stream, in, out, 1000);
+    stream.synchronize();
+    world.barrier();
+    world.copy_in(out.local(), before.data(), 4000);
+    world.barrier();
+    plan->run(stream, in, out, world.pe() == 0 ? 1000 : 999);
+    const std::string error = error_of<InvalidArgument>([&] { stream.synchronize(); });
+    std::printf("%s\n", error.c_str());
+    expect(contains(error, "count 999") && contains(error, "count 1000"), "not: " + error);
+    std::vector<unsigned char> after(4000);
+    world.copy_out(after.data(), out.local(), 4000);
+    expect(after == before, "an output that nobody has touched");
+  }
+  join_anew();
+}
+
+void exhausted_heap() {
+  CudaProcess process(placement_from_environment(), small_world());
+  World& world = process.world();
+  if (world.pe() == 0) world.heap().allocate_local<std::byte>(Size{100} << 20, "mine");
+  const std::string error =
+      error_of<OutOfMemory>([&] { world.heap().allocate<std::byte>(Size{200} << 20, "too large"); });
+  if (world.pe() == 0) std::printf("%s\n", error.c_str());
+  expect(contains(error, "PE 0: no room for 'too large': 209715200 bytes asked, 163577856 bytes"), "not: " + error);
+  check_case(world, {collective_algorithms().front()});
+}
+
+/// One PE's host program throws: the others' kernels end at once.
+void failed_program() {
+  const double at = now_ms();
+  try {
+    CudaProcess process(placement_from_environment(), small_world());
+    World& world = process.world();
+    const Signals lonely = world.heap().signals(4, "lonely");
+    Stream stream = world.make_stream("main");
+    if (world.pe() == 0) throw std::logic_error("on purpose");
+    stream.wait_signal(lonely.local(), 7);
+    const std::string error = error_of<RuntimeFailure>([&] { stream.synchronize(); });
+    std::printf("after %.0f ms: %s\n", now_ms() - at, error.c_str());
+    expect(contains(error, "PE 0: its host program has failed"), "not: " + error);
+  } catch (const std::logic_error& error) {
+    expect(error.what() == std::string("on purpose"), "the error of this test");
+  }
+  join_anew();
+}
+
+/// One PE is killed while the others wait for it on their GPUs.
+void killed_peer(bool is_host) {
+  const Placement place = placement_from_environment();
+  const int victim = is_host ? 0 : place.pes - 1;
+  {
+    CudaProcess process(place, small_world());
+    World& world = process.world();
+    const auto plan = make_collective(world, Collective::kAllReduce, two_shot(100000));
+    const Symm<std::byte> data = world.heap().allocate<std::byte>(400000, "data");
+    Stream stream = world.make_stream("main");
+    for (int i = 0; i < 10; ++i) plan->run(stream, data, data, 100000);
+    stream.synchronize();
+    world.barrier();
+    const double at = now_ms();
+    if (world.pe() == victim) std::raise(SIGKILL);
+    const std::string error = error_of<RuntimeFailure>([&] {
+      plan->run(stream, data, data, 100000);
+      stream.synchronize();
+    });
+    std::printf("after %.0f ms: %s\n", now_ms() - at, error.c_str());
+    expect(contains(error, is_host ? "holds the rendezvous is gone" : fmt::format("PE {} is gone", victim)),
+           "not: " + error);
+  }
+  CudaProcess survivors(UniqueId::from_text(std::getenv("NEXT_ID")), place.pe - (is_host ? 1 : 0), place.pes - 1,
+                        small_world());
+  check_case(survivors.world(), {collective_algorithms().front()});
+}
+
+}  // namespace tandem::test

@@ -1,0 +1,325 @@
+// Records collectives on the GPUs that it finds: what that costs, whether the timelines are whole and the clocks
+// agree, and pictures beside the simulator's prediction. Exit code 1 if a check failed.
+//
+//   timeline_gpu_check [OUT]      a folder for reports, pictures and traces (.)
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "cuda/graph.h"
+#include "tandem/collectives.h"
+#include "tandem/cuda.h"
+#include "tandem/simulation.h"
+#include "trace/chrome_trace.h"
+#include "trace/cut.h"
+#include "trace/report.h"
+
+namespace tandem::test {
+
+namespace {
+
+constexpr int kCalls = 20;
+constexpr int kRounds = 15;
+constexpr Size kMiB = Size{1} << 20;
+constexpr double kMostOverhead = 0.03;  // of what takes kLongUs or more
+constexpr double kLongUs = 50;
+
+struct TimelineCase {
+  Collective collective;
+  const char* algorithm;
+  int blocks;  // 0: a copy engine's
+  Size bytes;  // of the larger buffer
+  bool picture = false;
+
+  std::string describe(int pes) const {
+    return fmt::format("{} {}, {} KiB, {} PEs", name(collective), algorithm, bytes >> 10, pes);
+  }
+  Size count(int pes) const { return bytes / 2 / (collective == Collective::kAllGather ? pes : 1); }
+  CollectiveOptions options(int pes) const {
+    CollectiveOptions o;
+    o.type = DType::kBF16;
+    o.algorithm = algorithm;
+    o.blocks = blocks;
+    o.max_count = count(pes);
+    return o;
+  }
+};
+
+const std::vector<TimelineCase>& cases() {
+  using enum Collective;
+  static const std::vector<TimelineCase> all{{kAllReduce, "one_shot_ll", 8, kMiB / 16},
+                                             {kAllReduce, "one_shot_ll", 32, kMiB / 4, true},
+                                             {kAllReduce, "two_shot", 32, kMiB},
+                                             {kAllReduce, "two_shot", 64, 16 * kMiB, true},
+                                             {kAllReduce, "two_shot", 128, 64 * kMiB},
+                                             {kAllReduce, "ring", 16, 16 * kMiB, true},
+                                             {kAllReduce, "tree", 16, 4 * kMiB, true},
+                                             {kAllGather, "push", 32, 16 * kMiB},
+                                             {kAllGather, "push", 32, 64 * kMiB, true},
+                                             {kAllGather, "copy_engine_push", 0, 16 * kMiB, true},
+                                             {kAllGather, "copy_engine_push", 0, 64 * kMiB}};
+  return all;
+}
+
+struct Measured {
+  double off_us = 0, on_us = 0;         // of a call, on the slowest PE
+  double begin_us = 1e300, end_us = 0;  // of the last replay that was recorded
+};
+
+int failures = 0;
+
+void expect(bool holds, const std::string& what) {
+  if (holds) return;
+  ++failures;
+  std::printf("FAILED %s\n", what.c_str());
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// One PE's part of all cases.
+class Program {
+ public:
+  Program(CudaThreads& threads, World& world, std::vector<Measured>& measured, std::mutex& mutex)
+      : threads_(threads), world_(world), measured_(measured), mutex_(mutex), stream_(world.make_stream("main")) {
+    in_ = world.heap().allocate<std::byte>(64 * kMiB, "in");
+    out_ = world.heap().allocate<std::byte>(64 * kMiB, "out");
+    const std::vector<std::byte> zeros(static_cast<std::size_t>(64 * kMiB));
+    world.copy_in(in_.local(), zeros.data(), 64 * kMiB);
+    cuda::check(cudaEventCreate(&begin_), "cudaEventCreate");
+    cuda::check(cudaEventCreate(&end_), "cudaEventCreate");
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < cases().size(); ++i) run(cases()[i], measured_[i]);
+  }
+
+ private:
+  void run(const TimelineCase& c, Measured& measured) {
+    const auto plan = make_collective(world_, c.collective, c.options(world_.num_pes()));
+    const auto calls = [&] {
+      for (int call = 0; call < kCalls; ++call)
+        plan->run(stream_, Symm<const std::byte>(in_), out_, c.count(world_.num_pes()));
+    };
+    const auto graph = [&](bool recorded) {
+      threads_.record(world_.pe(), recorded);
+      auto made = std::make_unique<cuda::Graph>(static_cast<cudaStream_t>(stream_.native()), calls);
+      threads_.record(world_.pe(), false);
+      return made;
+    };
+    const auto off = graph(false);
+    const auto on = graph(true);
+    std::vector<double> off_us, on_us;
+    for (int round = 0; round < kRounds; ++round) {
+      off_us.push_back(replay(*off));
+      const double begin = world_.time_us();
+      on_us.push_back(replay(*on));
+      if (round == kRounds - 1) note(measured, begin, world_.time_us());
+    }
+    world_.barrier();
+    const std::lock_guard lock(mutex_);
+    measured.off_us = std::max(measured.off_us, median(off_us));
+    measured.on_us = std::max(measured.on_us, median(on_us));
+  }
+
+  void note(Measured& measured, double begin, double end) {
+    const std::lock_guard lock(mutex_);
+    measured.begin_us = std::min(measured.begin_us, begin);
+    measured.end_us = std::max(measured.end_us, end);
+  }
+
+  double replay(cuda::Graph& graph) {
+    const auto stream = static_cast<cudaStream_t>(stream_.native());
+    world_.barrier();
+    cuda::check(cudaEventRecord(begin_, stream), "cudaEventRecord");
+    graph.launch();
+    cuda::check(cudaEventRecord(end_, stream), "cudaEventRecord");
+    stream_.synchronize();
+    float ms = 0;
+    cuda::check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+    return static_cast<double>(ms) * 1000 / kCalls;
+  }
+
+  CudaThreads& threads_;
+  World& world_;
+  std::vector<Measured>& measured_;
+  std::mutex& mutex_;
+  Stream stream_;
+  Symm<std::byte> in_, out_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }
+
+/// Blocks of kernels, by PE, in order of begin.
+std::map<int, std::vector<trace::Span>> blocks_by_pe(const trace::Timeline& timeline) {
+  std::map<int, std::vector<trace::Span>> blocks;
+  for (const trace::Span& span : timeline.spans)
+    if (span.kind == trace::SpanKind::kKernel && timeline.lanes[span.lane].kind == trace::LaneKind::kSm)
+      blocks[timeline.lanes[span.lane].pe].push_back(span);
+  for (auto& [pe, list] : blocks)
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return blocks;
+}
+
+/// Blocks (of kernels) of one call of a case.
+std::size_t blocks_of_call(const TimelineCase& c, int pes) {
+  // A copy engine's: begin, end, and a signal to each peer.
+  return c.blocks > 0 ? static_cast<std::size_t>(c.blocks) : static_cast<std::size_t>(pes + 1);
+}
+
+void check_whole(const TimelineCase& c, int pes, const trace::Timeline& part) {
+  const auto blocks = blocks_by_pe(part);
+  expect(blocks.size() == static_cast<std::size_t>(pes), c.describe(pes) + ": PEs are missing");
+  for (const auto& [pe, list] : blocks)
+    expect(list.size() == kCalls * blocks_of_call(c, pes),
+           fmt::format("{}: {} blocks of PE {} recorded, {} x {} ran", c.describe(pes), list.size(), pe, kCalls,
+                       blocks_of_call(c, pes)));
+  // Operations lie within the life of a block of their lane.
+  std::map<std::uint32_t, std::vector<std::pair<trace::Time, trace::Time>>> lives;
+  for (const auto& [pe, list] : blocks)
+    for (const trace::Span& life : list) lives[life.lane].emplace_back(life.begin, life.end);
+  Size outside = 0;
+  for (const trace::Span& span : part.spans) {
+    if (span.kind == trace::SpanKind::kKernel || !lives.contains(span.lane)) continue;
+    const auto& own = lives[span.lane];
+    outside += std::none_of(own.begin(), own.end(),
+                            [&](const auto& life) { return life.first <= span.begin && span.end <= life.second; });
+  }
+  expect(outside == 0, fmt::format("{}: {} operations outside of their blocks", c.describe(pes), outside));
+}
+
+/// The last call alone.
+trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline& part) {
+  trace::Time begin = part.end;
+  trace::Time end = part.begin;
+  for (const auto& [pe, list] : blocks_by_pe(part)) {
+    const std::size_t own = std::min(blocks_of_call(c, pes), list.size());
+    for (std::size_t i = list.size() - own; i < list.size(); ++i) {
+      begin = std::min(begin, list[i].begin);
+      end = std::max(end, list[i].end);
+    }
+  }
+  return trace::without_empty_lanes(trace::cut(part, begin, end));
+}
+
+/// The second of two calls in the simulator.
+trace::Timeline predicted(const TimelineCase& c, int pes) {
+  SimOptions options;
+  options.phantom = true;
+  options.record = true;
+  Simulation simulation(load_machine(pes == 2 ? "h200x2" : "h200x4"), pes, options);
+  double begin = 1e300;
+  double end = 0;
+  simulation.run([&](World& world) {
+    const auto in = world.heap().allocate<std::byte>(c.bytes, "in");
+    const auto out = world.heap().allocate<std::byte>(c.bytes, "out");
+    const auto plan = make_collective(world, c.collective, c.options(pes));
+    Stream stream = world.make_stream("main");
+    for (int call = 0; call < 2; ++call) {
+      world.barrier();
+      if (call == 1) begin = std::min(begin, world.time_us());
+      plan->run(stream, Symm<const std::byte>(in), out, c.count(pes));
+      stream.synchronize();
+      end = std::max(end, world.time_us());
+    }
+  });
+  return trace::cut(simulation.timeline(), picoseconds(begin), picoseconds(end));
+}
+
+void write_pictures(const TimelineCase& c, int pes, const Measured& m, const trace::Timeline& part,
+                    const std::string& folder) {
+  trace::Report report;
+  report.title = c.describe(pes) + ", bf16";
+  report.summary = {{"measured", fmt::format("{:.2f} us a call in a graph of {}", m.off_us, kCalls)},
+                    {"recorded", fmt::format("{:.2f} us", m.on_us)}};
+  report.timelines = {last_call(c, pes, part), predicted(c, pes)};
+  report.timelines[0].title = "measured";
+  report.timelines[1].title = "predicted";
+  const std::string path = fmt::format("{}/{}_{}_{}k_x{}", folder, name(c.collective), c.algorithm, c.bytes >> 10, pes);
+  trace::write_report(report, path + ".html");
+  trace::write_svg(report, path + ".svg");
+  trace::write_chrome_trace(report.timelines[0], path + ".json");
+}
+
+void check_clocks(int pes, const RecordingInfo& info) {
+  double error = 0;
+  for (int pe = 1; pe < pes; ++pe) {
+    const auto& clock = info.clocks[static_cast<std::size_t>(pe)];
+    std::printf("clock of PE %d: %+lld ns against PE 0, error %.0f ns, at most %.0f ns, drift %+.2f ppm\n", pe,
+                static_cast<long long>(clock.offset_ns), clock.error_ns, clock.bound_ns, clock.drift_ppm);
+    error = std::max(error, clock.error_ns);
+  }
+  std::map<std::pair<int, int>, std::vector<double>> delays;
+  Size early = 0;
+  for (const auto& release : info.releases) {
+    delays[{release.from, release.to}].push_back(release.us);
+    early += release.us < -2 * error / 1000;
+  }
+  for (auto& [pair, us] : delays) {
+    std::sort(us.begin(), us.end());
+    std::printf("signals PE %d -> %d: %zu, us from the signal to the wait's end: least %.3f, 1%% %.3f, median %.3f\n",
+                pair.first, pair.second, us.size(), us.front(), us[us.size() / 100], us[us.size() / 2]);
+  }
+  expect(early == 0, fmt::format("{} of {} waits ended before their signal was sent", early, info.releases.size()));
+  expect(!info.releases.empty(), "no wait was matched with its signal");
+}
+
+void run(int pes, const std::string& folder) {
+  std::printf("%d PEs\n", pes);
+  std::vector<Measured> measured(cases().size());
+  std::mutex mutex;
+  CudaOptions options;
+  options.heap_bytes = Size{1} << 30;
+  options.timeout_s = 5;
+  options.record.on = true;
+  options.record.bytes = Size{2} << 30;
+  CudaThreads threads(pes, options);
+  threads.run([&](World& world) { Program(threads, world, measured, mutex).run(); });
+
+  const RecordingInfo& info = threads.recording_info();
+  const trace::Timeline& timeline = threads.timeline();
+  std::printf("%lld operations, %lld lost, %lld launches or copies lost, %lld waits unmatched\n",
+              static_cast<long long>(info.operations), static_cast<long long>(info.lost_operations),
+              static_cast<long long>(info.lost_work), static_cast<long long>(info.unmatched_waits));
+  expect(info.lost_work == 0, "launches or copies were not recorded");
+  expect(info.unmatched_waits == 0, "waits without a signal");
+  check_clocks(pes, info);
+  for (std::size_t i = 0; i < cases().size(); ++i) {
+    const TimelineCase& c = cases()[i];
+    const Measured& m = measured[i];
+    const double overhead = m.on_us / m.off_us - 1;
+    std::printf("%-44s %9.2f us, recorded %9.2f us: %+.2f %%\n", c.describe(pes).c_str(), m.off_us, m.on_us,
+                100 * overhead);
+    expect(m.off_us < kLongUs || overhead < kMostOverhead,
+           fmt::format("{}: recording costs {:.1f} %", c.describe(pes), 100 * overhead));
+    const trace::Timeline part = trace::cut(timeline, picoseconds(m.begin_us), picoseconds(m.end_us));
+    check_whole(c, pes, part);
+    if (c.picture) write_pictures(c, pes, m, part, folder);
+  }
+}
+
+}  // namespace
+
+}  // namespace tandem::test
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::string folder = argc > 1 ? argv[1] : ".";
+  const int devices = tandem::cuda_devices();
+  try {
+    for (const int pes : {2, 4})
+      if (pes <= devices) tandem::test::run(pes, folder);
+  } catch (const std::exception& error) {
+    std::printf("FAILED: %s\n", error.what());
+    return 1;
+  }
+  std::printf("%d failed\n", tandem::test::failures);
+  return tandem::test::failures > 0 || devices < 2 ? 1 : 0;
+}
