@@ -40,7 +40,7 @@ void add_gpu(CLI::App& app, Arguments& a) {
                  "calls back to back in a round, whose time is divided by their number (default: 20)")
       ->group(group);
   app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
-  app.add_option("--vs", a.versus, "a library to take turns with: nccl")->group(group);
+  app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
   app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
       ->group(group);
@@ -177,8 +177,8 @@ void check_backend(const Arguments& a) {
   if (a.backend != "sim" && a.backend != "cuda")
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
   a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
-  if (a.versus && *a.versus != "nccl")
-    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl", *a.versus));
+  if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")
+    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl, or nccl+cublas with operators", *a.versus));
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
