@@ -2,7 +2,9 @@
 // PyTorch's asynchronous tensor parallelism.
 //
 //   operators_bench [--out FILE] [--nccl LIBRARY] [--cublaslt LIBRARY] [--torch SCRIPT|none] [--rounds N] [--calls N]
-//                   [--op OP] [--only LAYER] [--all]
+//                   [--op OP] [--only LAYER] [--shape MxNxK]... [--all]
+//
+// --shape: these global problems in place of the layers of models.
 //
 // bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
 // turns, replay by replay, --rounds (5) times. A time is that of one call, of the slowest PE; a ratio is taken round by
@@ -114,6 +116,13 @@ int run_bench(const Settings& settings) {
   return 0;
 }
 
+Layer parse_shape(const std::string& text) {
+  long long m = 0, n = 0, k = 0;
+  if (std::sscanf(text.c_str(), "%lldx%lldx%lld", &m, &n, &k) != 3 || m < 1 || n < 1 || k < 1)
+    throw InvalidArgument("--shape: '" + text + "' given, allowed is MxNxK, each 1 or more");
+  return {"", m, n, k};
+}
+
 Settings parse(int argc, char** argv) {
   Settings settings;
   const std::filesystem::path script = std::filesystem::path(argv[0]).parent_path() / "operators_torch.py";
@@ -141,6 +150,8 @@ Settings parse(int argc, char** argv) {
       settings.op = value;
     else if (option == "--only")
       settings.only = value;
+    else if (option == "--shape")
+      settings.shapes.push_back(parse_shape(value));
     else if (option == "--rounds")
       settings.rounds = std::stoi(value);
     else if (option == "--calls")

@@ -42,6 +42,15 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
   } else if (op == Operator::kGemmAllReduce) {
     for (const int splits : {4, 8})
       if (layer.m > 256) add(fmt::format("chain_copy_engine/{}", splits), [&](auto& o) { o.splits = splits; });
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+      if (layer.m > 256)
+        add(fmt::format("two_shot_{}/4 sms=8", copy_by == CopyBy::kSm ? "sm" : "copy_engine"), [&](auto& o) {
+          o.reduction = Reduction::kOwner;
+          o.shots = 2;
+          o.copy_by = copy_by;
+          o.splits = 4;
+          o.communication_sms = 8;
+        });
   } else {
     for (const int splits : {2, 4})
       for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
@@ -61,7 +70,14 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
       o.splits = 4;
     });
   }
-  add("sequential", [&](auto& o) { o.form = Form::kSequential; });
+  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+    if (op != Operator::kGemmAllReduce || copy_by == CopyBy::kSm)
+      add(copy_by == CopyBy::kSm ? "sequential_sm" : "sequential_copy_engine", [&](auto& o) {
+        o.form = Form::kSequential;
+        o.copy_by = copy_by;
+        o.splits = 1;
+        o.communication_sms = copy_by == CopyBy::kSm && op == Operator::kAllGatherGemm ? 16 : -1;
+      });
   add("compute_only", [&](auto& o) { o.form = Form::kComputeOnly; });
   return all;
 }
@@ -279,9 +295,15 @@ double median(std::vector<double> values) {
 
 std::vector<Problem> problems(const Settings& settings) {
   std::vector<Problem> all;
-  for (const Layer& layer : kGatherLayers) all.push_back({Operator::kAllGatherGemm, layer});
-  for (const Layer& layer : kScatterLayers) all.push_back({Operator::kGemmReduceScatter, layer});
-  for (const Layer& layer : kAllReduceLayers) all.push_back({Operator::kGemmAllReduce, layer});
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const Layer& layer : settings.shapes) all.push_back({op, layer});
+  const bool layers = settings.shapes.empty();
+  if (layers)
+    for (const Layer& layer : kGatherLayers) all.push_back({Operator::kAllGatherGemm, layer});
+  if (layers)
+    for (const Layer& layer : kScatterLayers) all.push_back({Operator::kGemmReduceScatter, layer});
+  if (layers)
+    for (const Layer& layer : kAllReduceLayers) all.push_back({Operator::kGemmAllReduce, layer});
   std::erase_if(all, [&](const Problem& one) {
     return std::string(name(one.op)).find(settings.op) == std::string::npos ||
            std::string(one.layer.name).find(settings.only) == std::string::npos;

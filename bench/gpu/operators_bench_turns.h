@@ -20,6 +20,7 @@ struct Settings {
   int rounds = 5;
   int calls = 20;
   bool all = false;
+  std::vector<Layer> shapes{};  ///< in place of the layers
 };
 
 /// A layer's global problem, for one operator.

@@ -46,6 +46,13 @@ Size operator_heap(const OperatorRun& run, int pes) {
   return (own + staged + (staged >> 3)) * size_of(run.options.type) + (Size{1} << 30);
 }
 
+int calls_of(const OperatorRun& run, int pes) {
+  constexpr double kFlopsPerUs = 680e6, kRoundUs = 60e3, kMost = 1000;
+  const auto& [m, n, k] = run.shape();
+  const double us = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / pes / kFlopsPerUs;
+  return static_cast<int>(std::clamp(kRoundUs / std::max(us, 1.0), 2.0, kMost));
+}
+
 OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method,
                              const OperatorRun& run)
     : world_(world),
@@ -146,8 +153,10 @@ GpuOperator OperatorTurns::measure(Size m) {
   if (sequential_)
     programs.push_back({"sequential", c_, [this, m] { sequential_->run(stream_, m, a_, b_, c_); }, nullptr, {}});
   if (nccl_ != nullptr) add_peers(programs, local);
-  for (Program& program : programs)
-    program.turn = std::make_unique<Turn>(stream_, program.call, calls(local), method_.graph);
+  OperatorRun run = run_;
+  run.options.m = m;
+  const int calls = std::min(calls_of(run, world_.num_pes()), method_.calls);
+  for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
   GpuOperator measured;
   measured.m = m;
   std::map<std::string, bool> right;
@@ -176,14 +185,6 @@ GpuOperator OperatorTurns::measure(Size m) {
     }
   }
   return measured;
-}
-
-/// About 60 ms a round.
-int OperatorTurns::calls(const Local& local) const {
-  constexpr double kFlopsPerUs = 680e6, kRoundUs = 60e3;
-  const auto& [m, n, k, type, out_type] = local.gemm;
-  const double us = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / kFlopsPerUs;
-  return static_cast<int>(std::clamp(kRoundUs / std::max(us, 1.0), 2.0, static_cast<double>(method_.calls)));
 }
 
 /// Checks what the last one of a round's calls left.

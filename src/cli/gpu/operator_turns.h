@@ -29,6 +29,9 @@ struct GpuOperator {
 /// Bytes of heap that a PE needs for a run.
 Size operator_heap(const OperatorRun& run, int pes);
 
+/// Calls of a run that take about 60 ms.
+int calls_of(const OperatorRun& run, int pes);
+
 /// Collective over the world, as all of it. All PEs get the same results.
 class OperatorTurns {
  public:
@@ -56,7 +59,6 @@ class OperatorTurns {
   void check_samples(const std::byte* c, const Local& local, Check& check) const;
   template <class T>
   void check_typed(const std::byte* c, const Local& local, Check& check) const;
-  int calls(const Local& local) const;
 
   World& world_;
   Shared& shared_;
