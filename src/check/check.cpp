@@ -21,6 +21,8 @@ CheckOptions complete(CheckOptions options) {
     throw InvalidArgument(fmt::format("pes: {} given, a check takes 1 to {}", options.pes, kMostPes));
   if (options.schedules < 1)
     throw InvalidArgument(fmt::format("schedules: {} given, allowed is 1 or more", options.schedules));
+  if (options.tile_bytes < 1)
+    throw InvalidArgument(fmt::format("tile_bytes: {} given, allowed is 1 or more", options.tile_bytes));
   if (options.machine.name.empty()) options.machine = load_machine(options.pes <= 4 ? "h200x4" : "h200x8");
   return options;
 }

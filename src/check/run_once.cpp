@@ -29,6 +29,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   sim_options.record = timeline != nullptr;
   sim_options.seams = {&detector, faults, &schedule};
   Simulation simulation(options.machine, options.pes, sim_options);
+  simulation.simulator().tile_bytes = options.tile_bytes;
   detector.attach(simulation.simulator().memory, simulation.simulator().engine);
   Outcome outcome;
   std::vector<Finding> failures;

@@ -35,6 +35,7 @@ CheckOptions check_options(const CheckCase& one) {
   options.machine = load_machine(one.machine);
   options.pes = one.pes;
   options.pes_per_node = one.pes_per_node;
+  if (one.tile_bytes > 0) options.tile_bytes = one.tile_bytes;
   options.replay = fmt::format("tandem check {} --case {}", one.op, one.name());
   return options;
 }

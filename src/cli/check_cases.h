@@ -25,6 +25,8 @@ struct CheckCase {
   std::string machine = "h200x4";
   int pes = 2;
   int pes_per_node = 0;
+  /// As CheckOptions has it; 0: its default.
+  Size tile_bytes = 0;
   /// Another case has the same synchronisation: left out of the mutation suite.
   bool has_twin = false;
   std::function<std::unique_ptr<CheckProgram>()> make;

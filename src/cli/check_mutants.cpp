@@ -1,5 +1,7 @@
 #include "cli/check_mutants.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -73,17 +75,19 @@ bool is_mutant(const PlannedMutant& planned) {
   });
 }
 
-const Equivalence* equivalence(const MutantResult& result) {
+bool is_about(const Equivalence& known, const MutantResult& result) {
   const std::string algorithm = result.op + "." + result.algorithm;
-  for (const Equivalence& known : equivalences()) {
-    const bool same = known.file == result.mutant.site.file && known.number == result.number &&
-                      known.operation == checker::name(result.mutant.site.operation) &&
-                      known.fault == checker::name(result.mutant.fault);
-    const auto& algorithms = known.algorithms;
-    if (same && (algorithms.empty() || std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end()))
-      return &known;
-  }
-  return nullptr;
+  const auto& algorithms = known.algorithms;
+  return known.file == result.mutant.site.file && known.number == result.number &&
+         known.operation == checker::name(result.mutant.site.operation) &&
+         known.fault == checker::name(result.mutant.fault) &&
+         (algorithms.empty() || std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end());
+}
+
+const Equivalence* equivalence(const MutantResult& result) {
+  const auto& all = equivalences();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Equivalence& known) { return is_about(known, result); });
+  return at == all.end() ? nullptr : &*at;
 }
 
 }  // namespace
@@ -100,9 +104,12 @@ const std::vector<Equivalence>& equivalences() {
   return all;
 }
 
-std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases) {
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all_cases) {
   const auto groups = group(cases);
-  const auto numbers = number_sites(groups);
+  auto numbered = groups;
+  if (cases.size() != all_cases.size())
+    for (auto& other : group(all_cases)) numbered.push_back(std::move(other));
+  const auto numbers = number_sites(numbered);
   std::vector<PlannedMutant> all;
   for (const auto& examined : groups) {
     for (const CallSite& site : sites_of(examined)) {
@@ -119,6 +126,15 @@ std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases) {
     }
   }
   return all;
+}
+
+std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned) {
+  std::vector<std::string> stale;
+  for (const Equivalence& known : equivalences())
+    if (std::none_of(planned.begin(), planned.end(),
+                     [&](const PlannedMutant& mutant) { return is_about(known, mutant.about); }))
+      stale.push_back(fmt::format("{} {} number {} of {}", known.operation, known.fault, known.number, known.file));
+  return stale;
 }
 
 MutantResult run_mutant(const PlannedMutant& planned, int schedules) {

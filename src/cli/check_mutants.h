@@ -17,7 +17,7 @@ struct MutantResult {
   std::string op;
   std::string algorithm;
   checker::Mutant mutant;
-  int number = 0;  ///< which of its file's call sites of this operation it is, from 1
+  int number = 0;  ///< which of its file's call sites of this operation it is, from 1, over all cases
   Fate fate = Fate::kSurvived;
   int schedules = 0;   ///< until it was killed, or all
   std::string by;      ///< kind of the finding that killed it
@@ -50,8 +50,11 @@ struct PlannedMutant {
   std::vector<std::shared_ptr<const ExaminedCase>> cases;
 };
 
-/// All mutants of the cases' algorithms.
-std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases);
+/// All mutants of the cases' algorithms. `all`: what call sites are numbered over, so that numbers do not depend on what
+/// is chosen.
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
+/// Entries of equivalent_mutants.json that none of these mutants is, as a person would name them: call sites moved.
+std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
 /// Runs one until it is killed; `schedules` of each of its cases at most.
 MutantResult run_mutant(const PlannedMutant& planned, int schedules);
 
