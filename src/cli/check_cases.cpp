@@ -40,17 +40,14 @@ CheckOptions check_options(const CheckCase& one) {
   return options;
 }
 
-checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
+checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& options, std::uint64_t seed,
                                sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
-  const std::unique_ptr<CheckProgram> program = one.make();
-  return checker::run_once([&](World& world) { program->run(world); }, options, seed, schedule, faults, timeline);
+  return checker::run_once([&](World& world) { program.run(world); }, options, seed, schedule, faults, timeline);
 }
 
 CheckResult run_check(const CheckCase& one, const CheckOptions& options) {
-  std::unique_ptr<CheckProgram> program;
-  CheckOptions with_start = options;
-  with_start.before = [&] { program = one.make(); };
-  return check([&](World& world) { program->run(world); }, with_start);
+  const std::unique_ptr<CheckProgram> program = one.make();
+  return check([&](World& world) { program->run(world); }, options);
 }
 
 }  // namespace tandem::cli

@@ -11,11 +11,11 @@
 
 namespace tandem::cli {
 
-/// A program and what its result has to be. Made anew for every schedule.
+/// A program and what its result has to be: the same in every schedule.
 class CheckProgram {
  public:
   virtual ~CheckProgram() = default;
-  virtual void run(World& world) = 0;
+  virtual void run(World& world) const = 0;
 };
 
 struct CheckCase {
@@ -50,8 +50,8 @@ std::string machine_for(int pes);
 
 /// Options of a check of this case, but for schedules, strategy and seed.
 CheckOptions check_options(const CheckCase& one);
-/// Runs it once.
-checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
+/// Runs a case's program once.
+checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& options, std::uint64_t seed,
                                sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
 /// Runs it under these options.
 CheckResult run_check(const CheckCase& one, const CheckOptions& options);

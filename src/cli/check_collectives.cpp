@@ -31,7 +31,7 @@ class CollectiveProgram final : public CheckProgram {
     }
   }
 
-  void run(World& world) override {
+  void run(World& world) const override {
     const int pe = world.pe();
     const int pes = world.num_pes();
     const int root = options_.root;

@@ -25,10 +25,10 @@ constexpr int kSchedulesOfEquivalents = 10;
 using Examined = std::shared_ptr<const ExaminedCase>;
 
 Examined examine(const CheckCase& one) {
-  auto examined = std::make_shared<ExaminedCase>(ExaminedCase{one, check_options(one), 0, {}});
+  auto examined = std::make_shared<ExaminedCase>(ExaminedCase{one, check_options(one), one.make(), 0, {}});
   checker::SiteCollector collector;
   checker::CountingSchedule undisturbed;
-  const checker::Outcome outcome = run_case_once(one, examined->options, 1, undisturbed, &collector);
+  const checker::Outcome outcome = run_case_once(*examined->program, examined->options, 1, undisturbed, &collector);
   examined->footprint = outcome.footprint;
   examined->sites = collector.sites();
   return examined;
@@ -71,7 +71,7 @@ bool is_mutant(const PlannedMutant& planned) {
   return std::any_of(planned.cases.begin(), planned.cases.end(), [&](const Examined& examined) {
     checker::OneFault fault(planned.about.mutant);
     checker::CountingSchedule undisturbed;
-    return run_case_once(examined->one, examined->options, 1, undisturbed, &fault).footprint != examined->footprint;
+    return run_case_once(*examined->program, examined->options, 1, undisturbed, &fault).footprint != examined->footprint;
   });
 }
 
@@ -146,7 +146,7 @@ MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
       checker::OneFault fault(result.mutant);
       const auto at = static_cast<std::uint64_t>(seed);
       const auto schedule = checker::make_schedule(Strategy::kRandom, at, examined->one.pes, 0);
-      const auto outcome = run_case_once(examined->one, examined->options, at, *schedule, &fault);
+      const auto outcome = run_case_once(*examined->program, examined->options, at, *schedule, &fault);
       result.schedules = seed;
       if (outcome.findings.empty()) continue;
       result.fate = Fate::kKilled;

@@ -40,6 +40,7 @@ const std::vector<Equivalence>& equivalences();
 struct ExaminedCase {
   CheckCase one;
   CheckOptions options;
+  std::unique_ptr<CheckProgram> program;
   std::uint64_t footprint = 0;
   std::vector<checker::CallSite> sites;
 };

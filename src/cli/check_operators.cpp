@@ -20,7 +20,7 @@ class OperatorProgram final : public CheckProgram {
                          static_cast<std::uint64_t>(i) + 1);
   }
 
-  void run(World& world) override {
+  void run(World& world) const override {
     auto& heap = world.heap();
     const Shape shape{options_.m, options_.n, options_.k};
     const OperatorShard shard = operator_shard(op_, shape, world.num_pes(), world.pe());
@@ -121,7 +121,8 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
           OperatorOptions options = variant.options;
           // Two panels of tiles for each piece but the last shard's, whose rows are fewer.
           options.m = 32 * pes - 5;
-          options.n = 16 * pes;
+          // Two columns of tiles; gathered rows meet 1/pes of them.
+          options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
           options.k = 8 * pes;
           options.tile_m = 8;
           options.tile_n = 16;

@@ -40,7 +40,7 @@ struct MeetAndRead {
 
 class BarrierProgram final : public CheckProgram {
  public:
-  void run(World& world) override {
+  void run(World& world) const override {
     constexpr int blocks = 2;
     const auto mine = world.heap().allocate<std::uint32_t>(blocks, "mine");
     const auto theirs = world.heap().allocate<std::uint32_t>(Size{blocks} * world.num_pes(), "theirs");
@@ -62,7 +62,7 @@ class BarrierProgram final : public CheckProgram {
 /// Everybody sends to everybody, himself too, two messages each, of sizes that need several chunks.
 class GroupProgram final : public CheckProgram {
  public:
-  void run(World& world) override {
+  void run(World& world) const override {
     const int n = world.num_pes();
     const int me = world.pe();
     SendRecvOptions options;
