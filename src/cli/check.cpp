@@ -76,18 +76,43 @@ CheckOptions options_of(const CheckCase& one, const Arguments& a) {
   return options;
 }
 
+/// Some of a configuration's schedules: what a worker does at once.
+struct Portion {
+  const CheckCase* one = nullptr;
+  int first = 0;
+  int schedules = 0;
+};
+
+std::vector<Portion> portions(const std::vector<CheckCase>& cases, int schedules) {
+  constexpr int kMost = 100;
+  std::vector<Portion> all;
+  for (const CheckCase& one : cases)
+    for (int first = 0; first < schedules; first += kMost)
+      all.push_back({&one, first, std::min(kMost, schedules - first)});
+  return all;
+}
+
+Json check_portion(const Portion& portion, const Arguments& a) {
+  CheckOptions options = options_of(*portion.one, a);
+  options.seed += static_cast<std::uint64_t>(portion.first);
+  options.schedules = portion.schedules;
+  options.check_determinism = portion.first == 0;
+  const CheckResult result = run_check(*portion.one, options);
+  Json json{{"schedules", result.schedules}, {"findings", Json::array()}};
+  for (const Finding& finding : result.findings) {
+    json["findings"].push_back(to_json(finding));
+    json["findings"].back()["text"] = finding.text();
+    json["findings"].back()["seed"] = finding.seed;
+  }
+  return json;
+}
+
 int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
-  const auto work = [&](std::size_t i) {
-    const CheckResult result = run_check(cases[i], options_of(cases[i], a));
-    Json json{{"schedules", result.schedules}, {"exhausted", result.exhausted}, {"findings", Json::array()}};
-    for (const Finding& finding : result.findings) {
-      json["findings"].push_back(to_json(finding));
-      json["findings"].back()["text"] = finding.text();
-      json["findings"].back()["seed"] = finding.seed;
-    }
-    return json;
-  };
-  const auto results = run_workers(cases.size(), work, progress("configurations", cases.size()));
+  const std::vector<Portion> work = portions(cases, a.check.schedules);
+  // The last ones first: they are the largest, and whoever is given one last is waited for.
+  const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
+  const auto results = run_workers(
+      work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a); }, progress("portions", work.size()));
 
   Json findings = Json::array();
   std::set<std::string> seen;
@@ -95,11 +120,12 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
   int schedules = 0;
   const CheckCase* first = nullptr;
   std::uint64_t first_seed = 0;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    schedules += results[i]["schedules"].get<int>();
-    for (Json finding : results[i]["findings"]) {
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const Json& result = results[at(i)];
+    schedules += result["schedules"].get<int>();
+    for (Json finding : result["findings"]) {
       if (first == nullptr) {
-        first = &cases[i];
+        first = work[i].one;
         first_seed = finding["seed"];
       }
       // One mistake shows in many configurations: the first one is told.

@@ -71,7 +71,8 @@ bool is_mutant(const PlannedMutant& planned) {
   return std::any_of(planned.cases.begin(), planned.cases.end(), [&](const Examined& examined) {
     checker::OneFault fault(planned.about.mutant);
     checker::CountingSchedule undisturbed;
-    return run_case_once(*examined->program, examined->options, 1, undisturbed, &fault).footprint != examined->footprint;
+    return run_case_once(*examined->program, examined->options, 1, undisturbed, &fault).footprint !=
+           examined->footprint;
   });
 }
 
@@ -86,7 +87,8 @@ bool is_about(const Equivalence& known, const MutantResult& result) {
 
 const Equivalence* equivalence(const MutantResult& result) {
   const auto& all = equivalences();
-  const auto at = std::find_if(all.begin(), all.end(), [&](const Equivalence& known) { return is_about(known, result); });
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const Equivalence& known) { return is_about(known, result); });
   return at == all.end() ? nullptr : &*at;
 }
 
