@@ -60,6 +60,11 @@ Strategy parse_strategy(const std::string& text) {
 }
 
 CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options) {
+  return checker::check_broken(program, options, nullptr);
+}
+
+CheckResult checker::check_broken(const std::function<void(World&)>& program, const CheckOptions& options,
+                                  sim::Faults* faults) {
   const CheckOptions all = complete(options);
   CheckResult result;
   std::set<std::string> seen;
@@ -72,7 +77,7 @@ CheckResult check(const std::function<void(World&)>& program, const CheckOptions
     }
     const auto run = [&] {
       const auto schedule = checker::make_schedule(all.strategy, seed, all.pes, points);
-      return checker::run_once(program, all, seed, *schedule, nullptr);
+      return checker::run_once(program, all, seed, *schedule, faults);
     };
     const checker::Outcome outcome = run();
     ++result.schedules;

@@ -46,6 +46,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
     failures.push_back(detector.explain_hang(error.what()));
   } catch (const WrongResult& error) {
     failures.push_back(failure("wrong_result", error.what()));
+    failures.back().pes = {error.pe()};
   } catch (const CheckFailed& error) {
     failures.push_back(failure("error", error.what()));
   }

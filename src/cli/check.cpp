@@ -73,6 +73,7 @@ CheckOptions options_of(const CheckCase& one, const Arguments& a) {
   options.schedules = a.check.schedules;
   options.strategy = parse_strategy(a.check.strategy);
   options.seed = a.seed;
+  if (!a.check.broken.empty()) options.replay += fmt::format(" --break '{}'", a.check.broken);
   return options;
 }
 
@@ -92,12 +93,12 @@ std::vector<Portion> portions(const std::vector<CheckCase>& cases, int schedules
   return all;
 }
 
-Json check_portion(const Portion& portion, const Arguments& a) {
+Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faults) {
   CheckOptions options = options_of(*portion.one, a);
   options.seed += static_cast<std::uint64_t>(portion.first);
   options.schedules = portion.schedules;
   options.check_determinism = portion.first == 0;
-  const CheckResult result = run_check(*portion.one, options);
+  const CheckResult result = run_check(*portion.one, options, faults);
   Json json{{"schedules", result.schedules}, {"findings", Json::array()}};
   for (const Finding& finding : result.findings) {
     json["findings"].push_back(to_json(finding));
@@ -107,12 +108,13 @@ Json check_portion(const Portion& portion, const Arguments& a) {
   return json;
 }
 
-int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
+int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
   const std::vector<Portion> work = portions(cases, a.check.schedules);
   // The last ones first: they are the largest, and whoever is given one last is waited for.
   const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
   const auto results = run_workers(
-      work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a); }, progress("portions", work.size()));
+      work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); },
+      progress("portions", work.size()));
 
   Json findings = Json::array();
   std::set<std::string> seen;
@@ -148,7 +150,8 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
     std::cout << text
               << fmt::format("{} configurations, {} schedules: {}\n", cases.size(), schedules,
                              findings.empty() ? "clean" : fmt::format("{} findings", findings.size()));
-  if (!a.report.empty() && first != nullptr) write_check_report(a.report, *first, options_of(*first, a), first_seed);
+  if (!a.report.empty() && first != nullptr)
+    write_check_report(a.report, *first, options_of(*first, a), first_seed, faults);
   return findings.empty() ? kRight : kWrong;
 }
 
@@ -173,8 +176,11 @@ int check(const Arguments& arguments) {
   validate(arguments.check);
   check_json_file(arguments);
   if (!arguments.report.empty()) trace::check_writable(arguments.report);
-  const std::vector<CheckCase> cases = chosen_cases(arguments);
-  return arguments.check.mutants ? check_mutants(arguments, cases) : check_schedules(arguments, cases);
+  std::vector<CheckCase> cases = chosen_cases(arguments);
+  if (arguments.check.mutants) return check_mutants(arguments, cases);
+  if (arguments.check.broken.empty()) return check_schedules(arguments, cases, nullptr);
+  checker::OneFault fault(choose_mutant(arguments.check.broken, cases));
+  return check_schedules(arguments, cases, &fault);
 }
 
 }  // namespace tandem::cli

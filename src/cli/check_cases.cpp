@@ -45,9 +45,9 @@ checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& 
   return checker::run_once([&](World& world) { program.run(world); }, options, seed, schedule, faults, timeline);
 }
 
-CheckResult run_check(const CheckCase& one, const CheckOptions& options) {
+CheckResult run_check(const CheckCase& one, const CheckOptions& options, sim::Faults* faults) {
   const std::unique_ptr<CheckProgram> program = one.make();
-  return check([&](World& world) { program->run(world); }, options);
+  return checker::check_broken([&](World& world) { program->run(world); }, options, faults);
 }
 
 }  // namespace tandem::cli

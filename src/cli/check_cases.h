@@ -53,7 +53,7 @@ CheckOptions check_options(const CheckCase& one);
 /// Runs a case's program once.
 checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& options, std::uint64_t seed,
                                sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
-/// Runs it under these options.
-CheckResult run_check(const CheckCase& one, const CheckOptions& options);
+/// Runs it under these options; `faults` (null: none) say what is broken.
+CheckResult run_check(const CheckCase& one, const CheckOptions& options, sim::Faults* faults = nullptr);
 
 }  // namespace tandem::cli

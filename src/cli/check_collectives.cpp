@@ -72,7 +72,7 @@ class CollectiveProgram final : public CheckProgram {
       data_[i]->check_output(pe, host.data(), check);
       if (!check.correct())
         throw checker::WrongResult(
-            fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
+            pe, fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
     }
   }
 

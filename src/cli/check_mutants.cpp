@@ -130,6 +130,26 @@ std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, con
   return all;
 }
 
+std::string name(const checker::Mutant& mutant) {
+  return fmt::format("{} {} at {}:{}", checker::name(mutant.site.operation), checker::name(mutant.fault),
+                     mutant.site.file, mutant.site.line);
+}
+
+checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases) {
+  checker::Mutant mutant;
+  std::set<std::string> names;
+  for (const PlannedMutant& planned : plan_mutants(cases, cases)) {
+    if (name(planned.about.mutant) != text) continue;
+    mutant = planned.about.mutant;
+    for (const Examined& examined : planned.cases) names.insert(examined->one.name());
+  }
+  std::erase_if(cases, [&](const CheckCase& one) { return names.count(one.name()) == 0; });
+  if (cases.empty())
+    throw InvalidArgument(fmt::format(
+        "--break: '{}' given, which no configuration comes by; allowed are the mutants of --mutants --json -", text));
+  return mutant;
+}
+
 std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned) {
   std::vector<std::string> stale;
   for (const Equivalence& known : equivalences())

@@ -59,8 +59,8 @@ class OperatorProgram final : public CheckProgram {
       Check check;
       data_[static_cast<std::size_t>(i)].check(world.pe(), host_c.data(), check);
       if (!check.correct())
-        throw checker::WrongResult(fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong,
-                                               check.checked, world.pe()));
+        throw checker::WrongResult(world.pe(), fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1,
+                                                           check.wrong, check.checked, world.pe()));
     }
   }
 
