@@ -7,6 +7,7 @@
 
 #include "check/run_once.h"
 #include "check/schedules.h"
+#include "sim/reuse.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -68,6 +69,7 @@ CheckResult checker::check_broken(const std::function<void(World&)>& program, co
   const CheckOptions all = complete(options);
   CheckResult result;
   std::set<std::string> seen;
+  const sim::Reuse reuse;
   const std::uint64_t points = checker::count_points(program, all);
   for (int i = 0; i < all.schedules; ++i) {
     const std::uint64_t seed = all.seed + static_cast<std::uint64_t>(i);

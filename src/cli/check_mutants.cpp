@@ -8,6 +8,7 @@
 #include <set>
 
 #include "check/schedules.h"
+#include "sim/reuse.h"
 
 namespace tandem::cli {
 
@@ -162,6 +163,7 @@ std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& pl
 MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
   MutantResult result = planned.about;
   const Equivalence* const known = equivalence(result);
+  const sim::Reuse reuse;
   if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
   for (int seed = 1; seed <= schedules; ++seed) {
     for (const Examined& examined : planned.cases) {

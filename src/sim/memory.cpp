@@ -13,6 +13,8 @@ namespace tandem::sim {
 Memory::Memory(int pes, bool phantom, Size data_bytes)
     : book_(pes, data_bytes), phantom_(phantom), stride_(book_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
+  base_ = Reuse::take(use(), total);
+  if (base_ != nullptr) return;
   void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw OutOfMemory(fmt::format("simulated memory: no address range of {} bytes for {} PEs with {} bytes each: {}",
@@ -24,7 +26,7 @@ Memory::Memory(int pes, bool phantom, Size data_bytes)
       throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", there, pe, std::strerror(errno)));
 }
 
-Memory::~Memory() { munmap(base_, static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes())); }
+Memory::~Memory() { Reuse::give(use(), {base_, static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes())}); }
 
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
   if (kind == MemoryKind::kData && phantom_) return;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model/heap_book.h"
+#include "sim/reuse.h"
 #include "tandem/range.h"
 
 namespace tandem::sim {
@@ -41,6 +42,7 @@ class Memory {
 
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }
+  Reuse::Use use() const { return phantom_ ? Reuse::Use::kPhantomMemory : Reuse::Use::kMemory; }
   void fill(int pe, MemoryKind kind, Size offset, Size bytes) const;
 
   HeapBook book_;
