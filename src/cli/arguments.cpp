@@ -60,14 +60,22 @@ void add_collective(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
-void add_operator(CLI::App& app, Arguments& a) {
+void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
   app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
   app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
+}
+
+void add_operator(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Operators";
+  add_shape(app, a);
   app.add_option("--transport", a.transport, "who moves the bytes: ce (copy engines) or sm")->group(group);
   app.add_option("--direction", a.direction, "push or pull")->group(group);
   app.add_option("--splits", a.splits, "pieces of each shard that are signalled by themselves, 1 to 8")->group(group);
+  app.add_option("--shots", a.shots,
+                 "gemm_all_reduce: 1, everybody adds up everything; 2, the owners do (default: by the rows)")
+      ->group(group);
   app.add_option("--order", a.order, "order of the tiles; `tandem list` names them")->group(group);
   app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
   app.add_option("--communication-sms", a.communication_sms,
@@ -116,15 +124,16 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
 void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& tune = *app.add_subcommand(
       "tune", "measure all algorithms of collectives and write what is quickest into a selection table");
-  tune.add_option("OP", a.subjects, "collectives, one after the other")->required();
+  tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
   tune.add_option("--out", a.out,
-                  "the table; what an existing one says about other collectives, PEs and elements stays")
+                  "the table, of operators the cache; what an existing one says about other things stays")
       ->type_name("FILE")
       ->required();
   add_place(tune, a, seed);
   add_gpu(tune, a);
   add_sizes(tune, a);
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)");
+  add_shape(tune, a);
 }
 
 Command command_of(const CLI::App& app) {
@@ -255,6 +264,7 @@ void refuse_operator_options(const Arguments& a) {
   refuse(a.transport.has_value(), "--transport", a, why);
   refuse(a.direction.has_value(), "--direction", a, why);
   refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.shots.has_value(), "--shots", a, why);
   refuse(a.order.has_value(), "--order", a, why);
   refuse(a.tile.has_value(), "--tile", a, why);
   refuse(a.communication_sms.has_value(), "--communication-sms", a, why);

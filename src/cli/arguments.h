@@ -45,7 +45,7 @@ struct Arguments {
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<Size> m;
-  std::optional<int> splits, communication_sms;
+  std::optional<int> splits, shots, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;
 
   std::optional<std::string> selection;

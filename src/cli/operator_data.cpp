@@ -39,7 +39,7 @@ OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
   const auto own = [&](Size whole) { return split(whole, pes)[pe]; };
   const Range m{0, shape.m}, n{0, shape.n}, k{0, shape.k};
   if (op == Operator::kAllGatherGemm) return {own(shape.m), k, own(shape.n), k, m, own(shape.n)};
-  return {m, own(shape.k), n, own(shape.k), own(shape.m), n};
+  return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
 }
 
 OperatorData::OperatorData(Operator op, const Shape& shape, DType type, int pes, std::uint64_t seed)

@@ -40,6 +40,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
                                   name(gemm.out_type), name(gemm.type)));
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");

@@ -40,11 +40,11 @@ class SimWorld : public detail::WorldBackend {
   }
   void copy_in(void* to, const void* from, Size bytes) override {
     report_access(sim::AccessKind::kHostStore, to, bytes);
-    copy(to, from, bytes);
+    if (sim_.memory.backed(to)) copy(to, from, bytes);
   }
   void copy_out(void* to, const void* from, Size bytes) override {
     report_access(sim::AccessKind::kHostLoad, from, bytes);
-    copy(to, from, bytes);
+    if (sim_.memory.backed(from)) copy(to, from, bytes);
   }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
     auto stream = std::make_shared<sim::SimStream>(sim_, pe_, name);
@@ -71,8 +71,8 @@ class SimWorld : public detail::WorldBackend {
     if (sim_.seams.monitor != nullptr && bytes > 0) sim_.seams.monitor->access(host_, {kind, address, bytes}, site);
   }
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
-  void copy(void* to, const void* from, Size bytes) const {
-    if (bytes > 0 && !phantom()) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  static void copy(void* to, const void* from, Size bytes) {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
   sim::Simulator& sim_;
