@@ -125,6 +125,8 @@ struct Simulator {
   const bool graph;
   Observer* const observer;
   const SimSeams seams;
+  /// Bytes that one step of a tile loop covers. Checks of small sizes take less, so that loops have several steps.
+  Size tile_bytes = Size{64} << 10;
   Memory memory;
   Network network;
   SignalBoard signals;
