@@ -72,14 +72,16 @@ set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BI
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp")
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
+       "${PROJECT_SOURCE_DIR}/bench/gpu/*_bench.cpp")
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
     cmake_path(REMOVE_EXTENSION source OUTPUT_VARIABLE stem)
     file(GLOB parts CONFIGURE_DEPENDS "${stem}*.cpp")
     add_executable(${name} ${parts})
-    if(name STREQUAL operators_gpu)
+    if(name STREQUAL operators_bench)
       target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench/gpu/collectives_gpu_nccl.cpp")
+      configure_file("${PROJECT_SOURCE_DIR}/bench/gpu/operators_torch.py" "${PROJECT_BINARY_DIR}/gpu/operators_torch.py" COPYONLY)
     endif()
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")

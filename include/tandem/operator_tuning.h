@@ -84,7 +84,7 @@ struct TuneSetup {
 };
 
 /// The configurations that tuning tries for a problem, the sequential form among them.
-std::vector<OperatorOptions> operator_candidates(Operator op, const OperatorOptions& problem, bool one_node);
+std::vector<OperatorOptions> operator_candidates(Operator op, const OperatorOptions& problem, bool one_node, int pes);
 
 /// Tries the configurations of a problem (`problem`: m, n, k, ns and type). One that throws, on whatever PE, is dropped
 /// on all of them.

@@ -40,7 +40,7 @@ void add_gpu(CLI::App& app, Arguments& a) {
                  "calls back to back in a round, whose time is divided by their number (default: 20)")
       ->group(group);
   app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
-  app.add_option("--vs", a.versus, "a library to take turns with: nccl")->group(group);
+  app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
   app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
       ->group(group);
@@ -134,6 +134,9 @@ void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   add_sizes(tune, a);
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)");
   add_shape(tune, a);
+  tune.add_option("--most", a.most,
+                  "operators on GPUs: configurations that are tried, those which the simulator predicts to be the "
+                  "quickest (default: 24)");
 }
 
 Command command_of(const CLI::App& app) {
@@ -177,8 +180,8 @@ void check_backend(const Arguments& a) {
   if (a.backend != "sim" && a.backend != "cuda")
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
   a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
-  if (a.versus && *a.versus != "nccl")
-    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl", *a.versus));
+  if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")
+    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl, or nccl+cublas with operators", *a.versus));
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
@@ -221,6 +224,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   a.seed = parse_seed(seed);
   check_positive("--iterations", a.iterations);
   check_positive("--calls", a.calls);
+  check_positive("--most", a.most);
   if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));
   if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
   check_backend(a);
@@ -243,6 +247,7 @@ void refuse_gpu_options(const Arguments& a) {
   refuse(a.late, "--late", what, why);
   refuse(a.versus.has_value(), "--vs", what, why);
   refuse(a.nccl.has_value(), "--nccl", what, why);
+  refuse(a.most.has_value(), "--most", what, "which tries all of them");
 }
 
 void refuse_collective_options(const Arguments& a) {

@@ -32,6 +32,7 @@ struct Arguments {
   bool graph = false, late = false;
   std::optional<int> calls;
   std::optional<std::string> versus, nccl;
+  std::optional<int> most;  ///< of tune
 
   // What runs.
   std::string dtype;  ///< empty: bf16 for operators, f32 for collectives

@@ -11,6 +11,7 @@ namespace tandem::cuda {
 
 void register_operator_steps() {
   using namespace ops;
+  register_kernel<NextEpoch, 32>();
   register_kernel<BeginReleased, 32>();
   register_kernel<Release, 32>();
   register_kernel<AwaitReleased, 32>();

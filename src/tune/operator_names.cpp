@@ -47,14 +47,12 @@ Direction parse_direction(const std::string& text) {
 
 std::string describe(Operator op, const OperatorOptions& o) {
   const auto or_suitable = [](int value) { return value > 0 ? std::to_string(value) : std::string("suitable"); };
-  return fmt::format("{} {} {}{}, {} splits, order {}, tile {}x{}, {} SMs", name(o.form), tune::name(o.copy_by),
-                     tune::name(o.direction),
-                     op == Operator::kGemmAllReduce     ? fmt::format(", {} shots", or_suitable(o.shots))
-                     : o.reduction == Reduction::kChain ? ", chain"
-                                                        : "",
-                     or_suitable(o.splits), o.order.empty() ? "suitable" : o.order, or_suitable(o.tile_m),
-                     or_suitable(o.tile_n),
-                     o.communication_sms >= 0 ? std::to_string(o.communication_sms) : std::string("suitable"));
+  const bool chain = op != Operator::kAllGatherGemm && o.reduction == Reduction::kChain;
+  return fmt::format(
+      "{} {} {}{}{}, {} splits, order {}, tile {}x{}, {} SMs", name(o.form), tune::name(o.copy_by),
+      tune::name(o.direction), op == Operator::kGemmAllReduce ? fmt::format(", {} shots", or_suitable(o.shots)) : "",
+      chain ? ", chain" : "", or_suitable(o.splits), o.order.empty() ? "suitable" : o.order, or_suitable(o.tile_m),
+      or_suitable(o.tile_n), o.communication_sms >= 0 ? std::to_string(o.communication_sms) : std::string("suitable"));
 }
 
 }  // namespace tandem

@@ -139,7 +139,7 @@ OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const 
     tuning.key = operator_key(world, op, problem);
     one_node = world.team().one_node();
   });
-  for (const OperatorOptions& options : operator_candidates(op, problem, one_node))
+  for (const OperatorOptions& options : operator_candidates(op, problem, one_node, tuning.key.pes))
     tuning.trials.push_back({options, setup.model ? predict_us(*setup.model, tuning.key, options) : 0, 0, {}});
   const std::size_t most = setup.model ? static_cast<std::size_t>(setup.most) : tuning.trials.size();
   for (OperatorTrial* const trial : order_of_trials(tuning.trials, most)) {

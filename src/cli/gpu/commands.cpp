@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/gpu.h"
 #include "cli/gpu/job.h"
+#include "cli/gpu/operators.h"
 #include "cli/json_file.h"
 #include "cli/options.h"
 #include "cli/pictures.h"
@@ -61,6 +62,7 @@ std::string line(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
 std::string cuda_build() { return "with CUDA for " TANDEM_CUDA_BUILD; }
 
 int run_on_gpus(const Arguments& a) {
+  if (names_operators({a.subject})) return run_operator_on_gpus(a);
   Pictures pictures(a);
   GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
   job.record = pictures.wanted();
@@ -98,6 +100,7 @@ int run_on_gpus(const Arguments& a) {
 }
 
 int bench_on_gpus(const Arguments& a) {
+  if (names_operators(a.subjects)) return bench_operators_on_gpus(a);
   const GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
   nlohmann::ordered_json json = result_head(job, a);
   Size wrong = 0;

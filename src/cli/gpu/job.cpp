@@ -40,14 +40,21 @@ std::string today() {
 /// Microseconds as results have them.
 double rounded(double us) { return std::round(us * 1000) / 1000; }
 
+using Program = std::function<void(World&, Shared&, NcclPeer*)>;
 using Measure = std::function<void(World&, CollectiveTurns&)>;
 
-void measure(World& world, const GpuJob& job, const Measure& program) {
+void call(World& world, const GpuJob& job, const Program& program) {
   Shared shared(world);
   std::unique_ptr<NcclPeer> nccl;
   if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
-  CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
-  program(world, turns);
+  program(world, shared, nccl.get());
+}
+
+void measure(World& world, const GpuJob& job, const Measure& program) {
+  call(world, job, [&](World& own, Shared& shared, NcclPeer* nccl) {
+    CollectiveTurns turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1));
+    program(own, turns);
+  });
 }
 
 }  // namespace
@@ -80,7 +87,7 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   for (const std::string& text : subjects) {
     const Subject subject = parse_subject(text);
     if (std::holds_alternative<Operator>(subject))
-      throw Unsupported(fmt::format("--backend: 'cuda' given, but {} runs in the simulator alone", text));
+      throw InvalidArgument(fmt::format("OP: '{}' given, allowed here are collectives", text));
     Arguments one = a;
     one.subject = text;
     job.runs.push_back(make_collective_run(std::get<Collective>(subject), one, job.pes));
@@ -90,6 +97,18 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   job.heap_bytes = 8 * job.largest() + (Size{1} << 30);
   if (a.versus) job.nccl = std::make_shared<NcclLibrary>(nccl_file(a));
   return job;
+}
+
+void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, NcclPeer*)>& program) {
+  CudaOptions options;
+  options.heap_bytes = job.heap_bytes;
+  options.early_launch = job.early_launch;
+  if (job.by_processes) {
+    CudaProcess process(placement_from_environment(), options);
+    call(process.world(), job, program);
+    return;
+  }
+  CudaThreads(job.pes, options).run([&](World& world) { call(world, job, program); });
 }
 
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
