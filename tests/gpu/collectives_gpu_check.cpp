@@ -6,6 +6,7 @@
 // With a PE on each GPU, every algorithm is tried with each type, operation and size, in place and not; with 3, 4 and 8
 // PEs that share the GPUs, every collective is, and its algorithms take turns.
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -40,13 +41,14 @@ CudaOptions small_world(double timeout_s = 10) {
   return options;
 }
 
-/// All PEs' results together.
-std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cases) {
+/// All PEs' results together. `at`: the case that the last PE to begin one began.
+std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cases, std::atomic<std::size_t>& at) {
   std::vector<GpuResult> results(cases.size());
   std::mutex mutex;
   CudaThreads threads(pes, small_world());
   threads.run([&](World& world) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
+      at = i;
       const GpuResult own =
           dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(); });
       const std::lock_guard lock(mutex);
@@ -64,9 +66,10 @@ std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cas
 }
 
 void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
+  std::atomic<std::size_t> at{0};
   try {
-    const std::vector<GpuResult> results = run_in_one_world(pes, cases);
-    const std::vector<GpuResult> again = twice ? run_in_one_world(pes, cases) : results;
+    const std::vector<GpuResult> results = run_in_one_world(pes, cases, at);
+    const std::vector<GpuResult> again = twice ? run_in_one_world(pes, cases, at) : results;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       std::string problem;
       if (results[i].wrong > 0)
@@ -77,7 +80,8 @@ void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
       report(describe(cases[i], pes), problem);
     }
   } catch (const std::exception& error) {
-    report(describe(cases.front(), pes) + fmt::format(" and {} more", cases.size() - 1), error.what());
+    report(fmt::format("{}, case {} of {} in this world", describe(cases[at], pes), at + 1, cases.size()),
+           error.what());
   }
 }
 
