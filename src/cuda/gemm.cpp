@@ -65,6 +65,16 @@ class DuringCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+/// The major number of the current GPU's compute capability; 0 without a GPU.
+int compute_capability() {
+  int device = 0;
+  int major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
+}
+
+constexpr int kHopper = 9;
+
 }  // namespace
 
 bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
@@ -85,12 +95,16 @@ bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
 
 void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream) {
   check_gemm(gemm, sm_count);
+  if (const int major = compute_capability(); major != kHopper)
+    throw Unsupported(
+        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
   const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n, gemm.chain.begun != nullptr);
   if (gemm.m == 0 || gemm.n == 0) return;
   kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, early, stream});
 }
 
 void register_gemms() {
+  if (compute_capability() != kHopper) return;
   static std::array<detail::DeviceKernel, 16> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {
