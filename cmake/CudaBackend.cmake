@@ -72,7 +72,8 @@ set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BI
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp")
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
+       "${PROJECT_SOURCE_DIR}/bench/gpu/*_bench.cpp")
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
     cmake_path(REMOVE_EXTENSION source OUTPUT_VARIABLE stem)
