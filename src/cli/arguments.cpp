@@ -265,6 +265,7 @@ void refuse_collective_options(const Arguments& a) {
   refuse(a.selection.has_value(), "--selection", a, why);
   refuse(a.data.has_value(), "--data", a, why);
   refuse(a.in_place, "--in-place", a, why);
+  refuse(a.buffers.has_value(), "--buffers", a, why);
 }
 
 void refuse_operator_options(const Arguments& a) {
