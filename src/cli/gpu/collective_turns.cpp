@@ -12,7 +12,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kSamples = 16;  // beside the first and the last one
-constexpr Size kSampleElements = 1 << 16;
 
 const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
 
@@ -236,11 +235,12 @@ void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
   const Size elements = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root);
   std::vector<Range> parts{{0, elements}};
   if (elements * element > method_.checked_whole) {
-    parts = {{0, kSampleElements}, {elements - kSampleElements, elements}};
+    const Size sample = std::min(elements, method_.sample_elements);
+    parts = {{0, sample}, {elements - sample, elements}};
     for (std::uint64_t i = 0; i < kSamples; ++i) {
       const auto first = static_cast<Size>(random_bits(method_.seed, i, static_cast<std::uint64_t>(call_.count)) %
-                                           static_cast<std::uint64_t>(elements - kSampleElements));
-      parts.push_back({first, first + kSampleElements});
+                                           static_cast<std::uint64_t>(elements - sample + 1));
+      parts.push_back({first, first + sample});
     }
   }
   check.expectation = "nothing";

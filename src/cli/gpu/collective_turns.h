@@ -32,7 +32,8 @@ struct GpuMethod {
   std::optional<int> rounds;  ///< nothing: by size
   int warmups = 1;
   std::uint64_t seed = 1;
-  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples
+  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples ...
+  Size sample_elements = 1 << 16;       ///< ... of as many elements
 };
 
 /// What was measured of one algorithm.
