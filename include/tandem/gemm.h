@@ -1,7 +1,9 @@
 #pragma once
 /// The contract of the GEMM with hooks: the one kernel that each backend provides itself.
 ///
-///   C (m x n) = A (m x k, row-major) * B (n x k, row-major, as in PyTorch's Linear)^T
+///   C (m x n) = activation(A (m x k, row-major) * B + bias)
+///
+/// with B as n x k, row-major, as the weights of PyTorch's Linear (BLayout::kNxK), or as k x n, row-major.
 ///
 /// A persistent kernel goes through the tiles of C in `order`. Before it loads the rows of a tile it passes the `gate`,
 /// and when a tile is visible where it belongs it sends `notify`. Rows of A and C belong to PEs in equal shards
@@ -46,6 +48,23 @@ enum class TileOrder {
   kPeersFirst,   ///< the next PE's shard first, own last: what others wait for leaves early
   kOtherNodesFirst,  ///< shards of the other nodes first, then the own node's, own last
   kOwnNodeFirst,     ///< own shard, own node's, then the other nodes' in ring order, as they arrive
+  kPartsFirst,       ///< part 0 of every shard (the next PE's first, own last), then part 1 of every shard, ...: where
+                     ///< all shards are wanted, each is complete up to its next part everywhere at about the same time
+};
+
+/// How the second factor lies in memory.
+enum class BLayout {
+  kNxK,  ///< one row for each column of C, as the weights of PyTorch's Linear
+  kKxN,  ///< row-major as in the formula
+};
+
+/// What is applied to each element of C, in f32, before it is converted to `out_type`. Names and definitions are those
+/// of PyTorch (torch.nn.functional).
+enum class Activation {
+  kNone,
+  kRelu,  ///< max(x, 0)
+  kGelu,  ///< x * (1 + erf(x / sqrt(2))) / 2
+  kSilu,  ///< x / (1 + exp(-x))
 };
 
 /// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch`
@@ -90,7 +109,12 @@ struct Gemm {
 
   const void* a = nullptr;      ///< m x k; where `own_a` is set, the own shard's rows are taken from there instead
   const void* own_a = nullptr;  ///< own shard: its rows x k
-  const void* b = nullptr;      ///< n x k
+  const void* b = nullptr;      ///< n x k, or k x n
+  BLayout b_layout = BLayout::kNxK;
+  /// n values of `out_type`, added to every row in f32; null: none. Neither a bias nor an activation where tiles are
+  /// partial sums that are added up elsewhere: with `c_at_collector` or `chain`.
+  const void* bias = nullptr;
+  Activation activation = Activation::kNone;
 
   RowPartition rows;  ///< of A where a gate is set, of C where a destination or a notification is
   int me = 0;
@@ -103,6 +127,10 @@ struct Gemm {
   /// Where set, the tiles of `owner`'s rows (own rows too) are stored straight to its collector: into block
   /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
+  /// Where set, every tile is stored to every PE of the node instead, for results so small that everybody adds them up:
+  /// into block `me % node_size` of its copy of this buffer, which has node_size blocks of m x n. A notification adds 1
+  /// to the word [me % node_size] of each of them. `rows` is one shard in one piece.
+  Symm<std::byte> c_at_all;
   /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; `notify`, which has to be
   /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;

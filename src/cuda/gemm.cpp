@@ -6,6 +6,7 @@
 
 #include "cuda/error.h"
 #include "cuda/register.h"
+#include "gemm/finish.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -23,7 +24,7 @@ void require_aligned(const void* address, const char* field) {
     throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
 }
 
-void check_gemm(const Gemm& gemm, int sm_count) {
+void check_fields(const Gemm& gemm, int sm_count) {
   const Size unit = kTmaBytes / size_of(gemm.type);
   const std::string multiple = fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
   require(gemm.m >= 0, "m", gemm.m, "0 or more");
@@ -35,11 +36,14 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require_aligned(gemm.own_a, "own_a");
   require_aligned(gemm.b, "b");
   require_aligned(gemm.c, "c");
+  require_aligned(gemm.bias, "bias");
   if (gemm.out_type != gemm.type)
     throw Unsupported(fmt::format("gemm: out_type {} with type {}, the GPU's kernels give the inputs' type",
                                   name(gemm.out_type), name(gemm.type)));
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
+  check_finish(gemm);
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
@@ -51,6 +55,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector)
     throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
 }
+
+PlainGemm plain(const Gemm& gemm) { return {gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}; }
 
 /// What loads and allocates may be done while a stream of this thread is captured.
 class DuringCapture {
@@ -64,32 +70,47 @@ class DuringCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+/// The major number of the current GPU's compute capability; 0 without a GPU.
+int compute_capability() {
+  int device = 0;
+  int major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
+}
+
+constexpr int kHopper = 9;
+
 }  // namespace
 
-bool PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
+bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
-  const PlainGemm plain{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type};
+  if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
   try {
     const DuringCapture allowed;
     if (cublas_ == nullptr) cublas_ = std::make_unique<CublasLt>();
-    cublas_->prepare(plain);
+    cublas_->prepare(plain(gemm));
   } catch (const Unsupported&) {
     missing_ = cublas_ == nullptr;
     return false;
   }
-  cublas_->run(plain, gemm.a, gemm.b, gemm.c, stream);
   return true;
 }
 
-void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream) {
-  check_gemm(gemm, sm_count);
-  const GemmKernel& kernel = find_gemm_kernel(gemm.type, gemm.tile_m, gemm.tile_n, gemm.chain.begun != nullptr);
-  if (gemm.m == 0 || gemm.n == 0) return;
-  kernel.launch({&gemm, &context, gemm.sms > 0 ? gemm.sms : sm_count, early, stream});
+void PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
+  cublas_->run(plain(gemm), gemm.a, gemm.b, gemm.c, stream);
+}
+
+const GemmKernel& check_gemm(const Gemm& gemm, int sm_count) {
+  check_fields(gemm, sm_count);
+  if (const int major = compute_capability(); major != kHopper)
+    throw Unsupported(
+        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+  return find_gemm_kernel(gemm);
 }
 
 void register_gemms() {
+  if (compute_capability() != kHopper) return;
   static std::array<detail::DeviceKernel, 16> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {

@@ -19,11 +19,8 @@ struct AllGatherPush : MoveKernel {
     const Epoch epoch = block.next_epoch(a.epochs);
 
     block.notify_all(a.ready, epoch);
-    for (int pe : block.peers_from_self()) {
-      block.wait(block.slots(a.ready) + pe, 1, epoch);
-      block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, pe);
-    }
     copy_unless_same(block, to.local(), from, part.size());
+    put_to_peers(block, a, to, part.size(), epoch, [&](int) { return from; });
     wait_peers(block, a.arrived, epoch);
     block.quiet();
   }

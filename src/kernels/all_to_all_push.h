@@ -18,11 +18,8 @@ struct AllToAllPush : MoveKernel {
     const Epoch epoch = block.next_epoch(a.epochs);
 
     block.notify_all(a.ready, epoch);
-    for (int pe : block.peers_from_self()) {
-      block.wait(block.slots(a.ready) + pe, 1, epoch);
-      block.put_signal_nbi(to, in + pe * a.count, part.size(), block.slots(a.arrived) + me, epoch, pe);
-    }
     block.copy(to.local(), in + me * a.count, part.size());
+    put_to_peers(block, a, to, part.size(), epoch, [&](int pe) { return in + pe * a.count; });
     wait_peers(block, a.arrived, epoch);
     block.quiet();
   }

@@ -56,6 +56,23 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
   for (int pe : block.peers_from_self()) block.wait(block.slots(words) + pe, 1, value);
 }
 
+/// Puts `bytes` bytes from `from(pe)` to every peer's `to`, the next one's first, once that peer is ready; tells it by
+/// its slot [this block][this PE] of `arrived`.
+template <class Block, class From>
+TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
+                                const From& from) {
+  // Within a node one release does for all: each of its own would wait until the stores before it are done.
+  const bool stores = block.team().one_node();
+  for (const int pe : block.peers_from_self()) {
+    block.wait(block.slots(a.ready) + pe, 1, epoch);
+    if (stores)
+      block.copy(block.remote(to, pe), from(pe), bytes);
+    else
+      block.put_signal_nbi(to, from(pe), bytes, block.slots(a.arrived) + block.pe(), epoch, pe);
+  }
+  if (stores) block.notify_all(a.arrived, epoch);
+}
+
 /// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal.
 class Chunks {
  public:

@@ -11,7 +11,7 @@ namespace tandem::ops {
 Chain::Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside)
     : options_(settings.options),
       team_(world.team()),
-      rows_(settings.rows(team_)),
+      rows_(settings.rows(team_, settings.options.m)),
       by_copy_engine_(options_.copy_by == CopyBy::kCopyEngine && team_.size > 1),
       row_bytes_(options_.n * size_of(options_.type)),
       previous_((team_.me + team_.size - 1) % team_.size),

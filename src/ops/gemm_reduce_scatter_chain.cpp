@@ -11,20 +11,25 @@ namespace {
 class GemmReduceScatterChain final : public OperatorPlan {
  public:
   GemmReduceScatterChain(World& world, const Settings& settings)
-      : team_(world.team()), chain_(world, settings, "gemm_reduce_scatter", false) {}
+      : OperatorPlan(settings.options),
+        team_(world.team()),
+        chain_(world, settings, "gemm_reduce_scatter", false),
+        fewer_rows_(make_gemm_reduce_scatter(world, settings)) {}
 
-  void run(Stream& main, const void* a, const void* b, void* c) override {
-    if (chain_.rows().rows == 0) return;
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    if (call.m < chain_.rows().rows) return fewer_rows_->run(main, call);
     chain_.begin(main);
-    const Gemm gemm = chain_.gemm(a, b, c);
+    const Gemm gemm = chain_.gemm(call.a, call.b[0], call.c[0]);
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     chain_.end(main);
   }
 
- private:
   Team team_;
   Chain chain_;
+  /// The chain counts tiles as if all calls had the same.
+  std::unique_ptr<OperatorPlan> fewer_rows_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 /// Which form of an operator is used where nobody chose: what was measured best on two H200s (bench/NOTES.md).
 
-#include "tandem/operators.h"
+#include "ops/operator_defaults.h"
 
 namespace tandem {
 
@@ -22,12 +22,14 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
   options.k = k;
   options.type = type;
   options.tile_n = kTileN;
+  options.form = Form::kOverlapped;
   if (!world.team().one_node()) {
     if (op == Operator::kGemmAllReduce) options.form = Form::kSequential;
     return options;
   }
   switch (op) {
     case Operator::kAllGatherGemm:
+      options.copy_by = CopyBy::kCopyEngine;
       options.splits = 1;
       break;
     case Operator::kGemmReduceScatter:
@@ -37,10 +39,32 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       break;
     case Operator::kGemmAllReduce:
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
+      options.reduction = Reduction::kChain;
+      options.copy_by = CopyBy::kCopyEngine;
       options.splits = 4;
       break;
   }
   return options;
 }
+
+namespace ops {
+
+bool is_measured(const World& world) { return world.machine().gemm.tiles.empty(); }
+
+OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given) {
+  const OperatorOptions selected = selected_options(world, op, given.m, given.n, given.k, given.type);
+  OperatorOptions o = given;
+  if (!world.team().one_node() && o.form == Form::kSuitable) o.form = selected.form;
+  // A chain sends in one order alone, and pushes.
+  const bool chain_may_be = o.direction == Direction::kPush && (o.order.empty() || o.order == "peers_first");
+  if (!o.reduction && selected.reduction && chain_may_be) o.reduction = selected.reduction;
+  if (!o.copy_by) o.copy_by = selected.copy_by;
+  if (o.splits == 0) o.splits = selected.splits;
+  return o;
+}
+
+Size measured_sequential_rows(Operator op) { return op == Operator::kGemmAllReduce ? kMostDecodeRows : 0; }
+
+}  // namespace ops
 
 }  // namespace tandem

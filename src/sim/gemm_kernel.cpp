@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gemm/finish.h"
 #include "gemm/host_gemm.h"
 #include "sim/kernel.h"
 #include "tandem/error.h"
@@ -119,8 +120,14 @@ class Worker {
       role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
       row = end;
     }
-    role_.report_access(AccessKind::kTensorLoad, static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * row_bytes,
-                        tile.cols.size() * row_bytes, site);
+    const auto* const b = static_cast<const std::byte*>(gemm_.b);
+    if (gemm_.b_layout == BLayout::kNxK)
+      return role_.report_access(AccessKind::kTensorLoad, b + tile.cols.begin * row_bytes, tile.cols.size() * row_bytes,
+                                 site);
+    const Size element = size_of(gemm_.type);
+    for (Size i = 0; i < gemm_.k; ++i)
+      role_.report_access(AccessKind::kTensorLoad, b + (i * gemm_.n + tile.cols.begin) * element,
+                          tile.cols.size() * element, site);
   }
 
   const std::byte* a_row(Size row) const {
@@ -136,14 +143,17 @@ class Worker {
     const Size m = tile.rows.size();
     const Size n = tile.cols.size();
     std::vector<float> product(static_cast<std::size_t>(m * n));
-    const auto* const b = static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * gemm_.k * size_of(gemm_.type);
+    const bool rows_of_b = gemm_.b_layout == BLayout::kNxK;
+    const auto* const b =
+        static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * (rows_of_b ? gemm_.k : 1) * size_of(gemm_.type);
     for (Size row = tile.rows.begin; row < tile.rows.end;) {
       // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
       Size end = tile.rows.end;
       if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
       if (gemm_.k > 0)  // an empty sum is zero
-        host_gemm_tile(a_row(row), gemm_.k, b, gemm_.k, product.data() + (row - tile.rows.begin) * n, n, end - row, n,
-                       gemm_.k, gemm_.type);
+        host_gemm_tile(a_row(row), gemm_.k, b, rows_of_b ? gemm_.k : gemm_.n,
+                       product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
+                       gemm_.b_layout);
       row = end;
     }
     Buffer result(m * n * size_of(gemm_.out_type));
@@ -156,14 +166,30 @@ class Worker {
           for (Size j = 0; j < n; ++j)
             product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
       }
+      finish_sums(gemm_, m, tile.cols, product.data());
       for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
     });
     return result;
   }
 
   void store(const GemmTile& tile, const Buffer& product) {
-    const Size element = size_of(gemm_.out_type);
+    if (gemm_.c_at_all) {
+      const int block = gemm_.me % gemm_.node_size;
+      for (int i = 0; i < gemm_.node_size; ++i) {
+        const int to = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
+        const Time arrival = store_to(gemm_.c_at_all.on(to), block * gemm_.m + tile.rows.begin, tile, product);
+        if (gemm_.notify.words) notify(gemm_.notify.words.on(to) + block, arrival);
+      }
+      return;
+    }
     const auto [c, first_row] = destination(tile.rows.begin);
+    const Time arrival = store_to(c, first_row, tile, product);
+    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+  }
+
+  /// Stores a tile to rows [first_row, ...) of `c`; returns when it is visible there.
+  Time store_to(std::byte* c, Size first_row, const GemmTile& tile, const Buffer& product) {
+    const Size element = size_of(gemm_.out_type);
     const int target = role_.sim.memory.pe_of(c);
     const Size bytes = tile.rows.size() * tile.cols.size() * element;
     Time arrival = engine().now();
@@ -190,7 +216,7 @@ class Worker {
       role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
     }
     role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
-    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+    return arrival;
   }
 
   struct Destination {
@@ -214,7 +240,10 @@ class Worker {
     const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
     const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
     const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
-    Signal* const word = (chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot;
+    notify((chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot, visible);
+  }
+
+  void notify(Signal* word, Time visible) {
     const Site site = Site::here();
     const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
     if (fault == Fault::kDropped) return;
@@ -252,8 +281,11 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
+          "1 where tiles go to all PEs");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  check_finish(gemm);
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 

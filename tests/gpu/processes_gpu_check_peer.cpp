@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "gpu/heap_program.h"
 #include "gpu/process_peer.h"
 #include "tandem/barrier.h"
 
@@ -170,6 +171,8 @@ int run_peer(const std::string& part) {
       other_counts();
     else if (part == "cost_of_check")
       cost_of_check();
+    else if (part == "heap")
+      check_heap(CudaProcess(placement_from_environment(), growing_world()).world());
     else if (part == "exhausted")
       exhausted_heap();
     else if (part == "failed")

@@ -92,6 +92,7 @@ void check_seeds(Operator op) {
     const auto direction = number / 8 % 2 == 0 ? Direction::kPush : Direction::kPull;
     OperatorCase test = numbered_case(kSome[number % 4], op, copy_by, direction, Form::kOverlapped, number);
     test.stragglers = true;
+    test.fewer_rows = number % 2 == 0;
     test.runs = 4;
     test.options.m = 97;
     test.options.n = 40;
