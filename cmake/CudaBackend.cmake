@@ -17,13 +17,14 @@ find_package(CUDAToolkit REQUIRED)
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 
-# An object library of device code, compiled for the wanted GPUs.
-function(tandem_cuda_kernels name)
-  add_library(${name} OBJECT ${ARGN})
+# An object library of device code.
+function(tandem_cuda_kernels name)  # SOURCE... ARCHITECTURES ARCHITECTURE...
+  cmake_parse_arguments(PARSE_ARGV 1 kernels "" "" "ARCHITECTURES")
+  add_library(${name} OBJECT ${kernels_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
   target_compile_definitions(${name} PRIVATE NDEBUG)
   set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-  foreach(architecture IN LISTS TANDEM_CUDA_ARCHITECTURES)
+  foreach(architecture IN LISTS kernels_ARCHITECTURES)
     target_compile_options(${name} PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
   endforeach()
   if(TANDEM_WERROR)
@@ -33,14 +34,15 @@ function(tandem_cuda_kernels name)
 endfunction()
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
-tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources})
+tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
 set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
-# The GEMM with hooks: each instantiation of CUTLASS's templates takes a core for 40 seconds.
+# The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
+# templates takes a core for 40 seconds.
 include(Cutlass)
 file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cu")
-tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources})
+tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources} ARCHITECTURES 90a)
 target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
 target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)
 
@@ -96,6 +98,8 @@ if(TANDEM_TESTS)
   target_compile_definitions(litmus_gpu_kernels PRIVATE NDEBUG)
   target_compile_options(litmus_gpu_kernels PRIVATE $<TARGET_PROPERTY:tandem_cuda_kernels,COMPILE_OPTIONS>)
   set_target_properties(litmus_gpu_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-  target_sources(litmus_gpu_check PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
-  target_include_directories(litmus_gpu_check PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  foreach(name litmus_gpu_check stress_gpu_check)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  endforeach()
 endif()

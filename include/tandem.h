@@ -83,8 +83,10 @@ tandem_status tandem_world_destroy(tandem_world* world);
 int tandem_pe(const tandem_world* world);
 int tandem_num_pes(const tandem_world* world);
 
-/* `bytes` bytes at the same place of every PE's heap, until the world's end. Collective. */
+/* `bytes` bytes at the same place of every PE's heap, until they are freed, or to the world's end. Collective. */
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer);
+/* Collective: all PEs free the same; no work, in captured graphs either, uses it any more. */
+tandem_status tandem_free(tandem_world* world, void* pointer);
 
 /* Memory of the caller's own is used as it is from here on. Collective: the same size on all PEs, at the same place of
  * allocations of the same sizes, from an allocator that uses CUDA virtual memory management with handles that can be

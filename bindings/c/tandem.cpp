@@ -104,6 +104,10 @@ tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
   return guarded([&] { given(pointer, "pointer") = given(world, "world").world.allocate(static_cast<Size>(bytes)); });
 }
 
+tandem_status tandem_free(tandem_world* world, void* pointer) {
+  return guarded([&] { given(world, "world").world.free(pointer); });
+}
+
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes) {
   return guarded([&] { given(world, "world").world.register_memory(pointer, static_cast<Size>(bytes)); });
 }

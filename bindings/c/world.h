@@ -39,6 +39,7 @@ class CWorld {
   int pes() const { return process_.pes(); }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
+  void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
   void run(const Call& call);

@@ -40,6 +40,9 @@ void add_gpu(CLI::App& app, Arguments& a) {
                  "calls back to back in a round, whose time is divided by their number (default: 20)")
       ->group(group);
   app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
+  app.add_option("--buffers", a.buffers,
+                 "memory of the calls: heap (default), registered (launched processes only), or plain, which is copied")
+      ->group(group);
   app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
   app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
@@ -180,6 +183,8 @@ void check_backend(const Arguments& a) {
   if (a.backend != "sim" && a.backend != "cuda")
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
   a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
+  if (a.buffers && *a.buffers != "heap" && *a.buffers != "registered" && *a.buffers != "plain")
+    throw InvalidArgument(fmt::format("--buffers: '{}' given, allowed are heap, registered, plain", *a.buffers));
   if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")
     throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl, or nccl+cublas with operators", *a.versus));
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
@@ -245,6 +250,7 @@ void refuse_gpu_options(const Arguments& a) {
   constexpr const char* why = "which is simulated";
   refuse(a.calls.has_value(), "--calls", what, why);
   refuse(a.late, "--late", what, why);
+  refuse(a.buffers.has_value(), "--buffers", what, why);
   refuse(a.versus.has_value(), "--vs", what, why);
   refuse(a.nccl.has_value(), "--nccl", what, why);
   refuse(a.most.has_value(), "--most", what, "which tries all of them");
@@ -259,6 +265,7 @@ void refuse_collective_options(const Arguments& a) {
   refuse(a.selection.has_value(), "--selection", a, why);
   refuse(a.data.has_value(), "--data", a, why);
   refuse(a.in_place, "--in-place", a, why);
+  refuse(a.buffers.has_value(), "--buffers", a, why);
 }
 
 void refuse_operator_options(const Arguments& a) {

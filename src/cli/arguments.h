@@ -31,7 +31,7 @@ struct Arguments {
   // On GPUs alone.
   bool graph = false, late = false;
   std::optional<int> calls;
-  std::optional<std::string> versus, nccl;
+  std::optional<std::string> versus, nccl, buffers;
   std::optional<int> most;  ///< of tune
 
   // What runs.

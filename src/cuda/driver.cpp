@@ -37,6 +37,7 @@ Driver load() {
   find(found.mem_properties, "cuMemGetAllocationPropertiesFromHandle");
   find(found.mem_range, "cuMemGetAddressRange");
   find(found.device_attribute, "cuDeviceGetAttribute");
+  find(found.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   find(found.error_string, "cuGetErrorString");
   return found;
 }

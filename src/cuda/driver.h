@@ -21,6 +21,7 @@ struct Driver {
   decltype(&cuMemGetAllocationPropertiesFromHandle) mem_properties;
   decltype(&cuMemGetAddressRange) mem_range;
   decltype(&cuDeviceGetAttribute) device_attribute;
+  decltype(&cuTensorMapEncodeTiled) tensor_map_encode_tiled;
   decltype(&cuGetErrorString) error_string;
 };
 

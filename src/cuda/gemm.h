@@ -8,14 +8,16 @@
 
 namespace tandem::cuda {
 
-/// Enqueues it. Throws InvalidArgument or Unsupported naming the field where the GPU's kernels cannot do it.
-void run_gemm(const Gemm& gemm, const Context& context, int sm_count, bool early, cudaStream_t stream);
+/// Throws InvalidArgument or Unsupported naming the field that no kernel of a GPU with `sm_count` SMs can do.
+void check_gemm(const Gemm& gemm, int sm_count);
 
 /// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
 class PlainGemms {
  public:
-  /// Enqueues it, within a capture too; false where it is not plain or there is no cuBLASLt.
-  bool run(const Gemm& gemm, cudaStream_t stream);
+  /// Whether it is plain and there is cuBLASLt; may be called within a capture.
+  bool takes(const Gemm& gemm);
+  /// Enqueues what it takes.
+  void run(const Gemm& gemm, cudaStream_t stream);
 
  private:
   std::unique_ptr<CublasLt> cublas_;

@@ -98,18 +98,27 @@ void Recording::add(const RecordedStream& stream, trace::GpuWork work, const Rec
 
 void Recording::launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch) {
   const auto found = recorded_kernels().find(kernel.device);
-  const RecordArea area =
-      found == recorded_kernels().end() ? RecordArea{} : take_area(pe(stream.pe), kernel.grid.blocks, operations_ + 1);
-  if (area.records == nullptr) {
+  if (found == recorded_kernels().end()) {
     note_work(stream, kernel.name, trace::SpanKind::kKernel, 0);
     return kernel.device->launch(launch);
   }
-  trace::GpuWork work;
-  work.name = kernel.name;
-  work.team = kernel.team;
-  add(stream, std::move(work), area, kernel.grid.blocks);
+  const RecordArea area = note_kernel(stream, kernel.name, kernel.team, kernel.grid.blocks);
+  if (area.records == nullptr) return kernel.device->launch(launch);
   launch.records = &area;
   found->second->launch(launch);
+}
+
+RecordArea Recording::note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks) {
+  const RecordArea area = take_area(pe(stream.pe), blocks, operations_ + 1);
+  if (area.records == nullptr) {
+    note_work(stream, name, trace::SpanKind::kKernel, 0);
+    return area;
+  }
+  trace::GpuWork work;
+  work.name = name;
+  work.team = team;
+  add(stream, std::move(work), area, blocks);
+  return area;
 }
 
 void Recording::write_signal(const RecordedStream& stream, Signal* word, Epoch value) {

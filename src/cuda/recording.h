@@ -44,6 +44,9 @@ class Recording {
 
   /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
   void launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
+  /// Room for the records of the blocks, at most `blocks`, of a kernel that records itself and that the caller enqueues
+  /// next; none where there is no room, then only its time is known.
+  RecordArea note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks);
   void write_signal(const RecordedStream& stream, Signal* word, Epoch value);
   void wait_signal(const RecordedStream& stream, const Context& context, const Signal* word, Epoch value);
   /// Work without records, which the caller enqueues next.

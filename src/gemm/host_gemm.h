@@ -1,17 +1,12 @@
 #pragma once
 /// Matrix products on the host: what a tile of the simulator's GEMM computes, and what the checker compares with.
 
-#include "tandem/numeric.h"
+#include "tandem/gemm.h"
 
 namespace tandem {
 
-/// How the second factor lies in memory; `ldb` counts elements between its rows.
-enum class BLayout {
-  kNxK,  ///< one row for each column of C, as the weights of PyTorch's Linear
-  kKxN,  ///< row-major as in the formula
-};
-
 /// C (m x n, row-major, f32, overwritten) = A (m x k, row-major) * B, with A and B of `type`: a floating-point type.
+/// `ldb` counts elements between the rows of B as they lie in memory.
 ///
 /// An element's bits depend on its row of A and its column of B alone, not on where it lies in the tile or on m and n:
 /// its k products are always summed in runs of 256, counted from k = 0, each run in order from zero by one chain of

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gemm/finish.h"
 #include "gemm/host_gemm.h"
 #include "sim/kernel.h"
 #include "tandem/error.h"
@@ -119,8 +120,14 @@ class Worker {
       role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
       row = end;
     }
-    role_.report_access(AccessKind::kTensorLoad, static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * row_bytes,
-                        tile.cols.size() * row_bytes, site);
+    const auto* const b = static_cast<const std::byte*>(gemm_.b);
+    if (gemm_.b_layout == BLayout::kNxK)
+      return role_.report_access(AccessKind::kTensorLoad, b + tile.cols.begin * row_bytes, tile.cols.size() * row_bytes,
+                                 site);
+    const Size element = size_of(gemm_.type);
+    for (Size i = 0; i < gemm_.k; ++i)
+      role_.report_access(AccessKind::kTensorLoad, b + (i * gemm_.n + tile.cols.begin) * element,
+                          tile.cols.size() * element, site);
   }
 
   const std::byte* a_row(Size row) const {
@@ -136,19 +143,23 @@ class Worker {
     const Size m = tile.rows.size();
     const Size n = tile.cols.size();
     std::vector<float> product(static_cast<std::size_t>(m * n));
-    const auto* const b = static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * gemm_.k * size_of(gemm_.type);
+    const bool rows_of_b = gemm_.b_layout == BLayout::kNxK;
+    const auto* const b =
+        static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * (rows_of_b ? gemm_.k : 1) * size_of(gemm_.type);
     for (Size row = tile.rows.begin; row < tile.rows.end;) {
       // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
       Size end = tile.rows.end;
       if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
       if (gemm_.k > 0)  // an empty sum is zero
-        host_gemm_tile(a_row(row), gemm_.k, b, gemm_.k, product.data() + (row - tile.rows.begin) * n, n, end - row, n,
-                       gemm_.k, gemm_.type);
+        host_gemm_tile(a_row(row), gemm_.k, b, rows_of_b ? gemm_.k : gemm_.n,
+                       product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
+                       gemm_.b_layout);
       row = end;
     }
     Buffer result(m * n * size_of(gemm_.out_type));
     dispatch(gemm_.out_type, [&]<class T>() {
       T* out = reinterpret_cast<T*>(result.data());
+      finish_sums(gemm_, tile.rows, tile.cols, product.data());
       if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
         const auto* const begun =
             reinterpret_cast<const T*>(gemm_.chain.begun) + row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
@@ -274,6 +285,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
           "1 where tiles go to all PEs");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  check_finish(gemm);
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 

@@ -33,11 +33,17 @@ class SimWorld : public detail::WorldBackend {
   bool phantom() const override { return sim_.phantom; }
   Size stride() const override { return sim_.memory.stride(); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
+    if (sim_.memory.can_grow()) barrier();
     return sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
   }
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
+  void free_symmetric(const void* memory) override {
+    barrier();
+    sim_.memory.free_symmetric(pe_, memory);
+  }
+  void free_local(const void* memory) override { sim_.memory.free_local(pe_, memory); }
   void copy_in(void* to, const void* from, Size bytes) override {
     report_access(sim::AccessKind::kHostStore, to, bytes);
     if (sim_.memory.backed(to)) copy(to, from, bytes);
@@ -89,7 +95,8 @@ class Simulation::Recorder : public sim::Recorder {};
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
-                                                  options.graph, options.heap_bytes, recorder_.get(), options.seams)) {
+                                                  options.graph, options.heap_bytes, options.heap_limit_bytes,
+                                                  recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;

@@ -42,6 +42,8 @@ Drawn drawn(RecordKind kind) {
       return {SpanKind::kStore, "packets"};
     case RecordKind::kPacketGet:
       return {SpanKind::kWait, "packets"};
+    case RecordKind::kCompute:
+      return {SpanKind::kCompute, "tile"};
   }
   return {SpanKind::kCompute, ""};
 }
@@ -61,6 +63,7 @@ Size bytes_of(const Record& record) {
     case RecordKind::kSignalAll:
     case RecordKind::kWait:
     case RecordKind::kTest:
+    case RecordKind::kCompute:
       return 0;
     default:
       return static_cast<Size>(is_packets(record.kind) ? record.payload & kLowerHalf : record.payload);

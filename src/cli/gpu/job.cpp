@@ -50,9 +50,10 @@ void call(World& world, const GpuJob& job, const Program& program) {
   program(world, shared, nccl.get());
 }
 
-void measure(World& world, const GpuJob& job, const Measure& program) {
+void measure(World& world, const GpuJob& job, const Measure& program,
+             const CollectiveTurns::Register& registered = nullptr) {
   call(world, job, [&](World& own, Shared& shared, NcclPeer* nccl) {
-    CollectiveTurns turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1));
+    CollectiveTurns turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1), registered);
     program(own, turns);
   });
 }
@@ -84,6 +85,10 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   job.method.rounds = a.iterations;
   job.method.warmups = a.warmups;
   job.method.seed = a.seed;
+  if (a.buffers == "registered") job.method.buffers = GpuBuffers::kRegistered;
+  if (a.buffers == "plain") job.method.buffers = GpuBuffers::kPlain;
+  if (job.method.buffers == GpuBuffers::kRegistered && !job.by_processes)
+    throw Unsupported("--buffers: registered given, but these PEs are threads; `tandem launch` makes processes");
   for (const std::string& text : subjects) {
     const Subject subject = parse_subject(text);
     if (std::holds_alternative<Operator>(subject))
@@ -118,7 +123,8 @@ void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns
   options.early_launch = job.early_launch;
   if (job.by_processes) {
     CudaProcess process(placement_from_environment(), options);
-    measure(process.world(), job, program);
+    measure(process.world(), job, program,
+            [&](void* memory, Size bytes) { return process.register_buffer(memory, bytes); });
     return;
   }
   options.record.on = job.record;
@@ -157,7 +163,7 @@ nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, c
   json["blocks"] = row.blocks;
   json["in_place"] = run.in_place;
   json["graph"] = job.method.graph;
-  json["buffers"] = "heap";
+  json["buffers"] = name_of(job.method.buffers);
   json["by"] = job.by_processes ? "processes" : "threads";
   json["selected"] = row.selected;
   json["tandem_us"] = rounded(row.us);

@@ -90,18 +90,21 @@ CublasLt::~CublasLt() {
 }
 
 CublasLt::Choice& CublasLt::choice(const PlainGemm& gemm) {
-  std::unique_ptr<Choice>& found = choices_[{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type}];
+  std::unique_ptr<Choice>& found = choices_[{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}];
   if (found != nullptr) return *found;
   auto made = std::make_unique<Choice>();
-  // cuBLAS is column-major: C^T (n x m) = B * A^T, where row-major B is column-major B^T.
+  // cuBLAS is column-major: C^T (n x m) = B^T * A^T, where a row-major matrix is its column-major transpose.
+  const bool rows_of_b = gemm.b_layout == BLayout::kNxK;
   require(lt_->operation(&made->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  const cublasOperation_t transposed = CUBLAS_OP_T;
+  const cublasOperation_t transposed = rows_of_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   require(lt_->set_operation(made->operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
           "cublasLtMatmulDescSetAttribute");
   const auto m = static_cast<std::uint64_t>(gemm.m);
   const auto n = static_cast<std::uint64_t>(gemm.n);
   const auto k = static_cast<std::uint64_t>(gemm.k);
-  require(lt_->layout(&made->a, data_type(gemm.type), k, n, gemm.k), "cublasLtMatrixLayoutCreate");
+  require(
+      lt_->layout(&made->a, data_type(gemm.type), rows_of_b ? k : n, rows_of_b ? n : k, rows_of_b ? gemm.k : gemm.n),
+      "cublasLtMatrixLayoutCreate");
   require(lt_->layout(&made->b, data_type(gemm.type), k, m, gemm.k), "cublasLtMatrixLayoutCreate");
   require(lt_->layout(&made->c, data_type(gemm.out_type), n, m, gemm.n), "cublasLtMatrixLayoutCreate");
   cublasLtMatmulPreference_t preference = nullptr;

@@ -9,15 +9,16 @@
 #include <string>
 #include <tuple>
 
-#include "tandem/numeric.h"
+#include "tandem/gemm.h"
 
 namespace tandem::cuda {
 
-/// C (m x n) = A (m x k) * B (n x k)^T, all row-major; sums in f32.
+/// C (m x n) = A (m x k) * B, as of Gemm, all row-major; sums in f32.
 struct PlainGemm {
   Size m = 0, n = 0, k = 0;
   DType type = DType::kBF16;  ///< of A and B
   DType out_type = DType::kBF16;
+  BLayout b_layout = BLayout::kNxK;
 };
 
 /// For one GPU and one host thread.
@@ -37,7 +38,7 @@ class CublasLt {
  private:
   struct Functions;
   struct Choice;
-  using Key = std::tuple<Size, Size, Size, DType, DType>;
+  using Key = std::tuple<Size, Size, Size, DType, DType, BLayout>;
   Choice& choice(const PlainGemm& gemm);
 
   void* library_ = nullptr;

@@ -2,7 +2,9 @@
 /// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them.
 
 #include "gemm/cuda/device_wait.cuh"
-#include "gemm/cuda/ordered_scheduler.cuh"
+#include "gemm/cuda/gemm_recorder.cuh"
+#include "gemm/cuda/tile_walk.cuh"
+#include "gemm/cuda/tma.cuh"
 
 namespace tandem::cuda {
 
@@ -24,14 +26,20 @@ class GatedMainloop : public Base {
   struct Params {
     typename Base::Params gathered;
     typename Base::Params own;
-    TileTable table;
     DeviceGate gate;
-    std::uint32_t tma_transaction_bytes = Base::TmaTransactionBytes;
+    CUtensorMap ahead;    ///< of A, in boxes of as many rows as a tile has
+    int boxes_ahead = 0;  ///< that are brought to the L2 cache before the kernel may read what others write
   };
 
   __device__ static void prefetch_tma_descriptors(const Params& params) {
     Base::prefetch_tma_descriptors(params.gathered);
     if (params.gate.own >= 0) Base::prefetch_tma_descriptors(params.own);
+  }
+
+  /// The first boxes of A's rows `row` and below, to the L2 cache: a hint, right whatever is written there meanwhile.
+  __device__ static void load_ahead(const Params& params, int row, int lane) {
+    constexpr int kDepth = cute::size<2>(typename Base::TileShape{});
+    for (int i = lane; i < params.boxes_ahead; i += 32) prefetch_box(&params.ahead, i * kDepth, row);
   }
 
   template <class ProblemShape>
@@ -40,28 +48,22 @@ class GatedMainloop : public Base {
   }
 
   /// The producer warp's share of one tile.
-  template <class TensorA, class TensorB, class KTiles, class Coordinate>
-  __device__ void load(const Params& params, MainloopPipeline pipeline, PipelineState state,
-                       const cute::tuple<TensorA, TensorB>& inputs, const Coordinate& coordinate, KTiles k_tiles,
-                       int count, int thread, std::uint32_t block_rank, TensorStorage& storage) {
-    const int m_idx = cute::get<0>(coordinate);
-    const TablePiece& piece = params.table.pieces[OrderedScheduler::piece_of(m_idx)];
-    int row = piece.begin + OrderedScheduler::panel_of(m_idx) * params.table.tile_m;
-    const bool own = piece.owner == params.gate.own;
-    if (own) row -= params.gate.own_begin;
-    if (!own && params.gate.gate.words != nullptr && passed_ != piece.slot) {
-      wait_before_tma(params.gate.context, params.gate.gate.words + piece.slot,
-                      load_relaxed(params.gate.gate.epoch) * static_cast<Epoch>(params.gate.gate.arrivals));
-      passed_ = piece.slot;
-      __syncwarp();
-    }
+  template <class TensorA, class TensorB>
+  __device__ void load(const Params& params, const WalkedTile& tile, MainloopPipeline pipeline, PipelineState state,
+                       const cute::tuple<TensorA, TensorB>& inputs, int k_tiles, int lane, std::uint32_t block_rank,
+                       TensorStorage& storage, const GemmRecorder& recorder) {
+    const bool own = tile.piece->owner == params.gate.own;
+    if (!own && params.gate.gate.words != nullptr && passed_ != tile.piece->slot)
+      pass_gate(params.gate, tile, lane, recorder);
     // Tiles begin at any row: a shard's size is no multiple of a tile's.
+    const int row = own ? tile.row - params.gate.own_begin : tile.row;
     const auto rows = cute::domain_offset(cute::make_coord(row, 0, 0, 0, 0), cute::get<0>(inputs));
-    const auto at = cute::make_coord(0, cute::get<1>(coordinate), cute::_, 0);
+    const auto at = cute::make_coord(0, tile.column, cute::_, 0);
     Base::load(own ? params.own : params.gathered, pipeline, state, cute::make_tuple(rows, cute::get<1>(inputs)), at,
-               k_tiles, count, thread, block_rank, storage);
+               cute::make_coord_iterator(cute::shape<3>(rows)), k_tiles, lane, block_rank, storage);
   }
 
+  /// A warpgroup's share of one tile.
   template <class Accumulators>
   __device__ void mma(MainloopPipeline pipeline, PipelineState state, Accumulators& accumulators, int count, int thread,
                       TensorStorage& storage, const Params& params) {
@@ -69,6 +71,16 @@ class GatedMainloop : public Base {
   }
 
  private:
+  __device__ void pass_gate(const DeviceGate& gate, const WalkedTile& tile, int lane, const GemmRecorder& recorder) {
+    const Signal* const word = gate.gate.words + tile.piece->slot;
+    const Epoch expected = load_relaxed(gate.gate.epoch) * static_cast<Epoch>(gate.gate.arrivals);
+    const std::uint64_t begin = recorder.now();
+    wait_before_tma(gate.context, word, expected);
+    passed_ = tile.piece->slot;
+    if (lane == 0) recorder.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+    __syncwarp();
+  }
+
   int passed_ = -1;  // slot of the piece whose gate was passed last
 };
 

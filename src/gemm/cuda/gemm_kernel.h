@@ -7,6 +7,7 @@
 
 #include "tandem/gemm.h"
 #include "tandem/impl/cuda/context.h"
+#include "tandem/impl/cuda/record.h"
 
 namespace tandem::cuda {
 
@@ -17,12 +18,14 @@ struct GemmLaunch {
   /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   bool early = false;
   cudaStream_t stream = nullptr;
+  RecordArea record;  ///< where it is recorded; without records: not
 };
 
 struct GemmKernel {
   DType type = DType::kBF16;
+  DType out_type = DType::kBF16;
   int tile_m = 0, tile_n = 0;
-  bool adds = false;  ///< can add what a chain brings
+  BLayout b_layout = BLayout::kNxK;
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
@@ -30,7 +33,21 @@ struct GemmKernel {
 
 std::span<const GemmKernel* const> gemm_kernels();
 
-/// The first kernel of this type and tile, `chain`: that adds; throws Unsupported naming those that there are.
-const GemmKernel& find_gemm_kernel(DType type, int tile_m, int tile_n, bool chain);
+/// The kernel of the GEMM's type, tile and layout that knows what is done with the sums; throws Unsupported naming
+/// those that there are.
+const GemmKernel& find_gemm_kernel(const Gemm& gemm);
+
+/// A kernel for products of few rows, as fast as B comes from memory: without hooks or scales, B as NxK.
+struct DecodeKernel {
+  DType type = DType::kBF16;  ///< of A, B and C
+  int rows = 0;               ///< at most
+  void (*launch)(const GemmLaunch& launch) = nullptr;
+  int (*load)() = nullptr;
+};
+
+std::span<const DecodeKernel* const> decode_kernels();
+
+/// The one with the fewest rows that can do it and keeps a GPU with `sms` SMs busy; null: none.
+const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms);
 
 }  // namespace tandem::cuda

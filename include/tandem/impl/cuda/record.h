@@ -25,6 +25,7 @@ enum class RecordKind : std::uint8_t {
   kSync,
   kPacketPut,
   kPacketGet,
+  kCompute,  ///< a tile of a GEMM
 };
 
 /// 32 bytes: two 16-byte stores of one thread.

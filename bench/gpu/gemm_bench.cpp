@@ -1,10 +1,11 @@
 // The GEMM on one GPU beside cuBLASLt, on the local problems of tensor-parallel layers.
 //
-//   gemm_gpu [--out FILE] [--cublaslt LIBRARY] [--rounds N] [--tp 2,4] [--only LAYER]
+//   gemm_bench [--out FILE] [--cublaslt LIBRARY] [--rounds N] [--tp 2,4] [--only LAYER] [--all yes]
 //
 // bf16, random normal data. Each candidate is a CUDA graph of up to 20 calls; the graphs of all candidates and of
 // cuBLASLt take turns, replay by replay. A time is that of one call: the median over the replays. Ratios are taken
-// round by round, so that what the power limit does to a round does not count.
+// round by round, so that what the power limit does to a round does not count. --all: other tiles than the selected
+// ones too. Rows have the form of bench/results; exit code 0: nothing was wrong.
 
 #include <fmt/format.h>
 
@@ -26,22 +27,30 @@ namespace tandem::bench {
 namespace {
 
 struct Settings {
-  std::string out, cublaslt, only, command = "gemm_gpu";
-  int rounds = 7;
+  std::string out, cublaslt, only, command = "gemm_bench";
+  int rounds = 5;
   std::vector<int> tp{2, 4};
+  bool all = false;
 };
 
 struct Candidate {
   int tile_n;
   int panel_group;
 };
-constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 6}, {256, 12}, {128, 8}};
+/// The first one is what operators take.
+constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {224, 8}, {128, 8}};
 
 struct Problem {
   std::string layer;
   int tp = 0;
   Size m = 0, n = 0, k = 0;
 };
+
+/// Few rows: bound by memory.
+template <class Shape>
+bool is_decode(const Shape& shape) {
+  return shape.m <= 256;
+}
 
 std::vector<Problem> problems(const Settings& settings) {
   std::vector<Problem> all;
@@ -51,6 +60,9 @@ std::vector<Problem> problems(const Settings& settings) {
     for (const Layer& l : kScatterLayers)
       all.push_back({std::string("gemm_reduce_scatter ") + l.name, tp, l.m, l.n, l.k / tp});
   }
+  for (const int tp : settings.tp)
+    for (const Layer& l : kAllReduceLayers)
+      if (is_decode(l)) all.push_back({fmt::format("gemm_all_reduce {}", l.name), tp, l.m, l.n, l.k / tp});
   std::erase_if(all, [&](const Problem& p) { return p.layer.find(settings.only) == std::string::npos; });
   return all;
 }
@@ -86,7 +98,10 @@ class Bench {
 
   nlohmann::ordered_json run() {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const Problem& p : problems(settings_)) rows.push_back(run(p));
+    for (const Problem& p : problems(settings_)) run(p, rows);
+    if (ratios_.empty()) return rows;
+    std::printf("time over cuBLASLt's, %zu shapes of many rows: median %.3f, worst %.3f\n", ratios_.size(),
+                median(ratios_), *std::max_element(ratios_.begin(), ratios_.end()));
     return rows;
   }
 
@@ -101,12 +116,13 @@ class Bench {
     gemm.a = a_;
     gemm.b = b_;
     gemm.c = c_;
-    gemm.order = TileOrder::kOwnFirst;
+    // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
+    gemm.order = is_decode(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
     return gemm;
   }
 
-  nlohmann::ordered_json run(const Problem& p) {
+  void run(const Problem& p, nlohmann::ordered_json& rows) {
     const double estimate_us = 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) / 700e6;
     const int calls = static_cast<int>(std::clamp(8000 / estimate_us, 1.0, 20.0));
     const cuda::PlainGemm plain{p.m, p.n, p.k, DType::kBF16, DType::kBF16};
@@ -115,6 +131,7 @@ class Bench {
     std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
+      if (!own.empty() && (!settings_.all || is_decode(p))) break;
       const Gemm gemm = gemm_of(p, candidate);
       own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
       wrong.push_back(check(p, own.back()));
@@ -128,25 +145,42 @@ class Bench {
         (at == own.size() ? cublas : own[at]).replay(stream_);
       }
     }
-    nlohmann::ordered_json row{{"layer", p.layer}, {"tp", p.tp}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
-    row["calls"] = calls;
-    row["cublas_us"] = median(cublas.us);
-    std::string line = fmt::format("{:<34} tp{} {:>5}x{:>5}x{:>5} cublas {:8.1f} us {:4.0f} TF |", p.layer, p.tp, p.m,
-                                   p.n, p.k, median(cublas.us), estimate_us * 700 / median(cublas.us));
+    std::string line = fmt::format("{:<36} tp{} {:>5}x{:>5}x{:>5} cuBLASLt {:8.1f} us {:4.0f} TFLOP/s |", p.layer, p.tp,
+                                   p.m, p.n, p.k, median(cublas.us), estimate_us * 700 / median(cublas.us));
     for (std::size_t i = 0; i < own.size(); ++i) {
-      std::vector<double> ratios;
-      for (std::size_t r = 0; r < own[i].us.size(); ++r) ratios.push_back(own[i].us[r] / cublas.us[r]);
-      row["candidates"].push_back({{"tile_n", kCandidates[i].tile_n},
-                                   {"panel_group", kCandidates[i].panel_group},
-                                   {"us", median(own[i].us)},
-                                   {"ratio", median(ratios)},
-                                   {"wrong", wrong[i]}});
-      line += fmt::format(" {}/{} {:.3f}{}", kCandidates[i].tile_n, kCandidates[i].panel_group, median(ratios),
+      const double ratio = add_row(p, kCandidates[i], own[i].us, cublas.us, wrong[i], i == 0, rows);
+      if (i == 0 && !is_decode(p)) ratios_.push_back(ratio);
+      line += fmt::format(" {}/{} {:.3f}{}", kCandidates[i].tile_n, kCandidates[i].panel_group, ratio,
                           wrong[i] > 0 ? " WRONG" : "");
     }
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
-    return row;
+  }
+
+  /// Gives the time over cuBLASLt's.
+  static double add_row(const Problem& p, const Candidate& candidate, const std::vector<double>& own,
+                        const std::vector<double>& cublas, Size wrong, bool selected, nlohmann::ordered_json& rows) {
+    std::vector<double> ratios;
+    for (std::size_t r = 0; r < own.size(); ++r) ratios.push_back(own[r] / cublas[r]);
+    const auto [least, most] = std::minmax_element(own.begin(), own.end());
+    rows.push_back({{"op", "gemm"},
+                    {"layer", p.layer},
+                    {"tp", p.tp},
+                    {"m", p.m},
+                    {"n", p.n},
+                    {"k", p.k},
+                    {"pes", 1},
+                    {"dtype", "bf16"},
+                    {"algorithm", is_decode(p) ? std::string("few_rows")
+                                               : fmt::format("128x{}/{}", candidate.tile_n, candidate.panel_group)},
+                    {"graph", true},
+                    {"selected", selected},
+                    {"tandem_us", median(own)},
+                    {"peers", {{"cublas", median(cublas)}}},
+                    {"ratio", median(ratios)},
+                    {"wrong", wrong},
+                    {"spread", (*most - *least) / median(own)}});
+    return median(ratios);
   }
 
   /// Replays once and compares 100 elements, in all corners and between, with sums in f64.
@@ -175,6 +209,7 @@ class Bench {
   cudaStream_t native_;
   cuda::CublasLt cublas_;
   NormalData a_data_, b_data_;
+  std::vector<double> ratios_;  // of what is selected
   bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
@@ -193,6 +228,8 @@ Settings parse(int argc, char** argv) {
       settings.only = value;
     else if (words[i] == "--rounds")
       settings.rounds = std::stoi(value);
+    else if (words[i] == "--all")
+      settings.all = value == "yes";
     else if (words[i] == "--tp")
       settings.tp = value == "2,4" ? std::vector{2, 4} : std::vector{std::stoi(value)};
     else
@@ -218,8 +255,7 @@ int run_bench(const Settings& settings) {
     if (!file) throw RuntimeFailure("cannot write " + settings.out);
   }
   for (const auto& row : rows)
-    for (const auto& candidate : row["candidates"])
-      if (candidate["wrong"] > 0) return 1;
+    if (row["wrong"] > 0) return 1;
   return 0;
 }
 
@@ -231,7 +267,7 @@ int main(int argc, char** argv) {
   try {
     return tandem::bench::run_bench(tandem::bench::parse(argc, argv));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "gemm_gpu: %s\n", error.what());
+    std::fprintf(stderr, "gemm_bench: %s\n", error.what());
     return 1;
   }
 }

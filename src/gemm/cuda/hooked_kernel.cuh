@@ -1,0 +1,133 @@
+#pragma once
+/// The persistent kernel of the GEMM with hooks. The first of a block's warpgroups has a warp that loads tiles of A and
+/// B, and one or two that store tiles of C; the others, one or two, compute, each 64 rows of every tile.
+
+#include <cutlass/arch/grid_dependency_control.h>
+#include <cutlass/arch/reg_reconfig.h>
+
+#include "gemm/cuda/gated_mainloop.cuh"
+
+namespace tandem::cuda {
+
+template <class Mainloop, class Store>
+class HookedKernel {
+  static constexpr int kGroup = 128;
+  using Pipeline = typename Mainloop::MainloopPipeline;
+  using TiledMma = typename Mainloop::TiledMma;
+  using Cluster = typename Mainloop::DispatchPolicy::ClusterShape;
+  using TileShape = typename Mainloop::TileShape;
+  static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // that compute
+  static_assert(kGroups == 1 || kGroups == 2);
+
+ public:
+  static constexpr int kThreads = (1 + kGroups) * kGroup;
+  struct Params {
+    int m, n, k;
+    typename Mainloop::Params mainloop;
+    typename Store::Params store;
+    TileTable table;
+    RecordArea record;
+  };
+  struct Storage {
+    typename Store::Storage store;
+    alignas(1024) typename Mainloop::TensorStorage mainloop;
+    alignas(16) typename Mainloop::PipelineStorage pipeline;
+    unsigned records;
+  };
+
+  __device__ static void run(const Params& params, Storage& storage) {
+    const int group = cutlass::canonical_warp_group_idx();
+    const int warp = cutlass::canonical_warp_idx_sync();
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (threadIdx.x == 0) {
+      Mainloop::prefetch_tma_descriptors(params.mainloop);
+      Store::prefetch(params.store, params.table);
+      Store::prepare(storage.store);
+      storage.records = 0;
+    }
+    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
+    cute::cluster_arrive();
+    cute::cluster_wait();
+    const GemmRecorder recorder(params.record, &storage.records);
+    const std::uint64_t begin = recorder.now();
+    if (group > 0) {
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
+      compute(params, storage, pipeline, group - 1, recorder);
+    } else {
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
+      // Nothing may be touched that the kernel before may still write.
+      if (warp == 0) {
+        Mainloop::load_ahead(params.mainloop, TileWalk(params.table).tile().row, lane);
+        cutlass::arch::wait_on_dependent_grids();
+        load(params, storage, pipeline, lane, recorder);
+      } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
+        cutlass::arch::wait_on_dependent_grids();
+        Store(params.store, storage.store, warp - 2).store(params.table, cute::size<0>(TileShape{}), recorder);
+      }
+    }
+    if (!recorder.is_on()) return;
+    __syncthreads();
+    if (threadIdx.x == 0) recorder.finish(begin);
+  }
+
+ private:
+  __device__ static typename Pipeline::Params pipeline_params(int group, int warp) {
+    typename Pipeline::Params own{};
+    if (group > 0) own.role = Pipeline::ThreadCategory::Consumer;
+    if (warp == 0) own.role = Pipeline::ThreadCategory::Producer;
+    own.is_leader = threadIdx.x % kGroup == 0;
+    own.num_consumers = kGroups * kGroup;
+    own.num_producers = Mainloop::NumProducerThreadEvents;
+    own.transaction_bytes = Mainloop::TmaTransactionBytes;
+    return own;
+  }
+
+  __device__ static int k_tiles(const Params& params) {
+    return cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
+  }
+
+  __device__ static void load(const Params& params, Storage& storage, Pipeline& pipeline, int lane,
+                              const GemmRecorder& recorder) {
+    Mainloop mainloop;
+    const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
+    auto state = cutlass::make_producer_start_state<Pipeline>();
+    const int count = k_tiles(params);
+    for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
+      mainloop.load(params.mainloop, walk.tile(), pipeline, state, inputs, count, lane, cute::block_rank_in_cluster(),
+                    storage.mainloop, recorder);
+      state.advance(count);
+    }
+    mainloop.load_tail(pipeline, state);  // a block outlives what its cluster sends it
+  }
+
+  __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
+                                 const GemmRecorder& recorder) {
+    Mainloop mainloop;
+    Store store(params.store, storage.store, group);
+    typename Mainloop::PipelineState state;
+    const int count = k_tiles(params);
+    const int thread = static_cast<int>(threadIdx.x) - kGroup;
+    for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
+      const WalkedTile tile = walk.tile();
+      const std::uint64_t begin = recorder.now();
+      auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
+      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop);
+      mainloop.mma_tail(pipeline, state, count);
+      state.advance(count);
+      // The next kernel may take its places (programmatic dependent launch).
+      if (walk.is_last()) cutlass::arch::launch_dependent_grids();
+      if (tile.is_empty()) continue;
+      if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
+      store.write(tile, sums, thread % kGroup);
+    }
+  }
+};
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::kThreads, 1)
+    hooked_gemm(const __grid_constant__ typename Kernel::Params params) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  Kernel::run(params, *reinterpret_cast<typename Kernel::Storage*>(memory));
+}
+
+}  // namespace tandem::cuda

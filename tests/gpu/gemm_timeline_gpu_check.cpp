@@ -1,0 +1,251 @@
+// Records overlapped operators on the GPUs that it finds, tile by tile: what that costs, whether all tiles are there
+// and their gates and signals matched, and pictures beside the simulator's prediction. Exit code 1 if a check failed.
+//
+//   gemm_timeline_gpu_check [OUT]      a folder for reports, pictures and traces (.)
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "cuda/graph.h"
+#include "gpu/normal_data.h"
+#include "tandem/cuda.h"
+#include "tandem/operators.h"
+#include "tandem/simulation.h"
+#include "trace/chrome_trace.h"
+#include "trace/cut.h"
+#include "trace/report.h"
+
+namespace tandem::test {
+
+namespace {
+
+constexpr int kCalls = 4;
+constexpr int kRounds = 5;
+constexpr double kMostOverhead = 0.03;
+
+struct TimelineCase {
+  Operator op;
+  Size m, n, k;
+  Reduction reduction = Reduction::kOwner;
+
+  std::string describe(int pes) const { return fmt::format("{} {}x{}x{}, {} PEs", name(op), m, n, k, pes); }
+  OperatorOptions options() const {
+    OperatorOptions o;
+    o.m = m;
+    o.n = n;
+    o.k = k;
+    o.reduction = reduction;
+    o.splits = 2;
+    return o;
+  }
+  bool gathers() const { return op == Operator::kAllGatherGemm; }
+  Size local_n(int pes) const { return gathers() ? n / pes : n; }
+  Size local_k(int pes) const { return gathers() ? k : k / pes; }
+  /// Tiles that each PE computes in a call: rows are cut where shards and their parts end.
+  Size tiles(int pes) const {
+    const OperatorOptions o = options();
+    const RowPartition rows{m, pes, o.splits, 2 * o.tile_m};
+    Size panels = 0;
+    for (int owner = 0; owner < pes; ++owner)
+      for (int part = 0; part < o.splits; ++part) panels += ceil_div(rows.part(owner, part).size(), o.tile_m);
+    return panels * ceil_div(local_n(pes), o.tile_n);
+  }
+};
+
+constexpr TimelineCase kCases[] = {{Operator::kAllGatherGemm, 8192, 28672, 4096},
+                                   {Operator::kGemmReduceScatter, 8192, 4096, 14336, Reduction::kChain}};
+
+struct Measured {
+  double off_us = 0, on_us = 0;         // of a call, on the slowest PE
+  double begin_us = 1e300, end_us = 0;  // of the last replay that was recorded
+};
+
+int failures = 0;
+
+void expect(bool holds, const std::string& what) {
+  if (holds) return;
+  ++failures;
+  std::printf("FAILED %s\n", what.c_str());
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+struct Buffers {
+  bf16 *a, *b, *c;
+};
+
+Buffers buffers_of(World& world, const TimelineCase& c) {
+  const int pes = world.num_pes();
+  const Size rows = c.gathers() ? c.m / pes : c.m;
+  return {world.heap().allocate_local<bf16>(rows * c.local_k(pes), "a"),
+          world.heap().allocate_local<bf16>(c.local_n(pes) * c.local_k(pes), "b"),
+          world.heap().allocate_local<bf16>(c.m * c.local_n(pes), "c")};
+}
+
+/// One PE's part of a case.
+void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& measured, std::mutex& mutex) {
+  Stream stream = world.make_stream("main");
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const Buffers buffers = buffers_of(world, c);
+  const int pes = world.num_pes();
+  const bench::NormalData data(1);
+  data.fill(world, buffers.a, 0, (c.gathers() ? c.m / pes : c.m) * c.local_k(pes));
+  data.fill(world, buffers.b, 0, c.local_n(pes) * c.local_k(pes));
+  const auto plan = make_operator(world, c.op, c.options());
+  cudaEvent_t before = nullptr, after = nullptr;  // as long as the process
+  cuda::check(cudaEventCreate(&before), "cudaEventCreate");
+  cuda::check(cudaEventCreate(&after), "cudaEventCreate");
+  const auto graph = [&](bool recorded) {
+    threads.record(world.pe(), recorded);
+    auto made = std::make_unique<cuda::Graph>(native, [&] {
+      for (int call = 0; call < kCalls; ++call) plan->run(stream, buffers.a, buffers.b, buffers.c);
+    });
+    threads.record(world.pe(), false);
+    return made;
+  };
+  const auto replay = [&](cuda::Graph& calls) {
+    world.barrier();
+    cuda::check(cudaEventRecord(before, native), "cudaEventRecord");
+    calls.launch();
+    cuda::check(cudaEventRecord(after, native), "cudaEventRecord");
+    stream.synchronize();
+    float ms = 0;
+    cuda::check(cudaEventElapsedTime(&ms, before, after), "cudaEventElapsedTime");
+    return static_cast<double>(ms) * 1000 / kCalls;
+  };
+  const auto off = graph(false);
+  const auto on = graph(true);
+  std::vector<double> off_us, on_us;
+  double begin = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    off_us.push_back(replay(*off));
+    begin = world.time_us();
+    on_us.push_back(replay(*on));
+  }
+  const double end = world.time_us();
+  world.barrier();
+  const std::lock_guard lock(mutex);
+  measured.off_us = std::max(measured.off_us, median(off_us));
+  measured.on_us = std::max(measured.on_us, median(on_us));
+  measured.begin_us = std::min(measured.begin_us, begin);
+  measured.end_us = std::max(measured.end_us, end);
+}
+
+trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }
+
+/// Tiles of each PE, in order of begin.
+std::vector<std::vector<trace::Span>> tiles_by_pe(const trace::Timeline& timeline, int pes) {
+  std::vector<std::vector<trace::Span>> tiles(static_cast<std::size_t>(pes));
+  for (const trace::Span& span : timeline.spans)
+    if (span.kind == trace::SpanKind::kCompute)
+      tiles[static_cast<std::size_t>(timeline.lanes[span.lane].pe)].push_back(span);
+  for (auto& list : tiles)
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return tiles;
+}
+
+/// The last call, from its first tile on.
+trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline& part) {
+  trace::Time begin = part.end;
+  for (const auto& list : tiles_by_pe(part, pes)) {
+    const auto of_call = static_cast<std::size_t>(c.tiles(pes));
+    if (list.size() >= of_call) begin = std::min(begin, list[list.size() - of_call].begin);
+  }
+  return trace::without_empty_lanes(trace::cut(part, begin, part.end));
+}
+
+/// The second of two calls in the simulator.
+trace::Timeline predicted(const TimelineCase& c, int pes) {
+  SimOptions options;
+  options.phantom = true;
+  options.record = true;
+  Simulation simulation(load_machine(pes == 2 ? "h200x2" : "h200x4"), pes, options);
+  double begin = 1e300;
+  double end = 0;
+  simulation.run([&](World& world) {
+    const Buffers buffers = buffers_of(world, c);
+    const auto plan = make_operator(world, c.op, c.options());
+    Stream stream = world.make_stream("main");
+    for (int call = 0; call < 2; ++call) {
+      world.barrier();
+      if (call == 1) begin = std::min(begin, world.time_us());
+      plan->run(stream, buffers.a, buffers.b, buffers.c);
+      stream.synchronize();
+      end = std::max(end, world.time_us());
+    }
+  });
+  return trace::cut(simulation.timeline(), picoseconds(begin), picoseconds(end));
+}
+
+void write_pictures(const TimelineCase& c, int pes, const Measured& m, const trace::Timeline& part,
+                    const std::string& folder) {
+  trace::Report report;
+  report.title = c.describe(pes) + ", bf16";
+  report.summary = {{"measured", fmt::format("{:.1f} us a call in a graph of {}", m.off_us, kCalls)},
+                    {"recorded", fmt::format("{:.1f} us", m.on_us)}};
+  report.timelines = {last_call(c, pes, part), predicted(c, pes)};
+  report.timelines[0].title = "measured";
+  report.timelines[1].title = "predicted";
+  const std::string path = fmt::format("{}/{}_x{}", folder, name(c.op), pes);
+  trace::write_report(report, path + ".html");
+  trace::write_svg(report, path + ".svg");
+  trace::write_chrome_trace(report.timelines[0], path + ".json");
+}
+
+/// Each case in a world of its own.
+void run(int pes, const TimelineCase& c, const std::string& folder) {
+  Measured measured;
+  std::mutex mutex;
+  CudaOptions options;
+  options.heap_bytes = Size{2} << 30;
+  options.timeout_s = 5;
+  options.record.on = true;
+  CudaThreads threads(pes, options);
+  threads.run([&](World& world) { run(threads, world, c, measured, mutex); });
+
+  const RecordingInfo& info = threads.recording_info();
+  const trace::Timeline& timeline = threads.timeline();
+  const trace::Timeline part = trace::cut(timeline, picoseconds(measured.begin_us), picoseconds(measured.end_us));
+  const double overhead = measured.on_us / measured.off_us - 1;
+  std::printf(
+      "%-44s %9.1f us, recorded %9.1f us: %+.2f %%; %lld operations, %lld lost, %lld pieces of other "
+      "work without a place, %lld waits unmatched\n",
+      c.describe(pes).c_str(), measured.off_us, measured.on_us, 100 * overhead, static_cast<long long>(info.operations),
+      static_cast<long long>(info.lost_operations), static_cast<long long>(info.lost_work),
+      static_cast<long long>(info.unmatched_waits));
+  expect(overhead < kMostOverhead, fmt::format("{}: recording costs {:.1f} %", c.describe(pes), 100 * overhead));
+  // The operators' small kernels have no recorded form: what is last in a graph has no place, the tiles have to be
+  // there.
+  expect(info.lost_operations == 0, c.describe(pes) + ": operations were not recorded");
+  expect(info.unmatched_waits == 0, c.describe(pes) + ": waits without a signal");
+  for (const auto& tiles : tiles_by_pe(part, pes))
+    expect(static_cast<Size>(tiles.size()) == kCalls * c.tiles(pes),
+           fmt::format("{}: {} tiles recorded, {} x {} computed", c.describe(pes), tiles.size(), kCalls, c.tiles(pes)));
+  write_pictures(c, pes, measured, part, folder);
+}
+
+}  // namespace
+
+}  // namespace tandem::test
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::string folder = argc > 1 ? argv[1] : ".";
+  const int devices = tandem::cuda_devices();
+  try {
+    for (const int pes : {2, 4})
+      for (const auto& c : tandem::test::kCases)
+        if (pes <= devices) tandem::test::run(pes, c, folder);
+  } catch (const std::exception& error) {
+    std::printf("FAILED: %s\n", error.what());
+    return 1;
+  }
+  std::printf("%d failed\n", tandem::test::failures);
+  return tandem::test::failures > 0 || devices < 2 ? 1 : 0;
+}
