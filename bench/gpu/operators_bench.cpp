@@ -9,7 +9,7 @@
 // bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
 // turns, replay by replay, --rounds (5) times. A time is that of one call, of the slowest PE; a ratio is taken round by
 // round to cuBLASLt's time for the GEMM alone on the gathered problem, its median is shown. --all: more candidates than
-// what plans take by themselves. PyTorch runs before, in processes of its own; the default script lies beside the
+// what plans take by themselves. PyTorch runs behind, in processes of its own; the default script lies beside the
 // program.
 
 #include <fmt/format.h>
@@ -85,14 +85,19 @@ void print_torch(const std::vector<TorchTime>& torch) {
   std::fflush(stdout);
 }
 
+void write(const std::vector<Row>& rows, const std::vector<TorchTime>& torch, const Settings& settings, int pes) {
+  if (settings.out.empty()) return;
+  std::ofstream file(settings.out);
+  file << to_json(rows, torch, settings, pes).dump(1) << '\n';
+  if (!file) throw RuntimeFailure("cannot write " + settings.out);
+}
+
 int run_bench(const Settings& settings) {
   const int pes = cuda_devices();
   if (pes == 0) {
     std::printf("no GPU\n");
     return 2;
   }
-  const std::vector<TorchTime> torch = measure_torch(settings, problems(settings), pes);
-  print_torch(torch);
   std::unique_ptr<Nccl> nccl;
   try {
     nccl = std::make_unique<Nccl>(settings.nccl, pes);
@@ -102,15 +107,13 @@ int run_bench(const Settings& settings) {
   CudaOptions options;
   options.heap_bytes = Size{30} << 30;
   options.timeout_s = 4;
-  CudaThreads threads(pes, options);
   std::vector<Row> rows;
   std::mutex mutex;
-  threads.run([&](World& world) { measure(world, settings, nccl.get(), rows, mutex); });
-  if (!settings.out.empty()) {
-    std::ofstream file(settings.out);
-    file << to_json(rows, torch, settings, pes).dump(1) << '\n';
-    if (!file) throw RuntimeFailure("cannot write " + settings.out);
-  }
+  CudaThreads(pes, options).run([&](World& world) { measure(world, settings, nccl.get(), rows, mutex); });
+  write(rows, {}, settings, pes);  // PyTorch may take longer than there is time
+  const std::vector<TorchTime> torch = measure_torch(settings, problems(settings), pes);
+  print_torch(torch);
+  write(rows, torch, settings, pes);
   for (const Row& row : rows)
     for (const Result& result : row.results)
       if (result.wrong > 0) return 1;

@@ -18,7 +18,7 @@ struct TorchTime {
   bool right = false;
 };
 
-/// Runs the script on `gpus` GPUs, before this process takes their memory. No times, and a line that says why, where
+/// Runs the script on `gpus` GPUs. No times, and a line that says why, where
 /// there is no Python, no PyTorch or no such operator.
 std::vector<TorchTime> measure_torch(const Settings& settings, const std::vector<Problem>& problems, int gpus);
 
