@@ -3,7 +3,7 @@
 ///
 ///   model_vs_measured [--json FILE]
 ///
-/// And the calibrated model against what the library's collectives took there, bench/results/h200x2.json.
+/// And the calibrated models against what the library's collectives took on two and four GPUs, bench/results/h200x*.json.
 ///
 /// Sequential: NCCL's measured time for the collective (ordinary buffers) plus the model's GEMM. Overlapped: the
 /// operator itself in the simulator, without data; once as the measured probe was (copy engine, 128x256 tiles, ordinary
@@ -272,8 +272,10 @@ int main(int argc, char** argv) {
       if (!file.flush()) throw InvalidArgument("--json: cannot write " + arguments[1]);
     }
     print(rows);
-    std::cout << "\ncollectives of bench/results/h200x2.json with the model h200x2-calibrated\n";
-    bench::print_predictions(load_machine("h200x2-calibrated"), folder.parent_path() / "results" / "h200x2.json");
+    for (const std::string host : {"h200x2", "h200x4"}) {
+      fmt::print("\ncollectives of bench/results/{0}.json with the model {0}-calibrated\n", host);
+      bench::print_predictions(load_machine(host + "-calibrated"), folder.parent_path() / "results" / (host + ".json"));
+    }
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 2;

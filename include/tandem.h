@@ -83,8 +83,10 @@ tandem_status tandem_world_destroy(tandem_world* world);
 int tandem_pe(const tandem_world* world);
 int tandem_num_pes(const tandem_world* world);
 
-/* `bytes` bytes at the same place of every PE's heap, until the world's end. Collective. */
+/* `bytes` bytes at the same place of every PE's heap, until they are freed, or to the world's end. Collective. */
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer);
+/* Collective: all PEs free the same; no work, in captured graphs either, uses it any more. */
+tandem_status tandem_free(tandem_world* world, void* pointer);
 
 /* Memory of the caller's own is used as it is from here on. Collective: the same size on all PEs, at the same place of
  * allocations of the same sizes, from an allocator that uses CUDA virtual memory management with handles that can be
@@ -104,6 +106,34 @@ tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, 
                                 void* stream);
 tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                int root, void* stream);
+
+/* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
+ * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
+ * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
+ * is gathered, m x k, or partial sums, a few times m x n. */
+typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
+
+/* The global problem over all PEs. */
+typedef struct {
+  size_t m, n, k;    /* m: the most rows of a run */
+  tandem_dtype type; /* TANDEM_BF16 or TANDEM_F16 */
+  const size_t* ns;  /* all_gather_gemm: columns of each of `num_b` B for one gather, n in all; NULL: one B */
+  size_t num_b;
+} tandem_problem;
+
+typedef struct tandem_plan tandem_plan;
+
+/* Collective: the same problem on all PEs. */
+tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem_operator op,
+                                 const tandem_problem* problem);
+/* One run of `m` rows in `stream`, which returns before it has run; collective. a, b[i] and c[i] are this PE's
+ * matrices, anywhere in its GPU's memory, at multiples of 16 bytes: as many b and c as the problem has, one without
+ * `ns`. Neither the device's memory nor the host is waited for. The first run in a stream prepares its GEMMs, within a
+ * capture too. */
+tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
+                              void* stream);
+/* No run and no graph may use it any more. Before its world is destroyed; NULL is allowed. */
+tandem_status tandem_plan_destroy(tandem_plan* plan);
 
 /* Blocks until the stream is empty; says what went wrong on the GPU, or with another PE. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/graph.h"
+#include "tandem/stream.h"
 
 namespace tandem::bench {
 

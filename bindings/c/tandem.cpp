@@ -3,20 +3,22 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
-#include <new>
-#include <string>
 
-#include "tandem/error.h"
-#include "world.h"
+#include "guard.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 == static_cast<int>(tandem::DType::kF64) && TANDEM_I8 == static_cast<int>(tandem::DType::kI8));
 static_assert(TANDEM_SUM == static_cast<int>(tandem::ReduceOp::kSum) &&
               TANDEM_AVG == static_cast<int>(tandem::ReduceOp::kAvg));
 
-struct tandem_world {
-  tandem::c::CWorld world;
-};
+namespace tandem::c {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+}  // namespace tandem::c
 
 namespace {
 
@@ -24,49 +26,9 @@ using tandem::Collective;
 using tandem::InvalidArgument;
 using tandem::Size;
 using tandem::UniqueId;
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-tandem_status keep(tandem_status status, const char* text) {
-  last_error() = text;
-  return status;
-}
-
-/// No exception leaves the library.
-template <class Work>
-tandem_status guarded(Work work) {
-  try {
-    last_error().clear();
-    work();
-    return TANDEM_SUCCESS;
-  } catch (const InvalidArgument& error) {
-    return keep(TANDEM_INVALID_ARGUMENT, error.what());
-  } catch (const tandem::Unsupported& error) {
-    return keep(TANDEM_UNSUPPORTED, error.what());
-  } catch (const tandem::OutOfMemory& error) {
-    return keep(TANDEM_OUT_OF_MEMORY, error.what());
-  } catch (const tandem::Timeout& error) {
-    return keep(TANDEM_TIMEOUT, error.what());
-  } catch (const std::bad_alloc&) {
-    return keep(TANDEM_OUT_OF_MEMORY, "out of memory on the host");
-  } catch (const std::exception& error) {
-    return keep(TANDEM_FAILED, error.what());
-  }
-}
-
-template <class T>
-T& given(T* pointer, const char* what) {
-  if (pointer == nullptr) throw InvalidArgument(std::string(what) + ": NULL given");
-  return *pointer;
-}
-
-tandem::DType type_of(tandem_dtype type) {
-  if (type < TANDEM_F32 || type > TANDEM_F64) throw InvalidArgument("type: no tandem_dtype given");
-  return static_cast<tandem::DType>(type);
-}
+using tandem::c::given;
+using tandem::c::guarded;
+using tandem::c::type_of;
 
 tandem::ReduceOp op_of(tandem_op op) {
   if (op < TANDEM_SUM || op > TANDEM_AVG) throw InvalidArgument("op: no tandem_op given");
@@ -103,7 +65,7 @@ tandem_status run(tandem_world* world, Collective collective, const void* in, vo
 
 }  // namespace
 
-const char* tandem_last_error(void) { return last_error().c_str(); }
+const char* tandem_last_error(void) { return tandem::c::last_error().c_str(); }
 
 tandem_status tandem_unique_id_create(void* id, const char* address) {
   return guarded([&] {
@@ -140,6 +102,10 @@ int tandem_num_pes(const tandem_world* world) { return world != nullptr ? world-
 
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
   return guarded([&] { given(pointer, "pointer") = given(world, "world").world.allocate(static_cast<Size>(bytes)); });
+}
+
+tandem_status tandem_free(tandem_world* world, void* pointer) {
+  return guarded([&] { given(world, "world").world.free(pointer); });
 }
 
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes) {

@@ -47,6 +47,13 @@ void* CWorld::allocate(Size bytes) {
   return memory.local();
 }
 
+void CWorld::free(const void* pointer) {
+  world().heap().free(Symm<const std::byte>(static_cast<const std::byte*>(pointer), 0, 0));
+  buffers_.erase(
+      std::remove_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) { return buffer.begin == pointer; }),
+      buffers_.end());
+}
+
 void CWorld::register_memory(void* pointer, Size bytes) {
   const auto memory = process_.register_buffer(pointer, bytes);
   buffers_.push_back({static_cast<const std::byte*>(pointer), bytes, memory});

@@ -11,6 +11,7 @@
 
 #include "tandem/collectives.h"
 #include "tandem/cuda.h"
+#include "tandem/operators.h"
 
 namespace tandem::c {
 
@@ -38,10 +39,18 @@ class CWorld {
   int pes() const { return process_.pes(); }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
+  void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
   void run(const Call& call);
   void synchronize(cudaStream_t stream);
+
+  std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
+    return make_operator(world(), op, options);
+  }
+  Stream borrow_stream(cudaStream_t stream) { return process_.borrow_stream(stream); }
+  /// What comes next in `stream` runs behind the last call, in whatever stream that was.
+  void order_after_last(cudaStream_t stream);
 
  private:
   /// Memory that all PEs reach, and where the caller sees it.
@@ -55,7 +64,6 @@ class CWorld {
   World& world() { return process_.world(); }
   CollectivePlan& plan_for(const Call& call, Size count);
   void run_staged(const Call& call);
-  void order_after_last(cudaStream_t stream);
   /// Nothing where these bytes are not in one of those buffers.
   std::optional<Symm<std::byte>> shared(const void* pointer, Size bytes) const;
   /// How many times `count` the larger buffer holds.

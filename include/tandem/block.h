@@ -178,6 +178,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// The same from registers, converted to T.
   template <class T, class P, class A>
   TANDEM_DEVICE void ll_put_fragment(Symm<P> to, const FragmentContract<A>& values, Epoch epoch, int pe);
+  /// ll_put_fragment to every PE but this one, the next one first.
+  template <class T, class P, class A>
+  TANDEM_DEVICE void ll_put_peers(Symm<P> to, const FragmentContract<A>& values, Epoch epoch);
   /// Waits for each packet of `count` elements of T to carry `epoch`, and returns them. Needs no other wait.
   template <class A, class T, class P>
   TANDEM_DEVICE FragmentContract<A> ll_get(const P* from, Size count, Epoch epoch);

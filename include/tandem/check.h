@@ -37,6 +37,8 @@ struct CheckOptions {
   int pes = 4;
   /// As SimOptions has it.
   int pes_per_node = 0;
+  /// Bytes that one step of a block's tile loop covers: with less, smaller data takes several steps.
+  Size tile_bytes = Size{64} << 10;
   int schedules = 20;
   Strategy strategy = Strategy::kRandom;
   /// Schedule i has the seed `seed` + i.

@@ -27,8 +27,11 @@ class Timeline;
 }
 
 struct CudaOptions {
-  /// Capacity of each PE's symmetric heap for data. The same on all PEs.
+  /// Capacity of each PE's symmetric heap for data at the beginning. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
+  /// What it may grow to: where a symmetric allocation does not fit, all PEs add memory behind the heap, at least as
+  /// much again; addresses stay, captured graphs too. 0: it does not grow. The same on all PEs.
+  Size heap_limit_bytes = 0;
   /// How long a wait on the device may last before it gives up; all PEs' waits then end, and what synchronizes throws
   /// Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;

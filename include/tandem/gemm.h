@@ -48,6 +48,8 @@ enum class TileOrder {
   kPeersFirst,   ///< the next PE's shard first, own last: what others wait for leaves early
   kOtherNodesFirst,  ///< shards of the other nodes first, then the own node's, own last
   kOwnNodeFirst,     ///< own shard, own node's, then the other nodes' in ring order, as they arrive
+  kPartsFirst,       ///< part 0 of every shard (the next PE's first, own last), then part 1 of every shard, ...: where
+                     ///< all shards are wanted, each is complete up to its next part everywhere at about the same time
 };
 
 /// How the second factor lies in memory.
@@ -136,6 +138,10 @@ struct Gemm {
   /// Where set, the tiles of `owner`'s rows (own rows too) are stored straight to its collector: into block
   /// block_at_collector(owner) of its copy of this buffer, which has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
+  /// Where set, every tile is stored to every PE of the node instead, for results so small that everybody adds them up:
+  /// into block `me % node_size` of its copy of this buffer, which has node_size blocks of m x n. A notification adds 1
+  /// to the word [me % node_size] of each of them. `rows` is one shard in one piece.
+  Symm<std::byte> c_at_all;
   /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; `notify`, which has to be
   /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;

@@ -41,6 +41,10 @@ class TileSequence {
     const int peers = rows_.shards - 1;
     int owner_of_piece = owner(i / splits);
     int part = i % splits;
+    if (order_ == TileOrder::kPartsFirst) {
+      owner_of_piece = owner(i % rows_.shards);
+      part = i / rows_.shards;
+    }
     if (order_ == TileOrder::kInterleaved && i >= splits) {
       const int j = i - splits;  // own shard is done: part 0 of every peer, then part 1, ...
       owner_of_piece = owner(1 + j % peers);
@@ -83,6 +87,7 @@ class TileSequence {
       case TileOrder::kRing:
         return (me_ - step + n) % n;
       case TileOrder::kPeersFirst:
+      case TileOrder::kPartsFirst:
         return (me_ + 1 + step) % n;
       case TileOrder::kOwnNodeFirst:
         return (my_node - step / node_size_ + nodes) % nodes * node_size_ + (local + step) % node_size_;

@@ -4,7 +4,8 @@
 /// The global problem is m x n x k over all PEs of the world. Shards are equal pieces (tandem::split; the last
 /// may be shorter), so nothing needs to divide anything.
 ///
-///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T
+///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T, for
+///   each of several b
 ///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over
 ///   PEs of a * b^T
 ///   gemm_all_reduce       a: m x (k shard)      b: n x (k shard)     c: m x n              c = sum over PEs of a * b^T
@@ -12,6 +13,8 @@
 /// All matrices are row-major and dense, elements of OperatorOptions::type, products summed in f32.
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +33,7 @@ enum class CopyBy { kCopyEngine, kSm };
 /// Whether the owner of data writes it to its peers, or they read it.
 enum class Direction { kPush, kPull };
 
-/// Who adds up the partial sums of gemm_reduce_scatter in its overlapped form.
+/// Who adds up the partial sums of gemm_reduce_scatter and gemm_all_reduce in their overlapped form.
 enum class Reduction {
   kOwner,  ///< the owner, in PE order, when all of them have arrived
   /// every PE's GEMM: it adds its own to what it got and the sum goes on (GemmChain), by copy engines or stored by the
@@ -40,13 +43,14 @@ enum class Reduction {
 
 /// How an operator is carried out. All forms use the same transport.
 enum class Form {
+  kSuitable,           ///< overlapped, but sequential for runs of so few rows that the shards do not fill tiles
   kOverlapped,         ///< the GEMM waits tile by tile / sends tile by tile
   kSequential,         ///< the whole collective, then the whole GEMM (or the other way round): the baseline
   kDecomposed,         ///< the GEMM cut into one chunk for each shard between stream waits: the second baseline
   kComputeOnly,        ///< the GEMM alone, on all SMs; the result is not meaningful
   kCommunicationOnly,  ///< the collective alone; the result is not meaningful
 };
-/// "overlapped", "sequential", "decomposed", "compute_only", "communication_only".
+/// "suitable", "overlapped", "sequential", "decomposed", "compute_only", "communication_only".
 const char* name(Form form);
 
 /// Names that OperatorOptions::order takes:
@@ -56,21 +60,36 @@ const char* name(Form form);
 ///                         own_node_first   own shard, own node's, then the other nodes' as they arrive
 ///   gemm_reduce_scatter   peers_first        the next PE's shard first, own last
 ///                         other_nodes_first  shards of other nodes first, then the own node's, own last
-///   gemm_all_reduce       peers_first        the next PE's shard first, own last
+///   gemm_all_reduce       parts_first        part 0 of every shard, then part 1, ...
+///                         peers_first        the next PE's shard first, own last
 /// Any of them is right on any machine; the transport sends in the order in which the GEMM consumes.
 std::vector<std::string> tile_orders(Operator op);
 
 struct OperatorOptions {
-  Size m = 0, n = 0, k = 0;   ///< the global problem: m from 0 (nothing to do), n and k from 1
+  Size m = 0, n = 0, k = 0;  ///< the largest global problem: m from 0 (nothing to do), n and k from 1
+  /// all_gather_gemm: rows of each of several B for one gather (query, key and value; gate and up), n in all. Empty:
+  /// one B.
+  std::vector<Size> ns = {};
   DType type = DType::kBF16;  ///< bf16, f16 or f32
-  Form form = Form::kOverlapped;
+  Form form = Form::kSuitable;
+  /// Where form, mover, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
+  /// cache file, if the environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
+  /// (tandem/operator_tuning.h).
+  bool use_tuned = true;
   /// gemm_reduce_scatter by SMs: pushed, the GEMM itself stores its tiles to their owner; pulled, the reduction loads
   /// them. Its other forms than kOverlapped have whole GEMMs, so there SMs always pull.
-  CopyBy copy_by = CopyBy::kCopyEngine;
+  /// gemm_all_reduce in two shots: who fetches the sums from their owners; the direction is that of the partial sums on
+  /// their way to the owners, which only the overlapped form can push.
+  /// Nothing: what suits the operator and its sizes.
+  std::optional<CopyBy> copy_by = {};
   Direction direction = Direction::kPush;
-  Reduction reduction = Reduction::kOwner;
-  /// Pieces of each shard that are signalled by themselves, 1 to 8; cut at multiples of tile_m.
-  int splits = 1;
+  /// Nothing: what suits the operator and the number of PEs.
+  std::optional<Reduction> reduction = {};
+  /// gemm_all_reduce within a node: 1, every PE gets all partial sums and adds them up (few rows); 2, the owner of a
+  /// shard adds, the others fetch (many rows); 0, by the rows of the run.
+  int shots = 0;
+  /// Pieces of each shard that are signalled by themselves, 1 to 8; cut at multiples of tile_m. 0: what suits.
+  int splits = 0;
   /// One of tile_orders(op); empty: what suits the machine's fabric.
   std::string order = {};
   int tile_m = 128, tile_n = 256;
@@ -78,27 +97,47 @@ struct OperatorOptions {
   int panel_group = 8;
   /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
   /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
-  /// GEMM runs; with 0 all SMs reduce after it.
+  /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same.
   int communication_sms = -1;
 };
 
-/// The options that were measured best for such a problem (src/ops/selection.cpp), to be changed or given to
-/// make_operator as they are.
+/// The options that were measured best on GPUs for such a problem (src/ops/selection.cpp), to be changed or given to
+/// make_operator as they are. On GPUs, plans take them where the caller left a choice open.
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
+
+/// One run of an operator: the matrices of this PE, anywhere in its memory.
+struct OperatorCall {
+  Size m = 0;  ///< rows of the global problem in this run
+  const void* a = nullptr;
+  std::span<const void* const> b;
+  std::span<void* const> c;  ///< as many as b
+};
 
 class OperatorPlan {
  public:
   virtual ~OperatorPlan() = default;
-  /// Enqueues one run on `main` (and on streams of its own, joined before it ends). Collective: all PEs, in the same
-  /// order. a, b and c are this PE's, anywhere in its memory; no peer touches them, so they may be used again after the
-  /// run, in stream order.
-  virtual void run(Stream& main, const void* a, const void* b, void* c) = 0;
+
+  /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Collective: all
+  /// PEs, with the same rows, in the same order. No peer touches the matrices, so they may be used again after the run,
+  /// in stream order. Allocates nothing on a device and waits for nothing on the host, so that it can be captured in a
+  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, or another number of matrices.
+  void run(Stream& main, const OperatorCall& call);
+  void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
+  /// With all rows of the plan.
+  void run(Stream& main, const void* a, const void* b, void* c) { run(main, options_.m, a, b, c); }
+
+  /// With all choices made that the caller left open; `form` is that of runs with all rows.
+  const OperatorOptions& options() const { return options_; }
+
+ protected:
+  explicit OperatorPlan(const OperatorOptions& options) : options_(options) {}
+
+ private:
+  virtual void enqueue(Stream& main, const OperatorCall& call) = 0;
+
+  OperatorOptions options_;
 };
 
-/// gemm_all_reduce is, overlapped, gemm_reduce_scatter as a chain whose own rows copy engines push to all peers while
-/// it goes on (two-shot; one node only); sequential, a whole GEMM and then the all-reduce that suits the size, which
-/// for few rows is a kernel of packets. It has no decomposed form.
-///
 /// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,
 /// what was given and what is allowed. Every option works on one node and between nodes.
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);

@@ -54,6 +54,11 @@ TANDEM_DEVICE constexpr T apply(ReduceOp op, T a, T b) {
   return static_cast<T>(static_cast<A>(a) + static_cast<A>(b));
 }
 
+/// Whether `apply` is a sum under `op`.
+TANDEM_DEVICE constexpr bool adds(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kAvg || op == ReduceOp::kPremulSum;
+}
+
 /// The result, from what `apply` gave over `count` PEs (at least 1): kAvg divides by `count`, integers towards zero
 /// (after the sum has wrapped); everything else is left as it is.
 template <class T>

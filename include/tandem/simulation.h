@@ -47,6 +47,8 @@ struct SimOptions {
   int pes_per_node = 0;
   /// Capacity of a PE's memory for data; committed by the system as it is touched.
   Size heap_bytes = Size{16} << 30;
+  /// What a PE's memory for data may grow to, where symmetric allocations need it; 0: it does not grow.
+  Size heap_limit_bytes = 0;
   /// Records a timeline.
   bool record = false;
   SimSeams seams = {};

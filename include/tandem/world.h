@@ -24,6 +24,9 @@ class WorldBackend {
   /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode too. Address on PE 0.
   virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
+  /// `memory`: any PE's copy.
+  virtual void free_symmetric(const void* memory) = 0;
+  virtual void free_local(const void* memory) = 0;
   virtual Size stride() const = 0;
   virtual void copy_in(void* to, const void* from, Size bytes) = 0;
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
@@ -43,7 +46,7 @@ inline constexpr bool is_control =
 
 }  // namespace detail
 
-/// Memory of the same size at the same offset on every PE. Buffers live as long as the world.
+/// Memory of the same size at the same offset on every PE. Buffers live until they are freed, or as long as the world.
 class SymmetricHeap {
  public:
   explicit SymmetricHeap(detail::WorldBackend& backend) : backend_(&backend) {}
@@ -65,6 +68,18 @@ class SymmetricHeap {
     return static_cast<T*>(backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T),
                                                     detail::is_control<T> || std::is_same_v<T, Epoch>));
   }
+
+  /// Gives a buffer back. Collective, one of the same order as allocations: all PEs free the same, and the host
+  /// programs meet here, as in a barrier (OpenSHMEM 1.5 section 9.3, shmem_free). No work that uses it may be left on
+  /// any PE, in captured graphs either. `buffer` is the handle that `allocate` gave. Throws InvalidArgument for any
+  /// other, and where PEs differ.
+  template <class T>
+  void free(const Symm<T>& buffer) {
+    backend_->free_symmetric(buffer.local());
+  }
+  /// Gives a buffer of this PE alone back; not collective. Throws InvalidArgument for what is none.
+  void free_local(const void* buffer) { backend_->free_local(buffer); }
+
   /// Epoch counters for grids of up to `blocks` blocks.
   Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }
 

@@ -7,6 +7,7 @@
 
 #include "check/run_once.h"
 #include "check/schedules.h"
+#include "sim/reuse.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -21,6 +22,8 @@ CheckOptions complete(CheckOptions options) {
     throw InvalidArgument(fmt::format("pes: {} given, a check takes 1 to {}", options.pes, kMostPes));
   if (options.schedules < 1)
     throw InvalidArgument(fmt::format("schedules: {} given, allowed is 1 or more", options.schedules));
+  if (options.tile_bytes < 1)
+    throw InvalidArgument(fmt::format("tile_bytes: {} given, allowed is 1 or more", options.tile_bytes));
   if (options.machine.name.empty()) options.machine = load_machine(options.pes <= 4 ? "h200x4" : "h200x8");
   return options;
 }
@@ -58,9 +61,15 @@ Strategy parse_strategy(const std::string& text) {
 }
 
 CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options) {
+  return checker::check_broken(program, options, nullptr);
+}
+
+CheckResult checker::check_broken(const std::function<void(World&)>& program, const CheckOptions& options,
+                                  sim::Faults* faults) {
   const CheckOptions all = complete(options);
   CheckResult result;
   std::set<std::string> seen;
+  const sim::Reuse reuse;
   const std::uint64_t points = checker::count_points(program, all);
   for (int i = 0; i < all.schedules; ++i) {
     const std::uint64_t seed = all.seed + static_cast<std::uint64_t>(i);
@@ -70,7 +79,7 @@ CheckResult check(const std::function<void(World&)>& program, const CheckOptions
     }
     const auto run = [&] {
       const auto schedule = checker::make_schedule(all.strategy, seed, all.pes, points);
-      return checker::run_once(program, all, seed, *schedule, nullptr);
+      return checker::run_once(program, all, seed, *schedule, faults);
     };
     const checker::Outcome outcome = run();
     ++result.schedules;

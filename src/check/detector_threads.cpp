@@ -85,7 +85,8 @@ sim::Thread Detector::begin_block(sim::KernelId kernel, int block) {
   thread.tensor = thread.now;
   // What the stream read before is over: no signal can come before that.
   thread.over.join(its.over);
-  thread.over.join({its.begin, its.begin});
+  thread.over.reads_over.join(its.begin);
+  thread.over.packets_read.join(its.begin);
   thread.acquired.clear();
   thread.waiting.reset();
   thread.running = true;

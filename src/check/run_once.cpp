@@ -29,6 +29,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   sim_options.record = timeline != nullptr;
   sim_options.seams = {&detector, faults, &schedule};
   Simulation simulation(options.machine, options.pes, sim_options);
+  simulation.simulator().tile_bytes = options.tile_bytes;
   detector.attach(simulation.simulator().memory, simulation.simulator().engine);
   Outcome outcome;
   std::vector<Finding> failures;
@@ -45,6 +46,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
     failures.push_back(detector.explain_hang(error.what()));
   } catch (const WrongResult& error) {
     failures.push_back(failure("wrong_result", error.what()));
+    failures.back().pes = {error.pe()};
   } catch (const CheckFailed& error) {
     failures.push_back(failure("error", error.what()));
   }

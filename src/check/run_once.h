@@ -8,10 +8,14 @@
 
 namespace tandem::checker {
 
-/// Thrown by a checked program: its result is wrong.
+/// Thrown by a checked program: the result of a PE is wrong.
 class WrongResult : public CheckFailed {
  public:
-  using CheckFailed::CheckFailed;
+  WrongResult(int pe, const std::string& what) : CheckFailed(what), pe_(pe) {}
+  int pe() const { return pe_; }
+
+ private:
+  int pe_;
 };
 
 struct Outcome {
@@ -24,6 +28,9 @@ struct Outcome {
 /// what is no finding: InvalidArgument, Unsupported, OutOfMemory.
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
+
+/// tandem::check of a program of which something is broken; `faults` may be null.
+CheckResult check_broken(const std::function<void(World&)>& program, const CheckOptions& options, sim::Faults* faults);
 
 /// How many points of a program's undisturbed run may be late; strategies but kRandom need it.
 std::uint64_t count_points(const std::function<void(World&)>& program, const CheckOptions& options);

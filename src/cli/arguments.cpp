@@ -40,7 +40,10 @@ void add_gpu(CLI::App& app, Arguments& a) {
                  "calls back to back in a round, whose time is divided by their number (default: 20)")
       ->group(group);
   app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
-  app.add_option("--vs", a.versus, "a library to take turns with: nccl")->group(group);
+  app.add_option("--buffers", a.buffers,
+                 "memory of the calls: heap (default), registered (launched processes only), or plain, which is copied")
+      ->group(group);
+  app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
   app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
       ->group(group);
@@ -60,14 +63,22 @@ void add_collective(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
-void add_operator(CLI::App& app, Arguments& a) {
+void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
   app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
   app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
+}
+
+void add_operator(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Operators";
+  add_shape(app, a);
   app.add_option("--transport", a.transport, "who moves the bytes: ce (copy engines) or sm")->group(group);
   app.add_option("--direction", a.direction, "push or pull")->group(group);
   app.add_option("--splits", a.splits, "pieces of each shard that are signalled by themselves, 1 to 8")->group(group);
+  app.add_option("--shots", a.shots,
+                 "gemm_all_reduce: 1, everybody adds up everything; 2, the owners do (default: by the rows)")
+      ->group(group);
   app.add_option("--order", a.order, "order of the tiles; `tandem list` names them")->group(group);
   app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
   app.add_option("--communication-sms", a.communication_sms,
@@ -116,15 +127,19 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
 void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& tune = *app.add_subcommand(
       "tune", "measure all algorithms of collectives and write what is quickest into a selection table");
-  tune.add_option("OP", a.subjects, "collectives, one after the other")->required();
+  tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
   tune.add_option("--out", a.out,
-                  "the table; what an existing one says about other collectives, PEs and elements stays")
+                  "the table, of operators the cache; what an existing one says about other things stays")
       ->type_name("FILE")
       ->required();
   add_place(tune, a, seed);
   add_gpu(tune, a);
   add_sizes(tune, a);
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)");
+  add_shape(tune, a);
+  tune.add_option("--most", a.most,
+                  "operators on GPUs: configurations that are tried, those which the simulator predicts to be the "
+                  "quickest (default: 24)");
 }
 
 Command command_of(const CLI::App& app) {
@@ -168,8 +183,10 @@ void check_backend(const Arguments& a) {
   if (a.backend != "sim" && a.backend != "cuda")
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
   a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
-  if (a.versus && *a.versus != "nccl")
-    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl", *a.versus));
+  if (a.buffers && *a.buffers != "heap" && *a.buffers != "registered" && *a.buffers != "plain")
+    throw InvalidArgument(fmt::format("--buffers: '{}' given, allowed are heap, registered, plain", *a.buffers));
+  if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")
+    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl, or nccl+cublas with operators", *a.versus));
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
@@ -212,6 +229,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   a.seed = parse_seed(seed);
   check_positive("--iterations", a.iterations);
   check_positive("--calls", a.calls);
+  check_positive("--most", a.most);
   if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));
   if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
   check_backend(a);
@@ -232,8 +250,10 @@ void refuse_gpu_options(const Arguments& a) {
   constexpr const char* why = "which is simulated";
   refuse(a.calls.has_value(), "--calls", what, why);
   refuse(a.late, "--late", what, why);
+  refuse(a.buffers.has_value(), "--buffers", what, why);
   refuse(a.versus.has_value(), "--vs", what, why);
   refuse(a.nccl.has_value(), "--nccl", what, why);
+  refuse(a.most.has_value(), "--most", what, "which tries all of them");
 }
 
 void refuse_collective_options(const Arguments& a) {
@@ -245,6 +265,7 @@ void refuse_collective_options(const Arguments& a) {
   refuse(a.selection.has_value(), "--selection", a, why);
   refuse(a.data.has_value(), "--data", a, why);
   refuse(a.in_place, "--in-place", a, why);
+  refuse(a.buffers.has_value(), "--buffers", a, why);
 }
 
 void refuse_operator_options(const Arguments& a) {
@@ -255,6 +276,7 @@ void refuse_operator_options(const Arguments& a) {
   refuse(a.transport.has_value(), "--transport", a, why);
   refuse(a.direction.has_value(), "--direction", a, why);
   refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.shots.has_value(), "--shots", a, why);
   refuse(a.order.has_value(), "--order", a, why);
   refuse(a.tile.has_value(), "--tile", a, why);
   refuse(a.communication_sms.has_value(), "--communication-sms", a, why);

@@ -31,7 +31,8 @@ struct Arguments {
   // On GPUs alone.
   bool graph = false, late = false;
   std::optional<int> calls;
-  std::optional<std::string> versus, nccl;
+  std::optional<std::string> versus, nccl, buffers;
+  std::optional<int> most;  ///< of tune
 
   // What runs.
   std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
@@ -45,7 +46,7 @@ struct Arguments {
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<Size> m;
-  std::optional<int> splits, communication_sms;
+  std::optional<int> splits, shots, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;
 
   std::optional<std::string> selection;

@@ -25,15 +25,24 @@ constexpr int kMutantSchedules = 200;
 
 bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
 
-std::vector<CheckCase> chosen_cases(const Arguments& a) {
-  std::vector<int> pes = a.check.pes;
-  if (pes.empty() && !a.check.one_case.empty()) pes = {2, 3, 4, 5, 6, 7, 8};
-  if (pes.empty()) pes = a.check.mutants ? std::vector<int>{3, 4} : std::vector<int>{2, 3, 4};
-  std::vector<CheckCase> all = check_cases(pes);
+/// The mutation suite's.
+std::vector<CheckCase> mutation_cases() {
+  std::vector<CheckCase> all = check_cases({3, 4});
   // A ring of four PEs gives by itself what these credits are for.
-  if (a.check.mutants && a.check.pes.empty())
-    for (CheckCase& one : check_cases({8}))
-      if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
+  for (CheckCase& one : check_cases({8}))
+    if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
+  std::erase_if(all, [](const CheckCase& one) { return one.has_twin; });
+  return all;
+}
+
+std::vector<CheckCase> known_cases(const Arguments& a) {
+  if (!a.check.pes.empty()) return check_cases(a.check.pes);
+  if (!a.check.one_case.empty()) return check_cases({2, 3, 4, 5, 6, 7, 8});
+  return a.check.mutants ? mutation_cases() : check_cases({2, 3, 4});
+}
+
+std::vector<CheckCase> chosen_cases(const Arguments& a) {
+  std::vector<CheckCase> all = known_cases(a);
   std::set<std::string> ops;
   for (const CheckCase& one : all) ops.insert(one.op);
   if (!is_all(a) && ops.count(a.check.subject) == 0)
@@ -64,21 +73,48 @@ CheckOptions options_of(const CheckCase& one, const Arguments& a) {
   options.schedules = a.check.schedules;
   options.strategy = parse_strategy(a.check.strategy);
   options.seed = a.seed;
+  if (!a.check.broken.empty()) options.replay += fmt::format(" --break '{}'", a.check.broken);
   return options;
 }
 
-int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
-  const auto work = [&](std::size_t i) {
-    const CheckResult result = run_check(cases[i], options_of(cases[i], a));
-    Json json{{"schedules", result.schedules}, {"exhausted", result.exhausted}, {"findings", Json::array()}};
-    for (const Finding& finding : result.findings) {
-      json["findings"].push_back(to_json(finding));
-      json["findings"].back()["text"] = finding.text();
-      json["findings"].back()["seed"] = finding.seed;
-    }
-    return json;
-  };
-  const auto results = run_workers(cases.size(), work, progress("configurations", cases.size()));
+/// Some of a configuration's schedules: what a worker does at once.
+struct Portion {
+  const CheckCase* one = nullptr;
+  int first = 0;
+  int schedules = 0;
+};
+
+std::vector<Portion> portions(const std::vector<CheckCase>& cases, int schedules) {
+  constexpr int kMost = 100;
+  std::vector<Portion> all;
+  for (const CheckCase& one : cases)
+    for (int first = 0; first < schedules; first += kMost)
+      all.push_back({&one, first, std::min(kMost, schedules - first)});
+  return all;
+}
+
+Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faults) {
+  CheckOptions options = options_of(*portion.one, a);
+  options.seed += static_cast<std::uint64_t>(portion.first);
+  options.schedules = portion.schedules;
+  options.check_determinism = portion.first == 0;
+  const CheckResult result = run_check(*portion.one, options, faults);
+  Json json{{"schedules", result.schedules}, {"findings", Json::array()}};
+  for (const Finding& finding : result.findings) {
+    json["findings"].push_back(to_json(finding));
+    json["findings"].back()["text"] = finding.text();
+    json["findings"].back()["seed"] = finding.seed;
+  }
+  return json;
+}
+
+int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
+  const std::vector<Portion> work = portions(cases, a.check.schedules);
+  // The last ones first: they are the largest, and whoever is given one last is waited for.
+  const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
+  const auto results = run_workers(
+      work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); },
+      progress("portions", work.size()));
 
   Json findings = Json::array();
   std::set<std::string> seen;
@@ -86,11 +122,12 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
   int schedules = 0;
   const CheckCase* first = nullptr;
   std::uint64_t first_seed = 0;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    schedules += results[i]["schedules"].get<int>();
-    for (Json finding : results[i]["findings"]) {
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const Json& result = results[at(i)];
+    schedules += result["schedules"].get<int>();
+    for (Json finding : result["findings"]) {
       if (first == nullptr) {
-        first = &cases[i];
+        first = work[i].one;
         first_seed = finding["seed"];
       }
       // One mistake shows in many configurations: the first one is told.
@@ -113,20 +150,24 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases) {
     std::cout << text
               << fmt::format("{} configurations, {} schedules: {}\n", cases.size(), schedules,
                              findings.empty() ? "clean" : fmt::format("{} findings", findings.size()));
-  if (!a.report.empty() && first != nullptr) write_check_report(a.report, *first, options_of(*first, a), first_seed);
+  if (!a.report.empty() && first != nullptr)
+    write_check_report(a.report, *first, options_of(*first, a), first_seed, faults);
   return findings.empty() ? kRight : kWrong;
 }
 
 int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
-  const std::vector<PlannedMutant> planned = plan_mutants(cases);
+  const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
+  const bool everything = is_all(a) && a.check.pes.empty() && a.check.algorithm.empty() && a.check.one_case.empty();
+  const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
   const auto results = run_workers(
       planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); },
       progress("mutants", planned.size()));
-  const Json json = mutants_json(results);
+  Json json = mutants_json(results);
+  json["stale"] = stale;
   write_json(a, json);
   if (!a.json_to_stdout()) std::cout << mutants_table(json);
-  return json["survived"] == 0 ? kRight : kWrong;
+  return json["survived"] == 0 && stale.empty() ? kRight : kWrong;
 }
 
 }  // namespace
@@ -135,8 +176,11 @@ int check(const Arguments& arguments) {
   validate(arguments.check);
   check_json_file(arguments);
   if (!arguments.report.empty()) trace::check_writable(arguments.report);
-  const std::vector<CheckCase> cases = chosen_cases(arguments);
-  return arguments.check.mutants ? check_mutants(arguments, cases) : check_schedules(arguments, cases);
+  std::vector<CheckCase> cases = chosen_cases(arguments);
+  if (arguments.check.mutants) return check_mutants(arguments, cases);
+  if (arguments.check.broken.empty()) return check_schedules(arguments, cases, nullptr);
+  checker::OneFault fault(choose_mutant(arguments.check.broken, cases));
+  return check_schedules(arguments, cases, &fault);
 }
 
 }  // namespace tandem::cli

@@ -28,6 +28,8 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
   check.add_option("--case", a.one_case, "this configuration alone, as reports name it");
   check.add_flag("--mutants", a.mutants,
                  "break every synchronising call site, one at a time, and see that it is found");
+  check.add_option("--break", a.broken,
+                   "check with one call site broken: 'wait dropped at src/kernels/x.h:35', as --mutants names it");
   check.add_option("--json", json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
   check.add_option("--report", report, "write the timeline of the first finding's schedule as an HTML page")
       ->type_name("FILE.html");
@@ -39,6 +41,7 @@ void validate(const CheckArguments& a) {
   for (const int pes : a.pes)
     if (pes < 1 || pes > kMostPes)
       throw InvalidArgument(fmt::format("--pes: {} given, a check takes 1 to {}", pes, kMostPes));
+  if (a.mutants && !a.broken.empty()) throw InvalidArgument("--break: not together with --mutants, which breaks all");
   try {
     parse_strategy(a.strategy);
   } catch (const InvalidArgument& error) {

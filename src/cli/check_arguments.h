@@ -17,6 +17,7 @@ struct CheckArguments {
   std::string strategy = "random";
   std::vector<int> pes;
   std::string algorithm, one_case;
+  std::string broken;  ///< a mutant to check instead of the program, as --mutants names it
   bool mutants = false;
 };
 

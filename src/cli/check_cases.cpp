@@ -35,21 +35,19 @@ CheckOptions check_options(const CheckCase& one) {
   options.machine = load_machine(one.machine);
   options.pes = one.pes;
   options.pes_per_node = one.pes_per_node;
+  if (one.tile_bytes > 0) options.tile_bytes = one.tile_bytes;
   options.replay = fmt::format("tandem check {} --case {}", one.op, one.name());
   return options;
 }
 
-checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
+checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& options, std::uint64_t seed,
                                sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
-  const std::unique_ptr<CheckProgram> program = one.make();
-  return checker::run_once([&](World& world) { program->run(world); }, options, seed, schedule, faults, timeline);
+  return checker::run_once([&](World& world) { program.run(world); }, options, seed, schedule, faults, timeline);
 }
 
-CheckResult run_check(const CheckCase& one, const CheckOptions& options) {
-  std::unique_ptr<CheckProgram> program;
-  CheckOptions with_start = options;
-  with_start.before = [&] { program = one.make(); };
-  return check([&](World& world) { program->run(world); }, with_start);
+CheckResult run_check(const CheckCase& one, const CheckOptions& options, sim::Faults* faults) {
+  const std::unique_ptr<CheckProgram> program = one.make();
+  return checker::check_broken([&](World& world) { program->run(world); }, options, faults);
 }
 
 }  // namespace tandem::cli

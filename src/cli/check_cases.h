@@ -11,11 +11,11 @@
 
 namespace tandem::cli {
 
-/// A program and what its result has to be. Made anew for every schedule.
+/// A program and what its result has to be: the same in every schedule.
 class CheckProgram {
  public:
   virtual ~CheckProgram() = default;
-  virtual void run(World& world) = 0;
+  virtual void run(World& world) const = 0;
 };
 
 struct CheckCase {
@@ -25,6 +25,8 @@ struct CheckCase {
   std::string machine = "h200x4";
   int pes = 2;
   int pes_per_node = 0;
+  /// As CheckOptions has it; 0: its default.
+  Size tile_bytes = 0;
   /// Another case has the same synchronisation: left out of the mutation suite.
   bool has_twin = false;
   std::function<std::unique_ptr<CheckProgram>()> make;
@@ -48,10 +50,10 @@ std::string machine_for(int pes);
 
 /// Options of a check of this case, but for schedules, strategy and seed.
 CheckOptions check_options(const CheckCase& one);
-/// Runs it once.
-checker::Outcome run_case_once(const CheckCase& one, const CheckOptions& options, std::uint64_t seed,
+/// Runs a case's program once.
+checker::Outcome run_case_once(const CheckProgram& program, const CheckOptions& options, std::uint64_t seed,
                                sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
-/// Runs it under these options.
-CheckResult run_check(const CheckCase& one, const CheckOptions& options);
+/// Runs it under these options; `faults` (null: none) say what is broken.
+CheckResult run_check(const CheckCase& one, const CheckOptions& options, sim::Faults* faults = nullptr);
 
 }  // namespace tandem::cli

@@ -31,7 +31,7 @@ class CollectiveProgram final : public CheckProgram {
     }
   }
 
-  void run(World& world) override {
+  void run(World& world) const override {
     const int pe = world.pe();
     const int pes = world.num_pes();
     const int root = options_.root;
@@ -39,37 +39,53 @@ class CollectiveProgram final : public CheckProgram {
     const Size most = options_.max_count;
     const Size most_in = input_elements(collective_, most, pes, root, root) * element;
     const Size most_out = output_elements(collective_, most, pes, root, root) * element;
+    const auto calls = static_cast<Size>(calls_.size());
     auto& heap = world.heap();
     const auto in = heap.allocate<std::byte>(in_place_ ? 0 : most_in, "in");
     const auto out = heap.allocate<std::byte>(most_out, "out");
+    auto* const inputs = heap.allocate_local<std::byte>(calls * most_in, "inputs");
+    auto* const results = heap.allocate_local<std::byte>(calls * most_out, "results");
+    auto* const nothing = heap.allocate_local<std::byte>(most_out, "nothing");
     CollectiveOptions options = options_;
     options.scale = data_[0]->scale(pe);
     const auto plan = make_collective(world, collective_, options);
     Stream stream = world.make_stream("main");
     std::vector<std::byte> host(static_cast<std::size_t>(std::max(most_in, most_out)));
+    std::memset(host.data(), 0xFF, host.size());
+    world.copy_in(nothing, host.data(), most_out);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      const Size count = calls_[i].count;
-      const Size in_bytes = input_elements(collective_, count, pes, pe, root) * element;
-      const Size out_bytes = output_elements(collective_, count, pes, pe, root) * element;
-      const Symm<std::byte> from = in_place_ ? out : in;
-      if (!in_place_) {
-        std::memset(host.data(), 0xFF, host.size());
-        world.copy_in(out.local(), host.data(), out_bytes);
-      }
       data_[i]->fill_input(pe, host.data());
-      world.copy_in(from.local(), host.data(), in_bytes);
-      plan->run(stream, from, out, count);
-      stream.synchronize();
-      world.copy_out(host.data(), out.local(), out_bytes);
+      world.copy_in(inputs + static_cast<Size>(i) * most_in, host.data(), input_bytes(i, pe));
+    }
+    // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
+    const Symm<std::byte> from = in_place_ ? out : in;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (!in_place_) stream.copy_async(out.local(), nothing, output_bytes(i, pe));
+      stream.copy_async(from.local(), inputs + static_cast<Size>(i) * most_in, input_bytes(i, pe));
+      plan->run(stream, from, out, calls_[i].count);
+      stream.copy_async(results + static_cast<Size>(i) * most_out, out.local(), output_bytes(i, pe));
+    }
+    stream.synchronize();
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      world.copy_out(host.data(), results + static_cast<Size>(i) * most_out, output_bytes(i, pe));
       Check check;
       data_[i]->check_output(pe, host.data(), check);
       if (!check.correct())
         throw checker::WrongResult(
-            fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
+            pe, fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
     }
   }
 
  private:
+  Size input_bytes(std::size_t call, int pe) const {
+    const CollectiveCall& c = calls_[call];
+    return input_elements(collective_, c.count, c.pes, pe, c.root) * size_of(options_.type);
+  }
+  Size output_bytes(std::size_t call, int pe) const {
+    const CollectiveCall& c = calls_[call];
+    return output_elements(collective_, c.count, c.pes, pe, c.root) * size_of(options_.type);
+  }
+
   Collective collective_;
   CollectiveOptions options_;
   bool in_place_;
@@ -84,14 +100,19 @@ struct Variant {
   int blocks = 2;
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
+  Size tile_bytes = 0;
 };
 
-std::vector<Variant> variants(Collective collective, const std::string& algorithm) {
+bool sends_packets(const std::string& algorithm) { return algorithm.ends_with("ll") || algorithm.ends_with("ll128"); }
+
+std::vector<Variant> variants(Collective collective, const std::string& algorithm, int pes) {
   std::vector<Variant> all{{"", 44}};
   const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct";
   if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});  // more than a window of chunks of 16 KiB
   if (algorithm == "tree" && reduces(collective)) all.push_back({"chunks", Size{48} << 10, 1});
-  if (algorithm.ends_with("ll") && !reduces(collective)) all.push_back({"rounds", Size{5} << 9, 1});
+  // Three rounds of packets a call, one of them not full; a two-shot reduction divides them among the PEs.
+  const Size shards = algorithm.starts_with("two_shot") ? pes : 1;
+  if (sends_packets(algorithm)) all.push_back({"rounds", 150 * shards, 1, ReduceOp::kSum, false, 256});
   if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
   if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
   return all;
@@ -106,7 +127,7 @@ void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
   for (const AlgorithmInfo& info : collective_algorithms()) {
     for (const int pes_per_node : node_sizes(pes)) {
       if (!runs_here(info, pes_per_node)) continue;
-      for (const Variant& variant : variants(info.collective, info.name)) {
+      for (const Variant& variant : variants(info.collective, info.name, pes)) {
         CheckCase one;
         one.op = name(info.collective);
         one.algorithm = info.name;
@@ -114,6 +135,7 @@ void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
         one.machine = machine_for(pes);
         one.pes = pes;
         one.pes_per_node = pes_per_node;
+        one.tile_bytes = variant.tile_bytes;
         CollectiveOptions options;
         options.op = variant.op;
         options.root = pes - 1;

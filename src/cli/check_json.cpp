@@ -93,6 +93,8 @@ std::string mutants_table(const Json& summary) {
     if (mutant["fate"] == "survived")
       text += fmt::format("survived: {} at {} in {}\n", mutant["operator"].get<std::string>(),
                           mutant["site"].get<std::string>(), mutant["algorithm"].get<std::string>());
+  for (const Json& entry : summary["stale"])
+    text += fmt::format("equivalent_mutants.json: no mutant is {}\n", entry.get<std::string>());
   return text + fmt::format("{} mutants: {} killed, {} equivalent, {} survived\n", summary["total"].get<int>(),
                             summary["killed"].get<int>(), summary["equivalent"].get<int>(),
                             summary["survived"].get<int>());

@@ -13,7 +13,7 @@ nlohmann::ordered_json to_json(const MutantResult& result);
 
 /// total, killed, equivalent, survived, by mutation operator and by algorithm, and the mutants that were not killed.
 nlohmann::ordered_json mutants_json(const std::vector<nlohmann::ordered_json>& mutants);
-/// The same for people.
+/// The same, with the `stale` entries of the data file, for people.
 std::string mutants_table(const nlohmann::ordered_json& summary);
 
 }  // namespace tandem::cli

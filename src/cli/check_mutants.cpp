@@ -1,11 +1,14 @@
 #include "cli/check_mutants.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "check/schedules.h"
+#include "sim/reuse.h"
 
 namespace tandem::cli {
 
@@ -23,10 +26,10 @@ constexpr int kSchedulesOfEquivalents = 10;
 using Examined = std::shared_ptr<const ExaminedCase>;
 
 Examined examine(const CheckCase& one) {
-  auto examined = std::make_shared<ExaminedCase>(ExaminedCase{one, check_options(one), 0, {}});
+  auto examined = std::make_shared<ExaminedCase>(ExaminedCase{one, check_options(one), one.make(), 0, {}});
   checker::SiteCollector collector;
   checker::CountingSchedule undisturbed;
-  const checker::Outcome outcome = run_case_once(one, examined->options, 1, undisturbed, &collector);
+  const checker::Outcome outcome = run_case_once(*examined->program, examined->options, 1, undisturbed, &collector);
   examined->footprint = outcome.footprint;
   examined->sites = collector.sites();
   return examined;
@@ -69,21 +72,25 @@ bool is_mutant(const PlannedMutant& planned) {
   return std::any_of(planned.cases.begin(), planned.cases.end(), [&](const Examined& examined) {
     checker::OneFault fault(planned.about.mutant);
     checker::CountingSchedule undisturbed;
-    return run_case_once(examined->one, examined->options, 1, undisturbed, &fault).footprint != examined->footprint;
+    return run_case_once(*examined->program, examined->options, 1, undisturbed, &fault).footprint !=
+           examined->footprint;
   });
 }
 
-const Equivalence* equivalence(const MutantResult& result) {
+bool is_about(const Equivalence& known, const MutantResult& result) {
   const std::string algorithm = result.op + "." + result.algorithm;
-  for (const Equivalence& known : equivalences()) {
-    const bool same = known.file == result.mutant.site.file && known.number == result.number &&
-                      known.operation == checker::name(result.mutant.site.operation) &&
-                      known.fault == checker::name(result.mutant.fault);
-    const auto& algorithms = known.algorithms;
-    if (same && (algorithms.empty() || std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end()))
-      return &known;
-  }
-  return nullptr;
+  const auto& algorithms = known.algorithms;
+  return known.file == result.mutant.site.file && known.number == result.number &&
+         known.operation == checker::name(result.mutant.site.operation) &&
+         known.fault == checker::name(result.mutant.fault) &&
+         (algorithms.empty() || std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end());
+}
+
+const Equivalence* equivalence(const MutantResult& result) {
+  const auto& all = equivalences();
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const Equivalence& known) { return is_about(known, result); });
+  return at == all.end() ? nullptr : &*at;
 }
 
 }  // namespace
@@ -100,9 +107,12 @@ const std::vector<Equivalence>& equivalences() {
   return all;
 }
 
-std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases) {
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all_cases) {
   const auto groups = group(cases);
-  const auto numbers = number_sites(groups);
+  auto numbered = groups;
+  if (cases.size() != all_cases.size())
+    for (auto& other : group(all_cases)) numbered.push_back(std::move(other));
+  const auto numbers = number_sites(numbered);
   std::vector<PlannedMutant> all;
   for (const auto& examined : groups) {
     for (const CallSite& site : sites_of(examined)) {
@@ -121,16 +131,46 @@ std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases) {
   return all;
 }
 
+std::string name(const checker::Mutant& mutant) {
+  return fmt::format("{} {} at {}:{}", checker::name(mutant.site.operation), checker::name(mutant.fault),
+                     mutant.site.file, mutant.site.line);
+}
+
+checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases) {
+  checker::Mutant mutant;
+  std::set<std::string> names;
+  for (const PlannedMutant& planned : plan_mutants(cases, cases)) {
+    if (name(planned.about.mutant) != text) continue;
+    mutant = planned.about.mutant;
+    for (const Examined& examined : planned.cases) names.insert(examined->one.name());
+  }
+  std::erase_if(cases, [&](const CheckCase& one) { return names.count(one.name()) == 0; });
+  if (cases.empty())
+    throw InvalidArgument(fmt::format(
+        "--break: '{}' given, which no configuration comes by; allowed are the mutants of --mutants --json -", text));
+  return mutant;
+}
+
+std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned) {
+  std::vector<std::string> stale;
+  for (const Equivalence& known : equivalences())
+    if (std::none_of(planned.begin(), planned.end(),
+                     [&](const PlannedMutant& mutant) { return is_about(known, mutant.about); }))
+      stale.push_back(fmt::format("{} {} number {} of {}", known.operation, known.fault, known.number, known.file));
+  return stale;
+}
+
 MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
   MutantResult result = planned.about;
   const Equivalence* const known = equivalence(result);
+  const sim::Reuse reuse;
   if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
   for (int seed = 1; seed <= schedules; ++seed) {
     for (const Examined& examined : planned.cases) {
       checker::OneFault fault(result.mutant);
       const auto at = static_cast<std::uint64_t>(seed);
       const auto schedule = checker::make_schedule(Strategy::kRandom, at, examined->one.pes, 0);
-      const auto outcome = run_case_once(examined->one, examined->options, at, *schedule, &fault);
+      const auto outcome = run_case_once(*examined->program, examined->options, at, *schedule, &fault);
       result.schedules = seed;
       if (outcome.findings.empty()) continue;
       result.fate = Fate::kKilled;

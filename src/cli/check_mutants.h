@@ -17,7 +17,7 @@ struct MutantResult {
   std::string op;
   std::string algorithm;
   checker::Mutant mutant;
-  int number = 0;  ///< which of its file's call sites of this operation it is, from 1
+  int number = 0;  ///< which of its file's call sites of this operation it is, from 1, over all cases
   Fate fate = Fate::kSurvived;
   int schedules = 0;   ///< until it was killed, or all
   std::string by;      ///< kind of the finding that killed it
@@ -40,6 +40,7 @@ const std::vector<Equivalence>& equivalences();
 struct ExaminedCase {
   CheckCase one;
   CheckOptions options;
+  std::unique_ptr<CheckProgram> program;
   std::uint64_t footprint = 0;
   std::vector<checker::CallSite> sites;
 };
@@ -50,8 +51,16 @@ struct PlannedMutant {
   std::vector<std::shared_ptr<const ExaminedCase>> cases;
 };
 
-/// All mutants of the cases' algorithms.
-std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases);
+/// All mutants of the cases' algorithms. `all`: what call sites are numbered over, so that numbers do not depend on
+/// what is chosen.
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
+/// "wait dropped at src/kernels/x.h:35".
+std::string name(const checker::Mutant& mutant);
+/// The mutant of that name, and leaves in `cases` those that come by its call site. Throws InvalidArgument where none
+/// does.
+checker::Mutant choose_mutant(const std::string& name, std::vector<CheckCase>& cases);
+/// Entries of equivalent_mutants.json that none of these mutants is, as a person would name them: call sites moved.
+std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
 /// Runs one until it is killed; `schedules` of each of its cases at most.
 MutantResult run_mutant(const PlannedMutant& planned, int schedules);
 

@@ -32,7 +32,7 @@ struct MeetAndRead {
     for (int pe : block.peers_from_self()) {
       const std::uint32_t got = block.load_scalar(a.theirs.local() + at * block.num_pes() + pe);
       if (got != a.value + static_cast<std::uint32_t>(pe))
-        throw checker::WrongResult(fmt::format("PE {} has {} of PE {}", block.pe(), got, pe));
+        throw checker::WrongResult(block.pe(), fmt::format("PE {} has {} of PE {}", block.pe(), got, pe));
     }
     team_sync(block, a.barrier);
   }
@@ -40,7 +40,7 @@ struct MeetAndRead {
 
 class BarrierProgram final : public CheckProgram {
  public:
-  void run(World& world) override {
+  void run(World& world) const override {
     constexpr int blocks = 2;
     const auto mine = world.heap().allocate<std::uint32_t>(blocks, "mine");
     const auto theirs = world.heap().allocate<std::uint32_t>(Size{blocks} * world.num_pes(), "theirs");
@@ -62,7 +62,7 @@ class BarrierProgram final : public CheckProgram {
 /// Everybody sends to everybody, himself too, two messages each, of sizes that need several chunks.
 class GroupProgram final : public CheckProgram {
  public:
-  void run(World& world) override {
+  void run(World& world) const override {
     const int n = world.num_pes();
     const int me = world.pe();
     SendRecvOptions options;
@@ -92,7 +92,7 @@ class GroupProgram final : public CheckProgram {
       for (int pe = 0; pe < n; ++pe)
         for (Size i = 0; i < row; ++i)
           if (host[static_cast<std::size_t>(pe * row + i)] != static_cast<std::byte>(16 * call + 4 * pe + me))
-            throw checker::WrongResult(fmt::format("call {}: PE {} has a wrong byte of PE {}", call + 1, me, pe));
+            throw checker::WrongResult(me, fmt::format("call {}: PE {} has a wrong byte of PE {}", call + 1, me, pe));
     }
   }
 };

@@ -15,7 +15,7 @@ void write_check_report(const std::string& path, const CheckCase& one, const Che
   const auto points = checker::count_points([&](World& world) { program->run(world); }, options);
   const auto schedule = checker::make_schedule(options.strategy, seed, one.pes, points);
   trace::Timeline timeline;
-  const auto outcome = run_case_once(one, options, seed, *schedule, faults, &timeline);
+  const auto outcome = run_case_once(*program, options, seed, *schedule, faults, &timeline);
   timeline.title = one.name();
   trace::Report report;
   report.title = "tandem check " + one.name();

@@ -7,7 +7,9 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/doctor.h"
+#include "cli/run_operator.h"
 #include "cli/tune.h"
+#include "tandem/operator_tuning.h"
 
 namespace tandem::cli {
 
@@ -21,6 +23,13 @@ int bench_on_gpus(const Arguments& arguments);
 /// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from; none in a process
 /// that leaves the table to another one.
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
+
+/// How `tandem tune` tries an operator with --backend cuda.
+struct OperatorTuneOnGpus {
+  TuneSetup setup;
+  bool speaks = true;  ///< this process has PE 0: it prints and writes
+};
+OperatorTuneOnGpus operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
 
 /// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);

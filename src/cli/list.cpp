@@ -30,7 +30,8 @@ void list_operators() {
   for (const Operator op : kOperators) {
     fmt::print("\n  {:<24}{}\n", name(op), summary(op));
     fmt::print("    {:<22}{}\n", "--order", fmt::join(tile_orders(op), ", "));
-    fmt::print("    {:<22}ce, sm; --direction push, pull; --splits 1 to 8\n", "--transport");
+    fmt::print("    {:<22}ce, sm; --direction push, pull; --splits 1 to 8{}\n", "--transport",
+               op == Operator::kGemmAllReduce ? "; --shots 1, 2" : "");
     for (const Form form : kForms) fmt::print("    {:<22}{}\n", name(form), summary(form));
   }
 }
@@ -59,8 +60,8 @@ Subject parse_subject(const std::string& text) {
   }
   for (const Operator op : kOperators)
     if (text == name(op)) return op;
-  throw InvalidArgument(
-      fmt::format("OP: '{}' given, allowed is one of {}{}, {}", text, names, name(kOperators[0]), name(kOperators[1])));
+  for (const Operator op : kOperators) names += fmt::format("{}{}", op == kOperators[0] ? "" : ", ", name(op));
+  throw InvalidArgument(fmt::format("OP: '{}' given, allowed is one of {}", text, names));
 }
 
 int list() {

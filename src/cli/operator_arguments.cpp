@@ -22,7 +22,7 @@ Form form_of(const Arguments& a) {
   if (a.algorithm) return parse_form(*a.algorithm);
   if (a.compute_only) return Form::kComputeOnly;
   if (a.communication_only) return Form::kCommunicationOnly;
-  return a.decomposed ? Form::kDecomposed : Form::kOverlapped;
+  return a.decomposed ? Form::kDecomposed : Form::kSuitable;
 }
 
 Shape shape_of(const Arguments& a) {
@@ -46,6 +46,8 @@ bool is_second(const char* option, const std::string& text, const char* first, c
 
 const char* summary(Form form) {
   switch (form) {
+    case Form::kSuitable:
+      return "overlapped, or sequential where shards do not fill tiles: the default";
     case Form::kOverlapped:
       return "the GEMM waits for, or sends, tile by tile";
     case Form::kSequential:
@@ -61,9 +63,15 @@ const char* summary(Form form) {
 }
 
 const char* summary(Operator op) {
-  return op == Operator::kAllGatherGemm
-             ? "gathers the rows of A from all PEs and multiplies them with the own rows of B"
-             : "multiplies the own columns of A and B and sums over all PEs; each gets its rows";
+  switch (op) {
+    case Operator::kAllGatherGemm:
+      return "gathers the rows of A from all PEs and multiplies them with the own rows of B";
+    case Operator::kGemmReduceScatter:
+      return "multiplies the own columns of A and B and sums over all PEs; each gets its rows";
+    case Operator::kGemmAllReduce:
+      return "multiplies the own columns of A and B and sums over all PEs; each gets all rows";
+  }
+  return "";
 }
 
 OperatorRun make_operator_run(Operator op, const Arguments& a) {
@@ -80,9 +88,12 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   o.k = shape.k;
   if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
   if (a.transport && is_second("--transport", *a.transport, "ce", "sm")) o.copy_by = CopyBy::kSm;
+  if (a.transport && !o.copy_by) o.copy_by = CopyBy::kCopyEngine;
+  o.use_tuned = !a.transport && !a.direction && !a.order && !a.tile && !a.splits && !a.shots && !a.communication_sms;
   if (a.direction && is_second("--direction", *a.direction, "push", "pull")) o.direction = Direction::kPull;
+  o.shots = a.shots.value_or(o.shots);
   o.splits = a.splits.value_or(o.splits);
-  if (o.splits < 1 || o.splits > 8)
+  if (a.splits && (o.splits < 1 || o.splits > 8))
     throw InvalidArgument(fmt::format("--splits: {} given, allowed is 1 to 8", o.splits));
   o.order = a.order.value_or("");
   if (a.tile) {

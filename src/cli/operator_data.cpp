@@ -35,11 +35,15 @@ int roundings_of_a_sum(int pes) { return std::min(2 * pes, 4 + static_cast<int>(
 
 }  // namespace
 
+double operator_tolerance(Operator op, DType type, Size k, int pes) {
+  return gemm_tolerance(type, k, op == Operator::kAllGatherGemm ? 1 : roundings_of_a_sum(pes));
+}
+
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
   const auto own = [&](Size whole) { return split(whole, pes)[pe]; };
   const Range m{0, shape.m}, n{0, shape.n}, k{0, shape.k};
   if (op == Operator::kAllGatherGemm) return {own(shape.m), k, own(shape.n), k, m, own(shape.n)};
-  return {m, own(shape.k), n, own(shape.k), own(shape.m), n};
+  return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
 }
 
 OperatorData::OperatorData(Operator op, const Shape& shape, DType type, int pes, std::uint64_t seed)
@@ -64,8 +68,7 @@ void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
 }
 
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {
-  const int roundings = op_ == Operator::kAllGatherGemm ? 1 : roundings_of_a_sum(pes_);
-  const double tolerance = gemm_tolerance(type_, shape_.k, roundings);
+  const double tolerance = operator_tolerance(op_, type_, shape_.k, pes_);
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const OperatorShard shard = operator_shard(op_, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;

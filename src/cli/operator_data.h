@@ -19,6 +19,8 @@ struct OperatorShard {
   Size b_elements() const { return b_rows.size() * b_columns.size(); }
   Size c_elements() const { return c_rows.size() * c_columns.size(); }
 };
+/// The error that an element of a right result may have (gemm_tolerance).
+double operator_tolerance(Operator op, DType type, Size k, int pes);
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
 
 /// The global matrices A (m x k) and B (n x k): element i of each is a function of the seed and of i alone.

@@ -29,6 +29,7 @@ class Program {
     auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
     auto* const c = heap.allocate_local<std::byte>(shard.c_elements() * element, "c");
     const auto plan = make_operator(world, run_.op, run_.options);
+    options_ = plan->options();
     if (data_ != nullptr) data_->fill(world.pe(), a, b);
     Stream stream = world.make_stream("main");
     constexpr int nan_in_every_type = 0xFF;
@@ -41,12 +42,15 @@ class Program {
 
   const Measurement& measurement() const { return measurement_; }
   const Check& check() const { return check_; }
+  /// What the plan made of the run's options.
+  const OperatorOptions& options() const { return options_; }
 
  private:
   const OperatorRun& run_;
   const OperatorData* data_;
   Measurement measurement_;
   Check check_;
+  OperatorOptions options_;
 };
 
 /// The form, and who moves the bytes where that is a choice.
@@ -60,8 +64,9 @@ std::string algorithm_name(const OperatorOptions& o) {
 double bytes_per_pe(const OperatorRun& run, int pes) {
   const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
              k = static_cast<double>(run.options.k);
-  const double shared = run.op == Operator::kAllGatherGemm ? m * k + m * k / pes + (n * k + m * n) / pes
-                                                           : (m * k + n * k) / pes + 2 * m * n + m * n / pes;
+  double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
+  if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
+  if (run.op == Operator::kGemmAllReduce) shared += m * n;
   return shared * static_cast<double>(size_of(run.options.type));
 }
 
@@ -110,7 +115,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   result.pes = setup.pes;
   result.shape = run.shape().text();
   result.dtype = name(run.options.type);
-  result.algorithm = algorithm_name(run.options);
+  result.algorithm = algorithm_name(program.options());
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;
   if (data != nullptr && !is_part(run.options.form)) result.check = program.check();

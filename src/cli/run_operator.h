@@ -23,9 +23,10 @@ struct OperatorRun {
 /// What people read about an operator and about a form.
 const char* summary(Operator op);
 const char* summary(Form form);
-inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter};
-inline constexpr Form kForms[] = {Form::kOverlapped, Form::kSequential, Form::kDecomposed, Form::kComputeOnly,
-                                  Form::kCommunicationOnly};
+inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter,
+                                          Operator::kGemmAllReduce};
+inline constexpr Form kForms[] = {Form::kSuitable,   Form::kOverlapped,  Form::kSequential,
+                                  Form::kDecomposed, Form::kComputeOnly, Form::kCommunicationOnly};
 
 /// Throws InvalidArgument for options that are none or do not fit together.
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);

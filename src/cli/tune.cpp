@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/gpu.h"
 #include "cli/json_file.h"
+#include "cli/operator_tune.h"
 #include "cli/run_collective.h"
 #include "cli/sweep.h"
 #include "tandem/error.h"
@@ -32,7 +33,7 @@ std::string today() {
 Collective collective_of(const std::string& text) {
   const Subject subject = parse_subject(text);
   if (const auto* const collective = std::get_if<Collective>(&subject)) return *collective;
-  throw InvalidArgument(fmt::format("OP: '{}' given, only collectives have selection tables", text));
+  throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
 /// Timing does not depend on data in the simulator, so none is moved.
@@ -113,6 +114,11 @@ void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std
 }
 
 int tune(const Arguments& a) {
+  std::vector<Operator> operators;
+  for (const std::string& text : a.subjects)
+    if (const Subject subject = parse_subject(text); std::holds_alternative<Operator>(subject))
+      operators.push_back(std::get<Operator>(subject));
+  if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
   std::vector<Collective> collectives;
   for (const std::string& text : a.subjects) collectives.push_back(collective_of(text));
   for (const Collective collective : collectives)

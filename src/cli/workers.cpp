@@ -1,11 +1,14 @@
 #include "cli/workers.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,10 +30,34 @@ void write_all(int to, const std::string& text) {
   }
 }
 
+/// Counts over processes: whoever is free takes the next piece of work.
+class SharedCounter {
+ public:
+  SharedCounter() {
+    void* const memory = ::mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw RuntimeFailure(fmt::format("memory of the workers: {}", std::strerror(errno)));
+    value_ = new (memory) Value(0);
+  }
+  ~SharedCounter() { ::munmap(value_, sizeof(Value)); }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+
+  std::size_t next() { return value_->fetch_add(1); }
+
+ private:
+  using Value = std::atomic<std::size_t>;
+  static_assert(Value::is_always_lock_free);
+
+  Value* value_;
+};
+
 /// A worker's life: one line of JSON for each result.
-[[noreturn]] void live(int to, std::size_t first, std::size_t step, std::size_t count,
+[[noreturn]] void live(int to, SharedCounter& numbers, std::size_t count,
                        const std::function<Json(std::size_t)>& work) {
-  for (std::size_t i = first; i < count; i += step) {
+  // A simulation frees what the next one takes again: not to the system in between.
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  for (std::size_t i = numbers.next(); i < count; i = numbers.next()) {
     Json line{{"number", i}};
     try {
       line["result"] = work(i);
@@ -49,7 +76,7 @@ struct Worker {
   std::string pending;
 };
 
-Worker start(std::size_t first, std::size_t step, std::size_t count, const std::function<Json(std::size_t)>& work) {
+Worker start(SharedCounter& numbers, std::size_t count, const std::function<Json(std::size_t)>& work) {
   int ends[2];
   if (::pipe(ends) != 0) throw RuntimeFailure(fmt::format("a worker's pipe: {}", std::strerror(errno)));
   const pid_t pid = ::fork();
@@ -60,7 +87,7 @@ Worker start(std::size_t first, std::size_t step, std::size_t count, const std::
   }
   if (pid == 0) {
     ::close(ends[0]);
-    live(ends[1], first, step, count, work);
+    live(ends[1], numbers, count, work);
   }
   ::close(ends[1]);
   return {pid, ends[0], {}};
@@ -88,13 +115,14 @@ bool take(Worker& worker, std::vector<Json>& results, std::string& error, std::s
 
 std::vector<Json> run_workers(std::size_t count, const std::function<Json(std::size_t)>& work,
                               const std::function<void(std::size_t)>& done) {
-  const std::size_t step =
+  const std::size_t most =
       std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, std::max<std::size_t>(1, count));
   std::fflush(nullptr);
   std::vector<Json> results(count);
   std::vector<Worker> workers;
-  workers.reserve(step);
-  for (std::size_t first = 0; first < step; ++first) workers.push_back(start(first, step, count, work));
+  workers.reserve(most);
+  SharedCounter numbers;
+  while (workers.size() < most) workers.push_back(start(numbers, count, work));
   std::string error;
   std::size_t taken = 0;
   for (std::size_t living = workers.size(); living > 0;) {

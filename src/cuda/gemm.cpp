@@ -38,9 +38,22 @@ class DuringCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+/// The major number of the current GPU's compute capability; 0 without a GPU.
+int compute_capability() {
+  int device = 0;
+  int major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
+}
+
+constexpr int kHopper = 9;
+
 }  // namespace
 
 void check_gemm(const Gemm& gemm, int sm_count) {
+  if (const int major = compute_capability(); major != kHopper)
+    throw Unsupported(
+        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
   const auto multiple = [](Size unit) {
     return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
   };
@@ -62,6 +75,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
   if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
     throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
+  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_finish(gemm);
@@ -99,6 +113,7 @@ void PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
 }
 
 void register_gemms() {
+  if (compute_capability() != kHopper) return;
   static std::array<detail::DeviceKernel, 16> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {

@@ -32,6 +32,13 @@ Machine describe_gpu(int pes, int device) {
   return machine;
 }
 
+/// Programmatic dependent launch came with compute capability 9.
+bool has_early_launch(int device) {
+  int major = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
 /// The environment's, where it has one.
 double timeout_of(const CudaOptions& options) {
   const char* const text = std::getenv("TANDEM_TIMEOUT_S");
@@ -63,7 +70,7 @@ Pe make_pe(int device) {
 }
 
 Pes::Pes(int pes, int device, const CudaOptions& options)
-    : early_launch_(options.early_launch),
+    : early_launch_(options.early_launch && has_early_launch(device)),
       num_pes_(pes),
       machine_(describe_gpu(pes, device)),
       timeout_s_(timeout_of(options)),
@@ -146,6 +153,12 @@ void* WorldView::allocate_symmetric(Size bytes, const std::string& name, Size el
 void* WorldView::allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) {
   const Size offset = pes_.allocate(pe_, false, kind_of(control), bytes, name, element_bytes);
   return pes_.segment().base() + pe_ * stride() + offset;
+}
+
+/// In this PE's part; -1 elsewhere, where no buffer begins.
+Size WorldView::offset_of(const void* memory) const {
+  const Size offset = static_cast<const std::byte*>(memory) - pes_.segment().base() - pe_ * stride();
+  return offset >= 0 && offset < stride() ? offset : -1;
 }
 
 std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string& name) {

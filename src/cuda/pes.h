@@ -64,6 +64,8 @@ class Pes {
   /// symmetric.
   virtual Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                         Size element_bytes) = 0;
+  /// Gives a buffer at that offset of PE `pe`'s part back. Collective where it is symmetric.
+  virtual void free(int pe, bool symmetric, Size offset) = 0;
   virtual std::string describe(const void* address) const = 0;
   /// Null where nothing is recorded.
   virtual Recording* recording() const { return nullptr; }
@@ -114,6 +116,8 @@ class WorldView : public detail::WorldBackend {
   Size stride() const override { return pes_.segment().stride(); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override;
+  void free_symmetric(const void* memory) override { pes_.free(pe_, true, offset_of(memory)); }
+  void free_local(const void* memory) override { pes_.free(pe_, false, offset_of(memory)); }
   void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
@@ -122,6 +126,8 @@ class WorldView : public detail::WorldBackend {
   bool checks_calls() const override { return pes_.checks_calls(); }
 
  private:
+  Size offset_of(const void* memory) const;
+
   Pes& pes_;
   int pe_;
 };

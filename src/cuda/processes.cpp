@@ -46,11 +46,13 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
       exchange_(session_),
       pe_(make_pe(device)),
       sharing_(count_sharers()),
-      book_(pes, options.heap_bytes),
-      segment_(session_, exchange_, device, book_.range_bytes()) {
+      book_(pes, options.heap_bytes, options.heap_limit_bytes),
+      segment_(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()}) {
   early_launch_ = early_launch_ && sharing_ == 1;
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
+  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
+              "heap_limit_bytes, with what the library adds");
   book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
   clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
   if (options.self_test) test_links();
@@ -84,11 +86,14 @@ int Processes::count_sharers() {
   }));
 }
 
-/// All PEs allocate the same, and it fits on all, before any of them does.
-void Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
+/// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest
+/// buffers of its own has left beside them.
+Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const Bytes own = Writer().u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind))).result();
   const std::vector<Bytes> all = session_.all_gather(own, "symmetric allocation");
+  Size least = book_.left(kind);
+  std::size_t fullest = static_cast<std::size_t>(me());
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     Reader other(all[pe]);
     const auto its_kind = static_cast<MemoryKind>(other.u64());
@@ -100,21 +105,45 @@ void Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
           fmt::format("symmetric allocation: PE {} asks for '{}' of {} bytes, PE {} for '{}' of {} bytes; all PEs must "
                       "allocate the same in the same order",
                       me(), name, bytes, pe, its_name, its_bytes));
-    if (its_left < bytes)
-      throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", pe, name,
-                                    bytes, its_left, kind == MemoryKind::kControl ? "control" : "data"));
+    if (its_left < least || (its_left == least && pe < fullest)) fullest = pe;
+    least = std::min(least, its_left);
   }
+  if (const Size left = book_.largest(kind, least); left < bytes)
+    throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", fullest, name,
+                                  bytes, left, kind == MemoryKind::kControl ? "control" : "data"));
+  return least;
 }
 
 Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                          Size element_bytes) {
   const MemoryKind place = place_of(kind, bytes);
-  if (symmetric) agree(place, bytes, name);
-  const Size offset = symmetric ? book_.allocate_symmetric(me(), place, bytes, name, element_bytes)
-                                : book_.allocate_local(me(), place, bytes, name, element_bytes);
+  Size offset = 0;
+  if (symmetric) {
+    const Size left = agree(place, bytes, name);
+    if (const Size more = place == MemoryKind::kData ? book_.growth_for(me(), bytes, left) : 0) {
+      segment_.grow(session_, exchange_, pe_.device, more);
+      book_.grow(more);
+    }
+    offset = book_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
+  } else {
+    offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
+  }
   clear(pe_, me(), offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
   return offset;
+}
+
+void Processes::free(int, bool symmetric, Size offset) {
+  if (!symmetric) return book_.free_local(me(), offset);
+  // Everybody learns what the others free before anybody throws.
+  const auto offsets = session_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
+  for (std::size_t pe = 0; pe < offsets.size(); ++pe)
+    if (const auto other = static_cast<Size>(Reader(offsets[pe]).u64()); other != offset)
+      throw InvalidArgument(fmt::format(
+          "free: PE {} frees the buffer at offset {}, PE {} the one at {}; all PEs must free the same in the "
+          "same order",
+          me(), offset, pe, other));
+  book_.free_symmetric(me(), offset);
 }
 
 std::string Processes::describe(const void* address) const {

@@ -24,6 +24,7 @@ class Processes : public Pes {
   const Segment& segment() const override { return segment_; }
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
+  void free(int pe, bool symmetric, Size offset) override;
   std::string describe(const void* address) const override;
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
@@ -31,7 +32,7 @@ class Processes : public Pes {
 
  private:
   int count_sharers();
-  void agree(MemoryKind kind, Size bytes, const std::string& name);
+  Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
 
   int exceptions_before_;

@@ -12,6 +12,7 @@
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
+#include "kernels/broadcast_scatter_ll.h"
 #include "kernels/broadcast_tree.h"
 #include "kernels/exchange_put_signal.h"
 #include "kernels/gather_direct.h"
@@ -34,8 +35,8 @@ void register_byte_kernels() {
 
 void register_move() {
   using namespace kernels;
-  register_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128, ExchangeLL,
-                        ExchangeLL128, SendRecvLL, SendRecvLL128>();
+  register_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128, BroadcastScatterLL128,
+                        ExchangeLL, ExchangeLL128, SendRecvLL, SendRecvLL128>();
   register_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL, AllToAllPush,
                         BroadcastDirect, BroadcastScatterAllGather, BroadcastTree<1>, BroadcastTree<2>,
                         ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();

@@ -5,15 +5,19 @@
 #include "ops/announce.h"
 #include "ops/chain_steps.h"
 #include "ops/steps.h"
+#include "tune/operator_agreement.h"
 
 namespace tandem::cuda {
 
 void register_operator_steps() {
   using namespace ops;
+  register_kernel<NextEpoch, 32>();
   register_kernel<BeginReleased, 32>();
   register_kernel<Release, 32>();
   register_kernel<AwaitReleased, 32>();
   register_kernel<AwaitWord, 32>();
+  register_kernel<AwaitCount, 32>();
+  register_kernel<tune::SayToAll, 32>();
   register_kernel<AwaitShards, 32>();
   register_kernel<Announce, 32>();
   register_kernel<ChainBegin, 32>();

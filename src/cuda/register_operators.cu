@@ -5,6 +5,7 @@
 #include "ops/all_gather_push.h"
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
+#include "ops/sum_and_fetch.h"
 
 namespace tandem::cuda {
 
@@ -16,6 +17,10 @@ void register_operators() {
   register_kernel<ReduceShards<float>, kThreads>();
   register_kernel<ReduceShards<f16>, kThreads>();
   register_kernel<ReduceShards<bf16>, kThreads>();
+  constexpr int kSumThreads = 512;
+  register_kernel<SumAndFetch<float>, kSumThreads>();
+  register_kernel<SumAndFetch<f16>, kSumThreads>();
+  register_kernel<SumAndFetch<bf16>, kSumThreads>();
   register_kernel<RailSend, 32>();
 }
 

@@ -87,21 +87,22 @@ std::vector<Chunk> import_all(const std::vector<bootstrap::Fd>& fds, const std::
 
 }  // namespace
 
-Segment::Segment(const std::vector<int>& devices, Size bytes) : pes_(static_cast<int>(devices.size())) {
+Segment::Segment(const std::vector<int>& devices, const Bytes& bytes) : pes_(static_cast<int>(devices.size())) {
   check_reach(devices);
   Size granularity = 1;
   for (const int device : devices) granularity = std::max(granularity, granularity_of(device, false));
-  stride_ = round_up(std::max<Size>(bytes, 1), granularity);
+  const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
+  stride_ = std::max(first, round_up(bytes.most, granularity));
   reserve();
   try {
-    make_all(devices);
+    make_all(devices, first);
   } catch (...) {
     release();
     throw;
   }
 }
 
-Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes)
+Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const Bytes& bytes)
     : pes_(session.size()) {
   check_exportable(device);
   // GPUs of another kind may need other multiples.
@@ -110,52 +111,97 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
   Size granularity = 1;
   for (const bootstrap::Bytes& other : session.all_gather(own, "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(bootstrap::Reader(other).u64()));
-  stride_ = round_up(std::max<Size>(bytes, 1), granularity);
-  share(session, exchange, device, {{allocate(device, true, stride_), stride_}});
+  const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
+  stride_ = std::max(first, round_up(bytes.most, granularity));
+  reserve();
+  try {
+    share(session, exchange, device, {{allocate(device, true, first), first}});
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
                  const std::vector<Chunk>& chunks)
     : pes_(session.size()) {
   for (const Chunk& chunk : chunks) stride_ += chunk.bytes;
-  share(session, exchange, device, chunks);
+  try {
+    reserve();
+  } catch (...) {
+    for (const Chunk& chunk : chunks) driver().mem_release(chunk.handle);
+    throw;
+  }
+  try {
+    share(session, exchange, device, chunks);
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 void Segment::reserve() {
   check(driver().mem_address_reserve(&base_, static_cast<std::size_t>(stride_ * pes_), 0, 0, 0), "cuMemAddressReserve");
 }
 
-void Segment::make_all(const std::vector<int>& devices) {
+void Segment::make_all(const std::vector<int>& devices, Size bytes) {
   for (int pe = 0; pe < pes_; ++pe)
-    map(pe, {{allocate(devices[static_cast<std::size_t>(pe)], false, stride_), stride_}}, devices);
+    map(pe, {{allocate(devices[static_cast<std::size_t>(pe)], false, bytes), bytes}}, devices);
+  there_ += bytes;
 }
 
+void Segment::grow(const std::vector<int>& devices, Size bytes) {
+  const std::size_t before = mapped_.size();
+  try {
+    make_all(devices, bytes);
+  } catch (...) {
+    unmap_down_to(before);
+    throw;
+  }
+}
+
+void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes) {
+  Chunk chunk{0, bytes};
+  std::string problem;
+  try {
+    chunk.handle = allocate(device, true, bytes);
+  } catch (const OutOfMemory& error) {
+    problem = error.what();
+  }
+  const std::vector<bootstrap::Bytes> all =
+      session.all_gather(bootstrap::Writer().text(problem).result(), "growth of the heap");
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const std::string other = bootstrap::Reader(all[pe]).text();
+    if (other.empty()) continue;
+    if (problem.empty()) driver().mem_release(chunk.handle);
+    throw OutOfMemory(fmt::format("PE {}: {}", pe, other));
+  }
+  const std::size_t before = mapped_.size();
+  try {
+    share(session, exchange, device, {chunk});
+  } catch (...) {
+    unmap_down_to(before);
+    throw;
+  }
+}
+
+/// Maps everybody's chunks behind what is there. Takes those of this process, whatever comes of it.
 void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
                     const std::vector<Chunk>& own) {
-  try {
-    reserve();
-  } catch (...) {
-    for (const Chunk& chunk : own) driver().mem_release(chunk.handle);
-    throw;
+  map(session.pe(), own, {device});
+  std::vector<bootstrap::Fd> exported;
+  std::vector<int> numbers;
+  for (const Chunk& chunk : own) {
+    int fd = -1;
+    check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+          "cuMemExportToShareableHandle");
+    exported.emplace_back(fd);
+    numbers.push_back(fd);
   }
-  try {
-    map(session.pe(), own, {device});
-    std::vector<bootstrap::Fd> exported;
-    std::vector<int> numbers;
-    for (const Chunk& chunk : own) {
-      int fd = -1;
-      check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            "cuMemExportToShareableHandle");
-      exported.emplace_back(fd);
-      numbers.push_back(fd);
-    }
-    const auto received = exchange.exchange(numbers, session.world());
-    for (int pe = 0; pe < pes_; ++pe)
-      if (pe != session.pe()) map(pe, import_all(received[static_cast<std::size_t>(pe)], own), {device});
-  } catch (...) {
-    release();
-    throw;
-  }
+  const auto received = exchange.exchange(numbers, session.world());
+  for (int pe = 0; pe < pes_; ++pe)
+    if (pe != session.pe()) map(pe, import_all(received[static_cast<std::size_t>(pe)], own), {device});
+  for (const Chunk& chunk : own) there_ += chunk.bytes;
 }
 
 /// Takes the chunks, whatever comes of it.
@@ -168,7 +214,8 @@ void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<in
     description.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     access.push_back(description);
   }
-  CUdeviceptr address = base_ + static_cast<CUdeviceptr>(stride_ * pe);
+  const CUdeviceptr begin = base_ + static_cast<CUdeviceptr>(stride_ * pe + there_);
+  CUdeviceptr address = begin;
   CUresult result = CUDA_SUCCESS;
   for (const Chunk& chunk : chunks) {
     if (result == CUDA_SUCCESS)
@@ -180,19 +227,21 @@ void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<in
     address += static_cast<CUdeviceptr>(chunk.bytes);
   }
   check(result, "cuMemMap");
-  const CUdeviceptr begin = base_ + static_cast<CUdeviceptr>(stride_ * pe);
-  check(driver().mem_set_access(begin, static_cast<std::size_t>(stride_), access.data(), access.size()),
+  check(driver().mem_set_access(begin, static_cast<std::size_t>(address - begin), access.data(), access.size()),
         "cuMemSetAccess: a GPU that does not reach the other's memory, perhaps");
 }
 
 Segment::~Segment() { release(); }
 
-void Segment::release() {
-  for (const Mapping& mapping : mapped_) {
-    driver().mem_unmap(mapping.address, static_cast<std::size_t>(mapping.chunk.bytes));
-    driver().mem_release(mapping.chunk.handle);
+void Segment::unmap_down_to(std::size_t mappings) {
+  for (; mapped_.size() > mappings; mapped_.pop_back()) {
+    driver().mem_unmap(mapped_.back().address, static_cast<std::size_t>(mapped_.back().chunk.bytes));
+    driver().mem_release(mapped_.back().chunk.handle);
   }
-  mapped_.clear();
+}
+
+void Segment::release() {
+  unmap_down_to(0);
   if (base_ != 0) driver().mem_address_free(base_, static_cast<std::size_t>(stride_ * pes_));
   base_ = 0;
 }

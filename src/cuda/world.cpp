@@ -70,8 +70,8 @@ std::unique_ptr<Recording> make_recording(const Threads& threads, std::vector<Cl
 Threads::Threads(int pes, const CudaOptions& options)
     : Pes(pes, first_device(pes), options),
       pes_(make_pes(pes)),
-      segment_(devices_of(pes_), HeapBook(pes, options.heap_bytes).range_bytes()),
-      book_(pes, options.heap_bytes) {
+      book_(pes, options.heap_bytes, options.heap_limit_bytes),
+      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}) {
   early_launch_ = early_launch_ && pes <= cuda_devices();
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
@@ -102,15 +102,27 @@ Threads::~Threads() {
 Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                        Size element_bytes) {
   Size offset = 0;
+  // Whether the heap grows must not depend on who is first.
+  if (symmetric && book_.can_grow()) barrier();
   {
     const std::lock_guard lock(mutex_);
     const MemoryKind place = place_of(kind, bytes);
+    if (const Size more = symmetric && place == MemoryKind::kData ? book_.growth_for(number, bytes) : 0) {
+      segment_.grow(devices_of(pes_), more);
+      book_.grow(more);
+    }
     offset = symmetric ? book_.allocate_symmetric(number, place, bytes, name, element_bytes)
                        : book_.allocate_local(number, place, bytes, name, element_bytes);
   }
   clear(pe(number), number, offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) barrier();
   return offset;
+}
+
+void Threads::free(int number, bool symmetric, Size offset) {
+  if (symmetric) barrier();
+  const std::lock_guard lock(mutex_);
+  symmetric ? book_.free_symmetric(number, offset) : book_.free_local(number, offset);
 }
 
 std::string Threads::describe(const void* address) const {

@@ -20,6 +20,7 @@ class Threads : public Pes {
   const Segment& segment() const override { return segment_; }
   Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
+  void free(int number, bool symmetric, Size offset) override;
   std::string describe(const void* address) const override;
   void barrier() override;
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
@@ -35,9 +36,9 @@ class Threads : public Pes {
   ClockPe clock_of(int number);
 
   std::vector<Pe> pes_;
-  Segment segment_;
   mutable std::mutex mutex_;
   HeapBook book_;
+  Segment segment_;
   std::condition_variable changed_;
   int waiting_ = 0;
   std::uint64_t round_ = 0;

@@ -15,10 +15,8 @@ struct AllGatherPackets : PacketKernel<P> {
     const int me = block.pe();
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const auto send = [&](Size i) {
-      const Range piece = rounds.piece(i);
-      const auto own = block.template load<std::byte>(a.in.local(), piece);
-      for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<std::byte>(rounds.packets(i, me), own, rounds.flag(i), pe);
+      const auto own = block.template load<std::byte>(a.in.local(), rounds.piece(i));
+      block.template ll_put_peers<std::byte>(rounds.packets(i, me), own, rounds.flag(i));
     };
     rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });
   }

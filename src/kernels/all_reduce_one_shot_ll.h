@@ -19,16 +19,16 @@ struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
   TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
-    const auto own = [&](Size i) { return load_input<T>(block, a.in.local(), rounds.piece(i), a.op, a.scale); };
+    const auto own = [&](Range piece) { return load_input_as_sent<T>(block, a.in.local(), piece, a.op, a.scale); };
     const auto send = [&](Size i) {
-      const auto values = own(i);
-      for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
+      const auto values = own(rounds.piece(i));
+      block.template ll_put_peers<T>(rounds.packets(i, me), values, rounds.flag(i));
     };
     const auto receive = [&](Size i) {
-      block.store(a.out.local(), rounds.piece(i),
-                  reduce_packets<T>(block, own(i), static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
-                                    rounds.flag(i), a.op));
+      const Range piece = rounds.piece(i);
+      block.store(a.out.local(), piece,
+                  reduce_packets<T>(block, own(piece), static_cast<const P*>(rounds.packets(i, 0).local()),
+                                    rounds.stride(), rounds.flag(i), a.op));
     };
     rounds.exchange(send, receive);
   }

@@ -29,6 +29,10 @@ struct AllReduceTwoShotPackets {
   /// What is sent to every peer by itself is more than the buffer.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
+  static int threads(const Args& a, const Team& team, int blocks, int most) {
+    return packet_threads<P>(split(a.count, team.size, 16).step(), sizeof(T), blocks, most);
+  }
+
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;
@@ -51,19 +55,21 @@ struct AllReduceTwoShotPackets {
       const Range of_shard = rounds.piece(i);
       return Range{min(shard.begin + of_shard.begin, shard.end), min(shard.begin + of_shard.end, shard.end)};
     };
-    const auto input = [&](Range range) { return load_input<T>(block, a.in.local(), range, a.op, a.scale); };
+    const auto input = [&](Range range) { return load_input_as_sent<T>(block, a.in.local(), range, a.op, a.scale); };
     const auto send = [&](Size i) {
-      for (const int pe : block.peers_from_self())
-        if (!piece(pe, i).empty())
-          block.template ll_put_fragment<T>(rounds.packets(i, me), input(piece(pe, i)), rounds.flag(i), pe);
+      for (const int pe : block.peers_from_self()) {
+        const Range theirs = piece(pe, i);
+        if (theirs.empty()) continue;
+        const auto values = input(theirs);
+        block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
+      }
     };
     const auto reduce = [&](Size i) {
       const Range mine = piece(me, i);
       if (mine.empty()) return;
       const auto sum = reduce_packets<T>(block, input(mine), static_cast<const P*>(rounds.packets(i, 0).local()),
                                          rounds.stride(), rounds.flag(i), a.op);
-      for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<T>(a.sums + rounds.place(i, me), sum, rounds.flag(i), pe);
+      block.template ll_put_peers<T>(a.sums + rounds.place(i, me), sum, rounds.flag(i));
       block.store(a.out.local(), mine, sum);
     };
     const auto gather = [&](Size i) {

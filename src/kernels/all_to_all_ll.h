@@ -16,10 +16,10 @@ struct AllToAllPackets : PacketKernel<P> {
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const auto send = [&](Size i) {
       const Range piece = rounds.piece(i);
-      for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<std::byte>(rounds.packets(i, me),
-                                                  block.template load<std::byte>(a.in.local() + pe * a.count, piece),
-                                                  rounds.flag(i), pe);
+      for (const int pe : block.peers_from_self()) {
+        const auto values = block.template load<std::byte>(a.in.local() + pe * a.count, piece);
+        block.template ll_put_fragment<std::byte>(rounds.packets(i, me), values, rounds.flag(i), pe);
+      }
     };
     rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local() + me * a.count, i); });
   }

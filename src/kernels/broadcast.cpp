@@ -4,6 +4,7 @@
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
+#include "kernels/broadcast_scatter_ll.h"
 #include "kernels/broadcast_tree.h"
 #include "kernels/plan.h"
 
@@ -11,7 +12,7 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> broadcast_algorithms() {
   constexpr Collective kSelf = Collective::kBroadcast;
-  static const std::array<Algorithm, 7> algorithms{{
+  static const std::array<Algorithm, 8> algorithms{{
       {{kSelf, "scatter_all_gather", "scatter over the other PEs, which pass their parts on, pipelined: large sizes",
         false},
        make_byte_plan<kSelf, BroadcastScatterAllGather>},
@@ -23,6 +24,8 @@ std::span<const Algorithm> broadcast_algorithms() {
       {{kSelf, "copy_engine", "as scatter_all_gather, by copy engines; no SM moves data", true}, make_broadcast_copies},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, BroadcastLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, BroadcastLL128>},
+      {{kSelf, "scatter_ll128", "as scatter_all_gather, with lines of packets: middle sizes", true},
+       make_byte_plan<kSelf, BroadcastScatterLL128>},
   }};
   return algorithms;
 }

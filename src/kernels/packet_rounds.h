@@ -1,6 +1,8 @@
 #pragma once
 /// What the LL kernels have in common: bounded packet staging, used in rounds.
 
+#include <type_traits>
+
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -10,9 +12,10 @@ template <class P>
 struct PacketStaging {
   static constexpr Size kSlots = 4;
 
-  Symm<P> packets;  // [kSlots][block][PE][packets_for(bytes)]
+  Symm<P> packets;  // [kSlots][block][PE][each]
   Epochs rounds;    // [block]: rounds over all calls
   Size bytes = 0;
+  int each = 0;  // packets for them; far below 2^31, and 64-bit products take four times as long
 
   /// `max_bytes`: of one PE for one other, in the largest call. A block of 512 threads moves 16 KiB at once; more only
   /// saves rounds. Packets take up to twice the bytes.
@@ -22,15 +25,25 @@ struct PacketStaging {
     constexpr Size kBudget = Size{32} << 20;
     const Size fits = kBudget / (2 * kSlots * setup.blocks() * setup.pes()) / 16 * 16;
     staging.bytes = max(16, min(min(fits, Size{64} << 10), split(max_bytes, setup.blocks(), 16).step()));
+    staging.each = static_cast<int>(packets_for<P>(staging.bytes));
     staging.packets = setup.template symmetric<P>(staging.packets_in_all(setup), what);
     staging.rounds = setup.epochs();
     return staging;
   }
   template <class Setup>
   Size packets_in_all(const Setup& setup) const {
-    return kSlots * setup.blocks() * setup.pes() * packets_for<P>(bytes);
+    return kSlots * setup.blocks() * setup.pes() * each;
   }
 };
+
+/// Threads of a block that have a part in a call in which each of `blocks` blocks sends a part of `elements` elements
+/// to each peer: in a small call most of `most` threads have none, and a launch with fewer is quicker.
+template <class P>
+int packet_threads(Size elements, Size element_bytes, int blocks, int most) {
+  const Size bytes = split(elements, blocks, 16).step() * element_bytes;
+  const Size threads = std::is_same_v<P, LL128Line> ? 8 * packets_for<P>(bytes) : ceil_div(bytes, 16);
+  return static_cast<int>(max(32, min(round_up(threads, 32), most)));
+}
 
 /// The rounds of one call of a block: round i moves the elements `piece(i)` of E, one fragment, in packets with flag
 /// `flag(i)`.
@@ -47,20 +60,20 @@ class PacketRounds {
       : part_(split(count, block.count(), 16)[block.index()]),
         step_((*block.template tiles<E>({0, staging.bytes / Size{sizeof(E)}}).begin()).size()),
         count_(part_.size() <= step_ ? (part_.empty() ? 0 : 1) : ceil_div(part_.size(), step_)),
-        stride_(packets_for<P>(staging.bytes)),
+        stride_(staging.each),
         packets_(staging.packets),
-        first_place_(Size{block.index()} * block.num_pes() * stride_),
-        slot_(Size{block.count()} * block.num_pes() * stride_),
-        first_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_))) {}
+        first_place_(block.index() * block.num_pes() * stride_),
+        slot_(block.count() * block.num_pes() * stride_),
+        last_before_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_)) - 1) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
   TANDEM_DEVICE Range piece(Size i) const {
     return {part_.begin + i * step_, min(part_.begin + (i + 1) * step_, part_.end)};
   }
-  TANDEM_DEVICE Epoch flag(Size i) const { return first_ + static_cast<Epoch>(i); }
+  TANDEM_DEVICE Epoch flag(Size i) const { return last_before_ + static_cast<Epoch>(i + 1); }
   /// Where in the staging the packets of round i from PE `owner` lie.
   TANDEM_DEVICE Size place(Size i, int owner) const {
-    return static_cast<Size>(flag(i) % Epoch{PacketStaging<P>::kSlots}) * slot_ + first_place_ + owner * stride_;
+    return static_cast<int>(flag(i) % Epoch{PacketStaging<P>::kSlots}) * slot_ + first_place_ + owner * stride_;
   }
   TANDEM_DEVICE Symm<P> packets(Size i, int owner) const { return packets_ + place(i, owner); }
   /// Packets between those of one PE and the next.
@@ -69,9 +82,11 @@ class PacketRounds {
   /// send(i) and receive(i) of every round; a round is under way while the one before is received.
   template <class Send, class Receive>
   TANDEM_DEVICE void exchange(const Send& send, const Receive& receive) const {
-    for (Size i = 0; i <= count_; ++i) {
+    if (count_ == 0) return;
+    send(0);
+    for (Size i = 1; i <= count_; ++i) {
       if (i < count_) send(i);
-      if (i > 0) receive(i - 1);
+      receive(i - 1);
     }
   }
 
@@ -79,11 +94,11 @@ class PacketRounds {
   Range part_;
   Size step_;
   Size count_;
-  Size stride_;
+  int stride_;
   Symm<P> packets_;
-  Size first_place_;  // of this block
-  Size slot_;         // packets of one
-  Epoch first_;
+  int first_place_;    // of this block
+  int slot_;           // packets of one
+  Epoch last_before_;  // as it was loaded: nothing has to wait for it before the first flag is needed
 };
 
 }  // namespace tandem::kernels

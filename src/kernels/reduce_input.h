@@ -21,12 +21,20 @@ TANDEM_DEVICE auto load_input(Block& block, const T* in, Range range, ReduceOp o
   return values.map([scale](A x) { return convert<A>(convert<T>(premultiply(x, scale))); });
 }
 
+/// The same as elements of T, which they are: for values that are sent, not reduced.
+template <class T, class Block>
+TANDEM_DEVICE auto load_input_as_sent(Block& block, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
+  auto values = block.template load<T>(in, range);
+  if (op != ReduceOp::kPremulSum) return values;
+  return values.map([scale](T x) { return convert<T>(premultiply(convert<Accumulator<T>>(x), scale)); });
+}
+
 /// Stores the input at the same indices of `to`; nothing is done where it is there as it is (in-place).
 template <class T, class Block>
 TANDEM_DEVICE void copy_input(Block& block, T* to, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
   if (to == in && op != ReduceOp::kPremulSum) return;
   for (const Range tile : block.template tiles<T>(range))
-    block.store(to, tile, load_input<T>(block, in, tile, op, scale));
+    block.store(to, tile, load_input_as_sent<T>(block, in, tile, op, scale));
 }
 
 /// The result, once all PEs' values are in it (kAvg divides).

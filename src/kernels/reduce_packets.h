@@ -22,6 +22,10 @@ struct ReducePacketKernel {
   using Args = ReducePacketArgs<T, P>;
   static constexpr bool kEpochFirst = true;
 
+  static int threads(const Args& a, const Team&, int blocks, int most) {
+    return packet_threads<P>(a.count, sizeof(T), blocks, most);
+  }
+
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;
@@ -32,12 +36,24 @@ struct ReducePacketKernel {
 
 /// `own` and what the packets of every peer carry, PE p's at `from + p * stride`, reduced in PE order and finished.
 template <class T, class P, class Block, class Values>
-TANDEM_DEVICE Values reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
-                                    ReduceOp op) {
-  Values sum = own.copy();
-  block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
-    sum = pe == 0 ? values.copy() : block.combine(op, sum, values);
-  });
+TANDEM_DEVICE auto reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
+                                  ReduceOp op) {
+  using A = Accumulator<T>;
+  auto sum = own.template convert<A>();
+  const auto add = [&](ReduceOp known, int pe, const auto& values) {
+    sum = pe == 0 ? values.copy() : block.combine(known, sum, values);
+  };
+  if (adds(op)) {
+    // What most calls want, with little code: that is quick code where a call takes two microseconds.
+    block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
+      add(ReduceOp::kSum, pe, values.template convert<A>());
+    });
+  } else {
+    for (int pe = 0; pe < block.num_pes(); ++pe)
+      add(op, pe,
+          pe == block.pe() ? own.template convert<A>()
+                           : block.template ll_get<A, T>(from + pe * stride, own.size(), flag));
+  }
   return finished(std::move(sum), op, block.num_pes());
 }
 

@@ -18,15 +18,18 @@ struct ReduceScatterPackets : ReducePacketKernel<T, P> {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
     const auto shard_of = [&](int pe, Range piece) {
-      return load_input<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
+      return load_input_as_sent<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
     };
     const auto send = [&](Size i) {
-      for (const int pe : block.peers_from_self())
-        block.template ll_put_fragment<T>(rounds.packets(i, me), shard_of(pe, rounds.piece(i)), rounds.flag(i), pe);
+      for (const int pe : block.peers_from_self()) {
+        const auto values = shard_of(pe, rounds.piece(i));
+        block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
+      }
     };
     const auto receive = [&](Size i) {
-      const auto own = shard_of(me, rounds.piece(i));
-      block.store(a.out.local(), rounds.piece(i),
+      const Range piece = rounds.piece(i);
+      const auto own = shard_of(me, piece);
+      block.store(a.out.local(), piece,
                   reduce_packets<T>(block, own, static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
                                     rounds.flag(i), a.op));
     };

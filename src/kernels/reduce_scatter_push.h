@@ -45,8 +45,16 @@ struct ReduceScatterPush {
     const Epoch epoch = block.next_epoch(a.epochs);
     const Symm<T> inbox = a.inbox + static_cast<Size>(epoch % 2) * block.num_pes() * a.capacity;
 
-    block.notify(block.slots(a.arrived) + me, epoch, me);
-    for (const int pe : block.peers_from_self()) send(block, a, inbox, part, epoch, pe);
+    // Within a node one release does for all: each of its own would wait until the stores before it are done.
+    const bool one_node = block.team().one_node();
+    if (!one_node) block.notify(block.slots(a.arrived) + me, epoch, me);
+    for (const int pe : block.peers_from_self()) {
+      if (one_node)
+        copy_input<T>(block, (inbox + me * a.capacity).on(pe), a.in.local() + pe * a.count, part, a.op, a.scale);
+      else
+        send(block, a, inbox, part, epoch, pe);
+    }
+    if (one_node) block.notify_all(a.arrived, epoch);
     block.wait_all(a.arrived, epoch);
     for (const Range tile : block.template tiles<T>(part)) {
       const auto input = [&](int pe) {

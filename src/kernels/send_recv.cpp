@@ -1,5 +1,6 @@
 #include "tandem/send_recv.h"
 
+#include <algorithm>
 #include <array>
 
 #include "kernels/copy_engine_plan.h"
@@ -22,7 +23,7 @@ class GroupPlan final : public CollectivePlan {
         team_(team),
         max_count_(options.max_count),
         element_bytes_(size_of(options.type)),
-        group_(world, {}, team) {}
+        group_(world, options_for(options.blocks, team), team) {}
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_count(name_, count, max_count_);
@@ -34,6 +35,13 @@ class GroupPlan final : public CollectivePlan {
   const std::string& algorithm() const override { return algorithm_; }
 
  private:
+  /// A group has as many blocks for each PE as lanes: `blocks` in all, but at least one for each PE.
+  static SendRecvOptions options_for(int blocks, const Team& team) {
+    SendRecvOptions options;
+    if (blocks > 0) options.lanes = std::clamp(blocks / team.size, 1, 64);
+    return options;
+  }
+
   std::string algorithm_;
   std::string name_;
   Team team_;

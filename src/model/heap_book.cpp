@@ -13,67 +13,198 @@ namespace {
 
 constexpr Size kAlignment = 256;
 constexpr Size kNoRoom = -1;
+constexpr Size kFreed = -1;
+
+using Holes = std::map<Size, Size>;
 
 void check_size(const std::string& name, Size bytes) {
   if (bytes < 0)
     throw InvalidArgument(fmt::format("allocation '{}': size is {} bytes, must not be negative", name, bytes));
 }
 
+Size reserved_for(Size bytes) { return round_up(max(bytes, 1), kAlignment); }
+
+/// The lowest hole of that size, or kNoRoom.
+Size find_hole(const Holes& holes, Size bytes) {
+  const auto found = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.second >= bytes; });
+  return found == holes.end() ? kNoRoom : found->first;
+}
+
+void take_hole(Holes& holes, Size offset, Size bytes) {
+  const auto found = holes.find(offset);
+  const Size rest = found->second - bytes;
+  holes.erase(found);
+  if (rest > 0) holes[offset + bytes] = rest;
+}
+
+/// A new hole, one with its neighbours; returns where it begins.
+Size add_hole(Holes& holes, Size offset, Size bytes) {
+  const auto after = holes.lower_bound(offset);
+  if (after != holes.end() && after->first == offset + bytes) {
+    bytes += after->second;
+    holes.erase(after);
+  }
+  const auto next = holes.lower_bound(offset);
+  if (next != holes.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
+    std::prev(next)->second += bytes;
+    return std::prev(next)->first;
+  }
+  holes[offset] = bytes;
+  return offset;
+}
+
 }  // namespace
 
-HeapBook::HeapBook(int pes, Size data_bytes)
+HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes)
     : pes_(pes),
-      data_bytes_(round_up(data_bytes, 4096)),
+      data_bytes_(round_up(data_bytes, limit_bytes > data_bytes ? kGrain : 4096)),
+      limit_bytes_(max(data_bytes_, round_up(limit_bytes, kGrain))),
+      grown_bottom_(range_bytes()),
+      grown_end_(range_bytes()),
       next_request_(static_cast<std::size_t>(pes)),
       local_(static_cast<std::size_t>(pes)) {
-  for (const MemoryKind kind : {MemoryKind::kControl, MemoryKind::kData}) {
-    const int k = static_cast<int>(kind);
-    parts_[k] = {0, capacity(kind)};
-    local_top_[k].assign(static_cast<std::size_t>(pes), capacity(kind));
+  part(MemoryKind::kControl).top = kControlBytes;
+  part(MemoryKind::kData).bottom = kControlBytes;
+  part(MemoryKind::kData).top = range_bytes();
+  for (Part& each : parts_) {
+    each.local_top.assign(static_cast<std::size_t>(pes), each.top);
+    each.local_holes.resize(static_cast<std::size_t>(pes));
   }
 }
 
 void HeapBook::exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const {
-  throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} of {} bytes of {} memory left", pe, name,
-                                bytes, left, capacity(kind), kind == MemoryKind::kControl ? "control" : "data"));
+  throw OutOfMemory(
+      fmt::format("PE {}: no room for '{}': {} bytes asked, {} of {} bytes of {} memory left{}", pe, name, bytes, left,
+                  capacity(kind), kind == MemoryKind::kControl ? "control" : "data",
+                  kind == MemoryKind::kData && can_grow() ? fmt::format(", which may grow to {}", limit_bytes_) : ""));
 }
 
-Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
-  check_size(name, bytes);
-  std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
-  if (next == requests_.size()) {
-    Part& part = parts_[static_cast<int>(kind)];
-    const Size reserved = round_up(max(bytes, 1), kAlignment);
-    const Size left = part.top - part.bottom;
-    const Size offset = reserved <= left ? begin_of(kind) + part.bottom : kNoRoom;
-    // What does not fit is remembered too: all PEs must see the same, whatever is allocated meanwhile.
-    requests_.push_back({kind, bytes, name, offset, left});
-    if (offset != kNoRoom) {
-      part.bottom += reserved;
-      symmetric_[offset] = {name, bytes, element_bytes};
-    }
+Size HeapBook::largest(MemoryKind kind, Size main_left) const {
+  Size most = min(left(kind), main_left);
+  for (const auto& [offset, bytes] : part(kind).holes) most = max(most, bytes);
+  return kind == MemoryKind::kData ? max(most, most_bytes() - grown_bottom_) : most;
+}
+
+/// Where a symmetric buffer goes: into what was freed, the part as it was, or where it has grown.
+Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
+  Part& in = part(kind);
+  Size offset = find_hole(in.holes, reserved);
+  if (offset != kNoRoom) {
+    take_hole(in.holes, offset, reserved);
+  } else if (reserved <= min(left(kind), main_left)) {
+    offset = in.bottom;
+    in.bottom += reserved;
+  } else if (kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_) {
+    offset = grown_bottom_;
+    grown_bottom_ += reserved;
   }
-  const Request& request = requests_[next++];
-  if (request.kind != kind || request.bytes != bytes || request.name != name)
-    throw InvalidArgument(
-        fmt::format("symmetric allocation number {}: PE {} asks for '{}' of {} bytes, another PE asked for '{}' of {} "
-                    "bytes; all PEs must allocate the same in the same order",
-                    next, pe, name, bytes, request.name, request.bytes));
+  return offset;
+}
+
+Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
+  const Size reserved = reserved_for(bytes);
+  if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) return 0;
+  if (find_hole(part(MemoryKind::kData).holes, reserved) != kNoRoom) return 0;
+  if (reserved <= min(left(MemoryKind::kData), main_left)) return 0;
+  const Size needed = round_up(grown_bottom_ + reserved - grown_end_, kGrain);
+  if (needed <= 0 || grown_end_ + needed > most_bytes()) return 0;
+  return min(max(needed, data_bytes_), most_bytes() - grown_end_);
+}
+
+/// The n-th request of this PE: the one that others have made, or `asked`.
+HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
+  std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
+  if (next == requests_.size()) requests_.push_back(asked);
+  Request& request = requests_[next++];
+  const bool is_same_place = asked.bytes != kFreed || request.offset == asked.offset;
+  if (request.kind == asked.kind && request.bytes == asked.bytes && request.name == asked.name && is_same_place)
+    return request;
+  const auto text = [](const Request& one) {
+    return one.bytes == kFreed ? fmt::format("to free '{}'", one.name)
+                               : fmt::format("for '{}' of {} bytes", one.name, one.bytes);
+  };
+  throw InvalidArgument(fmt::format(
+      "symmetric allocation number {}: PE {} asks {}, another PE asked {}; all PEs must allocate the same in "
+      "the same order",
+      next, pe, text(asked), text(request)));
+}
+
+Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes,
+                                  Size main_left) {
+  check_size(name, bytes);
+  const bool is_first = next_request_[static_cast<std::size_t>(pe)] == requests_.size();
+  Request& request = next_request(pe, {kind, bytes, name, kNoRoom, largest(kind, main_left)});
+  if (is_first) {
+    // What does not fit is remembered too: all PEs must see the same, whatever is allocated meanwhile.
+    request.offset = take_symmetric(kind, reserved_for(bytes), main_left);
+    if (request.offset != kNoRoom) symmetric_[request.offset] = {name, bytes, element_bytes};
+  }
   if (request.offset == kNoRoom) exhausted(kind, pe, name, bytes, request.left);
   return request.offset;
 }
 
 Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
   check_size(name, bytes);
-  Part& part = parts_[static_cast<int>(kind)];
-  Size& top = local_top_[static_cast<int>(kind)][static_cast<std::size_t>(pe)];
-  const Size reserved = round_up(max(bytes, 1), kAlignment);
-  if (top - reserved < part.bottom) exhausted(kind, pe, name, bytes, top - part.bottom);
-  top -= reserved;
-  part.top = min(part.top, top);
-  const Size offset = begin_of(kind) + top;
+  Part& in = part(kind);
+  Size& top = in.local_top[static_cast<std::size_t>(pe)];
+  Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
+  const Size reserved = reserved_for(bytes);
+  Size offset = find_hole(holes, reserved);
+  if (offset != kNoRoom) {
+    take_hole(holes, offset, reserved);
+  } else {
+    if (top - reserved < in.bottom) exhausted(kind, pe, name, bytes, top - in.bottom);
+    top -= reserved;
+    in.top = min(in.top, top);
+    offset = top;
+  }
   local_[static_cast<std::size_t>(pe)][offset] = {name, bytes, element_bytes};
   return offset;
+}
+
+const std::string& HeapBook::name_at(Size offset) const {
+  const auto found = symmetric_.find(offset);
+  if (found == symmetric_.end())
+    throw InvalidArgument(fmt::format("free: no symmetric buffer begins at offset {} of the heap", offset));
+  return found->second.name;
+}
+
+void HeapBook::free_symmetric(int pe, Size offset) {
+  if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) {
+    const Request& made = requests_[next_request_[static_cast<std::size_t>(pe)]];
+    const bool is_same = made.bytes == kFreed && made.offset == offset;
+    next_request(pe, {kind_at(offset), kFreed, is_same ? made.name : name_at(offset), offset, 0});
+    return;
+  }
+  next_request(pe, {kind_at(offset), kFreed, name_at(offset), offset, 0});
+  const Size reserved = reserved_for(symmetric_[offset].bytes);
+  symmetric_.erase(offset);
+  Part& in = part(kind_at(offset));
+  const Size begin = add_hole(in.holes, offset, reserved);
+  // What lies at an end is no hole.
+  for (Size* const bottom : {&in.bottom, &grown_bottom_})
+    if (begin + in.holes[begin] == *bottom && (bottom == &in.bottom || begin >= grown_begin())) {
+      *bottom = begin;
+      in.holes.erase(begin);
+      return;
+    }
+}
+
+void HeapBook::free_local(int pe, Size offset) {
+  Buffers& buffers = local_[static_cast<std::size_t>(pe)];
+  const auto found = buffers.find(offset);
+  if (found == buffers.end())
+    throw InvalidArgument(fmt::format("free: no buffer of PE {} alone begins at offset {} of its heap", pe, offset));
+  const Size reserved = reserved_for(found->second.bytes);
+  buffers.erase(found);
+  Part& in = part(kind_at(offset));
+  Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
+  Size& top = in.local_top[static_cast<std::size_t>(pe)];
+  const Size begin = add_hole(holes, offset, reserved);
+  if (begin != top) return;
+  top += holes[begin];
+  holes.erase(begin);
+  in.top = *std::min_element(in.local_top.begin(), in.local_top.end());
 }
 
 std::string HeapBook::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }

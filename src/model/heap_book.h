@@ -2,7 +2,8 @@
 /// Who holds which part of the symmetric heap: offsets, names and sizes, the same book for every backend.
 ///
 /// Each PE has a range of the same size, with a control part (signals, epochs, packets) and a data part. Within a part
-/// symmetric buffers grow from the bottom, a PE's own buffers from the top.
+/// symmetric buffers grow from the bottom, a PE's own buffers from the top, and what was freed is used again, lowest
+/// offset first. Behind the data part lies room for growth, for symmetric buffers alone.
 
 #include <map>
 #include <string>
@@ -18,40 +19,66 @@ class HeapBook {
  public:
   /// Bytes of a PE's control part.
   static constexpr Size kControlBytes = Size{256} << 20;
+  /// The heap grows by multiples of this: pages of GPU memory.
+  static constexpr Size kGrain = Size{2} << 20;
 
-  /// `data_bytes`: capacity of a PE's data part.
-  HeapBook(int pes, Size data_bytes);
+  /// `data_bytes`: capacity of a PE's data part at the beginning; `limit_bytes`: what it may grow to, where that is
+  /// more.
+  HeapBook(int pes, Size data_bytes, Size limit_bytes = 0);
 
   int pes() const { return pes_; }
-  /// Bytes of a PE's range.
+  /// Bytes of a PE's range that are there at the beginning, and with all growth.
   Size range_bytes() const { return kControlBytes + data_bytes_; }
+  Size most_bytes() const { return kControlBytes + limit_bytes_; }
+  bool can_grow() const { return limit_bytes_ > data_bytes_; }
 
   /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the
-  /// same. Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit.
-  Size allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
-  /// Collective allocations so far.
-  std::size_t symmetric_allocations() const { return requests_.size(); }
+  /// same. Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit. Where another
+  /// book holds other PEs' own buffers, `main_left` is the least that any PE's has left in the part.
+  Size allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes,
+                          Size main_left = kAnySize);
+  /// By how much the heap has to grow before this PE's next collective allocation, if that is one of so many bytes of
+  /// data; 0: it fits, another PE has made it already, or no growth would help.
+  Size growth_for(int pe, Size bytes, Size main_left = kAnySize) const;
+  /// The memory for it is there. Bytes: a multiple of kGrain, within the limit.
+  void grow(Size bytes) { grown_end_ += bytes; }
+  /// Collective allocations and frees so far.
+  std::size_t symmetric_requests() const { return requests_.size(); }
   /// A buffer of one PE alone.
   Size allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
-  /// Bytes that a symmetric buffer of this kind may still take.
-  Size left(MemoryKind kind) const {
-    return parts_[static_cast<int>(kind)].top - parts_[static_cast<int>(kind)].bottom;
-  }
+  /// This PE's part in a collective free, one of the same order as allocations. The memory is free with the first PE's
+  /// call: all have to have come. Throws InvalidArgument for what is no buffer's begin, or another one than other PEs'.
+  void free_symmetric(int pe, Size offset);
+  /// Throws InvalidArgument for what is no such buffer's begin.
+  void free_local(int pe, Size offset);
+
+  /// Bytes that a symmetric buffer of this kind may still take where the part was at the beginning.
+  Size left(MemoryKind kind) const { return part(kind).top - part(kind).bottom; }
+  /// The largest symmetric buffer of this kind that still fits, growth included.
+  Size largest(MemoryKind kind, Size main_left = kAnySize) const;
 
   /// "arrived[3] on PE 2", for reports.
   std::string describe(int pe, Size offset) const;
   /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
   std::string describe_range(int pe, Size offset, Size bytes) const;
+  /// The name of the symmetric buffer that begins there. Throws InvalidArgument where none does.
+  const std::string& name_at(Size offset) const;
 
  private:
+  static constexpr Size kAnySize = Size{1} << 60;
+
+  using Holes = std::map<Size, Size>;  // bytes that were freed, by offset; neighbours are one hole
   struct Part {
-    Size bottom = 0;
-    Size top = 0;  // the lowest of all PEs' own buffers
+    Size bottom = 0;  // offsets in the range
+    Size top = 0;     // the lowest of all PEs' own buffers
+    Holes holes;
+    std::vector<Size> local_top;     // by PE
+    std::vector<Holes> local_holes;  // by PE
   };
   struct Request {
     MemoryKind kind;
-    Size bytes;
+    Size bytes;  ///< kFreed: a free
     std::string name;
     Size offset;
     Size left;  ///< before it
@@ -63,15 +90,24 @@ class HeapBook {
   };
   using Buffers = std::map<Size, Buffer>;  // by offset
 
-  Size capacity(MemoryKind kind) const { return kind == MemoryKind::kControl ? kControlBytes : data_bytes_; }
-  static Size begin_of(MemoryKind kind) { return kind == MemoryKind::kControl ? 0 : kControlBytes; }
+  Part& part(MemoryKind kind) { return parts_[static_cast<int>(kind)]; }
+  const Part& part(MemoryKind kind) const { return parts_[static_cast<int>(kind)]; }
+  static MemoryKind kind_at(Size offset) { return offset < kControlBytes ? MemoryKind::kControl : MemoryKind::kData; }
+  Size capacity(MemoryKind kind) const {
+    return kind == MemoryKind::kControl ? kControlBytes : data_bytes_ + grown_end_ - grown_begin();
+  }
+  Size grown_begin() const { return range_bytes(); }
+  Size take_symmetric(MemoryKind kind, Size reserved, Size main_left);
+  Request& next_request(int pe, const Request& asked);
   [[noreturn]] void exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const;
 
   int pes_;
   Size data_bytes_;
+  Size limit_bytes_;
+  Size grown_bottom_;  // symmetric buffers behind the part as it was at the beginning
+  Size grown_end_;     // what is there
   Part parts_[2];
-  std::vector<Size> local_top_[2];         // by PE
-  std::vector<Request> requests_;          // collective allocations in order
+  std::vector<Request> requests_;          // collective allocations and frees in order
   std::vector<std::size_t> next_request_;  // by PE
   Buffers symmetric_;
   std::vector<Buffers> local_;  // by PE

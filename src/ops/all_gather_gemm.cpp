@@ -14,48 +14,58 @@ namespace {
 class AllGatherGemm final : public OperatorPlan {
  public:
   AllGatherGemm(World& world, const Settings& settings)
-      : settings_(settings), team_(world.team()), sms_(world.machine().gpu.sm_count), transport_(world, settings) {}
+      : OperatorPlan(settings.options),
+        settings_(settings),
+        team_(world.team()),
+        sms_(world.machine().gpu.sm_count),
+        transport_(world, settings) {}
 
-  void run(Stream& main, const void* a, const void* b, void* c) override {
-    const auto* const own = static_cast<const std::byte*>(a);
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
-    if (settings_.options.m == 0) return;
-    if (form == Form::kComputeOnly) return main.gemm(whole(own, b, c), team_);
-    transport_.begin(main, own);  // producers first: nothing promises that streams run side by side
-    if (form == Form::kOverlapped) main.gemm(gated(own, b, c), team_);
-    if (form == Form::kDecomposed) shard_by_shard(main, own, b, c);
+    if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
+    transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
+                                                                            // streams run side by side
+    if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
+    if (form == Form::kDecomposed) shard_by_shard(main, call);
     if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
-    if (form == Form::kSequential) main.gemm(whole(own, b, c), team_);
+    if (form == Form::kSequential) {
+      transport_.place_own(main, static_cast<const std::byte*>(call.a));
+      multiply(main, call, &AllGatherGemm::whole);
+    }
     transport_.end(main);
   }
 
- private:
-  /// The gathered problem on all SMs, waiting for nobody; the own rows are read where the user has them.
-  Gemm whole(const std::byte* own, const void* b, void* c) const {
+  /// The gathered rows with each B in turn.
+  void multiply(Stream& main, const OperatorCall& call,
+                Gemm (AllGatherGemm::*product)(const OperatorCall&, std::size_t) const) const {
+    for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*product)(call, i), team_);
+  }
+
+  /// The gathered problem with the i-th B on all SMs, waiting for nobody. Shards, which cut tiles, play no part.
+  Gemm whole(const OperatorCall& call, std::size_t i) const {
     const OperatorOptions& o = settings_.options;
     Gemm gemm;
-    gemm.m = o.m;
-    gemm.n = split(o.n, team_.size)[team_.me].size();
+    gemm.m = call.m;
+    gemm.n = split(o.ns.empty() ? o.n : o.ns[i], team_.size)[team_.me].size();
     gemm.k = o.k;
     gemm.type = gemm.out_type = o.type;
     gemm.tile_m = o.tile_m;
     gemm.tile_n = o.tile_n;
     gemm.panel_group = o.panel_group;
     gemm.a = transport_.gathered();
-    gemm.own_a = own;
-    gemm.b = b;
-    gemm.c = c;
-    gemm.rows = transport_.rows();
-    gemm.rows.splits = 1;
+    gemm.b = call.b[i];
+    gemm.c = call.c[i];
+    gemm.rows = settings_.rows(team_, call.m);
     gemm.me = team_.me;
     gemm.node_size = team_.node_size;
-    gemm.order = TileOrder::kOwnFirst;
     return gemm;
   }
 
-  Gemm gated(const std::byte* own, const void* b, void* c) const {
-    Gemm gemm = whole(own, b, c);
-    gemm.rows = transport_.rows();
+  /// Own rows are read where the user has them. What the first B has waited for, the others find in place.
+  Gemm gated(const OperatorCall& call, std::size_t i) const {
+    Gemm gemm = whole(call, i);
+    gemm.own_a = call.a;
     gemm.order = settings_.order;
     gemm.gate = transport_.gate();
     const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
@@ -63,23 +73,27 @@ class AllGatherGemm final : public OperatorPlan {
     return gemm;
   }
 
-  /// One GEMM a shard, each when its rows are there.
-  void shard_by_shard(Stream& main, const std::byte* own, const void* b, void* c) {
-    const Gemm all = gated(own, b, c);
-    const TileSequence sequence(all);
+  /// One GEMM a shard and B, when the shard's rows are there.
+  void shard_by_shard(Stream& main, const OperatorCall& call) {
+    const Gemm first = gated(call, 0);
+    const TileSequence sequence(first);
     for (int step = 0; step < team_.size; ++step) {
       const int owner = sequence.owner(step);
-      const Range rows = all.rows.shard(owner);
-      Gemm chunk = all;
-      chunk.m = rows.size();
-      chunk.a = owner == team_.me ? own : transport_.gathered() + rows.begin * all.k * size_of(all.type);
-      chunk.own_a = nullptr;
-      chunk.c = static_cast<std::byte*>(c) + rows.begin * all.n * size_of(all.out_type);
-      chunk.order = TileOrder::kRowMajor;
-      chunk.gate = {};
       if (owner != team_.me) transport_.await(main, owner, 1);
-      main.gemm(chunk, team_);
+      for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm(chunk(gated(call, i), owner), team_);
     }
+  }
+
+  Gemm chunk(const Gemm& all, int owner) const {
+    const Range rows = all.rows.shard(owner);
+    Gemm chunk = all;
+    chunk.m = rows.size();
+    chunk.a = owner == team_.me ? all.own_a : transport_.gathered() + rows.begin * all.k * size_of(all.type);
+    chunk.own_a = nullptr;
+    chunk.c = static_cast<std::byte*>(all.c) + rows.begin * all.n * size_of(all.out_type);
+    chunk.order = TileOrder::kRowMajor;
+    chunk.gate = {};
+    return chunk;
   }
 
   Settings settings_;

@@ -26,9 +26,9 @@ PieceOrder piece_order(const Team& team, const Settings& settings) {
 
 GatherTransport::GatherTransport(World& world, const Settings& settings)
     : team_(world.team()),
-      copy_by_(settings.options.copy_by),
+      copy_by_(*settings.options.copy_by),
       direction_(settings.options.direction),
-      rows_(settings.rows(team_)),
+      rows_(settings.rows(team_, settings.options.m)),
       order_(piece_order(team_, settings)),
       row_bytes_(settings.options.k * size_of(settings.options.type)),
       sms_(std::max(1, settings.communication_sms)),
@@ -47,7 +47,8 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
 }
 
-void GatherTransport::begin(Stream& main, const std::byte* own) {
+void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
+  rows_.rows = m;
   // Before the GEMM, beside which it might find no place.
   main.launch<BeginReleased>(kOneWarp, {released_, epochs_, direction_ == Direction::kPull});
   copies_.front().wait_for(main);
@@ -61,6 +62,12 @@ void GatherTransport::begin(Stream& main, const std::byte* own) {
 
 void GatherTransport::await(Stream& main, int first, int shards) {
   main.launch<AwaitShards>(kOneWarp, {ready_, epochs_.words, rows_, arrivals_, first, shards});
+}
+
+void GatherTransport::place_own(Stream& main, const std::byte* own) {
+  const Range shard = bytes_of(rows_.shard(team_.me), row_bytes_);
+  if (direction_ == Direction::kPush) return main.copy_async(gathered_.local() + shard.begin, own, shard.size());
+  main.wait_for(copy_by_ == CopyBy::kSm ? copies_.front() : offers_);  // peers read it from there
 }
 
 void GatherTransport::end(Stream& main) {

@@ -13,10 +13,12 @@ class GatherTransport {
  public:
   GatherTransport(World& world, const Settings& settings);
 
-  /// Enqueues a whole all-gather of `own` (this PE's shard), behind what `main` holds by now.
-  void begin(Stream& main, const std::byte* own);
+  /// Enqueues a whole all-gather of `m` rows, of which `own` is this PE's shard, behind what `main` holds by now.
+  void begin(Stream& main, const std::byte* own, Size m);
   /// `main` goes on when the pieces of the shards [first, first + shards) are here.
   void await(Stream& main, int first, int shards);
+  /// Puts the own shard among the gathered rows, where the transport has not done it by itself.
+  void place_own(Stream& main, const std::byte* own);
   /// Whether steps on streams of their own have to run while the GEMM does: then it leaves kStepSms free.
   bool has_steps_beside_gemm() const {
     return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
@@ -46,7 +48,7 @@ class GatherTransport {
   Team team_;
   CopyBy copy_by_;
   Direction direction_;
-  RowPartition rows_;
+  RowPartition rows_;  // of the call
   PieceOrder order_;
   Size row_bytes_;
   int sms_;       // blocks of the SM transport

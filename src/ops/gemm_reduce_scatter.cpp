@@ -13,42 +13,47 @@ namespace {
 class GemmReduceScatter final : public OperatorPlan {
  public:
   GemmReduceScatter(World& world, const Settings& settings)
-      : settings_(settings), team_(world.team()), sms_(world.machine().gpu.sm_count), transport_(world, settings) {}
+      : OperatorPlan(settings.options),
+        settings_(settings),
+        team_(world.team()),
+        sms_(world.machine().gpu.sm_count),
+        transport_(world, settings) {}
 
-  void run(Stream& main, const void* a, const void* b, void* c) override {
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
-    if (settings_.options.m == 0) return;
-    const Gemm gemm = whole(a, b);
+    const Gemm gemm = whole(call);
     if (form == Form::kComputeOnly) return main.gemm(gemm, team_);
-    transport_.begin(main);
+    transport_.begin(main, call.m);
     if (form == Form::kOverlapped) overlap(main, gemm);
     if (form == Form::kSequential) main.gemm(gemm, team_);
     if (form == Form::kDecomposed)
       shard_by_shard(main, gemm);
     else if (form != Form::kOverlapped)
-      for (int step = 0; step < team_.size; ++step) transport_.publish(main, TileSequence(gemm).owner(step));
-    transport_.finish(main, c, gemm);
+      for (int step = 1; step <= team_.size; ++step) transport_.publish(main, (team_.me + step) % team_.size);
+    transport_.finish(main, call.c[0], gemm);
   }
 
- private:
   /// This PE's partial sums of all rows, on all SMs.
-  Gemm whole(const void* a, const void* b) const {
+  Gemm whole(const OperatorCall& call) const {
     const OperatorOptions& o = settings_.options;
     Gemm gemm;
-    gemm.m = o.m;
+    gemm.m = call.m;
     gemm.n = o.n;
     gemm.k = split(o.k, team_.size)[team_.me].size();
     gemm.type = gemm.out_type = o.type;
     gemm.tile_m = o.tile_m;
     gemm.tile_n = o.tile_n;
     gemm.panel_group = o.panel_group;
-    gemm.a = a;
-    gemm.b = b;
+    gemm.a = call.a;
+    gemm.b = call.b[0];
     gemm.c = transport_.partials();
-    gemm.rows = settings_.rows(team_);
+    gemm.rows = settings_.rows(team_, call.m);
     gemm.me = team_.me;
     gemm.node_size = team_.node_size;
-    gemm.order = settings_.order;
+    // Shards cut tiles: only who sends tile by tile, or shard by shard, follows them.
+    const bool by_shards = o.form == Form::kOverlapped || o.form == Form::kDecomposed;
+    gemm.order = by_shards ? settings_.order : TileOrder::kRowMajor;
     return gemm;
   }
 

@@ -11,18 +11,17 @@ namespace {
 class GemmReduceScatterChain final : public OperatorPlan {
  public:
   GemmReduceScatterChain(World& world, const Settings& settings)
-      : team_(world.team()), chain_(world, settings, "gemm_reduce_scatter", false) {}
+      : OperatorPlan(settings.options), team_(world.team()), chain_(world, settings, "gemm_reduce_scatter", false) {}
 
-  void run(Stream& main, const void* a, const void* b, void* c) override {
-    if (chain_.rows().rows == 0) return;
-    chain_.begin(main);
-    const Gemm gemm = chain_.gemm(a, b, c);
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    chain_.begin(main, call.m);
+    const Gemm gemm = chain_.gemm(call.a, call.b[0], call.c[0]);
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     chain_.end(main);
   }
 
- private:
   Team team_;
   Chain chain_;
 };

@@ -1,9 +1,15 @@
 #include "ops/operator.h"
 
+#include "ops/operator_defaults.h"
+#include "ops/suitable_form.h"
+#include "ops/tuned.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <span>
 
 #include "tandem/error.h"
 
@@ -23,10 +29,19 @@ constexpr std::array<OrderName, 4> kGatherOrders{{{"own_first", TileOrder::kOwnF
 constexpr std::array<OrderName, 2> kScatterOrders{
     {{"peers_first", TileOrder::kPeersFirst}, {"other_nodes_first", TileOrder::kOtherNodesFirst}}};
 
-std::vector<OrderName> orders(Operator op) {
-  if (op == Operator::kAllGatherGemm) return {kGatherOrders.begin(), kGatherOrders.end()};
-  if (op == Operator::kGemmAllReduce) return {kScatterOrders.front()};
-  return {kScatterOrders.begin(), kScatterOrders.end()};
+constexpr std::array<OrderName, 2> kAllReduceOrders{
+    {{"parts_first", TileOrder::kPartsFirst}, {"peers_first", TileOrder::kPeersFirst}}};
+
+std::span<const OrderName> orders(Operator op) {
+  switch (op) {
+    case Operator::kAllGatherGemm:
+      return kGatherOrders;
+    case Operator::kGemmReduceScatter:
+      return kScatterOrders;
+    case Operator::kGemmAllReduce:
+      return kAllReduceOrders;
+  }
+  return {};
 }
 
 void require(bool holds, const char* option, Size given, const std::string& allowed) {
@@ -36,7 +51,7 @@ void require(bool holds, const char* option, Size given, const std::string& allo
 /// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
 TileOrder default_order(Operator op, const World& world) {
   const bool nodes = !world.team().one_node();
-  if (op == Operator::kGemmAllReduce) return TileOrder::kPeersFirst;
+  if (op == Operator::kGemmAllReduce) return TileOrder::kPartsFirst;
   if (op == Operator::kGemmReduceScatter) return nodes ? TileOrder::kOtherNodesFirst : TileOrder::kPeersFirst;
   if (nodes) return TileOrder::kOwnNodeFirst;
   return world.machine().link.fabric == Fabric::kFullMesh ? TileOrder::kInterleaved : TileOrder::kOwnFirst;
@@ -58,22 +73,28 @@ int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
   return std::min(blocks * links, machine.gpu.sm_count / 2);
 }
 
-int default_communication_sms(Operator op, const OperatorOptions& options, const World& world) {
-  const Machine& machine = world.machine();
-  const int peers = world.team().node_size - 1;
+int default_communication_sms(Operator op, const OperatorOptions& options, const Machine& machine, const Team& team) {
+  const int peers = team.node_size - 1;
   const Curve& curve = options.direction == Direction::kPush ? machine.link.store_gbps : machine.link.load_gbps;
   if (op == Operator::kAllGatherGemm)
     return options.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(machine, curve, peers)) : 0;
-  if (op == Operator::kGemmAllReduce || options.reduction == Reduction::kChain) return 0;
+  if ((op == Operator::kGemmAllReduce && team.one_node()) || options.reduction == Reduction::kChain) return 0;
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
-  return world.team().one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
+  return team.one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }
 
 void check(Operator op, const OperatorOptions& options, const Machine& machine) {
   require(options.m >= 0, "m", options.m, "0 or more");
   require(options.n >= 1, "n", options.n, "1 or more");
   require(options.k >= 1, "k", options.k, "1 or more");
-  require(options.splits >= 1 && options.splits <= 8, "splits", options.splits, "1 to 8");
+  const Size sum = std::accumulate(options.ns.begin(), options.ns.end(), Size{0});
+  if (!options.ns.empty() && op != Operator::kAllGatherGemm)
+    throw InvalidArgument(fmt::format("ns: {} given, allowed for {} is one B", options.ns.size(), name(op)));
+  for (const Size n : options.ns) require(n >= 1, "ns", n, "1 or more each");
+  require(options.ns.empty() || sum == options.n, "ns", sum, fmt::format("n, {}, in all", options.n));
+  require(options.shots >= 0 && options.shots <= (op == Operator::kGemmAllReduce ? 2 : 0), "shots", options.shots,
+          op == Operator::kGemmAllReduce ? "1, 2, or 0 for what suits the rows" : "0");
+  require(options.splits >= 0 && options.splits <= 8, "splits", options.splits, "1 to 8, or 0 for what suits");
   require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
   require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
   require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
@@ -103,6 +124,8 @@ const char* name(Operator op) {
 
 const char* name(Form form) {
   switch (form) {
+    case Form::kSuitable:
+      return "suitable";
     case Form::kOverlapped:
       return "overlapped";
     case Form::kSequential:
@@ -123,25 +146,69 @@ std::vector<std::string> tile_orders(Operator op) {
   return names;
 }
 
+namespace {
+
+std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Settings& settings) {
+  const OperatorOptions& o = settings.options;
+  switch (op) {
+    case Operator::kAllGatherGemm:
+      return ops::make_all_gather_gemm(world, settings);
+    case Operator::kGemmReduceScatter:
+      if (o.reduction != Reduction::kChain || o.form != Form::kOverlapped)
+        return ops::make_gemm_reduce_scatter(world, settings);
+      if (!world.team().one_node())
+        throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
+      return ops::make_gemm_reduce_scatter_chain(world, settings);
+    case Operator::kGemmAllReduce:
+      return ops::make_gemm_all_reduce(world, settings);
+  }
+  return nullptr;
+}
+
+/// One plan for all rows, or one for few, up to `sequential`, and one for many. `by_sms`: few go by SMs.
+std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential,
+                                                 bool by_sms) {
+  OperatorOptions& o = settings.options;
+  o.form = Form::kOverlapped;
+  if (op == Operator::kGemmAllReduce) {
+    settings.sequential_rows = sequential;
+    return make_plan(world, op, settings);
+  }
+  ops::Settings few = settings;
+  few.options.form = Form::kSequential;
+  few.options.m = std::min(o.m, sequential);
+  if (by_sms) ops::choose_sequential_transport(op, few.options);
+  few.communication_sms = few.options.communication_sms;
+  if (sequential >= o.m) return make_plan(world, op, few);
+  if (sequential == 0) return make_plan(world, op, settings);
+  auto for_few = make_plan(world, op, few);
+  return std::make_unique<ops::SuitableForm>(o, sequential, std::move(for_few), make_plan(world, op, settings));
+}
+
+}  // namespace
+
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
   check(op, options, world.machine());
+  const Machine model = ops::planning_model(world.machine());
+  const bool measured = ops::is_measured(world);
+  const OperatorOptions tuned = ops::tuned_or(world, op, options);
   ops::Settings settings;
-  settings.options = options;
-  settings.order = options.order.empty() ? default_order(op, world) : parse_order(op, options.order);
-  settings.communication_sms =
-      options.communication_sms >= 0 ? options.communication_sms : default_communication_sms(op, options, world);
-  if (op == Operator::kAllGatherGemm) return ops::make_all_gather_gemm(world, settings);
-  if (op == Operator::kGemmAllReduce) {
-    if (options.form == Form::kDecomposed)
-      throw InvalidArgument("form: decomposed given, gemm_all_reduce has all others");
-    if (options.form == Form::kOverlapped && !world.team().one_node())
-      throw InvalidArgument("form: overlapped given, gemm_all_reduce between nodes has sequential");
-    return ops::make_gemm_all_reduce(world, settings);
-  }
-  if (options.reduction == Reduction::kOwner || options.form != Form::kOverlapped)
-    return ops::make_gemm_reduce_scatter(world, settings);
-  if (!world.team().one_node()) throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
-  return ops::make_gemm_reduce_scatter_chain(world, settings);
+  settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
+  OperatorOptions& o = settings.options;
+  settings.order = o.order.empty() ? default_order(op, world) : parse_order(op, o.order);
+  if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
+  settings.communication_sms = o.communication_sms;
+  if (o.form != Form::kSuitable) return make_plan(world, op, settings);
+  const Size sequential = ops::sequential_rows(op, o, model, world.team(), measured);
+  return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);
+}
+
+void OperatorPlan::run(Stream& main, const OperatorCall& call) {
+  const std::size_t matrices = options_.ns.empty() ? 1 : options_.ns.size();
+  require(call.m >= 0 && call.m <= options_.m, "m", call.m, fmt::format("0 to the plan's {}", options_.m));
+  require(call.b.size() == matrices && call.c.size() == matrices, "b", static_cast<Size>(call.b.size()),
+          fmt::format("{} matrices, and as many c ({} given)", matrices, call.c.size()));
+  if (call.m > 0) enqueue(main, call);
 }
 
 }  // namespace tandem

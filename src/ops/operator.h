@@ -1,5 +1,5 @@
 #pragma once
-/// What both operators' plans are made from: options that are checked and complete.
+/// What the operators' plans are made from: options that are checked and complete.
 
 #include <memory>
 
@@ -12,14 +12,18 @@ struct Settings {
   OperatorOptions options;
   TileOrder order = TileOrder::kOwnFirst;
   int communication_sms = 0;
+  /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
+  Size sequential_rows = 0;
 
-  /// Rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
-  RowPartition rows(const Team& team) const { return {options.m, team.size, options.splits, 2 * options.tile_m}; }
+  /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
+  RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_sequential(World& world, const Settings& settings);
 
 }  // namespace tandem::ops

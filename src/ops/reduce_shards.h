@@ -27,7 +27,8 @@ struct ReduceShards {
     Symm<T> node_sums;  // [node] x shard_rows x n: sums for this PE's rows; between nodes only
     T* outgoing;        // [node] x shard_rows x n: this node's sums for the rail's rows; between nodes only
     T* out;             // this PE's rows x n
-    Signals arrived;    // [block][part]: what a collector waits for
+    Signals arrived;    // [block][part]: what a collector waits for, counted over all calls
+    Epoch* expected;    // [block of the grid][node][part]: of `arrived` up to the last call
     Signals crossed;    // [block of the grid][node][part]: a node's sum is in node_sums
     const Epoch* epoch;
     RowPartition rows;
@@ -44,7 +45,7 @@ struct ReduceShards {
     for (int step = 1; step <= team.nodes(); ++step) {
       const int node = (my_node + step) % team.nodes();
       for (int part = 0; part < a.rows.splits; ++part) {
-        add_node(block, a, node, part, epoch);
+        add_node(block, a, node, part);
         if (node != my_node) send(block, a, node, part, epoch);
       }
     }
@@ -84,14 +85,17 @@ struct ReduceShards {
 
   /// Adds the PEs of this node, each piece as soon as it is there.
   template <class Block>
-  TANDEM_DEVICE static void add_node(Block& block, const Args& a, int node, int part, Epoch epoch) {
+  TANDEM_DEVICE static void add_node(Block& block, const Args& a, int node, int part) {
     const Team& team = block.team();
     const int owner = owner_in(team, node);
     const bool is_last = node == team.me / team.node_size;
     T* const to = team.one_node() ? a.out : (is_last ? a.node_sums.local() : a.outgoing) + node * shard_size(a);
-    const Size tiles = a.tile_m == 0 ? 1 : ceil_div(a.rows.part(owner, part).size(), a.tile_m) * a.columns;
+    const auto tiles =
+        static_cast<Epoch>(a.tile_m == 0 ? 1 : ceil_div(a.rows.part(owner, part).size(), a.tile_m) * a.columns);
+    Epoch* const counter = a.expected + (Size{block.index()} * team.nodes() + node) * a.rows.splits + part;
+    const Epoch expected = block.fetch_add(counter, tiles, Scope::kGpu, Order::kRelaxed) + tiles;
     for (int local = 0; local < team.node_size; ++local)
-      block.wait(a.arrived + a.rows.slot(node * team.node_size + local, part), 1, epoch * static_cast<Epoch>(tiles));
+      block.wait(a.arrived + a.rows.slot(node * team.node_size + local, part), 1, expected);
     for (const Range tile : block.template tiles<T>(share(block, a, owner, part))) {
       auto sum = block.template load<A>(partial(block, a, owner, 0), tile);
       for (int local = 1; local < team.node_size; ++local)

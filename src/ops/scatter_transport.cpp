@@ -24,10 +24,10 @@ Grid reduction_grid(const Settings& settings, const RowPartition& rows, Size row
 ScatterTransport::ScatterTransport(World& world, const Settings& settings)
     : team_(world.team()),
       overlapped_(settings.options.form == Form::kOverlapped),
-      copy_by_(settings.options.copy_by),
+      copy_by_(*settings.options.copy_by),
       // Whole GEMMs store locally: where SMs move the bytes, the reduction loads them.
       direction_(copy_by_ == CopyBy::kSm && !overlapped_ ? Direction::kPull : settings.options.direction),
-      rows_(settings.rows(team_)),
+      rows_(settings.rows(team_, settings.options.m)),
       row_bytes_(settings.options.n * size_of(settings.options.type)),
       reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)),
       beside_gemm_(overlapped_ && settings.communication_sms > 0),
@@ -45,13 +45,17 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
   node_sums_ = heap.allocate<std::byte>(sums, "gemm_reduce_scatter node sums");
   outgoing_ = heap.allocate_local<std::byte>(sums, "gemm_reduce_scatter outgoing");
   computed_ = heap.signals(rows_.slots(), "gemm_reduce_scatter computed");
+  expected_computed_ = heap.allocate_local<Epoch>(rows_.slots(), "gemm_reduce_scatter computed before");
   arrived_ = heap.signals(rows_.slots(), "gemm_reduce_scatter arrived");
-  crossed_ = heap.signals(Size{reducers_.blocks} * team_.nodes() * rows_.splits, "gemm_reduce_scatter crossed");
+  const Size sums_of_blocks = Size{reducers_.blocks} * team_.nodes() * rows_.splits;
+  expected_arrived_ = heap.allocate_local<Epoch>(sums_of_blocks, "gemm_reduce_scatter arrived before");
+  crossed_ = heap.signals(sums_of_blocks, "gemm_reduce_scatter crossed");
   released_ = heap.signals(team_.size, "gemm_reduce_scatter released");
   epochs_ = heap.epochs(1, "gemm_reduce_scatter epoch");
 }
 
-void ScatterTransport::begin(Stream& main) {
+void ScatterTransport::begin(Stream& main, Size m) {
+  rows_.rows = m;
   main.launch<BeginReleased>(kOneWarp, {released_, epochs_, false});
   begun_ = main.record();
 }
@@ -74,7 +78,7 @@ void ScatterTransport::follow(const Gemm& gemm) {
   for (int step = 0; step < rows_.shards; ++step) {
     const int owner = sequence.owner(step);
     for (int part = 0; part < rows_.splits; ++part) {
-      await_word(computed_ + rows_.slot(owner, part), gemm.tiles_of_piece(owner, part));
+      await_computed(rows_.slot(owner, part), gemm.tiles_of_piece(owner, part));
       push(owner, part);
     }
   }
@@ -130,7 +134,7 @@ void ScatterTransport::pull(const Gemm& gemm) {
       for (int part = 0; part < rows_.splits; ++part) {
         const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
         const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
-        await_word(computed_ + rows_.slot(block, part), overlapped_ ? gemm.tiles_of_piece(owner, part) : 1);
+        await_computed(rows_.slot(block, part), overlapped_ ? gemm.tiles_of_piece(owner, part) : 1);
         if (source != local)
           copies_.copy_async(staging_.local() + block * shard_bytes() + in_shard,
                              partials_.on(first + source) + piece.begin, piece.size());
@@ -140,8 +144,8 @@ void ScatterTransport::pull(const Gemm& gemm) {
   }
 }
 
-void ScatterTransport::await_word(const Signals& word, Size per_call) {
-  copies_.launch<AwaitWord>(kOneWarp, {word, epochs_.words, per_call});
+void ScatterTransport::await_computed(int slot, Size arrivals) {
+  copies_.launch<AwaitCount>(kOneWarp, {computed_ + slot, expected_computed_ + slot, arrivals});
 }
 
 template <class T>
@@ -157,6 +161,7 @@ void ScatterTransport::launch_reduction(Stream& stream, void* out, const Gemm& g
   args.outgoing = reinterpret_cast<T*>(outgoing_);
   args.out = static_cast<T*>(out);
   args.arrived = arrived_;
+  args.expected = expected_arrived_;
   args.crossed = crossed_;
   args.epoch = epochs_.words;
   args.rows = rows_;

@@ -20,9 +20,9 @@ class ScatterTransport {
  public:
   ScatterTransport(World& world, const Settings& settings);
 
-  /// Begins a call on `main`: counts it, and waits until the partners are through with what this PE sent in the last
-  /// one.
-  void begin(Stream& main);
+  /// Begins a call of `m` rows on `main`: counts it, and waits until the partners are through with what this PE sent in
+  /// the last one.
+  void begin(Stream& main, Size m);
   /// Overlapped form: gives the GEMM its destination and notifications ...
   void hook(Gemm& gemm) const;
   /// ... and, once it is enqueued, copies its pieces as they are completed.
@@ -39,7 +39,7 @@ class ScatterTransport {
   void push(int owner, int part);
   /// Fetches all pieces of this PE's rail.
   void pull(const Gemm& gemm);
-  void await_word(const Signals& word, Size per_call);
+  void await_computed(int slot, Size arrivals);
   template <class T>
   void launch_reduction(Stream& stream, void* out, const Gemm& gemm);
   Size shard_bytes() const { return rows_.shard_rows() * row_bytes_; }
@@ -49,7 +49,7 @@ class ScatterTransport {
   bool overlapped_;
   CopyBy copy_by_;
   Direction direction_;
-  RowPartition rows_;
+  RowPartition rows_;  // of the call
   Size row_bytes_;
   Grid reducers_;
   bool beside_gemm_;          // the reduction has SMs of its own
@@ -59,10 +59,12 @@ class ScatterTransport {
   std::byte* outgoing_ = nullptr;
   Signals computed_;  // copy engine: tiles that are done, counted over all calls; push [piece], pull [block][part] at
                       // the collector
-  Signals arrived_;   // [block][part]: what the reduction waits for
-  Signals crossed_;   // see ReduceShards
-  Signals released_;  // [PE]
-  Epochs epochs_;     // one word
+  Epoch* expected_computed_;  // [as computed_]: up to the last call
+  Signals arrived_;           // [block][part]: what the reduction waits for
+  Epoch* expected_arrived_;   // see ReduceShards
+  Signals crossed_;           // see ReduceShards
+  Signals released_;          // [PE]
+  Epochs epochs_;             // one word
   Stream copies_;
   Stream reduction_;
   Event begun_;

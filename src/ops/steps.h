@@ -39,6 +39,17 @@ struct Release {
   }
 };
 
+/// Counts a call.
+struct NextEpoch {
+  struct Args {
+    Epochs epochs;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    block.next_epoch(a.epochs);
+  }
+};
+
 /// Begins a call of one stream: counts it, and waits until all partners released the previous one.
 struct BeginReleased {
   struct Args {
@@ -73,6 +84,21 @@ struct AwaitWord {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     block.wait(a.word, 1, block.load_scalar(a.epoch) * static_cast<Epoch>(a.per_call));
+  }
+};
+
+/// Waits for one word that grows by `arrivals` in this call, a number that differs from call to call: `*expected`
+/// counts them.
+struct AwaitCount {
+  struct Args {
+    Signals word;
+    Epoch* expected;  // of the word, up to the last call
+    Size arrivals;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const auto arrivals = static_cast<Epoch>(a.arrivals);
+    block.wait(a.word, 1, block.fetch_add(a.expected, arrivals, Scope::kGpu, Order::kRelaxed) + arrivals);
   }
 };
 

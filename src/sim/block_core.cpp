@@ -32,7 +32,7 @@ bool BlockCore::backed(const void* address) const { return role_->sim.memory.bac
 
 Size BlockCore::tile_bytes() const {
   // Data that is not there needs no room: one step covers any range, and costs the same.
-  return phantom() ? Size{1} << 40 : Size{64} << 10;
+  return phantom() ? Size{1} << 40 : role_->sim.tile_bytes;
 }
 
 void BlockCore::read(const void* from, Size bytes, Site site) {

@@ -37,6 +37,14 @@ std::byte* reserve(std::size_t bytes) {
   return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
 }
 
+/// The same with a page at its begin that cannot be touched.
+std::byte* reserve_guarded(std::size_t bytes) {
+  std::byte* const base = reserve(bytes);
+  if (base == nullptr || mprotect(base, page_bytes(), PROT_NONE) == 0) return base;
+  munmap(base, bytes);
+  return nullptr;
+}
+
 void write_canary(std::byte* low) {
   for (std::size_t i = 0; i < kCanaryWords; ++i) std::memcpy(low + i * sizeof(kCanary), &kCanary, sizeof(kCanary));
 }
@@ -52,7 +60,13 @@ StackPool::StackPool(Size stack_bytes, Size max_guarded)
 }
 
 StackPool::~StackPool() {
-  for (const Mapping& m : mappings_) munmap(m.address, m.bytes);
+  const std::size_t guarded_bytes = static_cast<std::size_t>(stack_bytes_) + page_bytes();
+  for (const Reuse::Mapping& m : mappings_) {
+    if (m.bytes == guarded_bytes)
+      Reuse::give(Reuse::Use::kStack, m);
+    else
+      munmap(m.address, m.bytes);
+  }
   guarded_in_process -= guarded_;
 }
 
@@ -90,11 +104,8 @@ bool StackPool::make_guarded() {
   mappings_.reserve(mappings_.size() + 1);
   free_guarded_.reserve(static_cast<std::size_t>(guarded_ + 1));
   const std::size_t bytes = static_cast<std::size_t>(stack_bytes_) + page_bytes();
-  std::byte* base = reserve(bytes);
-  if (base != nullptr && mprotect(base, page_bytes(), PROT_NONE) != 0) {
-    munmap(base, bytes);
-    base = nullptr;
-  }
+  std::byte* base = Reuse::take(Reuse::Use::kStack, bytes);
+  if (base == nullptr) base = reserve_guarded(bytes);
   if (base == nullptr) {  // out of mappings: slabs need fewer
     --guarded_in_process;
     return false;

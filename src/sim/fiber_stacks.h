@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "sim/reuse.h"
 #include "tandem/range.h"
 
 namespace tandem::sim {
@@ -59,11 +60,6 @@ class StackPool {
   Size made() const { return made_; }
 
  private:
-  struct Mapping {
-    void* address;
-    std::size_t bytes;
-  };
-
   bool make_guarded();
   void make_slab();
 
@@ -74,7 +70,7 @@ class StackPool {
   bool damaged_ = false;
   std::vector<Stack> free_guarded_;
   std::vector<Stack> free_slab_;
-  std::vector<Mapping> mappings_;
+  std::vector<Reuse::Mapping> mappings_;
 };
 
 }  // namespace tandem::sim

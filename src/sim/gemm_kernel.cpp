@@ -173,8 +173,23 @@ class Worker {
   }
 
   void store(const GemmTile& tile, const Buffer& product) {
-    const Size element = size_of(gemm_.out_type);
+    if (gemm_.c_at_all) {
+      const int block = gemm_.me % gemm_.node_size;
+      for (int i = 0; i < gemm_.node_size; ++i) {
+        const int to = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
+        const Time arrival = store_to(gemm_.c_at_all.on(to), block * gemm_.m + tile.rows.begin, tile, product);
+        if (gemm_.notify.words) notify(gemm_.notify.words.on(to) + block, arrival);
+      }
+      return;
+    }
     const auto [c, first_row] = destination(tile.rows.begin);
+    const Time arrival = store_to(c, first_row, tile, product);
+    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+  }
+
+  /// Stores a tile to rows [first_row, ...) of `c`; returns when it is visible there.
+  Time store_to(std::byte* c, Size first_row, const GemmTile& tile, const Buffer& product) {
+    const Size element = size_of(gemm_.out_type);
     const int target = role_.sim.memory.pe_of(c);
     const Size bytes = tile.rows.size() * tile.cols.size() * element;
     Time arrival = engine().now();
@@ -201,7 +216,7 @@ class Worker {
       role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
     }
     role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
-    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+    return arrival;
   }
 
   struct Destination {
@@ -225,7 +240,10 @@ class Worker {
     const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
     const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
     const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
-    Signal* const word = (chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot;
+    notify((chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot, visible);
+  }
+
+  void notify(Signal* word, Time visible) {
     const Site site = Site::here();
     const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
     if (fault == Fault::kDropped) return;
@@ -263,6 +281,8 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
+          "1 where tiles go to all PEs");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_finish(gemm);

@@ -10,21 +10,30 @@
 
 namespace tandem::sim {
 
-Memory::Memory(int pes, bool phantom, Size data_bytes)
-    : book_(pes, data_bytes), phantom_(phantom), stride_(book_.range_bytes()) {
+Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes)
+    : book_(pes, data_bytes, limit_bytes),
+      phantom_(phantom),
+      stride_(book_.most_bytes()),
+      there_(phantom ? HeapBook::kControlBytes : book_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
+  base_ = Reuse::take(use(), total);
+  if (base_ != nullptr) return;
   void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw OutOfMemory(fmt::format("simulated memory: no address range of {} bytes for {} PEs with {} bytes each: {}",
                                   total, pes, stride_, std::strerror(errno)));
   base_ = static_cast<std::byte*>(memory);
-  const Size there = phantom_ ? HeapBook::kControlBytes : stride_;
-  for (int pe = 0; pe < pes; ++pe)
-    if (mprotect(base_ + pe * stride_, static_cast<std::size_t>(there), PROT_READ | PROT_WRITE) != 0)
-      throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", there, pe, std::strerror(errno)));
+  open(0, there_);
 }
 
-Memory::~Memory() { munmap(base_, static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes())); }
+/// Lets every PE's range be read and written there.
+void Memory::open(Size offset, Size bytes) const {
+  for (int pe = 0; pe < pes(); ++pe)
+    if (mprotect(base_ + pe * stride_ + offset, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE) != 0)
+      throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", bytes, pe, std::strerror(errno)));
+}
+
+Memory::~Memory() { Reuse::give(use(), {base_, static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes())}); }
 
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
   if (kind == MemoryKind::kData && phantom_) return;
@@ -33,10 +42,15 @@ void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
 
 std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name,
                                       Size element_bytes) {
-  const std::size_t before = book_.symmetric_allocations();
+  if (const Size more = kind == MemoryKind::kData ? book_.growth_for(pe, bytes) : 0) {
+    if (!phantom_) open(there_, more);
+    there_ += more;
+    book_.grow(more);
+  }
+  const std::size_t before = book_.symmetric_requests();
   const Size offset = book_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
   // All copies at once: a PE that comes late must not wipe what others have sent it.
-  for (int each = 0; book_.symmetric_allocations() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
+  for (int each = 0; book_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
   return base_ + offset;
 }
 
@@ -44,6 +58,12 @@ std::byte* Memory::allocate_local(int pe, MemoryKind kind, Size bytes, const std
   const Size offset = book_.allocate_local(pe, kind, bytes, name, element_bytes);
   fill(pe, kind, offset, bytes);
   return base_ + pe * stride_ + offset;
+}
+
+Size Memory::own_offset(int pe, const void* memory) const {
+  if (!owns(memory) || pe_of(memory) != pe)
+    throw InvalidArgument(fmt::format("free: {} is not memory of PE {}", memory, pe));
+  return offset_of(memory);
 }
 
 std::string Memory::describe_range(const void* address, Size bytes) const {

@@ -5,14 +5,16 @@
 #include <string>
 
 #include "model/heap_book.h"
+#include "sim/reuse.h"
 #include "tandem/range.h"
 
 namespace tandem::sim {
 
 class Memory {
  public:
-  /// `data_bytes`: capacity of a PE's data part. Throws OutOfMemory where the address space is not to be had.
-  Memory(int pes, bool phantom, Size data_bytes);
+  /// `data_bytes`: capacity of a PE's data part, which may grow to `limit_bytes`. Throws OutOfMemory where the address
+  /// space is not to be had.
+  Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -21,6 +23,12 @@ class Memory {
   /// pattern that is NaN in every float type in the data part.
   std::byte* allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   std::byte* allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
+
+  /// See HeapBook: once all PEs' host programs have come.
+  void free_symmetric(int pe, const void* memory) { book_.free_symmetric(pe, own_offset(pe, memory)); }
+  void free_local(int pe, const void* memory) { book_.free_local(pe, own_offset(pe, memory)); }
+  /// Whether allocations may make it grow, which has to happen at the same one whatever the schedule.
+  bool can_grow() const { return book_.can_grow(); }
 
   int pes() const { return book_.pes(); }
   Size stride() const { return stride_; }
@@ -41,11 +49,15 @@ class Memory {
 
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }
+  Reuse::Use use() const { return phantom_ ? Reuse::Use::kPhantomMemory : Reuse::Use::kMemory; }
   void fill(int pe, MemoryKind kind, Size offset, Size bytes) const;
+  void open(Size offset, Size bytes) const;
+  Size own_offset(int pe, const void* memory) const;
 
   HeapBook book_;
   bool phantom_;
   Size stride_;
+  Size there_;  // bytes of each PE's range that may be used
   std::byte* base_ = nullptr;
 };
 

@@ -33,18 +33,24 @@ class SimWorld : public detail::WorldBackend {
   bool phantom() const override { return sim_.phantom; }
   Size stride() const override { return sim_.memory.stride(); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
+    if (sim_.memory.can_grow()) barrier();
     return sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
   }
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
+  void free_symmetric(const void* memory) override {
+    barrier();
+    sim_.memory.free_symmetric(pe_, memory);
+  }
+  void free_local(const void* memory) override { sim_.memory.free_local(pe_, memory); }
   void copy_in(void* to, const void* from, Size bytes) override {
     report_access(sim::AccessKind::kHostStore, to, bytes);
-    copy(to, from, bytes);
+    if (sim_.memory.backed(to)) copy(to, from, bytes);
   }
   void copy_out(void* to, const void* from, Size bytes) override {
     report_access(sim::AccessKind::kHostLoad, from, bytes);
-    copy(to, from, bytes);
+    if (sim_.memory.backed(from)) copy(to, from, bytes);
   }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override {
     auto stream = std::make_shared<sim::SimStream>(sim_, pe_, name);
@@ -71,8 +77,8 @@ class SimWorld : public detail::WorldBackend {
     if (sim_.seams.monitor != nullptr && bytes > 0) sim_.seams.monitor->access(host_, {kind, address, bytes}, site);
   }
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
-  void copy(void* to, const void* from, Size bytes) const {
-    if (bytes > 0 && !phantom()) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  static void copy(void* to, const void* from, Size bytes) {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
   sim::Simulator& sim_;
@@ -89,7 +95,8 @@ class Simulation::Recorder : public sim::Recorder {};
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
-                                                  options.graph, options.heap_bytes, recorder_.get(), options.seams)) {
+                                                  options.graph, options.heap_bytes, options.heap_limit_bytes,
+                                                  recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;

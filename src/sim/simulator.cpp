@@ -23,7 +23,8 @@ Costs::Costs(const Machine& machine)
       queue(machine.nic.count_per_node > 0 ? machine.nic.queue_gbps.at(1) : machine.link.port_gbps) {}
 
 Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node, std::uint64_t seed, bool is_phantom,
-                     bool in_graph, Size heap_bytes, Observer* watching, const SimSeams& seams_to_use)
+                     bool in_graph, Size heap_bytes, Size heap_limit_bytes, Observer* watching,
+                     const SimSeams& seams_to_use)
     : machine(machine_model),
       topology(machine, num_pes, pes_per_node),
       costs(machine),
@@ -31,7 +32,7 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
       graph(in_graph),
       observer(watching),
       seams(seams_to_use),
-      memory(num_pes, is_phantom, heap_bytes),
+      memory(num_pes, is_phantom, heap_bytes, heap_limit_bytes),
       network(topology, machine, num_pes),
       signals(memory),
       pes(static_cast<std::size_t>(num_pes)),

@@ -116,7 +116,8 @@ struct Pe {
 
 struct Simulator {
   Simulator(const Machine& machine_model, int num_pes, int pes_per_node, std::uint64_t seed, bool is_phantom,
-            bool in_graph, Size heap_bytes, Observer* watching, const SimSeams& seams_to_use = {});
+            bool in_graph, Size heap_bytes, Size heap_limit_bytes, Observer* watching,
+            const SimSeams& seams_to_use = {});
 
   const Machine machine;
   const Topology topology;
@@ -125,6 +126,8 @@ struct Simulator {
   const bool graph;
   Observer* const observer;
   const SimSeams seams;
+  /// Bytes that one step of a tile loop covers. Checks of small sizes take less, so that loops have several steps.
+  Size tile_bytes = Size{64} << 10;
   Memory memory;
   Network network;
   SignalBoard signals;

@@ -33,8 +33,10 @@ Size most_bytes(const std::string& algorithm) {
   return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 16 * kMib : kAnySize;
 }
 
+bool is_by_copy_engine(const std::string& algorithm) { return algorithm.rfind("copy_engine", 0) == 0; }
+
 std::vector<int> blocks_to_try(const std::string& algorithm) {
-  if (algorithm.rfind("copy_engine", 0) == 0 || algorithm == "grouped") return {0};
+  if (is_by_copy_engine(algorithm) || algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
   return {1, 2, 4, 8, 16, 32, 64, 128};
 }
@@ -69,7 +71,7 @@ std::vector<Candidate> Contest::at(Size bytes) const {
     };
     const auto last = std::find_if(measured_.begin(), measured_.end(), is_it);
     const bool is_lost = last == measured_.end() ? before > kMib : last->us > most_ratio(bytes) * best;
-    if (bytes <= kMib || !is_lost) left.push_back(candidate);
+    if (bytes <= kMib || !is_lost || is_by_copy_engine(candidate.algorithm)) left.push_back(candidate);
   }
   return left;
 }

@@ -30,7 +30,8 @@ class Contest {
   explicit Contest(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
 
   /// Those worth trying at `bytes`: up to 1 MiB everybody, since latencies say nothing about bandwidth; then who was
-  /// not much slower than the best at the size before. Packets not beyond 1 MiB: they double what travels.
+  /// not much slower than the best at the size before. Packets not beyond 1 MiB: they double what travels. Copy engines
+  /// at every size: their copies begin late, and are ahead at the largest sizes only.
   std::vector<Candidate> at(Size bytes) const;
   /// What they took at `bytes`.
   void add(Size bytes, const std::vector<Measured>& measured);

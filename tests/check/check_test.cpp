@@ -105,6 +105,9 @@ TEST(Check, RefusesWhatCannotBe) {
   options.pes = 2;
   options.schedules = 0;
   EXPECT_THROW(check(nothing, options), InvalidArgument);
+  options.schedules = 1;
+  options.tile_bytes = 0;
+  EXPECT_THROW(check(nothing, options), InvalidArgument);
   EXPECT_THROW(parse_strategy("best"), InvalidArgument);
 }
 

@@ -105,6 +105,8 @@ void add_put_programs(Programs& programs);
 void add_get_programs(Programs& programs);
 void add_store_programs(Programs& programs);
 void add_signal_programs(Programs& programs);
+void add_packet_programs(Programs& programs);
 void add_stream_programs(Programs& programs);
+void add_lane_programs(Programs& programs);
 
 }  // namespace tandem::check_test

@@ -17,7 +17,9 @@ const std::vector<LabelledProgram>& programs() {
     add_get_programs(made);
     add_store_programs(made);
     add_signal_programs(made);
+    add_packet_programs(made);
     add_stream_programs(made);
+    add_lane_programs(made);
     return made;
   }();
   return all.all();

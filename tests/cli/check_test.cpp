@@ -46,9 +46,48 @@ TEST(CheckCommand, MutantsOfAnAlgorithmAreKilledOrExplained) {
   EXPECT_FALSE(json["operators"].empty());
 }
 
+TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
+  std::string broken;
+  const auto mutants = tandem("check all_gather --algo push --mutants --schedules 1 --json -").json();
+  for (const auto& mutant : mutants["mutants"])
+    if (mutant["operator"] == "wait dropped" && mutant["finding"] == "read_before_write_is_visible")
+      broken = "wait dropped at " + mutant["site"].get<std::string>();
+  ASSERT_FALSE(broken.empty());
+  const std::string command = "check all_gather --algo push --pes 3 --schedules 3 --break '" + broken + "'";
+  const TemporaryFolder folder;
+  const std::string page = folder / "check.html";
+  const Outcome outcome = tandem(command + " --json - --report " + page);
+  ASSERT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  const auto json = outcome.json();
+  ASSERT_FALSE(json["findings"].empty());
+  for (const auto& finding : json["findings"]) {
+    for (const char* const field : {"kind", "sites", "pes", "missing", "replay"})
+      EXPECT_TRUE(finding.contains(field)) << finding.dump();
+    EXPECT_FALSE(finding["pes"].empty()) << finding.dump();
+    EXPECT_TRUE(finding["kind"] == "wrong_result" || finding.contains("buffer") || finding.contains("signal"))
+        << finding.dump();
+    for (const auto& at : finding["sites"]) {
+      EXPECT_TRUE(at["file"].get<std::string>().starts_with("src/")) << finding.dump();
+      EXPECT_GT(at["line"].get<int>(), 0);
+      EXPECT_NE(at["by"].get<std::string>().find("PE "), std::string::npos) << finding.dump();
+    }
+  }
+  const std::string written = read_file(page);
+  EXPECT_NE(written.find("finding 1 site 2"), std::string::npos);
+
+  // One line brings the same finding back.
+  const auto& first = json["findings"][0];
+  const auto replay = first["replay"].get<std::string>();
+  ASSERT_TRUE(replay.starts_with("tandem check all_gather --case ")) << replay;
+  const Outcome again = tandem(replay.substr(std::string("tandem ").size()) + " --json -");
+  EXPECT_EQ(again.code, 1) << again.out << again.err;
+  EXPECT_EQ(again.json()["findings"][0], first);
+}
+
 TEST(CheckCommand, WhatCannotBeIsOneLineAndCodeTwo) {
   for (const char* const wrong : {"check nothing_like_it", "check all_reduce --algo none", "check --schedules 0",
-                                  "check --strategy best", "check --pes 33", "check --case all_reduce.ring.99"}) {
+                                  "check --strategy best", "check --pes 33", "check --case all_reduce.ring.99",
+                                  "check --break nothing", "check --mutants --break nothing"}) {
     const Outcome outcome = tandem(wrong);
     EXPECT_EQ(outcome.code, 2) << wrong << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << wrong << '\n' << outcome.err;

@@ -24,7 +24,7 @@ TEST(List, MentionsEveryAlgorithmWithItsSummary) {
 
 TEST(List, MentionsOperatorsTheirFormsAndOrders) {
   const auto outcome = tandem("list");
-  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter}) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce}) {
     EXPECT_THAT(outcome.out, HasSubstr(name(op)));
     for (const std::string& order : tile_orders(op)) EXPECT_THAT(outcome.out, HasSubstr(order));
   }

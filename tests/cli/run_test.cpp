@@ -67,13 +67,18 @@ TEST(Run, JsonOfAnOperator) {
 }
 
 TEST(Run, PhantomChecksNothingAndTakesAsLong) {
-  for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256"}) {
+  for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256",
+                                 "gemm_all_reduce --shape 300x500x256 --shots 2"}) {
     const auto real = run_json(what);
     const auto phantom = run_json(what + " --phantom");
     EXPECT_EQ(phantom["phantom"], true);
     for (const char* const key : {"correct", "max_rel_error", "wrong"}) EXPECT_TRUE(phantom[key].is_null()) << key;
+    // Data on its way are events, whose numbers break ties: the order of simultaneous ones may differ.
     for (const char* const key : {"time_us", "sequential_us", "ideal_us"})
-      EXPECT_EQ(phantom[key], real[key]) << what << key;
+      if (real[key].is_null())
+        EXPECT_TRUE(phantom[key].is_null()) << what << key;
+      else
+        EXPECT_NEAR(phantom[key].get<double>(), real[key].get<double>(), 1e-3 * real[key].get<double>()) << what << key;
   }
 }
 
@@ -172,7 +177,7 @@ TEST(Run, FormsOfAnOperator) {
 
 TEST(Run, OperatorOptionsReachTheOperator) {
   std::set<std::string> hashes;
-  for (const std::string options : {"", "--transport sm", "--direction pull", "--splits 3", "--tile 64x256",
+  for (const std::string options : {"", "--transport ce", "--direction pull", "--splits 3", "--tile 64x256",
                                     "--tile 128x64", "--order ring", "--transport sm --communication-sms 5"}) {
     const auto json = run_json("all_gather_gemm --shape 700x600x128 " + options);
     EXPECT_EQ(json["correct"], true) << options;
@@ -190,8 +195,9 @@ TEST(Run, TableForPeople) {
 
 TEST(Run, WritesItsFiles) {
   const TemporaryFolder folder;
-  const auto outcome = tandem("run all_gather_gemm --shape 256x512x128 --json " + folder / "a.json" + " --trace " +
-                              folder / "a.trace" + " --report " + folder / "a.html" + " --svg " + folder / "a.svg");
+  const auto outcome =
+      tandem("run all_gather_gemm --shape 256x512x128 --algo overlapped --transport ce --json " + folder / "a.json" +
+             " --trace " + folder / "a.trace" + " --report " + folder / "a.html" + " --svg " + folder / "a.svg");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.json"))["correct"], true);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "a.trace"))["traceEvents"].empty());

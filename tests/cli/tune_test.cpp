@@ -24,6 +24,19 @@ TEST(Tune, WritesATableThatRunsTakeTheirAlgorithmsFrom) {
   EXPECT_EQ(run_json("all_gather --bytes 1K --selection " + file)["algorithm"], "ll");  // the table does not say
 }
 
+TEST(Tune, OperatorsGoIntoACache) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "cache.json";
+  const auto outcome = tandem("tune gemm_reduce_scatter --shape 512x512x512 --pes 2 --out " + file);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("TANDEM_OPERATOR_CACHE=" + file));
+  const auto cache = nlohmann::json::parse(testing::read_file(file));
+  ASSERT_EQ(cache["entries"].size(), 1);
+  EXPECT_EQ(cache["entries"][0]["op"], "gemm_reduce_scatter");
+  EXPECT_EQ(cache["entries"][0]["machine"], "h200x4");
+  EXPECT_LE(cache["entries"][0]["us"], cache["entries"][0]["sequential_us"]);
+}
+
 TEST(Tune, KeepsWhatAnExistingTableSaysAboutOthers) {
   const TemporaryFolder folder;
   const std::string file = folder / "mine.json";

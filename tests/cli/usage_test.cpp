@@ -65,7 +65,8 @@ const std::vector<BadInput> kBadInputs = {
     {"bench all_reduce all_redcue", "all_redcue"},
     // Tuning.
     {"tune all_reduce", "--out"},
-    {"tune all_gather_gemm --out x.json", "only collectives"},
+    {"tune all_gather_gemm all_reduce --out x.json", "operators and collectives are not tuned in one run"},
+    {"tune all_gather_gemm --out x.json", "give --shape or --model"},
     {"tune all_reduce --out missing/x.json", "missing/x.json"},
     {"tune all_reduce --algo slow --out x.json", "--algo"},
     {"run all_reduce --selection missing.json", "missing.json"},

@@ -22,6 +22,7 @@
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
+#include "kernels/broadcast_scatter_ll.h"
 #include "kernels/broadcast_tree.h"
 #include "kernels/copy_engine.h"
 #include "kernels/exchange_put_signal.h"
@@ -55,6 +56,7 @@ TANDEM_COMPILE(AllReduceTwoShotLL128<bf16>);
 TANDEM_COMPILE(AllToAllLL128);
 TANDEM_COMPILE(BroadcastLL);
 TANDEM_COMPILE(BroadcastLL128);
+TANDEM_COMPILE(BroadcastScatterLL128);
 TANDEM_COMPILE(CopiedReduceBegin<bf16>);
 TANDEM_COMPILE(CopiedReduce<bf16>);
 TANDEM_COMPILE(ExchangeLL);

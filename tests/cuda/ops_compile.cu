@@ -7,6 +7,9 @@
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
 #include "ops/steps.h"
+#include "ops/sum_and_fetch.h"
+#include "ops/sum_of_all.h"
+#include "tune/operator_agreement.h"
 
 namespace tandem::ops {
 
@@ -21,6 +24,7 @@ TANDEM_COMPILE(BeginReleased);
 TANDEM_COMPILE(Release);
 TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);
+TANDEM_COMPILE(AwaitCount);
 TANDEM_COMPILE(AwaitShards);
 TANDEM_COMPILE(Announce);
 TANDEM_COMPILE(ChainBegin);
@@ -31,5 +35,12 @@ TANDEM_COMPILE(AllGatherPull);
 TANDEM_COMPILE(ReduceShards<float>);
 TANDEM_COMPILE(ReduceShards<f16>);
 TANDEM_COMPILE(ReduceShards<bf16>);
+TANDEM_COMPILE(tune::SayToAll);
+TANDEM_COMPILE(SumAndFetch<float>);
+TANDEM_COMPILE(SumAndFetch<f16>);
+TANDEM_COMPILE(SumAndFetch<bf16>);
+TANDEM_COMPILE(SumOfAll<float>);
+TANDEM_COMPILE(SumOfAll<f16>);
+TANDEM_COMPILE(SumOfAll<bf16>);
 
 }  // namespace tandem::ops

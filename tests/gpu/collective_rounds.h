@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gpu/graph.h"
@@ -37,8 +39,23 @@ struct GpuResult {
   Size checked = 0;
   Size wrong = 0;
   std::string first_wrong = {};
-  std::uint64_t hash = 0;  ///< of the results of all PEs
+  std::uint64_t hash = 0;    ///< of the results of all PEs
+  std::uint64_t common = 0;  ///< of a PE's results, where all PEs have to have the same
+
+  void add(const GpuResult& other) {
+    checked += other.checked;
+    if (wrong == 0) first_wrong = other.first_wrong;
+    wrong += other.wrong;
+    hash += other.hash;
+    common += other.common;
+  }
 };
+
+/// Whether all PEs end up with the same bits.
+inline bool is_common(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kAllGather ||
+         collective == Collective::kBroadcast;
+}
 
 /// One PE's part in a case.
 template <class T>
@@ -68,7 +85,7 @@ class CollectiveRounds {
     std::unique_ptr<Graph> graph;
     if (c_.graph) graph = std::make_unique<Graph>(static_cast<cudaStream_t>(stream.native()), enqueue);
     for (int round = 0; round < c_.rounds; ++round) {
-      for (int call = 0; call < kCalls; ++call) fill(round, call);
+      fill(round);
       world_.barrier();
       if (graph)
         graph->launch();
@@ -76,7 +93,7 @@ class CollectiveRounds {
         enqueue();
       stream.synchronize();
       world_.barrier();  // peers may read and write here until all are done
-      for (int call = 0; call < kCalls; ++call) check(round, call);
+      check(round);
       world_.barrier();
     }
     return result_;
@@ -129,42 +146,94 @@ class CollectiveRounds {
   /// Each round and call has data of its own.
   T input(int round, int call, int pe, Size i) const { return values_.template input<T>(round * kCalls + call, pe, i); }
 
-  void fill(int round, int call) {
-    const Buffers& b = buffers_[static_cast<std::size_t>(call)];
-    const Size whole = b.size + 2 * kGuard;
-    std::vector<T> host(static_cast<std::size_t>(whole));
-    for (const Symm<T>& buffer : {b.first, b.second}) {
-      std::memset(static_cast<void*>(host.data()), kGuardByte, host.size() * sizeof(T));
-      const Size at = b.in.local() - buffer.local();
-      if (at >= 0 && at < whole)
-        for (Size i = 0; i < ins(call, me()); ++i) host[static_cast<std::size_t>(at + i)] = input(round, call, me(), i);
-      world_.copy_in(buffer.local(), host.data(), whole * Size{sizeof(T)});
+  using Host = std::vector<T>;  // a buffer with its guards
+  struct HostBuffers {
+    Host first, second;
+  };
+
+  /// Calls `work` for every call: side by side where there is much to do, since hosts are slower than GPUs.
+  template <class Work>
+  void for_calls(Work work) const {
+    constexpr Size worth_threads = 2000;
+    std::vector<std::thread> threads;
+    for (int call = 1; call < kCalls; ++call)
+      if (c_.count >= worth_threads)
+        threads.emplace_back(work, call);
+      else
+        work(call);
+    work(0);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void fill(int round) {
+    HostBuffers hosts[kCalls];
+    for_calls([&](int call) {
+      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+      hosts[call] = {made(round, call, b.first), made(round, call, b.second)};
+    });
+    for (int call = 0; call < kCalls; ++call) {
+      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+      const Size bytes = (b.size + 2 * kGuard) * Size{sizeof(T)};
+      world_.copy_in(b.first.local(), hosts[call].first.data(), bytes);
+      world_.copy_in(b.second.local(), hosts[call].second.data(), bytes);
     }
   }
 
-  void check(int round, int call) {
+  /// What a buffer holds before a call: guards, and the input where it lies there.
+  Host made(int round, int call, const Symm<T>& buffer) const {
     const Buffers& b = buffers_[static_cast<std::size_t>(call)];
     const Size whole = b.size + 2 * kGuard;
-    std::vector<T> host(static_cast<std::size_t>(whole));
-    for (const Symm<T>& buffer : {b.first, b.second}) {
-      world_.copy_out(host.data(), buffer.local(), whole * Size{sizeof(T)});
-      const Size out_at = b.out.local() - buffer.local();
-      const Size in_at = b.in.local() - buffer.local();
-      const bool has_out = out_at >= 0 && out_at < whole && outs(call, me()) > 0;
-      for (Size at = 0; at < whole; ++at) {
-        const T got = host[static_cast<std::size_t>(at)];
-        if (has_out && at >= out_at && at < out_at + outs(call, me()))
-          check_result(round, call, at - out_at, got);
-        else if (at >= in_at && in_at >= 0 && at < in_at + ins(call, me()))
-          expect_input(round, call, at - in_at, got);
-        else if (!is_guard(got))
-          wrong(round, call, "memory around the buffers, at", at - kGuard);
+    Host host(static_cast<std::size_t>(whole));
+    std::memset(static_cast<void*>(host.data()), kGuardByte, host.size() * sizeof(T));
+    const Size at = b.in.local() - buffer.local();
+    if (at >= 0 && at < whole)
+      for (Size i = 0; i < ins(call, me()); ++i) host[static_cast<std::size_t>(at + i)] = input(round, call, me(), i);
+    return host;
+  }
+
+  void check(int round) {
+    HostBuffers hosts[kCalls];
+    for (int call = 0; call < kCalls; ++call) {
+      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+      const Size whole = b.size + 2 * kGuard;
+      for (auto [host, buffer] : {std::pair{&hosts[call].first, &b.first}, std::pair{&hosts[call].second, &b.second}}) {
+        host->resize(static_cast<std::size_t>(whole));
+        world_.copy_out(host->data(), buffer->local(), whole * Size{sizeof(T)});
       }
-      if (has_out)
-        result_.hash += hash_bytes(mix(0, round, call, me()), &host[static_cast<std::size_t>(out_at)],
-                                   outs(call, me()) * Size{sizeof(T)});
     }
-    result_.checked += outs(call, me());
+    GpuResult results[kCalls];
+    for_calls([&](int call) {
+      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+      check_buffer(round, call, b.first, hosts[call].first, results[call]);
+      check_buffer(round, call, b.second, hosts[call].second, results[call]);
+      results[call].checked += outs(call, me());
+    });
+    for (const GpuResult& result : results) result_.add(result);
+  }
+
+  void check_buffer(int round, int call, const Symm<T>& buffer, const Host& host, GpuResult& result) const {
+    const Buffers& b = buffers_[static_cast<std::size_t>(call)];
+    const Size whole = b.size + 2 * kGuard;
+    const Size out_at = b.out.local() - buffer.local();
+    const Size in_at = b.in.local() - buffer.local();
+    const bool has_out = out_at >= 0 && out_at < whole && outs(call, me()) > 0;
+    for (Size at = 0; at < whole; ++at) {
+      const T got = host[static_cast<std::size_t>(at)];
+      if (has_out && at >= out_at && at < out_at + outs(call, me())) {
+        if (!is_result(round, call, at - out_at, got)) wrong(result, round, call, "element", at - out_at);
+      } else if (at >= in_at && in_at >= 0 && at < in_at + ins(call, me())) {
+        // In place, what is not output is input that may be overwritten.
+        if (!shares() && !same_bits(got, input(round, call, me(), at - in_at)))
+          wrong(result, round, call, "input", at - in_at);
+      } else if (!is_guard(got)) {
+        wrong(result, round, call, "memory around the buffers, at", at - kGuard);
+      }
+    }
+    if (!has_out) return;
+    const T* const out = &host[static_cast<std::size_t>(out_at)];
+    const Size bytes = outs(call, me()) * Size{sizeof(T)};
+    result.hash += hash_bytes(mix(0, round, call, me()), out, bytes);
+    if (is_common(collective())) result.common += hash_bytes(mix(0, round, call, 0), out, bytes);
   }
 
   static bool is_guard(T value) {
@@ -172,20 +241,11 @@ class CollectiveRounds {
     return std::all_of(bytes, bytes + sizeof(T), [](unsigned char byte) { return byte == kGuardByte; });
   }
 
-  /// In place, what is not output is input that may be overwritten.
-  void expect_input(int round, int call, Size i, T got) {
-    if (!shares() && !same_bits(got, input(round, call, me(), i))) wrong(round, call, "input", i);
-  }
-
-  void check_result(int round, int call, Size i, T got) {
+  bool is_result(int round, int call, Size i, T got) const {
     const Size count = count_of(call);
     const int n = world_.num_pes();
-    const auto from = [&](int pe, Size at) {
-      if (!same_bits(got, input(round, call, pe, at))) wrong(round, call, "element", i);
-    };
-    const auto reduced = [&](Size at) {
-      if (!values_.template reduced<T>(round * kCalls + call, at).allows(got)) wrong(round, call, "element", i);
-    };
+    const auto from = [&](int pe, Size at) { return same_bits(got, input(round, call, pe, at)); };
+    const auto reduced = [&](Size at) { return values_.template reduced<T>(round * kCalls + call, at).allows(got); };
     switch (collective()) {
       case Collective::kAllReduce:
       case Collective::kReduce:
@@ -204,13 +264,14 @@ class CollectiveRounds {
       case Collective::kSendRecv:
         return from((me() + n - 1) % n, i);
       case Collective::kExchange:
-        return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
+        break;
     }
+    return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
   }
 
-  void wrong(int round, int call, const char* what, Size i) {
-    if (result_.wrong++ == 0)
-      result_.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
+  void wrong(GpuResult& result, int round, int call, const char* what, Size i) const {
+    if (result.wrong++ == 0)
+      result.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
   }
 
   World& world_;

@@ -1,12 +1,21 @@
 // Checks the collectives on the GPUs that it finds. Prints what fails, and "N passed, N failed"; exit code 1 if
 // anything failed.
 //
-//   collectives_gpu_check [REPLAYS [PES]]      replays of each algorithm's captured graph (100); only so many PEs
+//   collectives_gpu_check [REPLAYS [PES [every]]]     replays of each algorithm's captured graph (10); only so many PEs
+//                                                     (0: one on each GPU, then 3, 4 and 8 that share them)
+//
+// Every collective is tried with each type, operation and size, in place and not, its algorithms taking turns; with a
+// PE on each GPU also every algorithm with each type. `every`: every algorithm with every combination.
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "gpu/collective_rounds.h"
 #include "tandem/cuda.h"
@@ -31,35 +40,40 @@ void report(const std::string& what, const std::string& problem) {
 
 CudaOptions small_world(double timeout_s = 10) {
   CudaOptions options;
-  options.heap_bytes = Size{256} << 20;
+  options.heap_bytes = Size{512} << 20;
   options.timeout_s = timeout_s;
   return options;
 }
 
-/// All PEs' results together.
-std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cases) {
+/// All PEs' results together. `at`: the case that the last PE to begin one began.
+std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cases, std::atomic<std::size_t>& at) {
   std::vector<GpuResult> results(cases.size());
   std::mutex mutex;
   CudaThreads threads(pes, small_world());
   threads.run([&](World& world) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
+      at = i;
       const GpuResult own =
           dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(); });
       const std::lock_guard lock(mutex);
       GpuResult& all = results[i];
-      all.checked += own.checked;
-      if (all.wrong == 0) all.first_wrong = own.first_wrong;
-      all.wrong += own.wrong;
-      all.hash += own.hash;
+      const std::uint64_t common = all.checked == 0 ? own.common : all.common;
+      if (own.common != common && all.wrong == 0) {
+        ++all.wrong;
+        all.first_wrong = "two PEs' results differ";
+      }
+      all.add(own);
+      all.common = common;
     }
   });
   return results;
 }
 
 void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
+  std::atomic<std::size_t> at{0};
   try {
-    const std::vector<GpuResult> results = run_in_one_world(pes, cases);
-    const std::vector<GpuResult> again = twice ? run_in_one_world(pes, cases) : results;
+    const std::vector<GpuResult> results = run_in_one_world(pes, cases, at);
+    const std::vector<GpuResult> again = twice ? run_in_one_world(pes, cases, at) : results;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       std::string problem;
       if (results[i].wrong > 0)
@@ -70,15 +84,19 @@ void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
       report(describe(cases[i], pes), problem);
     }
   } catch (const std::exception& error) {
-    report(describe(cases.front(), pes) + fmt::format(" and {} more", cases.size() - 1), error.what());
+    report(fmt::format("{}, case {} of {} in this world", describe(cases[at], pes), at + 1, cases.size()),
+           error.what());
   }
 }
 
-/// Those that this machine can run: all but what needs multicast.
-std::vector<AlgorithmInfo> algorithms() {
+/// Those that `pes` PEs can run on this machine: none that needs multicast, and no copies by copy engine where PEs
+/// share a GPU and its queues, since nothing promises that those run side by side.
+std::vector<AlgorithmInfo> algorithms(int pes) {
   std::vector<AlgorithmInfo> list;
-  for (const AlgorithmInfo& info : collective_algorithms())
-    if (info.name != "multimem") list.push_back(info);
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    const bool by_copy_engine = info.name.find("copy_engine") != std::string::npos;
+    if (info.name != "multimem" && (!by_copy_engine || pes <= cuda_devices())) list.push_back(info);
+  }
   return list;
 }
 
@@ -98,40 +116,50 @@ void add(std::vector<GpuCase>& cases, GpuCase c, int pes) {
   cases.push_back(c);
 }
 
-/// Every algorithm x type x operation x odd sizes x in-place.
-void check_everything(int pes, bool all_types) {
-  for (const AlgorithmInfo& info : algorithms())
-    for (const DType type : kDTypes) {
-      if (!all_types && type != DType::kBF16 && type != DType::kF32) continue;
-      std::vector<GpuCase> cases;
-      for (const ReduceOp op : kReduceOps) {
-        if (!reduces(info.collective) && op != ReduceOp::kSum) continue;
-        for (const Size count : {Size{1}, Size{1003}, Size{20011}}) {
-          GpuCase c{info, type, op, count};
-          c.root = count == 1003 ? pes - 1 : 0;
-          add(cases, c, pes);
-        }
-        if (op == ReduceOp::kSum) {
-          GpuCase random{info, type, op, 3001};
-          random.random = true;
-          add(cases, random, pes);
-        }
-      }
-      check(pes, cases);
+/// Some operations x odd sizes x in-place of a collective and type. `next()`: the algorithm of the next case.
+template <class Next>
+void check_type(int pes, Collective collective, DType type, std::span<const ReduceOp> ops, Size largest, Next next) {
+  std::vector<GpuCase> cases;
+  for (const ReduceOp op : ops) {
+    if (!reduces(collective) && op != ReduceOp::kSum) continue;
+    for (const Size count : {Size{1}, Size{1003}, largest}) {
+      GpuCase c{next(), type, op, count};
+      c.root = count == 1003 ? pes - 1 : 0;
+      add(cases, c, pes);
     }
+    if (op != ReduceOp::kSum) continue;
+    GpuCase random{next(), type, op, 3001};
+    random.random = true;
+    add(cases, random, pes);
+  }
+  check(pes, cases);
+}
+
+void check_each_algorithm(int pes, std::span<const ReduceOp> ops) {
+  for (const AlgorithmInfo& info : algorithms(pes))
+    for (const DType type : kDTypes) check_type(pes, info.collective, type, ops, 6007, [&] { return info; });
+}
+
+void check_each_collective(int pes) {
+  std::map<Collective, std::vector<AlgorithmInfo>> all;
+  for (const AlgorithmInfo& info : algorithms(pes)) all[info.collective].push_back(info);
+  for (const auto& each : all) {
+    std::size_t turn = 0;
+    for (const DType type : kDTypes)
+      check_type(pes, each.first, type, kReduceOps, 6007, [&] { return each.second[turn++ % each.second.size()]; });
+  }
 }
 
 void check_large(int pes) {
-  std::vector<GpuCase> cases;
-  for (const AlgorithmInfo& info : algorithms()) {
-    cases.clear();
-    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 19) + 5}, pes);
+  for (const AlgorithmInfo& info : algorithms(pes)) {
+    std::vector<GpuCase> cases;
+    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5}, pes);
     check(pes, cases);
   }
 }
 
 void check_replays(int pes, int replays) {
-  for (const AlgorithmInfo& info : algorithms()) {
+  for (const AlgorithmInfo& info : algorithms(pes)) {
     GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.graph = true;
     c.rounds = replays;
@@ -183,34 +211,33 @@ void check_timeout(int pes) {
   check(pes, {GpuCase{collective_algorithms().front()}});
 }
 
-int check_all(int replays, int only) {
+int check_all(int replays, int only, bool every) {
   const int devices = cuda_devices();
   if (devices == 0) {
     std::printf("no GPU\n");
     return 2;
   }
-  const auto stage = [](const char* what, int pes) {
-    std::printf("%s, %d PEs: so far %d passed, %d failed\n", what, pes, passed, failed);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto stage = [&](const char* what, int pes) {
+    const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begin;
+    std::printf("%s, %d PEs: so far %d passed, %d failed, %.1f s\n", what, pes, passed, failed, so_far.count());
     std::fflush(stdout);
   };
-  std::set<int> shared{3, 4, 8};
-  shared.erase(devices);
-  if (only == 0 || only == devices) {
-    check_timeout(devices);
-    stage("timeouts", devices);
-    check_large(devices);
-    stage("large", devices);
-    check_replays(devices, replays);
-    stage("replays", devices);
-    check_everything(devices, true);
-    stage("everything", devices);
-  }
-  for (const int pes : shared) {
-    if (only != 0 && only != pes) continue;
-    check_everything(pes, false);
-    stage("everything", pes);
-    check_replays(pes, replays / 5);
+  std::set<int> all{devices, 3, 4, 8};
+  if (only > 0) all = {only};
+  for (const int pes : all) {
+    if (!every) check_each_collective(pes);
+    stage("each collective", pes);
+    if (pes != devices) continue;
+    constexpr ReduceOp sum[] = {ReduceOp::kSum};
+    check_each_algorithm(pes, every ? std::span<const ReduceOp>(kReduceOps) : sum);
+    stage("each algorithm", pes);
+    check_large(pes);
+    stage("large", pes);
+    check_replays(pes, replays);
     stage("replays", pes);
+    check_timeout(pes);
+    stage("timeouts", pes);
   }
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
@@ -221,5 +248,6 @@ int check_all(int replays, int only) {
 }  // namespace tandem::test
 
 int main(int argc, char** argv) {
-  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 100, argc > 2 ? std::atoi(argv[2]) : 0);
+  const bool every = argc > 3 && std::string_view(argv[3]) == "every";
+  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 10, argc > 2 ? std::atoi(argv[2]) : 0, every);
 }

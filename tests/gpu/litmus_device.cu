@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(32) delay_kernel(Epoch* word, std::uint64_t se
 
 __global__ void __launch_bounds__(32) tma_reader(const Signal* word, const Epoch* epochs, const std::uint32_t* data,
                                                  const std::uint32_t* base, std::uint32_t* differences, int count) {
+#if __CUDA_ARCH__ >= 900  // the tensor-memory engine came with it
   extern __shared__ __align__(128) std::uint32_t copy[];
   __shared__ __align__(8) std::uint64_t barrier;
   const auto barrier_at = static_cast<std::uint32_t>(__cvta_generic_to_shared(&barrier));
@@ -46,6 +47,7 @@ __global__ void __launch_bounds__(32) tma_reader(const Signal* word, const Epoch
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x); i < count; i += 32)
     differences[i] |= copy[i] ^ (base[i] + static_cast<std::uint32_t>(e));
+#endif
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
-// Overlapped operators on all GPUs of this machine, a PE on each: small integers, so that every element must be exact.
+// Overlapped operators on all GPUs of this machine, a PE on each.
 //
-//   operators_gpu_check [REPLAYS]     replays of each captured graph, with data that change; default 20
+//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 4); a group
+//                                            alone: forms, rows, several, shots or bits
+//
+// Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <mutex>
-#include <sstream>
 
-#include "gpu/graph.h"
-#include "ops/operator_case.h"
+#include "gpu/operator_rounds.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -17,93 +18,45 @@ namespace tandem::test {
 
 namespace {
 
-constexpr int kRuns = 3;
-constexpr Size kBytes = Size{64} << 20;
-
-int passed = 0;
-int failed = 0;
-
-void report(const std::string& what, const std::string& problem) {
-  if (problem.empty()) {
-    ++passed;
-    return;
-  }
-  if (++failed <= 40) std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
-  std::fflush(stdout);
-}
-
-std::string describe(const OperatorCase& c) {
-  std::ostringstream text;
-  text << c << " tile_n=" << c.options.tile_n << (c.options.reduction == Reduction::kChain ? " chain" : "");
-  return text.str();
-}
-
-/// What all runs give, the same for all cases of a shape.
-const std::vector<std::vector<double>>& expected(const OperatorOptions& o) {
-  static std::map<std::tuple<Size, Size, Size>, std::vector<std::vector<double>>> known;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  auto& found = known[{o.m, o.n, o.k}];
-  if (found.empty()) found = reference(o, kRuns);
-  return found;
-}
-
-/// Everything that one PE needs for any case.
-struct Memory {
-  std::byte *a, *b, *c, *idle;
-  explicit Memory(World& world)
-      : a(world.heap().allocate_local<std::byte>(kBytes, "a")),
-        b(world.heap().allocate_local<std::byte>(kBytes, "b")),
-        c(world.heap().allocate_local<std::byte>(kBytes, "c")),
-        idle(world.heap().allocate_local<std::byte>(2 * kBytes, "idle")) {}
+struct Group {
+  const char* name;
+  std::vector<OperatorCase> cases;
 };
 
-/// One PE's part of a case; returns how many elements are wrong.
-template <class T>
-Size run_case(World& world, Stream& stream, const Memory& memory, const OperatorCase& c, int replays) {
-  const OperatorOptions& o = c.options;
-  const Shards shards(c.op, o, world.pe(), world.num_pes());
-  const auto plan = make_operator(world, c.op, o);
-  const auto call = [&] { plan->run(stream, memory.a, memory.b, memory.c); };
-  Size wrong = 0;
-  const auto round = [&](int number, const auto& go) {
-    const int run = number % kRuns;
-    std::vector<T> a(static_cast<std::size_t>(shards.a_size()));
-    std::vector<T> b(static_cast<std::size_t>(shards.b_size()));
-    std::vector<T> got(static_cast<std::size_t>(shards.c_size()), convert<T>(77.0F));
-    fill(a.data(), run, 0, shards.a_rows, shards.a_cols);
-    fill(b.data(), run, 1, shards.b_rows, shards.b_cols);
-    world.copy_in(memory.a, a.data(), shards.a_size() * Size{sizeof(T)});
-    world.copy_in(memory.b, b.data(), shards.b_size() * Size{sizeof(T)});
-    world.copy_in(memory.c, got.data(), shards.c_size() * Size{sizeof(T)});
-    // Some PEs come late.
-    for (int i = (number * 3 + world.pe()) % world.num_pes(); i > 0; --i)
-      for (int j = 0; j < number % 5; ++j) stream.copy_async(memory.idle, memory.idle + kBytes, kBytes);
-    go();
-    stream.synchronize();  // no barrier: peers may still be in this run when the inputs change
-    world.copy_out(got.data(), memory.c, shards.c_size() * Size{sizeof(T)});
-    const std::vector<double>& want = expected(o)[static_cast<std::size_t>(run)];
-    for (Size i = 0; i < shards.c_rows.size(); ++i)
-      for (Size j = 0; j < shards.c_cols.size(); ++j) {
-        const Size at = (shards.c_rows.begin + i) * o.n + shards.c_cols.begin + j;
-        wrong += static_cast<double>(convert<float>(got[static_cast<std::size_t>(i * shards.c_cols.size() + j)])) !=
-                 want[static_cast<std::size_t>(at)];
-      }
-  };
-  for (int run = 0; run < kRuns; ++run) round(run, call);
-  if (replays == 0) return wrong;
-  Graph graph(static_cast<cudaStream_t>(stream.native()), [&] { call(); });
-  for (int replay = 0; replay < replays; ++replay) round(kRuns + replay, [&] { graph.launch(); });
-  return wrong;
+struct Tally {
+  int passed = 0, failed = 0;
+
+  void add(const std::string& what, Size wrong, int pe) {
+    if (wrong == 0) {
+      ++passed;
+      return;
+    }
+    if (++failed <= 40) std::printf("FAILED %s: PE %d: %lld wrong\n", what.c_str(), pe, static_cast<long long>(wrong));
+    std::fflush(stdout);
+  }
+};
+
+constexpr Operator kAllOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce};
+
+OperatorCase make_case(Operator op, Size m, Size n, Size k, Form form) {
+  OperatorCase c;
+  c.op = op;
+  c.options.m = m;
+  c.options.n = n;
+  c.options.k = k;
+  c.options.form = form;
+  c.options.use_tuned = false;
+  return c;
 }
 
-std::vector<OperatorCase> cases() {
+/// Every form, mover, direction, reduction and number of pieces.
+std::vector<OperatorCase> forms() {
   std::vector<OperatorCase> all;
   struct Shape {
     Size m, n, k;
   };
   int number = 0;
-  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+  for (const Operator op : kAllOperators)
     for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed})
       for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
         for (const Direction direction : {Direction::kPush, Direction::kPull})
@@ -112,21 +65,16 @@ std::vector<OperatorCase> cases() {
               for (const int splits : {1, 3, 8}) {
                 const bool chain = reduction == Reduction::kChain;
                 if (op == Operator::kGemmAllReduce &&
-                    (form == Form::kDecomposed || chain || copy_by == CopyBy::kSm || direction == Direction::kPull))
+                    (form == Form::kDecomposed || !chain || copy_by == CopyBy::kSm || direction == Direction::kPull))
                   continue;
-                if (chain &&
-                    (op == Operator::kAllGatherGemm || form != Form::kOverlapped || direction == Direction::kPull))
-                  continue;
-                OperatorCase c;
-                c.op = op;
-                c.options.m = shape.m;
-                c.options.n = shape.n;
-                c.options.k = shape.k;
-                c.options.form = form;
+                if (chain && op == Operator::kGemmReduceScatter && form != Form::kOverlapped) continue;
+                if (chain && (op == Operator::kAllGatherGemm || direction == Direction::kPull)) continue;
+                OperatorCase c = make_case(op, shape.m, shape.n, shape.k, form);
                 c.options.copy_by = copy_by;
                 c.options.direction = direction;
                 c.options.reduction = reduction;
                 c.options.splits = splits;
+                if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) c.options.shots = 2;
                 const auto orders = tile_orders(op);
                 c.options.order = chain ? "" : orders[static_cast<std::size_t>(number) % orders.size()];
                 c.options.type = number % 5 == 1 ? DType::kF16 : DType::kBF16;
@@ -137,40 +85,162 @@ std::vector<OperatorCase> cases() {
   return all;
 }
 
-int check_all(int replays) {
+/// Runs of one, of an odd number and of all rows by one plan; what the plan takes by itself among them.
+std::vector<OperatorCase> rows() {
+  std::vector<OperatorCase> all;
+  for (const Operator op : kAllOperators)
+    for (const Form form : {Form::kSuitable, Form::kOverlapped, Form::kSequential, Form::kDecomposed})
+      for (const Size m : {1300, 999, 17})
+        for (int i = 0; i < 4; ++i) {
+          OperatorCase c = make_case(op, m, 1056, 288, form);
+          if (op == Operator::kGemmAllReduce && form == Form::kDecomposed) continue;
+          if (form != Form::kSuitable) {
+            c.options.copy_by = i % 2 == 0 ? CopyBy::kCopyEngine : CopyBy::kSm;
+            if (op == Operator::kGemmReduceScatter) c.options.reduction = i < 2 ? Reduction::kChain : Reduction::kOwner;
+            if (op == Operator::kAllGatherGemm && i >= 2) c.options.direction = Direction::kPull;
+            if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) c.options.shots = 2;
+            c.options.splits = 1 + i;
+          }
+          c.fewer_rows = true;
+          all.push_back(c);
+        }
+  return all;
+}
+
+/// Several B for one gather.
+std::vector<OperatorCase> several() {
+  std::vector<OperatorCase> all;
+  for (const Form form : {Form::kSuitable, Form::kOverlapped, Form::kSequential, Form::kDecomposed})
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+      for (const Direction direction : {Direction::kPush, Direction::kPull}) {
+        OperatorCase c = make_case(Operator::kAllGatherGemm, 1300, 1056, 288, form);
+        c.options.ns = {512, 64, 480};
+        if (form != Form::kSuitable) c.options.copy_by = copy_by;
+        c.options.direction = direction;
+        c.options.splits = 3;
+        c.fewer_rows = true;
+        all.push_back(c);
+      }
+  return all;
+}
+
+/// gemm_all_reduce whose owners add up, and in the plan's own choice of shots.
+std::vector<OperatorCase> shots() {
+  std::vector<OperatorCase> all;
+  for (const Form form : {Form::kOverlapped, Form::kDecomposed})
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+      for (const Direction direction : {Direction::kPush, Direction::kPull})
+        for (const int sms : {0, 4})
+          for (const int splits : {1, 4}) {
+            OperatorCase c = make_case(Operator::kGemmAllReduce, 1300, 1056, 288, form);
+            c.options.reduction = Reduction::kOwner;
+            c.options.shots = 2;
+            c.options.copy_by = copy_by;
+            c.options.direction = direction;
+            c.options.communication_sms = sms;
+            c.options.splits = splits;
+            c.options.order = splits == 1 ? "peers_first" : "";
+            c.fewer_rows = sms == 4;
+            all.push_back(c);
+          }
+  return all;
+}
+
+/// For runs whose bits are compared.
+std::vector<OperatorCase> bits() {
+  std::vector<OperatorCase> all;
+  for (const Operator op : kAllOperators) {
+    for (const Size m : {1300, 64})
+      for (const Form form : {Form::kSuitable, Form::kSequential}) all.push_back(make_case(op, m, 1056, 2080, form));
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+      for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain}) {
+        if (op == Operator::kAllGatherGemm && reduction == Reduction::kChain) continue;
+        OperatorCase c = make_case(op, 1300, 1056, 2080, Form::kOverlapped);
+        c.options.copy_by = copy_by;
+        c.options.reduction = reduction;
+        c.options.splits = 2;
+        if (op == Operator::kGemmAllReduce) c.options.shots = 2;
+        all.push_back(c);
+      }
+  }
+  return all;
+}
+
+template <class T>
+Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const OperatorCase& c, int replays,
+              bool only_bits) {
+  OperatorRounds<T> rounds(world, stream, memory, c);
+  if (!only_bits) return rounds.run(replays);
+  return rounds.differing_bits(5, [&](std::uint64_t hash) {
+    static std::mutex mutex;
+    static std::uint64_t first = 0;
+    world.barrier();
+    if (world.pe() == 0) first = hash;
+    world.barrier();
+    const std::lock_guard lock(mutex);
+    return first == hash;
+  });
+}
+
+/// The cases of a group in a world of its own. Returns whether the world came to its end.
+bool check_group(const Group& group, int pes, int replays, Tally& tally) {
+  CudaOptions options;
+  options.heap_bytes = Size{8} << 30;
+  options.timeout_s = 3;
+  std::mutex mutex;
+  try {
+    CudaThreads threads(pes, options);
+    threads.run([&](World& world) {
+      const OperatorMemory memory(world);
+      Stream stream = world.make_stream("main");
+      for (const OperatorCase& c : group.cases) {
+        const bool only_bits = std::string(group.name) == "bits";
+        Size wrong = 0;
+        try {
+          wrong = c.options.type == DType::kF16 ? run_case<f16>(world, stream, memory, c, replays, only_bits)
+                                                : run_case<bf16>(world, stream, memory, c, replays, only_bits);
+        } catch (const std::exception& error) {
+          std::printf("PE %d in %s: %s\n", world.pe(), describe(c).c_str(), error.what());
+          std::fflush(stdout);
+          throw;
+        }
+        {
+          const std::lock_guard lock(mutex);
+          tally.add(describe(c), wrong, world.pe());
+        }
+        world.barrier();
+      }
+    });
+  } catch (const Error&) {  // said above
+    ++tally.failed;
+    return false;
+  }
+  return true;
+}
+
+int check_all(int replays, const std::string& only) {
   const int pes = cuda_devices();
   if (pes == 0) {
     std::printf("no GPU\n");
     return 2;
   }
-  CudaOptions options;
-  options.heap_bytes = Size{8} << 30;
-  options.timeout_s = 3;
-  CudaThreads threads(pes, options);
-  std::mutex mutex;
-  threads.run([&](World& world) {
-    const Memory memory(world);
-    Stream stream = world.make_stream("main");
-    for (const OperatorCase& c : cases()) {
-      Size wrong = 0;
-      try {
-        wrong = c.options.type == DType::kF16 ? run_case<f16>(world, stream, memory, c, replays)
-                                              : run_case<bf16>(world, stream, memory, c, replays);
-      } catch (const std::exception& error) {
-        std::printf("PE %d in %s: %s\n", world.pe(), describe(c).c_str(), error.what());
-        std::fflush(stdout);
-        throw;
-      }
-      {
-        const std::lock_guard lock(mutex);
-        report(describe(c),
-               wrong == 0 ? "" : "PE " + std::to_string(world.pe()) + ": " + std::to_string(wrong) + " wrong");
-      }
-      world.barrier();
-    }
-  });
-  std::printf("%d PEs: %d passed, %d failed (counted on each PE)\n", pes, passed, failed);
-  return failed == 0 ? 0 : 1;
+  const std::vector<Group> groups{
+      {"forms", forms()}, {"rows", rows()}, {"several", several()}, {"shots", shots()}, {"bits", bits()}};
+  Tally all;
+  for (const Group& group : groups) {
+    if (!only.empty() && only != group.name) continue;
+    const auto begin = std::chrono::steady_clock::now();
+    Tally tally;
+    const bool ended = check_group(group, pes, replays, tally);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", group.name,
+                group.cases.size(), pes, tally.passed, tally.failed, ended ? "" : ", broken off", took.count());
+    std::fflush(stdout);
+    all.passed += tally.passed;
+    all.failed += tally.failed;
+  }
+  std::printf("%d passed, %d failed\n", all.passed, all.failed);
+  return all.failed == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -179,7 +249,7 @@ int check_all(int replays) {
 
 int main(int argc, char** argv) {
   try {
-    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 20);
+    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 4, argc > 2 ? argv[2] : "");
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 1;

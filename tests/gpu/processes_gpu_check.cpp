@@ -21,9 +21,9 @@ namespace tandem::test {
 
 namespace {
 
-const std::string kParts[] = {"begin",     "collectives", "replays",  "barrier",      "two_worlds",
-                              "again",     "missing",     "mismatch", "other_counts", "cost_of_check",
-                              "exhausted", "failed",      "killed",   "killed_host"};
+const std::string kParts[] = {"begin", "collectives", "replays",  "barrier",      "two_worlds",
+                              "again", "missing",     "mismatch", "other_counts", "cost_of_check",
+                              "heap",  "exhausted",   "failed",   "killed",       "killed_host"};
 
 struct Peer {
   pid_t pid = -1;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tandem/error.h"
 
 namespace tandem {
@@ -18,6 +20,106 @@ TEST(HeapBook, WhatDoesNotFitOnOnePeFitsOnNone) {
   const Size small = ask(0, kMiB, "small");  // before PE 1 has asked for the large one
   EXPECT_THROW(ask(1, 3 * kMiB, "large"), OutOfMemory);
   EXPECT_EQ(ask(1, kMiB, "small"), small);
+}
+
+/// One PE's book of data.
+class OnePe : public testing::Test {
+ protected:
+  Size ask(Size bytes) { return book_.allocate_symmetric(0, MemoryKind::kData, bytes, "buffer", 1); }
+  Size ask_own(Size bytes) { return book_.allocate_local(0, MemoryKind::kData, bytes, "own", 1); }
+  void free(Size offset) { book_.free_symmetric(0, offset); }
+
+  HeapBook book_{1, 4 * kMiB};
+};
+
+TEST_F(OnePe, WhatIsFreedIsUsedAgainLowestFirst) {
+  const Size a = ask(kMiB);
+  const Size b = ask(kMiB);
+  const Size c = ask(kMiB);
+  const Size d = ask(kMiB);
+  EXPECT_THROW(ask(1), OutOfMemory);
+  free(a);
+  free(c);
+  EXPECT_THROW(ask(2 * kMiB), OutOfMemory) << "the holes are no neighbours";
+  EXPECT_EQ(ask(kMiB / 2), a);
+  EXPECT_EQ(ask(kMiB), c) << "what is left of the first hole is too small";
+  EXPECT_EQ(ask(kMiB / 2), a + kMiB / 2);
+  free(b);
+  free(c);
+  EXPECT_EQ(ask(2 * kMiB), b) << "neighbours are one hole";
+  EXPECT_EQ(book_.describe(0, d), "buffer[0] on PE 0");
+}
+
+TEST_F(OnePe, WhatIsFreedAtTheEndIsThereForBuffersOfOnePeToo) {
+  const Size a = ask(kMiB);
+  const Size b = ask(3 * kMiB);
+  EXPECT_THROW(ask_own(kMiB), OutOfMemory);
+  free(a);
+  EXPECT_THROW(ask_own(kMiB), OutOfMemory) << "a hole below a symmetric buffer";
+  free(b);
+  const Size own = ask_own(4 * kMiB);
+  book_.free_local(0, own);
+  EXPECT_EQ(ask(4 * kMiB), a);
+}
+
+TEST_F(OnePe, BuffersOfOnePeAreUsedAgain) {
+  const Size first = ask_own(kMiB);
+  const Size second = ask_own(kMiB);
+  book_.free_local(0, first);
+  EXPECT_EQ(book_.left(MemoryKind::kData), 2 * kMiB);
+  EXPECT_EQ(ask_own(kMiB), first);
+  book_.free_local(0, first);
+  book_.free_local(0, second);
+  EXPECT_EQ(book_.left(MemoryKind::kData), 4 * kMiB);
+}
+
+TEST_F(OnePe, WhatIsNoBufferIsNotFreed) {
+  const Size a = ask(kMiB);
+  EXPECT_THROW(free(a + 256), InvalidArgument);
+  EXPECT_THROW(book_.free_local(0, a), InvalidArgument);
+  free(a);
+  EXPECT_THROW(free(a), InvalidArgument);
+}
+
+TEST(HeapBook, PesThatFreeOtherBuffersAreRefused) {
+  HeapBook book(2, 4 * kMiB);
+  const auto ask = [&](int pe) { return book.allocate_symmetric(pe, MemoryKind::kData, kMiB, "x", 1); };
+  const Size first = ask(0);
+  ask(1);
+  const Size second = ask(0);
+  ask(1);
+  book.free_symmetric(0, first);
+  EXPECT_THROW(book.free_symmetric(1, second), InvalidArgument);
+  book.free_symmetric(0, second);
+  EXPECT_THROW(ask(1), InvalidArgument) << "the other one freed here";
+}
+
+TEST(HeapBook, GrowsForAllPesAlikeUpToItsLimit) {
+  HeapBook book(2, 4 * kMiB, 16 * kMiB);
+  const auto ask = [&](int pe, Size bytes) {
+    if (const Size more = book.growth_for(pe, bytes)) book.grow(more);
+    return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1);
+  };
+  const Size first = ask(0, 3 * kMiB);
+  book.allocate_local(1, MemoryKind::kData, kMiB, "own", 1);
+  EXPECT_EQ(book.growth_for(0, kMiB), 4 * kMiB) << "PE 1 has no room for it: as much again";
+  const Size second = ask(0, kMiB);
+  EXPECT_EQ(second, book.range_bytes());
+  EXPECT_EQ(ask(1, 3 * kMiB), first);
+  EXPECT_EQ(book.growth_for(1, kMiB), 0) << "PE 0 has made it";
+  EXPECT_EQ(ask(1, kMiB), second);
+  EXPECT_EQ(ask(0, 10 * kMiB), second + kMiB);
+  EXPECT_EQ(ask(1, 10 * kMiB), second + kMiB);
+  try {
+    ask(0, 2 * kMiB);
+    FAIL() << "nothing was thrown";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("2097152 bytes asked, 1048576 of"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("may grow to 16777216"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(ask(1, 2 * kMiB), OutOfMemory);
+  for (const int pe : {0, 1}) book.free_symmetric(pe, second + kMiB);
+  EXPECT_EQ(ask(0, 11 * kMiB), second + kMiB) << "what is freed behind is one with the rest";
 }
 
 }  // namespace

@@ -31,12 +31,20 @@ struct OperatorCase {
   std::uint64_t seed = 1;
   int runs = 3;
   bool stragglers = false;
+  bool crowded = false;     // another stream takes all SMs of a PE while its GEMM runs: what follows comes late
+  bool fewer_rows = false;  // every other run has fewer rows than the plan
+
+  OperatorOptions options_of(int run) const {
+    OperatorOptions o = options;
+    if (fewer_rows && run % 2 == 1) o.m = o.m * (run % 3) / 3;
+    return o;
+  }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const OperatorCase& c) {
   const OperatorOptions& o = c.options;
-  return out << name(c.op) << " on " << c.place << " " << o.m << "x" << o.n << "x" << o.k << " " << name(o.type) << " "
-             << name(o.form) << (o.copy_by == CopyBy::kSm ? " sm" : " copy_engine")
+  return out << name(c.op) << " on " << c.place << " " << o.m << "x" << o.n << "x" << o.k << " shots=" << o.shots << " "
+             << name(o.type) << " " << name(o.form) << (o.copy_by == CopyBy::kSm ? " sm" : " copy_engine")
              << (o.direction == Direction::kPull ? " pull" : " push") << " splits=" << o.splits << " order=" << o.order
              << " communication_sms=" << o.communication_sms << " seed=" << c.seed;
 }
@@ -133,22 +141,28 @@ Outcome run_typed(const OperatorCase& test) {
   const bool meaningful = o.form != Form::kComputeOnly && o.form != Form::kCommunicationOnly;
   Outcome outcome;
   simulation.run([&](World& world) {
-    const Shards shards(test.op, o, world.pe(), world.num_pes());
-    T* const a = world.heap().allocate_local<T>(shards.a_size(), "a");
-    T* const b = world.heap().allocate_local<T>(shards.b_size(), "b");
-    T* const c = world.heap().allocate_local<T>(shards.c_size(), "c");
+    const Shards largest(test.op, o, world.pe(), world.num_pes());
+    T* const a = world.heap().allocate_local<T>(largest.a_size(), "a");
+    T* const b = world.heap().allocate_local<T>(largest.b_size(), "b");
+    T* const c = world.heap().allocate_local<T>(largest.c_size(), "c");
     constexpr Size kIdle = 1 << 16;
     const float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
     auto plan = make_operator(world, test.op, o);
     Stream stream = world.make_stream("main");
+    Stream crowd = world.make_stream("crowd");
     for (int run = 0; run < test.runs; ++run) {
+      const OperatorOptions now = test.options_of(run);
+      const Shards shards(test.op, now, world.pe(), world.num_pes());
       fill(a, run, 0, shards.a_rows, shards.a_cols);
       fill(b, run, 1, shards.b_rows, shards.b_cols);
-      for (Size i = 0; i < shards.c_size(); ++i) c[i] = convert<T>(77.0F);
+      for (Size i = 0; i < largest.c_size(); ++i) c[i] = convert<T>(77.0F);
       const int late = (run * 3 + world.pe()) % world.num_pes();
       if (test.stragglers && late < 2) stream.launch<Dawdle>({1, 128}, {idle, kIdle, 20 * (2 - late)});
       const double begin = world.time_us();
-      plan->run(stream, a, b, c);
+      plan->run(stream, now.m, a, b, c);
+      if (test.crowded && late == 0)
+        for (const int blocks : {1, 2 * world.machine().gpu.sm_count})
+          crowd.launch<Dawdle>({blocks, blocks == 1 ? 32 : 1024}, {idle, 1024, blocks == 1 ? 1 : 40});
       stream.synchronize();  // no barrier: peers may still be in this run when the inputs change
       outcome.us = std::max(run == 0 ? 0 : outcome.us, world.time_us() - begin);
       if (!meaningful) continue;
@@ -159,6 +173,7 @@ Outcome run_typed(const OperatorCase& test) {
           ++outcome.checked;
           outcome.wrong += static_cast<double>(convert<float>(c[i * shards.c_cols.size() + j])) != want;
         }
+      for (Size i = shards.c_size(); i < largest.c_size(); ++i) outcome.wrong += convert<float>(c[i]) != 77.0F;
     }
   });
   outcome.trace_hash = simulation.trace_hash();

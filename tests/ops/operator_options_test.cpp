@@ -32,8 +32,14 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.m = -1; }), "m: -1 given, allowed is 0 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.n = 0; }), "n: 0 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.k = 0; }), "k: 0 given, allowed is 1 or more");
-  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.splits = 9; }), "splits: 9 given, allowed is 1 to 8");
-  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.splits = 0; }), "splits: 0 given, allowed is 1 to 8");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.splits = 9; }),
+            "splits: 9 given, allowed is 1 to 8, or 0 for what suits");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.ns = {32, 31}; }), "ns: 63 given, allowed is n, 64, in all");
+  EXPECT_EQ(refusal(scatter,
+                    [](OperatorOptions& o) {
+                      o.ns = {32, 32};
+                    }),
+            "ns: 2 given, allowed for gemm_reduce_scatter is one B");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_m = 0; }), "tile_m: 0 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_n = -8; }), "tile_n: -8 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.type = DType::kI8; }),
@@ -42,6 +48,11 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
             "order: 'peers_first' given, allowed for all_gather_gemm are own_first, ring, interleaved, own_node_first");
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.order = "ring"; }),
             "order: 'ring' given, allowed for gemm_reduce_scatter are peers_first, other_nodes_first");
+  EXPECT_EQ(refusal(Operator::kGemmAllReduce, [](OperatorOptions& o) { o.order = "ring"; }),
+            "order: 'ring' given, allowed for gemm_all_reduce are parts_first, peers_first");
+  EXPECT_EQ(refusal(Operator::kGemmAllReduce, [](OperatorOptions& o) { o.shots = 3; }),
+            "shots: 3 given, allowed is 1, 2, or 0 for what suits the rows");
+  EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.shots = 1; }), "shots: 1 given, allowed is 0");
 }
 
 TEST(OperatorOptions, CommunicationSmsLeaveOneForTheGemm) {

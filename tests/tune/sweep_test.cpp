@@ -100,5 +100,14 @@ TEST(Sweep, DropsSlowCandidatesOnlyWhereBandwidthCounts) {
   EXPECT_EQ(contest.at(1024 * mib).size(), 1U);
 }
 
+TEST(Sweep, TriesCopyEnginesAtEverySizeThoughTheyBeginLate) {
+  constexpr Size mib = Size{1} << 20;
+  Contest contest({{"push", 128, kAnySize}, {"copy_engine_push", 0, kAnySize}});
+  contest.add(mib, {{0, "push", 128, 5}, {0, "copy_engine_push", 0, 30}});
+  EXPECT_EQ(contest.at(4 * mib).size(), 2U);
+  contest.add(4 * mib, {{0, "push", 128, 10}});
+  EXPECT_EQ(contest.at(16 * mib).size(), 2U);
+}
+
 }  // namespace
 }  // namespace tandem::tune

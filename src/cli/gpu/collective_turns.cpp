@@ -12,7 +12,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kSamples = 16;  // beside the first and the last one
-constexpr Size kSampleElements = 1 << 16;
 
 const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
 
@@ -35,7 +34,12 @@ struct CollectiveTurns::Program {
   std::vector<double> us;
 };
 
-CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest)
+const char* name_of(GpuBuffers buffers) {
+  return buffers == GpuBuffers::kHeap ? "heap" : buffers == GpuBuffers::kPlain ? "plain" : "registered";
+}
+
+CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
+                                 const Register& registered)
     : world_(world),
       shared_(shared),
       nccl_(nccl),
@@ -43,8 +47,8 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
       largest_(largest),
       stream_(world.make_stream("measured")),
       cuda_stream_(static_cast<cudaStream_t>(stream_.native())),
-      in_(world.heap().allocate<std::byte>(largest, "in")),
-      out_(world.heap().allocate<std::byte>(largest, "out")),
+      in_(buffer("in", registered)),
+      out_(buffer("out", registered)),
       inputs_(world.heap().allocate_local<std::byte>(largest, "inputs as they were made")) {
   if (nccl_ == nullptr) return;
   for (const NcclBuffers kind : {NcclBuffers::kPlain, NcclBuffers::kWindow}) {
@@ -56,6 +60,26 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
       if (world.pe() == 0) fmt::print(stderr, "tandem: {}\n", error.what());
     }
   }
+}
+
+/// What the collective itself works on.
+Symm<std::byte> CollectiveTurns::buffer(const char* name, const Register& registered) {
+  if (method_.buffers != GpuBuffers::kHeap)
+    user_memory_.push_back(std::make_unique<UserMemory>(largest_, method_.buffers == GpuBuffers::kRegistered));
+  if (method_.buffers == GpuBuffers::kRegistered) return registered(user_memory_.back()->get(), largest_);
+  return world_.heap().allocate<std::byte>(largest_, name);
+}
+
+/// `call` on the heap's buffers, for a user's.
+std::function<void()> CollectiveTurns::staged(std::function<void()> call, const Buffers& heap, const Buffers& user) {
+  const Size element = size_of(call_.type);
+  const Size in = input_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
+  const Size out = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
+  return [this, call = std::move(call), heap, user, in, out] {
+    stream_.copy_async(heap.in, user.in, in);
+    call();
+    stream_.copy_async(user.out, heap.out, out);
+  };
 }
 
 void CollectiveTurns::prepare(const CollectiveRun& run) {
@@ -123,6 +147,11 @@ CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candida
   const auto in = run_.in_place ? out_ + (program.buffers.in - out_.local()) : in_;
   const auto out = out_ + (program.buffers.out - out_.local());
   program.call = [this, made, in, out] { made->run(stream_, in, out, call_.count); };
+  if (method_.buffers == GpuBuffers::kPlain) {
+    const Buffers user = place({user_memory_[0]->get(), user_memory_[1]->get()});
+    program.call = staged(program.call, program.buffers, user);
+    program.buffers = user;
+  }
   return program;
 }
 
@@ -206,11 +235,12 @@ void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
   const Size elements = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root);
   std::vector<Range> parts{{0, elements}};
   if (elements * element > method_.checked_whole) {
-    parts = {{0, kSampleElements}, {elements - kSampleElements, elements}};
+    const Size sample = std::min(elements, method_.sample_elements);
+    parts = {{0, sample}, {elements - sample, elements}};
     for (std::uint64_t i = 0; i < kSamples; ++i) {
       const auto first = static_cast<Size>(random_bits(method_.seed, i, static_cast<std::uint64_t>(call_.count)) %
-                                           static_cast<std::uint64_t>(elements - kSampleElements));
-      parts.push_back({first, first + kSampleElements});
+                                           static_cast<std::uint64_t>(elements - sample + 1));
+      parts.push_back({first, first + sample});
     }
   }
   check.expectation = "nothing";

@@ -10,19 +10,30 @@
 
 #include "cli/gpu/nccl.h"
 #include "cli/gpu/turns.h"
+#include "cli/gpu/user_memory.h"
 #include "cli/run_collective.h"
 #include "tune/sweep.h"
 
 namespace tandem::cli {
 
+/// Which memory Tandem's calls get.
+enum class GpuBuffers {
+  kHeap,
+  kRegistered,  ///< the user's own, registered
+  kPlain,       ///< the user's own, copied to the heap and back in stream order, as the C API does
+};
+const char* name_of(GpuBuffers buffers);
+
 /// How a collective is measured.
 struct GpuMethod {
   bool graph = false;
+  GpuBuffers buffers = GpuBuffers::kHeap;
   int calls = 20;
   std::optional<int> rounds;  ///< nothing: by size
   int warmups = 1;
   std::uint64_t seed = 1;
-  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples
+  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples ...
+  Size sample_elements = 1 << 16;       ///< ... of as many elements
 };
 
 /// What was measured of one algorithm.
@@ -46,8 +57,12 @@ struct GpuSize {
 /// Collective over the world, as all of it. All PEs get the same results.
 class CollectiveTurns {
  public:
-  /// Buffers for sizes up to `largest` bytes. `nccl` may be null.
-  CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest);
+  /// Registers a user's memory (CudaProcess::register_buffer).
+  using Register = std::function<Symm<std::byte>(void* memory, Size bytes)>;
+
+  /// Buffers for sizes up to `largest` bytes. `nccl` may be null; `registered` where no buffers are to be registered.
+  CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
+                  const Register& registered = nullptr);
 
   /// Makes the inputs of `run`, for every size to come.
   void prepare(const CollectiveRun& run);
@@ -67,6 +82,8 @@ class CollectiveTurns {
   };
 
   Buffers place(const Buffers& whole) const;
+  Symm<std::byte> buffer(const char* name, const Register& registered);
+  std::function<void()> staged(std::function<void()> call, const Buffers& heap, const Buffers& user);
   std::shared_ptr<CollectivePlan> plan(const tune::Candidate& candidate);
   int blocks_of(const tune::Candidate& candidate) const;
   Program program(const tune::Candidate& candidate);
@@ -85,6 +102,7 @@ class CollectiveTurns {
   Size largest_;
   Stream stream_;
   cudaStream_t cuda_stream_;
+  std::vector<std::unique_ptr<UserMemory>> user_memory_;  // in and out, where they are not the heap's
   Symm<std::byte> in_, out_;
   std::byte* inputs_;  // as they were made
   std::map<std::string, Buffers> peer_buffers_;

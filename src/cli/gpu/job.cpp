@@ -40,14 +40,22 @@ std::string today() {
 /// Microseconds as results have them.
 double rounded(double us) { return std::round(us * 1000) / 1000; }
 
+using Program = std::function<void(World&, Shared&, NcclPeer*)>;
 using Measure = std::function<void(World&, CollectiveTurns&)>;
 
-void measure(World& world, const GpuJob& job, const Measure& program) {
+void call(World& world, const GpuJob& job, const Program& program) {
   Shared shared(world);
   std::unique_ptr<NcclPeer> nccl;
   if (job.nccl) nccl = std::make_unique<NcclPeer>(*job.nccl, world, shared);
-  CollectiveTurns turns(world, shared, nccl.get(), job.method, std::max<Size>(job.largest(), 1));
-  program(world, turns);
+  program(world, shared, nccl.get());
+}
+
+void measure(World& world, const GpuJob& job, const Measure& program,
+             const CollectiveTurns::Register& registered = nullptr) {
+  call(world, job, [&](World& own, Shared& shared, NcclPeer* nccl) {
+    CollectiveTurns turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1), registered);
+    program(own, turns);
+  });
 }
 
 }  // namespace
@@ -77,10 +85,14 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   job.method.rounds = a.iterations;
   job.method.warmups = a.warmups;
   job.method.seed = a.seed;
+  if (a.buffers == "registered") job.method.buffers = GpuBuffers::kRegistered;
+  if (a.buffers == "plain") job.method.buffers = GpuBuffers::kPlain;
+  if (job.method.buffers == GpuBuffers::kRegistered && !job.by_processes)
+    throw Unsupported("--buffers: registered given, but these PEs are threads; `tandem launch` makes processes");
   for (const std::string& text : subjects) {
     const Subject subject = parse_subject(text);
     if (std::holds_alternative<Operator>(subject))
-      throw Unsupported(fmt::format("--backend: 'cuda' given, but {} runs in the simulator alone", text));
+      throw InvalidArgument(fmt::format("OP: '{}' given, allowed here are collectives", text));
     Arguments one = a;
     one.subject = text;
     job.runs.push_back(make_collective_run(std::get<Collective>(subject), one, job.pes));
@@ -92,6 +104,18 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   return job;
 }
 
+void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, NcclPeer*)>& program) {
+  CudaOptions options;
+  options.heap_bytes = job.heap_bytes;
+  options.early_launch = job.early_launch;
+  if (job.by_processes) {
+    CudaProcess process(placement_from_environment(), options);
+    call(process.world(), job, program);
+    return;
+  }
+  CudaThreads(job.pes, options).run([&](World& world) { call(world, job, program); });
+}
+
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
              const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline) {
   CudaOptions options;
@@ -99,7 +123,8 @@ void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns
   options.early_launch = job.early_launch;
   if (job.by_processes) {
     CudaProcess process(placement_from_environment(), options);
-    measure(process.world(), job, program);
+    measure(process.world(), job, program,
+            [&](void* memory, Size bytes) { return process.register_buffer(memory, bytes); });
     return;
   }
   options.record.on = job.record;
@@ -138,7 +163,7 @@ nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, c
   json["blocks"] = row.blocks;
   json["in_place"] = run.in_place;
   json["graph"] = job.method.graph;
-  json["buffers"] = "heap";
+  json["buffers"] = name_of(job.method.buffers);
   json["by"] = job.by_processes ? "processes" : "threads";
   json["selected"] = row.selected;
   json["tandem_us"] = rounded(row.us);

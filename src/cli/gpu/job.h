@@ -35,6 +35,9 @@ struct GpuJob {
 /// Throws InvalidArgument and Unsupported: options that do not fit together, no GPU, an operator, no NCCL.
 GpuJob make_gpu_job(const Arguments& arguments, const std::vector<std::string>& subjects, std::vector<Size> sizes);
 
+/// Calls `program` on every PE of this process. Rethrows the first error of any PE.
+void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, NcclPeer*)>& program);
+
 /// Calls `program` on every PE of this process, with what it needs to measure, and then `on_timeline` where the job
 /// records. Rethrows the first error of any PE.
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,

@@ -14,7 +14,9 @@ namespace tandem::cli {
 namespace {
 
 constexpr Size kMib = Size{1} << 20;
-constexpr Size kCheckedWhole = kMib;  // there are many candidates
+// There are many candidates, and sums are checked by the host.
+constexpr Size kCheckedWhole = kMib / 16;
+constexpr Size kSampleElements = 4096;
 constexpr int kRounds = 7;
 
 /// Small sizes, which all candidates try, apart from large ones, for which plans stage much and few are left.
@@ -63,6 +65,7 @@ void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::
 std::vector<Sweep> tune_on_gpus(const Arguments& a) {
   GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
   job.method.checked_whole = kCheckedWhole;
+  job.method.sample_elements = kSampleElements;
   job.method.rounds = a.iterations.value_or(kRounds);
   std::vector<Sweep> sweeps;
   const std::vector<Size> sizes = job.sizes;

@@ -31,6 +31,9 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       : context_(context),
         thread_(static_cast<int>(threadIdx.x) - first_thread),
         place_(Layout<Threads, P>::place(thread_)) {}
+  __device__ ~Group() {
+    if (epoch_word_ != nullptr && thread_ == 0) store_relaxed(epoch_word_, last_taken_);
+  }
 
   __device__ int pe() const { return context_.team.me; }
   __device__ int num_pes() const { return context_.team.size; }
@@ -65,20 +68,24 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     return *static_cast<const volatile T*>(from);
   }
 
-  /// Loads of two PEs are in flight at once; values meet in PE order.
+  /// Loads of four PEs are in flight at once; values meet in PE order.
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
+    constexpr int kAtOnce = 4;
     Fragment<A, kWidth<Element>, kVectorsOf<Element>> result(range.size(), valid<Element>(range.size()));
-    for (int pe = 0; pe < num_pes(); pe += 2) {
-      const bool both = pe + 1 < num_pes();
-      Raw<Element, kVectorsOf<Element>> first;
-      Raw<Element, kVectorsOf<Element>> second;
-      load_raw<Element>(first, from.on(pe), range);
-      if (both) load_raw<Element>(second, from.on(pe + 1), range);
-      const auto values = first.template as<A>(range.size(), result.valid());
-      result = pe == 0 ? values : combine(op, result, values);
-      if (both) result = combine(op, result, second.template as<A>(range.size(), result.valid()));
+#pragma unroll 1
+    for (int first = 0; first < num_pes(); first += kAtOnce) {
+      Raw<Element, kVectorsOf<Element>> raw[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u)
+        if (first + u < num_pes()) load_raw<Element>(raw[u], from.on(first + u), range);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (first + u >= num_pes()) break;
+        const auto values = raw[u].template as<A>(range.size(), result.valid());
+        result = first + u == 0 ? values : combine(op, result, values);
+      }
     }
     return result;
   }
@@ -87,17 +94,20 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
     const Raw<T, kVectorsOf<T>> raw = Raw<T, kVectorsOf<T>>::of(values);
+    const int size = static_cast<int>(range.size());
 #pragma unroll
     for (int u = 0; u < kVectorsOf<T>; ++u) {
-      const Size at = first<T>(u);
-      if (at >= range.size()) break;
+      const int at = first<T>(u);
+      if (at >= size) break;
       T* const target = to + range.begin + at;
-      if (aligned && at + kWidth<T> <= range.size()) {
+      if (aligned && at + kWidth<T> <= size) {
         store_vector(target, reinterpret_cast<const Vector&>(raw.elements[u]));
+      } else if constexpr (!std::is_void_v<P>) {
+        store_elements(target, raw.words(u), size - at);
       } else {
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < range.size()) target[i] = raw.elements[u][i];
+          if (at + i < size) target[i] = raw.elements[u][i];
       }
     }
   }
@@ -161,7 +171,11 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     copy(to, from.on(pe), count);
   }
   __device__ void fence() { quiet(); }
-  __device__ void quiet() { fence_system(); }
+  /// Behind a barrier, so that the signal of one thread comes after the stores of all.
+  __device__ void quiet() {
+    sync();
+    fence_system();
+  }
 
   // --- signals
   // --------------------------------------------------------------------------------------------------------------
@@ -215,15 +229,15 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     fence_proxy_async();
     return pointer;
   }
-  /// The last thread writes the word, so that in calls too small to need all threads nobody else waits for its old
-  /// value before loads of other things are under way.
+  /// The word is written when the block ends: whoever used its old value before would have to wait for it, while loads
+  /// of other things could be under way.
   __device__ Epoch next_epoch(Epochs epochs, Epoch count = 1) {
+    epoch_word_ = epochs.words + index() + zero_of_thread();
     wait_for_previous_grid();
     let_next_grid_start();
-    Epoch* const word = epochs.words + index();
-    const Epoch last = load_relaxed(word);
+    const Epoch last = load_relaxed(epoch_word_);
     sync();  // all have read it
-    if (thread_ == Threads - 1) store_relaxed(word, last + count);
+    last_taken_ = last + count;
     return last + 1;
   }
   __device__ void sync() {
@@ -272,23 +286,42 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
                                   int pe) {
     put_packets(to.on(pe), values.size(), Raw<T, kVectorsOf<T>>::of(values), epoch);
   }
+  template <class T, class Q, class A>
+  __device__ void ll_put_peers(Symm<Q> to, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values, Epoch epoch) {
+    const auto raw = Raw<T, kVectorsOf<T>>::of(values);
+    int other = pe();
+#pragma unroll 1
+    for (int step = 1; step < num_pes(); ++step) {
+      other = other + 1 < num_pes() ? other + 1 : 0;
+      put_packets(to.on(other), values.size(), raw, epoch);
+    }
+  }
   template <class A, class T, class Q>
   __device__ auto ll_get(const Q* from, Size count, Epoch epoch) {
-    Arrival<Q, T, Threads> arrival(from, count, epoch, thread_);
-    receive(epoch, arrival);
-    return arrival.raw().template as<A>(count, valid<T>(count));
+    Arrival<Q, T, Threads> arrival[1] = {{from, count, epoch, thread_}};
+    receive(epoch, arrival, 1);
+    return arrival[0].raw().template as<A>(count, valid<T>(count));
   }
-  /// One piece of code for all PEs, and one PE's packets in registers: what a small call executes is cold in the
-  /// instruction cache, and spills cost it more than looking for two PEs' packets at once saves.
+  /// The packets of several PEs are looked for together: one trip to memory.
   template <class T, class A, class Q, class F>
   __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectorsOf<T>>& own, const Q* from, Size stride, Epoch epoch,
                              const F& on_pe) {
+    constexpr int kAtOnce = Arrival<Q, T, Threads>::kAtOnce;
 #pragma unroll 1
-    for (int other = 0; other < num_pes(); ++other) {
-      const bool is_own = other == pe();
-      Arrival<Q, T, Threads> arrival(from + other * stride, own.size(), epoch, thread_);
-      if (!is_own) receive(epoch, arrival);
-      on_pe(other, is_own ? own : arrival.raw().template as<A>(own.size(), own.valid()));
+    for (int first = 0; first < num_pes(); first += kAtOnce) {
+      Arrival<Q, T, Threads> arrivals[kAtOnce];
+      unsigned wanted = 0;
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        arrivals[u] = {from + (first + u) * stride, own.size(), epoch, thread_};
+        if (first + u < num_pes() && first + u != pe()) wanted |= 1U << u;
+      }
+      receive(epoch, arrivals, wanted);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (first + u >= num_pes()) break;
+        on_pe(first + u, first + u == pe() ? own : arrivals[u].raw().template as<A>(own.size(), own.valid()));
+      }
     }
   }
 
@@ -368,7 +401,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void poll(const Signal* word, Cmp cmp, Epoch value) const {
     Patience patience(context_);
     for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
-      if (patience.is_over(word, value, found)) return;
+      if (patience.is_due() && patience.is_over(word, value, found)) return;
   }
 
   __device__ PacketPair poll_packets(const LLPacket* packets, std::uint32_t flag, bool both) const {
@@ -377,7 +410,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       const PacketPair got = load_packets(packets);
       const auto first_flag = static_cast<std::uint32_t>(got.packet[0] >> 32);
       const auto second_flag = both ? static_cast<std::uint32_t>(got.packet[1] >> 32) : flag;
-      if ((first_flag == flag && second_flag == flag) || patience.is_over(packets, flag, first_flag)) return got;
+      if (first_flag == flag && second_flag == flag) return got;
+      if (patience.is_due() && patience.is_over(packets, flag, first_flag)) return got;
     }
   }
 
@@ -387,21 +421,38 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     Arrival<Q, T, Threads>::put(to, count, raw, epoch, thread_);
   }
 
-  /// Waits until all packets of the arrival are here.
-  template <class Arriving>
-  __device__ void receive(Epoch epoch, Arriving& arrival) const {
+  /// Waits until all packets of the wanted arrivals (a bit each) are here.
+  template <class Arriving, int N>
+  __device__ void receive(Epoch epoch, Arriving (&arrivals)[N], unsigned wanted) const {
     Patience patience(context_);
     for (;;) {
-      Epoch found = 0;
-      arrival.fetch();
-      if (Arriving::agreed(arrival.is_complete(found))) return;
-      if (Arriving::any(patience.is_over(arrival.address(), epoch, found))) return;
+#pragma unroll
+      for (int u = 0; u < N; ++u)
+        if ((wanted >> u & 1) != 0) arrivals[u].fetch();
+      std::uint64_t wrong = 0;
+#pragma unroll
+      for (int u = 0; u < N; ++u)
+        if ((wanted >> u & 1) != 0) wrong |= arrivals[u].wrong();
+      if (Arriving::agreed(wrong == 0)) return;
+      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience))) return;
     }
+  }
+  template <class Arriving, int N>
+  __device__ static bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], unsigned wanted, Patience& patience) {
+    const void* missing = nullptr;
+    Epoch found = 0;
+#pragma unroll
+    for (int u = 0; u < N; ++u) {
+      if ((wanted >> u & 1) == 0 || arrivals[u].wrong() == 0) continue;
+      missing = arrivals[u].address();
+      found = arrivals[u].found();
+    }
+    return patience.is_over(missing, epoch, found);
   }
 
   template <class T>
-  __device__ Size first(int u) const {
-    return (Size{u} * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
+  __device__ int first(int u) const {
+    return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
   }
 
   /// Vectors of this thread that hold elements of a fragment of `size`.
@@ -411,25 +462,45 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     if constexpr (std::is_void_v<P>) return kVectorsOf<T>;
     int count = 0;
 #pragma unroll
-    for (int u = 0; u < kVectorsOf<T>; ++u) count += first<T>(u) < size ? 1 : 0;
+    for (int u = 0; u < kVectorsOf<T>; ++u) count += first<T>(u) < static_cast<int>(size) ? 1 : 0;
     return count;
   }
 
   template <class T>
   __device__ void load_raw(Raw<T, kVectorsOf<T>>& raw, const T* from, Range range) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
+    const int size = static_cast<int>(range.size());
 #pragma unroll
     for (int u = 0; u < kVectorsOf<T>; ++u) {
-      const Size at = first<T>(u);
-      if (at >= range.size()) break;
+      const int at = first<T>(u);
+      if (at >= size) break;
       const T* const source = from + range.begin + at;
-      if (aligned && at + kWidth<T> <= range.size()) {
+      if (aligned && at + kWidth<T> <= size) {
         reinterpret_cast<Vector&>(raw.elements[u]) = load_vector(source);
       } else {
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < range.size()) raw.elements[u][i] = source[i];
+          if (at + i < size) raw.elements[u][i] = source[i];
       }
+    }
+  }
+
+  /// Up to 16 bytes one element after the other, in little code: kernels with packets are small and often cold.
+  template <class T>
+  __device__ static void store_elements(T* to, const std::uint32_t* words, int count) {
+    constexpr int kBits = 8 * static_cast<int>(sizeof(T));
+    std::uint64_t low = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
+    std::uint64_t high = words[2] | static_cast<std::uint64_t>(words[3]) << 32;
+#pragma unroll 1
+    for (int i = 0; i < kWidth<T> && i < count; ++i) {
+      T element;
+      __builtin_memcpy(&element, &low, sizeof(T));
+      to[i] = element;
+      if constexpr (kBits == 64)
+        low = high;
+      else
+        low = low >> kBits | high << (64 - kBits);
+      high >>= kBits % 64;
     }
   }
 
@@ -447,18 +518,20 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     copy_elements(to + done, from + done, bytes - done);
   }
 
+  /// One piece of code for whole steps and the last one: eight accesses in flight in both.
   __device__ void copy_vectors(char* to, const char* from, Size vectors) const {
     constexpr int kInFlight = 8;
-    Size at = thread_;
-    for (; at + (kInFlight - 1) * Threads < vectors; at += kInFlight * Threads) {
+#pragma unroll 1
+    for (Size at = thread_; at < vectors; at += kInFlight * Threads) {
+      const Size left = (vectors - at + Threads - 1) / Threads;  // of this thread
       Vector v[kInFlight];
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u) v[u] = load_vector(from + (at + u * Threads) * 16);
+      for (int u = 0; u < kInFlight; ++u)
+        if (u < left) v[u] = load_vector(from + (at + u * Threads) * 16);
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u) store_vector(to + (at + u * Threads) * 16, v[u]);
+      for (int u = 0; u < kInFlight; ++u)
+        if (u < left) store_vector(to + (at + u * Threads) * 16, v[u]);
     }
-#pragma unroll 1
-    for (; at < vectors; at += Threads) store_vector(to + at * 16, load_vector(from + at * 16));
   }
 
   template <class Element>
@@ -480,6 +553,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   const Context& context_;
   const int thread_;
   const int place_;  // of this thread's elements in a fragment
+  Epoch* epoch_word_ = nullptr;
+  Epoch last_taken_ = 0;
 };
 
 template <int Threads, class P = void>

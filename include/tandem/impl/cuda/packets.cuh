@@ -17,7 +17,7 @@ struct Layout {
 template <int Threads>
 struct Layout<Threads, LL128Line> {
   static constexpr int kPlaces = Threads / 8 * 7;
-  static constexpr int kNowhere = 1 << 30;
+  static constexpr int kNowhere = 1 << 24;  // beyond every fragment, also as a number of elements
   __device__ static int place(int thread) { return thread % 8 == 7 ? kNowhere : thread / 8 * 7 + thread % 8; }
 };
 
@@ -29,24 +29,37 @@ class Arrival;
 template <class T, int Threads>
 class Arrival<LLPacket, T, Threads> {
  public:
+  /// PEs whose packets are looked for together: more would not fit the registers.
+  static constexpr int kAtOnce = 2;
+
+  Arrival() = default;
   __device__ Arrival(const LLPacket* from, Size count, Epoch epoch, int thread)
-      : from_(from), bytes_(count * Size{sizeof(T)}), flag_(static_cast<std::uint32_t>(epoch)), thread_(thread) {}
+      : from_(from),
+        bytes_(static_cast<int>(count) * static_cast<int>(sizeof(T))),
+        flag_(static_cast<std::uint32_t>(epoch)),
+        thread_(thread) {}
 
   __device__ void fetch() {
-    each([&](int pair, Size at, Size) { got_[pair] = load_packets(from_ + at / 4); });
+    each([&](int pair, int at, int) { got_[pair] = load_packets(from_ + at / 4); });
   }
-  /// Whether all is here; where not, `found` is a flag that is not the right one.
-  __device__ bool is_complete(Epoch& found) const {
-    bool complete = true;
-    each([&](int pair, Size, Size left) {
-      const auto first = static_cast<std::uint32_t>(got_[pair].packet[0] >> 32);
+  /// 0 once all is here. No branches: it is asked after every look.
+  __device__ std::uint32_t wrong() const {
+    std::uint32_t bits = 0;
+    each([&](int pair, int, int left) {
+      bits |= flag_of(pair, 0) ^ flag_;
       // The last packet of an odd count stands alone.
-      const auto second = left > 4 ? static_cast<std::uint32_t>(got_[pair].packet[1] >> 32) : flag_;
-      if (first == flag_ && second == flag_) return;
-      complete = false;
-      found = first == flag_ ? second : first;
+      bits |= left > 4 ? flag_of(pair, 1) ^ flag_ : 0;
     });
-    return complete;
+    return bits;
+  }
+  /// Where something is wrong: a flag that is not the right one.
+  __device__ Epoch found() const {
+    Epoch wrong_one = flag_;
+    each([&](int pair, int, int left) {
+      for (int i = 0; i < 2; ++i)
+        if (flag_of(pair, i) != flag_ && left > 4 * i) wrong_one = flag_of(pair, i);
+    });
+    return wrong_one;
   }
   __device__ static bool agreed(bool mine) { return mine; }
   __device__ static bool any(bool mine) { return mine; }
@@ -62,7 +75,7 @@ class Arrival<LLPacket, T, Threads> {
   __device__ static void put(LLPacket* to, Size count, const Raw<T, 1>& raw, Epoch epoch, int thread) {
     const std::uint64_t flag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(epoch)) << 32;
     const Arrival where(to, count, epoch, thread);
-    where.each([&](int pair, Size at, Size left) {
+    where.each([&](int pair, int at, int left) {
       const std::uint32_t* const words = raw.words(0) + 2 * pair;
       if (left > 4)
         store_packets(to + at / 4, {{flag | words[0], flag | words[1]}});
@@ -72,18 +85,21 @@ class Arrival<LLPacket, T, Threads> {
   }
 
  private:
+  __device__ std::uint32_t flag_of(int pair, int i) const {
+    return static_cast<std::uint32_t>(got_[pair].packet[i] >> 32);
+  }
   /// f(pair of packets, its first byte, bytes from there on) of what is this thread's.
   template <class F>
   __device__ void each(const F& f) const {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      const Size at = Size{thread_} * 16 + pair * 8;
+      const int at = thread_ * 16 + pair * 8;
       if (at < bytes_) f(pair, at, bytes_ - at);
     }
   }
 
   const LLPacket* from_;
-  Size bytes_;
+  int bytes_;
   std::uint32_t flag_;
   int thread_;
   PacketPair got_[2];
@@ -93,17 +109,19 @@ class Arrival<LLPacket, T, Threads> {
 template <class T, int Threads>
 class Arrival<LL128Line, T, Threads> {
  public:
+  static constexpr int kAtOnce = sizeof(T) == 1 && !std::is_same_v<T, std::byte> ? 2 : 4;
+
+  Arrival() = default;
   __device__ Arrival(const LL128Line* from, Size count, Epoch epoch, int thread)
-      : from_(from), lines_(packets_for<LL128Line>(count * Size{sizeof(T)})), flag_(epoch), thread_(thread) {}
+      : from_(from), lines_(lines_for(count)), flag_(epoch), thread_(thread) {}
 
   __device__ void fetch() {
-    if (thread_ / 8 < lines_) got_ = load_packets(reinterpret_cast<const char*>(from_) + Size{thread_} * 16);
+    if (thread_ / 8 < lines_) got_ = load_packets(reinterpret_cast<const char*>(from_) + thread_ * 16);
   }
-  __device__ bool is_complete(Epoch& found) const {
-    if (thread_ / 8 >= lines_ || thread_ % 8 != 7 || got_.packet[1] == flag_) return true;
-    found = got_.packet[1];
-    return false;
+  __device__ std::uint64_t wrong() const {
+    return thread_ / 8 < lines_ && thread_ % 8 == 7 ? got_.packet[1] ^ flag_ : 0;
   }
+  __device__ Epoch found() const { return got_.packet[1]; }
   __device__ static bool agreed(bool mine) { return __all_sync(~0U, mine) != 0; }
   __device__ static bool any(bool mine) { return __any_sync(~0U, mine) != 0; }
   __device__ const void* address() const { return from_; }
@@ -116,16 +134,21 @@ class Arrival<LL128Line, T, Threads> {
   }
 
   __device__ static void put(LL128Line* to, Size count, const Raw<T, 1>& raw, Epoch epoch, int thread) {
-    if (thread / 8 >= packets_for<LL128Line>(count * Size{sizeof(T)})) return;
+    if (thread / 8 >= lines_for(count)) return;
     const std::uint32_t* const words = raw.words(0);
     const PacketPair data{
         {words[0] | static_cast<std::uint64_t>(words[1]) << 32, words[2] | static_cast<std::uint64_t>(words[3]) << 32}};
-    store_packets(reinterpret_cast<char*>(to) + Size{thread} * 16, thread % 8 == 7 ? PacketPair{{epoch, epoch}} : data);
+    store_packets(reinterpret_cast<char*>(to) + thread * 16, thread % 8 == 7 ? PacketPair{{epoch, epoch}} : data);
   }
 
  private:
+  __device__ static int lines_for(Size count) {
+    constexpr unsigned kData = sizeof(LL128Line::data);
+    return static_cast<int>((static_cast<unsigned>(count) * unsigned{sizeof(T)} + kData - 1) / kData);
+  }
+
   const LL128Line* from_;
-  Size lines_;
+  int lines_;
   Epoch flag_;
   int thread_;
   PacketPair got_;

@@ -18,6 +18,7 @@ __device__ inline void give_up(const Context& context, std::uint32_t why, int bl
   report.found = found;
   __threadfence_system();
   *static_cast<volatile std::uint32_t*>(&report.set) = why;
+#pragma unroll 1  // little code: it lies within every wait
   for (int pe = 0; pe < context.world_pes; ++pe) {
     if (pe == context.world_pe) continue;
     auto* const abort = reinterpret_cast<char*>(context.abort_on_pe0) + pe * context.abort_stride;
@@ -25,14 +26,17 @@ __device__ inline void give_up(const Context& context, std::uint32_t why, int bl
   }
 }
 
-/// The patience of one wait: asked after every poll that found nothing.
+/// The patience of one wait. Asked after every poll that found nothing:
+/// `if (patience.is_due() && patience.is_over(...)) stop`.
 class Patience {
  public:
   __device__ explicit Patience(const Context& context) : context_(context) {}
 
+  /// Whether it is time to look at more than what is waited for.
+  __device__ bool is_due() { return ++polls_ % kPollsBetweenLooks == 0; }
+
   /// Whether to stop waiting, because the time is up or somebody gave up before.
   __device__ bool is_over(const void* word, Epoch expected, Epoch found) {
-    if (++polls_ % kPollsBetweenLooks != 0) return false;
     if (const std::uint32_t by = *static_cast<volatile std::uint32_t*>(context_.abort)) {
       *static_cast<volatile std::uint32_t*>(&context_.report->ended_by) = by;
       return true;

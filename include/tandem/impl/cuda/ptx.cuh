@@ -103,6 +103,15 @@ __device__ inline void let_next_grid_start() {
 #endif
 }
 
+/// 0, unknown to the compiler and its own in each thread. What is loaded from an address with it stays in registers of
+/// the threads; a value that is known to be alike in all of them is moved into the uniform ones at once, which waits
+/// for the load.
+__device__ inline unsigned zero_of_thread() {
+  unsigned lower_lanes;
+  asm volatile("mov.u32 %0, %lanemask_lt;" : "=r"(lower_lanes));
+  return lower_lanes >> 31;
+}
+
 /// Nanoseconds of a clock that all SMs share.
 __device__ inline std::uint64_t global_timer() {
   std::uint64_t ns;

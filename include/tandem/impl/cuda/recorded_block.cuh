@@ -156,6 +156,10 @@ class Recorded : public Base {
     recorded_with(values, of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
                   [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
   }
+  template <class T, class P, class Values>
+  __device__ void ll_put_peers(Symm<P> to, const Values& values, Epoch epoch) {
+    for (const int other : this->peers_from_self()) ll_put_fragment<T>(to, values, epoch, other);
+  }
   template <class A, class T, class P>
   __device__ auto ll_get(const P* from, Size count, Epoch epoch) {
     return recorded(of_packets<T>(RecordKind::kPacketGet, from, count, epoch),

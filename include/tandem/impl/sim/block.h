@@ -213,6 +213,10 @@ class Block : public BlockCore, public BlockOps<Block> {
     const T* bytes = converted.size() > 0 && converted.backed() ? converted.data() : nullptr;
     write_packets(to.on(pe), pack_packets<P>(bytes, values.size() * Size{sizeof(T)}, epoch), site);
   }
+  template <class T, class P, class A>
+  void ll_put_peers(Symm<P> to, const Fragment<A>& values, Epoch epoch, Site site = Site::here()) {
+    for (const int other : peers_from_self()) ll_put_fragment<T>(to, values, epoch, other, site);
+  }
   template <class A, class T, class P>
   Fragment<A> ll_get(const P* from, Size count, Epoch epoch, Site site = Site::here()) {
     wait_for_packets(from, packets_for<P>(count * Size{sizeof(T)}), epoch, site);

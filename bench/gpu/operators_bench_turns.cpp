@@ -1,71 +1,36 @@
-// Overlapped operators on all GPUs of this machine, beside cuBLASLt alone and NCCL with cuBLASLt one after the other.
-//
-//   operators_gpu [--out FILE] [--nccl LIBRARY] [--cublaslt LIBRARY] [--rounds N] [--calls N] [--op OP] [--only LAYER]
-//                 [--all]
-//
-// bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
-// turns, replay by replay. A time is that of one call, of the slowest PE; a ratio is taken round by round to cuBLASLt's
-// time for the GEMM alone on the gathered problem, its median is shown. --all: every candidate, else the selected one.
+#include "gpu/operators_bench_turns.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <mutex>
-#include <nlohmann/json.hpp>
 
-#include "gemm/cuda/cublas_lt.h"
-#include "gpu/gemm_shapes.h"
-#include "gpu/nccl.h"
-#include "gpu/normal_data.h"
-#include "gpu/timed_graph.h"
-#include "tandem/cuda.h"
-#include "tandem/error.h"
-#include "tandem/operators.h"
+#include "tandem/operator_tuning.h"
 
 namespace tandem::bench {
 
 namespace {
 
-struct Settings {
-  std::string out, nccl = "libnccl.so.2", cublaslt, op, only, command = "operators_gpu";
-  int rounds = 5;
-  int calls = 20;
-  bool all = false;
-};
-
-/// A program that takes turns, as all PEs see it.
-struct Result {
-  std::string name;
-  std::vector<double> us;  // round by round, of the slowest PE
-  Size wrong = 0;
-};
-
-struct Row {
-  Operator op{};
-  Layer layer{};
-  std::vector<Result> results;  // cuBLAS, NCCL with cuBLAS, then the candidates
-};
-
 struct Candidate {
-  std::string name;
+  std::string name;  // empty: what a plan takes by itself
   OperatorOptions options;
 };
 
-std::vector<Candidate> candidates(const World& world, Operator op, const Layer& layer, bool every) {
+std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
   OperatorOptions base;
   base.m = layer.m;
   base.n = layer.n;
   base.k = layer.k;
-  std::vector<Candidate> all{{"selected", selected_options(world, op, layer.m, layer.n, layer.k, DType::kBF16)}};
+  std::vector<Candidate> all{{"", base}};
   if (!every) return all;
   const auto add = [&](const std::string& name, const auto& change) {
     OperatorOptions options = base;
     change(options);
     all.push_back({name, options});
   };
+  base.form = Form::kOverlapped;
+  base.use_tuned = false;
   if (op == Operator::kAllGatherGemm) {
     for (const int splits : {1, 2})
       add(fmt::format("copy_engine_push/{}", splits), [&](auto& o) { o.splits = splits; });
@@ -77,6 +42,15 @@ std::vector<Candidate> candidates(const World& world, Operator op, const Layer& 
   } else if (op == Operator::kGemmAllReduce) {
     for (const int splits : {4, 8})
       if (layer.m > 256) add(fmt::format("chain_copy_engine/{}", splits), [&](auto& o) { o.splits = splits; });
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+      if (layer.m > 256)
+        add(fmt::format("two_shot_{}/4 sms=8", copy_by == CopyBy::kSm ? "sm" : "copy_engine"), [&](auto& o) {
+          o.reduction = Reduction::kOwner;
+          o.shots = 2;
+          o.copy_by = copy_by;
+          o.splits = 4;
+          o.communication_sms = 8;
+        });
   } else {
     for (const int splits : {2, 4})
       for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
@@ -86,20 +60,26 @@ std::vector<Candidate> candidates(const World& world, Operator op, const Layer& 
           o.copy_by = copy_by;
         });
     add("sm_push/4", [&](auto& o) {
+      o.reduction = Reduction::kOwner;
       o.splits = 4;
       o.copy_by = CopyBy::kSm;
     });
-    add("copy_engine_push/4", [&](auto& o) { o.splits = 4; });
+    add("copy_engine_push/4", [&](auto& o) {
+      o.reduction = Reduction::kOwner;
+      o.copy_by = CopyBy::kCopyEngine;
+      o.splits = 4;
+    });
   }
-  add("sequential", [&](auto& o) { o.form = Form::kSequential; });
+  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+    if (op != Operator::kGemmAllReduce || copy_by == CopyBy::kSm)
+      add(copy_by == CopyBy::kSm ? "sequential_sm" : "sequential_copy_engine", [&](auto& o) {
+        o.form = Form::kSequential;
+        o.copy_by = copy_by;
+        o.splits = 1;
+        o.communication_sms = copy_by == CopyBy::kSm && op == Operator::kAllGatherGemm ? 16 : -1;
+      });
   add("compute_only", [&](auto& o) { o.form = Form::kComputeOnly; });
   return all;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// What a PE holds of a layer.
@@ -134,14 +114,7 @@ class Bench {
   }
 
   void run() {
-    std::vector<std::pair<Operator, Layer>> all;
-    for (const Layer& layer : kGatherLayers) all.emplace_back(Operator::kAllGatherGemm, layer);
-    for (const Layer& layer : kScatterLayers) all.emplace_back(Operator::kGemmReduceScatter, layer);
-    for (const Layer& layer : kAllReduceLayers) all.emplace_back(Operator::kGemmAllReduce, layer);
-    std::erase_if(all, [&](const auto& one) {
-      return std::string(name(one.first)).find(settings_.op) == std::string::npos ||
-             std::string(one.second.name).find(settings_.only) == std::string::npos;
-    });
+    const std::vector<Problem> all = problems(settings_);
     for (const auto& [op, layer] : all) {
       const Local local(op, layer, world_.pe(), world_.num_pes());
       most_a_ = std::max(most_a_, local.a_rows * local.a_cols);
@@ -172,7 +145,7 @@ class Bench {
     std::vector<Result> results;
     add_peers(op, layer, local, calls, programs, results);
     std::vector<std::unique_ptr<OperatorPlan>> plans;
-    for (const Candidate& candidate : candidates(world_, op, layer, settings_.all)) {
+    for (const Candidate& candidate : candidates(op, layer, settings_.all)) {
       plans.push_back(make_operator(world_, op, candidate.options));
       OperatorPlan& plan = *plans.back();
       world_.barrier();
@@ -181,7 +154,12 @@ class Bench {
       const bool meaningful = form != Form::kComputeOnly && form != Form::kCommunicationOnly;
       test::cuda_check(cudaMemsetAsync(c_, 0xFF, static_cast<std::size_t>(most_c_) * 2, native_), "cudaMemset");
       replay(programs.back());
-      results.push_back({candidate.name, {}, meaningful ? check(op, layer, local) : 0});
+      const bool chosen = candidate.name.empty();
+      results.push_back({chosen ? describe(op, plan.options()) : candidate.name,
+                         name(plan.options().form),
+                         chosen,
+                         {},
+                         meaningful ? check(op, layer, local) : 0});
     }
     for (TimedGraph& program : programs) program.us.clear();
     for (int round = 0; round < settings_.rounds; ++round)
@@ -199,7 +177,7 @@ class Bench {
     const bool gather = op == Operator::kAllGatherGemm;
     const void* const whole_a = gather ? peer_ : a_;
     programs.emplace_back(native_, calls, [&] { cublas_.run(gemm, whole_a, b_, peer_c_, native_); });
-    results.push_back({"cublas", {}, 0});
+    results.push_back({"cublas", "", false, {}, 0});
     replay(programs.back());
     if (nccl_ == nullptr) return;
     const Size count = gather ? local.a_rows * local.a_cols : local.c_rows * local.c_cols;
@@ -213,7 +191,7 @@ class Bench {
     call();  // connects, which NCCL cannot do within a capture
     stream_.synchronize();
     programs.emplace_back(native_, calls, call);
-    results.push_back({"nccl+cublas", {}, 0});
+    results.push_back({"nccl+cublas", "", false, {}, 0});
     replay(programs.back());
   }
 
@@ -263,9 +241,9 @@ class Bench {
   void merge(Operator op, const Layer& layer, const std::vector<Result>& own) {
     {
       const std::lock_guard lock(mutex_);
-      if (rows_.empty() || rows_.back().op != op || rows_.back().layer.name != layer.name ||
-          rows_.back().layer.m != layer.m) {
-        rows_.push_back({op, layer, own});
+      if (rows_.empty() || rows_.back().problem.op != op || rows_.back().problem.layer.name != layer.name ||
+          rows_.back().problem.layer.m != layer.m) {
+        rows_.push_back({{op, layer}, own});
       } else {
         std::vector<Result>& all = rows_.back().results;
         for (std::size_t i = 0; i < own.size(); ++i) {
@@ -281,12 +259,12 @@ class Bench {
 
   static void print(const Row& row) {
     const std::vector<double>& base = row.results[0].us;
-    std::string line = fmt::format("{:<19} {:<20} m={:<4} cublas {:8.1f} us |", name(row.op), row.layer.name,
-                                   row.layer.m, median(base));
+    std::string line = fmt::format("{:<19} {:<20} m={:<4} cublas {:8.1f} us |", name(row.problem.op),
+                                   row.problem.layer.name, row.problem.layer.m, median(base));
     for (std::size_t i = 1; i < row.results.size(); ++i) {
       std::vector<double> ratios;
       for (std::size_t r = 0; r < base.size(); ++r) ratios.push_back(row.results[i].us[r] / base[r]);
-      line += fmt::format(" {} {:.3f}{}", row.results[i].name, median(ratios),
+      line += fmt::format(" {} {:.3f}{}", row.results[i].selected ? "selected" : row.results[i].name, median(ratios),
                           row.results[i].wrong > 0 ? fmt::format(" WRONG({})", row.results[i].wrong) : "");
     }
     std::printf("%s\n", line.c_str());
@@ -307,108 +285,34 @@ class Bench {
   void *peer_ = nullptr, *peer_c_ = nullptr;
 };
 
-nlohmann::ordered_json to_json(const std::vector<Row>& rows, const Settings& settings, int pes) {
-  nlohmann::ordered_json json{{"command", settings.command}, {"rows", nlohmann::ordered_json::array()}};
-  for (const Row& row : rows) {
-    nlohmann::ordered_json peers = nlohmann::ordered_json::object();
-    for (const Result& result : row.results) {
-      const double us = std::round(median(result.us) * 10) / 10;
-      const auto [least, most] = std::minmax_element(result.us.begin(), result.us.end());
-      if (result.name == "cublas" || result.name == "nccl+cublas") {
-        peers[result.name] = us;
-        continue;
-      }
-      json["rows"].push_back({{"op", name(row.op)},
-                              {"layer", row.layer.name},
-                              {"m", row.layer.m},
-                              {"n", row.layer.n},
-                              {"k", row.layer.k},
-                              {"pes", pes},
-                              {"dtype", "bf16"},
-                              {"algorithm", result.name},
-                              {"graph", true},
-                              {"selected", result.name == "selected"},
-                              {"tandem_us", us},
-                              {"peers", peers},
-                              {"wrong", result.wrong},
-                              {"spread", std::round((*most - *least) / us * 1000) / 1000}});
-    }
-  }
-  return json;
-}
-
-int run_bench(const Settings& settings) {
-  const int pes = cuda_devices();
-  if (pes == 0) {
-    std::printf("no GPU\n");
-    return 2;
-  }
-  std::unique_ptr<Nccl> nccl;
-  try {
-    nccl = std::make_unique<Nccl>(settings.nccl, pes);
-  } catch (const std::exception& error) {
-    std::printf("without NCCL: %s\n", error.what());
-  }
-  CudaOptions options;
-  options.heap_bytes = Size{30} << 30;
-  options.timeout_s = 4;
-  CudaThreads threads(pes, options);
-  std::vector<Row> rows;
-  std::mutex mutex;
-  threads.run([&](World& world) { Bench(world, settings, nccl.get(), rows, mutex).run(); });
-  if (!settings.out.empty()) {
-    std::ofstream file(settings.out);
-    file << to_json(rows, settings, pes).dump(1) << '\n';
-    if (!file) throw RuntimeFailure("cannot write " + settings.out);
-  }
-  for (const Row& row : rows)
-    for (const Result& result : row.results)
-      if (result.wrong > 0) return 1;
-  return 0;
-}
-
-Settings parse(int argc, char** argv) {
-  Settings settings;
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    settings.command += " " + words[i];
-    if (words[i] == "--all") {
-      settings.all = true;
-      continue;
-    }
-    if (i + 1 == words.size()) throw InvalidArgument(words[i] + ": no such option, or it needs a value");
-    const std::string& option = words[i];
-    const std::string& value = words[++i];
-    settings.command += " " + value;
-    if (option == "--out")
-      settings.out = value;
-    else if (option == "--nccl")
-      settings.nccl = value;
-    else if (option == "--cublaslt")
-      settings.cublaslt = value;
-    else if (option == "--op")
-      settings.op = value;
-    else if (option == "--only")
-      settings.only = value;
-    else if (option == "--rounds")
-      settings.rounds = std::stoi(value);
-    else if (option == "--calls")
-      settings.calls = std::stoi(value);
-    else
-      throw InvalidArgument(option + ": no such option");
-  }
-  return settings;
-}
-
 }  // namespace
 
-}  // namespace tandem::bench
-
-int main(int argc, char** argv) {
-  try {
-    return tandem::bench::run_bench(tandem::bench::parse(argc, argv));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "operators_gpu: %s\n", error.what());
-    return 1;
-  }
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
+
+std::vector<Problem> problems(const Settings& settings) {
+  std::vector<Problem> all;
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const Layer& layer : settings.shapes) all.push_back({op, layer});
+  const bool layers = settings.shapes.empty();
+  if (layers)
+    for (const Layer& layer : kGatherLayers) all.push_back({Operator::kAllGatherGemm, layer});
+  if (layers)
+    for (const Layer& layer : kScatterLayers) all.push_back({Operator::kGemmReduceScatter, layer});
+  if (layers)
+    for (const Layer& layer : kAllReduceLayers) all.push_back({Operator::kGemmAllReduce, layer});
+  std::erase_if(all, [&](const Problem& one) {
+    return std::string(name(one.op)).find(settings.op) == std::string::npos ||
+           std::string(one.layer.name).find(settings.only) == std::string::npos;
+  });
+  return all;
+}
+
+void measure(World& world, const Settings& settings, Nccl* nccl, std::vector<Row>& rows, std::mutex& mutex) {
+  Bench(world, settings, nccl, rows, mutex).run();
+}
+
+}  // namespace tandem::bench

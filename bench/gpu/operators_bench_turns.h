@@ -1,0 +1,54 @@
+#pragma once
+/// Measures overlapped operators on all GPUs of a world: candidates, cuBLASLt alone on the gathered problem, and NCCL
+/// with cuBLASLt one after the other take turns, replay by replay of their graphs.
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gemm/cuda/cublas_lt.h"
+#include "gpu/gemm_shapes.h"
+#include "gpu/nccl.h"
+#include "gpu/normal_data.h"
+#include "gpu/timed_graph.h"
+#include "tandem/operators.h"
+
+namespace tandem::bench {
+
+struct Settings {
+  std::string out, nccl = "libnccl.so.2", cublaslt, torch, op, only, command = "operators_bench";
+  int rounds = 5;
+  int calls = 20;
+  bool all = false;
+  std::vector<Layer> shapes{};  ///< in place of the layers
+};
+
+/// A layer's global problem, for one operator.
+struct Problem {
+  Operator op{};
+  Layer layer{};
+};
+
+/// Those that the settings leave.
+std::vector<Problem> problems(const Settings& settings);
+
+/// A program that takes turns, as all PEs see it.
+struct Result {
+  std::string name;
+  std::string form;        ///< of Tandem's; empty: a peer
+  bool selected = false;   ///< what a plan takes by itself
+  std::vector<double> us;  ///< of a call of the slowest PE, round by round
+  Size wrong = 0;
+};
+
+struct Row {
+  Problem problem;
+  std::vector<Result> results;  ///< peers first
+};
+
+double median(std::vector<double> values);
+
+/// One PE's part of all problems; collective. `nccl` may be null. Rows are added by all PEs together.
+void measure(World& world, const Settings& settings, Nccl* nccl, std::vector<Row>& rows, std::mutex& mutex);
+
+}  // namespace tandem::bench

@@ -1,0 +1,146 @@
+"""Tensor-parallel linear layers of torch processes by Tandem's overlapped operators, through its C API: plans for the
+largest batch, runs of any smaller one, in CUDA graphs, checked against torch.distributed and matmul.
+
+    TANDEM_LIBRARY=build/release/lib/libtandem_c.so python3 -m torch.distributed.run --nproc-per-node 2 \
+        examples/pytorch_overlapped_linear.py
+"""
+import ctypes
+import os
+
+import torch
+import torch.distributed as dist
+
+# tandem.h: tandem_operator, tandem_dtype.
+ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE = range(3)
+BF16 = 2
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("heap_bytes", ctypes.c_size_t), ("staging_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
+                ("join_timeout_s", ctypes.c_double)]
+
+
+class Problem(ctypes.Structure):
+    _fields_ = [("m", ctypes.c_size_t), ("n", ctypes.c_size_t), ("k", ctypes.c_size_t), ("type", ctypes.c_int),
+                ("ns", ctypes.POINTER(ctypes.c_size_t)), ("num_b", ctypes.c_size_t)]
+
+
+class Tandem:
+    """The part of the C API that this program uses; errors are exceptions."""
+
+    def __init__(self, path, heap_bytes):
+        self.library = ctypes.CDLL(path)
+        self.library.tandem_last_error.restype = ctypes.c_char_p
+        self.world = ctypes.c_void_p()
+        options = Options(heap_bytes=heap_bytes, timeout_s=5)
+        self.check(self.library.tandem_world_from_environment(ctypes.byref(self.world), ctypes.byref(options)))
+
+    def check(self, status):
+        if status != 0:
+            raise RuntimeError(f"tandem: {self.library.tandem_last_error().decode()} (status {status})")
+
+    def plan(self, op, m, ns, k):
+        plan = ctypes.c_void_p()
+        problem = Problem(m, sum(ns), k, BF16, (ctypes.c_size_t * len(ns))(*ns) if len(ns) > 1 else None, len(ns))
+        self.check(self.library.tandem_plan_create(ctypes.byref(plan), self.world, op, ctypes.byref(problem)))
+        return plan
+
+    def run(self, plan, m, a, b, c):
+        """b and c: lists of tensors; in torch's current stream."""
+        pointers = ctypes.c_void_p * len(b)
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.check(self.library.tandem_plan_run(plan, ctypes.c_size_t(m), ctypes.c_void_p(a.data_ptr()),
+                                                pointers(*[x.data_ptr() for x in b]),
+                                                pointers(*[x.data_ptr() for x in c]), stream))
+
+    def close(self, plans):
+        for plan in plans:
+            self.check(self.library.tandem_plan_destroy(plan))
+        self.check(self.library.tandem_world_destroy(self.world))
+
+
+def random(rows, columns):
+    return torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
+
+
+def shard_rows(m):
+    """This rank's rows of m: equal parts, the last may be shorter."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    step = -(-m // ranks)
+    return max(0, min(m - rank * step, step))
+
+
+def wanted(op, a, b, m):
+    """What torch makes of the same matrices, in f32."""
+    if op == ALL_GATHER_GEMM:
+        ranks = dist.get_world_size()
+        step = -(-m // ranks)
+        padded = torch.zeros(step, a.shape[1], device="cuda", dtype=a.dtype)
+        padded[: a.shape[0]] = a
+        gathered = torch.empty(step * ranks, a.shape[1], device="cuda", dtype=a.dtype)
+        dist.all_gather_into_tensor(gathered, padded)
+        return [gathered[:m].float() @ x.float().t() for x in b]
+    product = a.float() @ b[0].float().t()
+    dist.all_reduce(product)
+    if op == GEMM_ALL_REDUCE:
+        return [product]
+    first = dist.get_rank() * -(-m // dist.get_world_size())
+    return [product[first : first + shard_rows(m)]]
+
+
+def is_right(got, want):
+    if want.numel() == 0:
+        return True
+    return bool((got.float() - want).abs().max() <= 0.02 * want.abs().max())
+
+
+def check(tandem, op, plan, m, ns, k):
+    """A run, then replays of a graph of it with other data; how many results are wrong."""
+    ranks = dist.get_world_size()
+    gather = op == ALL_GATHER_GEMM
+    a = random(shard_rows(m) if gather else m, k if gather else k // ranks)
+    b = [random(n // ranks if gather else n, a.shape[1]) for n in ns]
+    c = [torch.empty(shard_rows(m) if op == GEMM_REDUCE_SCATTER else m, x.shape[0], device="cuda", dtype=x.dtype)
+         for x in b]
+    tandem.run(plan, m, a, b, c)
+    torch.cuda.synchronize()
+    wrong = sum(not is_right(x, y) for x, y in zip(c, wanted(op, a, b, m)))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        tandem.run(plan, m, a, b, c)
+    for _ in range(3):
+        a.normal_()
+        for x in c:
+            x.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        wrong += sum(not is_right(x, y) for x, y in zip(c, wanted(op, a, b, m)))
+    return wrong
+
+
+def main():
+    device = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", device))
+    torch.manual_seed(dist.get_rank())
+    tandem = Tandem(os.environ["TANDEM_LIBRARY"], 2 << 30)
+    most, k = 2048, 4096
+    wrong = runs = 0
+    plans = []
+    for op, ns in ((ALL_GATHER_GEMM, [4096, 1024, 1024]), (ALL_GATHER_GEMM, [8192]), (GEMM_REDUCE_SCATTER, [4096]),
+                   (GEMM_ALL_REDUCE, [4096])):
+        plans.append(tandem.plan(op, most, ns, k))
+        for m in (most, 1, 777, 16, 1500):
+            wrong += check(tandem, op, plans[-1], m, ns, k)
+            runs += 4
+    total = torch.tensor([wrong], device="cuda")
+    dist.all_reduce(total)
+    tandem.close(plans)
+    if dist.get_rank() == 0:
+        print(f"{runs} runs on each of {dist.get_world_size()} PEs, {int(total)} results wrong")
+    dist.destroy_process_group()
+    return 1 if int(total) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

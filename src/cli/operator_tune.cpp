@@ -1,0 +1,82 @@
+#include "cli/operator_tune.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/gpu.h"
+#include "cli/json_file.h"
+#include "cli/run_operator.h"
+#include "tandem/error.h"
+#include "tandem/operator_tuning.h"
+#include "trace/output_file.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::size_t kShown = 8;
+
+/// Timing does not depend on data in the simulator, so none is moved.
+TuneSetup simulated(const Setup& setup) {
+  TuneSetup tune;
+  tune.in_world = [setup](const std::function<void(World&)>& program) {
+    SimOptions options = setup.options;
+    options.phantom = true;
+    options.graph = true;
+    options.heap_bytes = Size{1} << 40;  // addresses only
+    Simulation(setup.machine, setup.pes, options).run(program);
+  };
+  tune.calls = 1;
+  return tune;
+}
+
+void print_trials(Operator op, const OperatorTuning& tuning) {
+  fmt::print("{} {}x{}x{} {} on {} PEs of {}: {} configurations, sequential {:.1f} us\n", name(op), tuning.key.m,
+             tuning.key.n, tuning.key.k, name(tuning.key.type), tuning.key.pes, tuning.key.machine,
+             tuning.trials.size(), tuning.sequential_us);
+  for (std::size_t i = 0; i < std::min(kShown, tuning.trials.size()); ++i)
+    if (tuning.trials[i].us > 0)
+      fmt::print("{:>10.1f} us  {}\n", tuning.trials[i].us, describe(op, tuning.trials[i].options));
+  for (const OperatorTrial& trial : tuning.trials)
+    if (!trial.failure.empty()) fmt::print("   dropped     {}: {}\n", describe(op, trial.options), trial.failure);
+}
+
+nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OperatorTrial& trial : tuning.trials)
+    rows.push_back({{"op", name(op)},
+                    {"m", tuning.key.m},
+                    {"n", tuning.key.n},
+                    {"k", tuning.key.k},
+                    {"pes", tuning.key.pes},
+                    {"configuration", describe(op, trial.options)},
+                    {"tandem_us", trial.us},
+                    {"failure", trial.failure}});
+  return rows;
+}
+
+}  // namespace
+
+int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
+  check_json_file(a);
+  trace::check_writable(a.out);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Operator op : operators) {
+    const OperatorRun run = make_operator_run(op, a);
+    const auto [setup, speaks] =
+        a.on_gpus() ? operator_tune_on_gpus(a, run) : OperatorTuneOnGpus{simulated(make_setup(a))};
+    const OperatorTuning tuning = tune_operator(op, run.options, setup);
+    if (!speaks) continue;
+    if (!a.json_to_stdout()) print_trials(op, tuning);
+    store_tuned(a.out, tuning.entry());
+    for (auto& row : to_json(op, tuning)) rows.push_back(row);
+  }
+  if (rows.empty()) return kRight;  // another process writes
+  write_json(a, rows);
+  if (!a.json_to_stdout()) fmt::print("wrote {}; {}={} lets plans take it\n", a.out, kOperatorCacheVariable, a.out);
+  return kRight;
+}
+
+}  // namespace tandem::cli

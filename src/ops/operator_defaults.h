@@ -1,0 +1,29 @@
+#pragma once
+/// What an operator takes where its options leave a choice open and the tuner's cache has no entry: on GPUs what was
+/// measured, else rules from the simulator's predictions.
+
+#include "tandem/machine.h"
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+/// The model by which choices are made: the world's machine, or, where a backend knows its GPUs' limits alone, the
+/// builtin model of such GPUs.
+Machine planning_model(const Machine& machine);
+
+/// Whether the table of what was measured (selection.cpp) speaks of the world's machine: on GPUs it does.
+bool is_measured(const World& world);
+/// Options with the choices of that table where the caller left them open.
+OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given);
+
+/// Options with every choice made but `order`, and `form` only where no run may want another one.
+OperatorOptions complete(Operator op, const OperatorOptions& given, const Machine& model, const Team& team);
+
+/// Rows up to which the sequential form is the faster one on a node: shards have to fill tiles for overlap to pay.
+/// `measured`: on GPUs, by what their GEMMs and collectives were seen to take.
+Size sequential_rows(Operator op, const OperatorOptions& options, const Machine& model, const Team& team,
+                     bool measured);
+/// The transport of the sequential form where the caller left it open, on GPUs: SMs start sooner than copies.
+void choose_sequential_transport(Operator op, OperatorOptions& options);
+
+}  // namespace tandem::ops

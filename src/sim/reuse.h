@@ -1,0 +1,40 @@
+#pragma once
+/// Address ranges that pass from one simulation to the next.
+
+#include <cstddef>
+#include <vector>
+
+namespace tandem::sim {
+
+/// While one lives, simulations of its thread that end leave their address ranges (the PEs' memory, guarded stacks) to
+/// those that come: to map and touch them anew takes longer than a small run. What is kept is committed memory.
+class Reuse {
+ public:
+  struct Mapping {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  Reuse();
+  ~Reuse();
+  Reuse(const Reuse&) = delete;
+  Reuse& operator=(const Reuse&) = delete;
+
+  /// What a range is for, and so how its pages are protected.
+  enum class Use { kStack, kMemory, kPhantomMemory };
+  /// A range of so many bytes that was kept for this use; null where there is none.
+  static std::byte* take(Use use, std::size_t bytes);
+  /// Keeps the range, or unmaps it where no Reuse lives.
+  static void give(Use use, Mapping mapping) noexcept;
+
+ private:
+  struct Kept {
+    Use use;
+    Mapping mapping;
+  };
+
+  Reuse* outer_;
+  std::vector<Kept> kept_;
+};
+
+}  // namespace tandem::sim

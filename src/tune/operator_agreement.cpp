@@ -1,0 +1,39 @@
+#include "tune/operator_agreement.h"
+
+#include <algorithm>
+
+namespace tandem::tune {
+
+namespace {
+/// A word holds the number of the round above the number that is said, so that it only grows.
+constexpr int kBits = 48;
+constexpr Epoch kMask = (Epoch{1} << kBits) - 1;
+}  // namespace
+
+Agreement::Agreement(World& world)
+    : world_(&world),
+      said_(world.heap().signals(world.num_pes(), "agreement")),
+      stream_(world.make_stream("agreement")) {}
+
+std::vector<Epoch> Agreement::all(Epoch mine) {
+  const Epoch round = ++round_ << kBits;
+  stream_.launch<SayToAll>({1, 32}, {said_, round | (mine & kMask), round});
+  stream_.synchronize();
+  std::vector<Epoch> words(static_cast<std::size_t>(world_->num_pes()));
+  world_->copy_out(words.data(), said_.local(), static_cast<Size>(words.size() * sizeof(Epoch)));
+  world_->barrier();  // nobody says the next one before all have read this one
+  for (Epoch& word : words) word &= kMask;
+  return words;
+}
+
+bool Agreement::is_same(Epoch mine) {
+  const std::vector<Epoch> words = all(mine);
+  return std::all_of(words.begin(), words.end(), [&](Epoch word) { return word == words.front(); });
+}
+
+Epoch Agreement::most(Epoch mine) {
+  const std::vector<Epoch> words = all(mine);
+  return *std::max_element(words.begin(), words.end());
+}
+
+}  // namespace tandem::tune

@@ -1,0 +1,163 @@
+// Tries configurations of operators, each as one unit on all PEs.
+#include <algorithm>
+#include <limits>
+
+#include "tandem/error.h"
+#include "tandem/operator_tuning.h"
+#include "tandem/simulation.h"
+#include "tune/operator_agreement.h"
+
+namespace tandem {
+
+namespace {
+
+/// A PE's matrices.
+class Matrices {
+ public:
+  Matrices(World& world, Operator op, const OperatorOptions& o) {
+    const bool gather = op == Operator::kAllGatherGemm;
+    const Team team = world.team();
+    const auto own = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
+    const auto buffer = [&](Size rows, Size columns, const char* what) {
+      return world.heap().allocate_local<std::byte>(rows * columns * size_of(o.type), what);
+    };
+    const Size k = gather ? o.k : own(o.k);
+    a_ = buffer(gather ? own(o.m) : o.m, k, "a");
+    for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
+      b_.push_back(buffer(gather ? own(n) : n, k, "b"));
+      c_.push_back(buffer(op == Operator::kGemmReduceScatter ? own(o.m) : o.m, gather ? own(n) : n, "c"));
+    }
+  }
+  OperatorCall call(Size m) const { return {m, a_, b_, c_}; }
+
+ private:
+  const void* a_;
+  std::vector<const void*> b_;
+  std::vector<void*> c_;
+};
+
+double mean_us(World& world, Stream& stream, const std::function<void()>& call, int calls) {
+  call();
+  stream.synchronize();
+  world.barrier();
+  const double begin = world.time_us();
+  for (int i = 0; i < calls; ++i) call();
+  stream.synchronize();
+  return (world.time_us() - begin) / calls;
+}
+
+/// Where the simulator predicts that it fails, it comes last.
+double predict_us(const Machine& model, const OperatorKey& key, const OperatorOptions& options) {
+  SimOptions sim;
+  sim.phantom = true;
+  sim.graph = true;
+  sim.pes_per_node = key.pes_per_node;
+  sim.heap_bytes = Size{1} << 40;
+  TuneSetup setup;
+  setup.calls = 1;
+  double us = std::numeric_limits<double>::max();
+  try {
+    Simulation(model, key.pes, sim).run([&](World& world) {
+      const OperatorTrial trial = try_operator(world, key.op, options, setup);
+      if (trial.failure.empty()) us = trial.us;
+    });
+  } catch (const Error&) {
+  }
+  return us;
+}
+
+void run_trial(OperatorTrial& trial, Operator op, const TuneSetup& setup) {
+  try {
+    setup.in_world([&](World& world) {
+      const OperatorTrial result = try_operator(world, op, trial.options, setup);
+      if (world.pe() != 0) return;
+      trial.us = result.us;
+      trial.failure = result.failure;
+    });
+  } catch (const Error& error) {
+    trial.us = 0;
+    trial.failure = error.what();
+  }
+}
+
+/// The best predictions first; of the others those are left untried that do not fit `most`, but for the baseline.
+std::vector<OperatorTrial*> order_of_trials(std::vector<OperatorTrial>& trials, std::size_t most) {
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const auto& x, const auto& y) { return x.predicted_us < y.predicted_us; });
+  std::vector<OperatorTrial*> chosen;
+  for (OperatorTrial& trial : trials)
+    if (chosen.size() < most || trial.options.form == Form::kSequential) chosen.push_back(&trial);
+  return chosen;
+}
+
+int rank(const OperatorTrial& trial) { return trial.us > 0 ? 0 : trial.failure.empty() ? 2 : 1; }
+
+}  // namespace
+
+OperatorKey operator_key(const World& world, Operator op, const OperatorOptions& options) {
+  const Team team = world.team();
+  return {op,
+          options.m,
+          options.n,
+          options.k,
+          options.type,
+          team.size,
+          team.node_size,
+          world.machine().name,
+          TANDEM_VERSION};
+}
+
+OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup) {
+  tune::Agreement agreement(world);
+  OperatorTrial trial;
+  trial.options = options;
+  std::optional<Matrices> matrices;
+  std::unique_ptr<OperatorPlan> plan;
+  try {
+    matrices.emplace(world, op, options);
+    plan = make_operator(world, op, options);
+  } catch (const Error& error) {
+    trial.failure = error.what();
+  }
+  if (agreement.most(trial.failure.empty() ? 0 : 1) > 0) {
+    if (trial.failure.empty()) trial.failure = "failed on another PE";
+    return trial;
+  }
+  Stream stream = world.make_stream("main");
+  const auto call = [&] { plan->run(stream, matrices->call(options.m)); };
+  const double mine = setup.time ? setup.time(world, stream, call) : mean_us(world, stream, call, setup.calls);
+  constexpr double kPerUs = 1e3;  // what is agreed on is whole nanoseconds
+  trial.us = static_cast<double>(agreement.most(static_cast<Epoch>(mine * kPerUs + 0.5))) / kPerUs;
+  return trial;
+}
+
+OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup) {
+  OperatorTuning tuning;
+  bool one_node = true;
+  setup.in_world([&](World& world) {
+    if (world.pe() != 0) return;
+    tuning.key = operator_key(world, op, problem);
+    one_node = world.team().one_node();
+  });
+  for (const OperatorOptions& options : operator_candidates(op, problem, one_node, tuning.key.pes))
+    tuning.trials.push_back({options, setup.model ? predict_us(*setup.model, tuning.key, options) : 0, 0, {}});
+  const std::size_t most = setup.model ? static_cast<std::size_t>(setup.most) : tuning.trials.size();
+  for (OperatorTrial* const trial : order_of_trials(tuning.trials, most)) {
+    run_trial(*trial, op, setup);
+    if (setup.watch) setup.watch(*trial);
+    const bool is_baseline = trial->us > 0 && trial->options.form == Form::kSequential;
+    if (is_baseline && (tuning.sequential_us == 0 || trial->us < tuning.sequential_us))
+      tuning.sequential_us = trial->us;
+  }
+  std::stable_sort(tuning.trials.begin(), tuning.trials.end(),
+                   [](const auto& x, const auto& y) { return rank(x) != rank(y) ? rank(x) < rank(y) : x.us < y.us; });
+  return tuning;
+}
+
+TunedOperator OperatorTuning::entry() const {
+  if (trials.empty() || trials.front().us == 0)
+    throw Unsupported(std::string(name(key.op)) + ": no configuration ran, so there is nothing to choose");
+  return {key, trials.front().options, trials.front().us, sequential_us};
+}
+
+}  // namespace tandem

@@ -1,0 +1,26 @@
+// Kernels of each kind, down to PTX, for every architecture that the backend is meant for: stores and signals, packets,
+// arithmetic on 16-bit and 8-bit floats, roles within a block.
+
+#include "cuda/register.cuh"
+#include "kernels/all_gather_push.h"
+#include "kernels/all_reduce_two_shot.h"
+#include "kernels/all_reduce_two_shot_ll.h"
+#include "kernels/barrier.h"
+#include "kernels/broadcast_tree.h"
+#include "kernels/send_recv_ll.h"
+
+namespace tandem::cuda {
+
+void register_one_of_each_kind() {
+  constexpr int kThreads = 512;
+  using namespace kernels;
+  register_kernel<AllGatherPush, kThreads>();
+  register_kernel<AllReduceTwoShot<bf16>, kThreads>();
+  register_kernel<AllReduceTwoShot<fp8_e4m3>, kThreads>();
+  register_kernel<AllReduceTwoShotLL128<f16>, kThreads>();
+  register_kernel<BroadcastTree<2>, kThreads>();
+  register_kernel<SendRecvLL, kThreads>();
+  register_kernel<BarrierAll, 32>();
+}
+
+}  // namespace tandem::cuda
