@@ -38,13 +38,19 @@ struct Candidate {
   int panel_group;
 };
 /// The first one is what operators take.
-constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {128, 8}};
+constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {224, 8}, {128, 8}};
 
 struct Problem {
   std::string layer;
   int tp = 0;
   Size m = 0, n = 0, k = 0;
 };
+
+/// Few rows: bound by memory.
+template <class Shape>
+bool is_decode(const Shape& shape) {
+  return shape.m <= 256;
+}
 
 std::vector<Problem> problems(const Settings& settings) {
   std::vector<Problem> all;
@@ -54,6 +60,9 @@ std::vector<Problem> problems(const Settings& settings) {
     for (const Layer& l : kScatterLayers)
       all.push_back({std::string("gemm_reduce_scatter ") + l.name, tp, l.m, l.n, l.k / tp});
   }
+  for (const int tp : settings.tp)
+    for (const Layer& l : kAllReduceLayers)
+      if (is_decode(l)) all.push_back({fmt::format("gemm_all_reduce {}", l.name), tp, l.m, l.n, l.k / tp});
   std::erase_if(all, [&](const Problem& p) { return p.layer.find(settings.only) == std::string::npos; });
   return all;
 }
@@ -91,8 +100,8 @@ class Bench {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const Problem& p : problems(settings_)) run(p, rows);
     if (ratios_.empty()) return rows;
-    std::printf("time over cuBLASLt's, %zu shapes: median %.3f, worst %.3f\n", ratios_.size(), median(ratios_),
-                *std::max_element(ratios_.begin(), ratios_.end()));
+    std::printf("time over cuBLASLt's, %zu shapes of many rows: median %.3f, worst %.3f\n", ratios_.size(),
+                median(ratios_), *std::max_element(ratios_.begin(), ratios_.end()));
     return rows;
   }
 
@@ -107,7 +116,8 @@ class Bench {
     gemm.a = a_;
     gemm.b = b_;
     gemm.c = c_;
-    gemm.order = TileOrder::kOwnFirst;
+    // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
+    gemm.order = is_decode(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
     return gemm;
   }
@@ -121,7 +131,7 @@ class Bench {
     std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
-      if (!own.empty() && !settings_.all) break;
+      if (!own.empty() && (!settings_.all || is_decode(p))) break;
       const Gemm gemm = gemm_of(p, candidate);
       own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
       wrong.push_back(check(p, own.back()));
@@ -139,7 +149,7 @@ class Bench {
                                    p.m, p.n, p.k, median(cublas.us), estimate_us * 700 / median(cublas.us));
     for (std::size_t i = 0; i < own.size(); ++i) {
       const double ratio = add_row(p, kCandidates[i], own[i].us, cublas.us, wrong[i], i == 0, rows);
-      if (i == 0) ratios_.push_back(ratio);
+      if (i == 0 && !is_decode(p)) ratios_.push_back(ratio);
       line += fmt::format(" {}/{} {:.3f}{}", kCandidates[i].tile_n, kCandidates[i].panel_group, ratio,
                           wrong[i] > 0 ? " WRONG" : "");
     }
@@ -161,7 +171,8 @@ class Bench {
                     {"k", p.k},
                     {"pes", 1},
                     {"dtype", "bf16"},
-                    {"algorithm", fmt::format("128x{}/{}", candidate.tile_n, candidate.panel_group)},
+                    {"algorithm", is_decode(p) ? std::string("few_rows")
+                                               : fmt::format("128x{}/{}", candidate.tile_n, candidate.panel_group)},
                     {"graph", true},
                     {"selected", selected},
                     {"tandem_us", median(own)},

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,7 @@ Layer parse_shape(const std::string& text) {
 
 Settings parse(int argc, char** argv) {
   Settings settings;
+  if (const char* const nccl = std::getenv("TANDEM_NCCL_LIBRARY"); nccl != nullptr) settings.nccl = nccl;
   const std::filesystem::path script = std::filesystem::path(argv[0]).parent_path() / "operators_torch.py";
   if (std::filesystem::exists(script)) settings.torch = script.string();
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -70,7 +71,7 @@ nlohmann::ordered_json row_of(const Curve& curve, int blocks, int pes, double us
   row["buffers"] = "heap";
   row["by"] = "threads";
   row["selected"] = false;
-  row["tandem_us"] = us;
+  row["tandem_us"] = std::round(us * 1000) / 1000;
   row["peers"] = nlohmann::ordered_json::object();
   row["wrong"] = nullptr;  // not compared here
   return row;

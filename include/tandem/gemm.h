@@ -1,7 +1,7 @@
 #pragma once
 /// The contract of the GEMM with hooks: the one kernel that each backend provides itself.
 ///
-///   C (m x n) = activation(A (m x k, row-major) * B + bias)
+///   C (m x n) = activation(A (m x k, row-major) * B + bias), of fp8 with scales
 ///
 /// with B as n x k, row-major, as the weights of PyTorch's Linear (BLayout::kNxK), or as k x n, row-major.
 ///
@@ -67,6 +67,16 @@ enum class Activation {
   kSilu,  ///< x / (1 + exp(-x))
 };
 
+/// The factors that fp8 values stand for, f32 in the GPU's memory; null: 1. Sums are in f32 and not scaled:
+/// C[i][j] = activation(a[i] * b[j] * sum + bias[j]) * c.
+struct GemmScales {
+  const float* a = nullptr;
+  bool a_per_row = false;  ///< one for each of the m rows, else one for all
+  const float* b = nullptr;
+  bool b_per_column = false;  ///< one for each of the n columns, else one for all
+  const float* c = nullptr;   ///< one for all of C
+};
+
 /// What a tile waits for before its rows of A are read: the word of every piece that it touches, at least `*epoch`
 /// times `arrivals`. No words: nothing. Rows that are read from `own_a` are never waited for.
 struct GemmGate {
@@ -111,10 +121,11 @@ struct Gemm {
   const void* own_a = nullptr;  ///< own shard: its rows x k
   const void* b = nullptr;      ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;
-  /// n values of `out_type`, added to every row in f32; null: none. Neither a bias nor an activation where tiles are
-  /// partial sums that are added up elsewhere: with `c_at_collector` or `chain`.
+  /// n values of `out_type` (fp8: of bf16), added to every row in f32; null: none. Neither a bias nor an activation nor a
+  /// scale of C where tiles are partial sums that are added up elsewhere: with `c_at_collector` or `chain`.
   const void* bias = nullptr;
   Activation activation = Activation::kNone;
+  GemmScales scales;
 
   RowPartition rows;  ///< of A where a gate is set, of C where a destination or a notification is
   int me = 0;

@@ -24,38 +24,6 @@ void require_aligned(const void* address, const char* field) {
     throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
 }
 
-void check_fields(const Gemm& gemm, int sm_count) {
-  const Size unit = kTmaBytes / size_of(gemm.type);
-  const std::string multiple = fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
-  require(gemm.m >= 0, "m", gemm.m, "0 or more");
-  require(gemm.n >= 0 && gemm.n % unit == 0, "n", gemm.n, multiple);
-  require(gemm.k >= 1 && gemm.k % unit == 0, "k", gemm.k, multiple);
-  require(gemm.sms >= 0 && gemm.sms <= sm_count, "sms", gemm.sms, fmt::format("0 (all) to {}", sm_count));
-  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
-  require_aligned(gemm.a, "a");
-  require_aligned(gemm.own_a, "own_a");
-  require_aligned(gemm.b, "b");
-  require_aligned(gemm.c, "c");
-  require_aligned(gemm.bias, "bias");
-  if (gemm.out_type != gemm.type)
-    throw Unsupported(fmt::format("gemm: out_type {} with type {}, the GPU's kernels give the inputs' type",
-                                  name(gemm.out_type), name(gemm.type)));
-  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
-          "kPeersFirst where a chain is set");
-  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
-  check_finish(gemm);
-  if (gemm.order != TileOrder::kRowMajor) {
-    require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
-    require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
-    require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
-    require(gemm.rows.splits == 1 || gemm.rows.align % gemm.tile_m == 0, "rows.align", gemm.rows.align,
-            "multiples of tile_m where splits is more than 1");
-    return;
-  }
-  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector)
-    throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
-}
-
 PlainGemm plain(const Gemm& gemm) { return {gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}; }
 
 /// What loads and allocates may be done while a stream of this thread is captured.
@@ -82,10 +50,53 @@ constexpr int kHopper = 9;
 
 }  // namespace
 
+void check_gemm(const Gemm& gemm, int sm_count) {
+  if (const int major = compute_capability(); major != kHopper)
+    throw Unsupported(
+        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+  const auto multiple = [](Size unit) {
+    return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
+  };
+  const Size k_unit = kTmaBytes / size_of(gemm.type);
+  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, kTmaBytes / size_of(gemm.out_type))
+                                                     : kTmaBytes / size_of(gemm.out_type);
+  require(gemm.m >= 0, "m", gemm.m, "0 or more");
+  require(gemm.n >= 0 && gemm.n % n_unit == 0, "n", gemm.n, multiple(n_unit));
+  require(gemm.k >= 1 && gemm.k % k_unit == 0, "k", gemm.k, multiple(k_unit));
+  require(gemm.sms >= 0 && gemm.sms <= sm_count, "sms", gemm.sms, fmt::format("0 (all) to {}", sm_count));
+  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require_aligned(gemm.a, "a");
+  require_aligned(gemm.own_a, "own_a");
+  require_aligned(gemm.b, "b");
+  require_aligned(gemm.c, "c");
+  require_aligned(gemm.bias, "bias");
+  const GemmScales& scales = gemm.scales;
+  if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
+    throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
+  if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
+    throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
+  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
+  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
+  check_finish(gemm);
+  if (gemm.order != TileOrder::kRowMajor) {
+    require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+    require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
+    require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+    require(gemm.rows.splits == 1 || gemm.rows.align % gemm.tile_m == 0, "rows.align", gemm.rows.align,
+            "multiples of tile_m where splits is more than 1");
+    return;
+  }
+  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector)
+    throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
+}
+
 bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
+  const GemmScales& scales = gemm.scales;
   if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
+  if (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr) return false;
   try {
     const DuringCapture allowed;
     if (cublas_ == nullptr) cublas_ = std::make_unique<CublasLt>();
@@ -101,19 +112,15 @@ void PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
   cublas_->run(plain(gemm), gemm.a, gemm.b, gemm.c, stream);
 }
 
-const GemmKernel& check_gemm(const Gemm& gemm, int sm_count) {
-  check_fields(gemm, sm_count);
-  if (const int major = compute_capability(); major != kHopper)
-    throw Unsupported(
-        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
-  return find_gemm_kernel(gemm);
-}
-
 void register_gemms() {
   if (compute_capability() != kHopper) return;
   static std::array<detail::DeviceKernel, 16> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {
+    kernels.at(count).load = kernel->load;
+    registered_kernels().push_back(&kernels.at(count++));
+  }
+  for (const DecodeKernel* kernel : decode_kernels()) {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
   }

@@ -8,9 +8,8 @@
 
 namespace tandem::cuda {
 
-/// The kernel that does it, on a GPU with `sm_count` SMs. Throws InvalidArgument or Unsupported naming the field where
-/// the GPU's kernels cannot do it.
-const GemmKernel& check_gemm(const Gemm& gemm, int sm_count);
+/// Throws InvalidArgument or Unsupported naming the field that no kernel of a GPU with `sm_count` SMs can do.
+void check_gemm(const Gemm& gemm, int sm_count);
 
 /// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
 class PlainGemms {

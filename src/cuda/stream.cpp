@@ -61,22 +61,24 @@ void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
 
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   auto* const recording = this->recording();
-  if (plain_gemms_.takes(gemm)) {
+  const int sms = pes_.machine().gpu.sm_count;
+  const DecodeKernel* const decode = find_decode_kernel(gemm, sms);
+  if (decode == nullptr && plain_gemms_.takes(gemm)) {
     if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);
   }
   if (pes_.sharing(pe_) > 1)
     throw Unsupported(
         fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing(pe_)));
-  const Context context = pes_.context(team);
-  GemmLaunch launch{&gemm, &context, pes_.machine().gpu.sm_count, pes_.early_launch(), stream_, {}};
-  const GemmKernel& kernel = check_gemm(gemm, launch.sms);
+  check_gemm(gemm, sms);
+  const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
-  if (gemm.sms > 0) launch.sms = gemm.sms;
+  const Context context = pes_.context(team);
+  GemmLaunch launch{&gemm, &context, gemm.sms > 0 ? gemm.sms : sms, pes_.early_launch(), stream_, {}};
   if (recording != nullptr)
     launch.record =
         recording->note_kernel(named(), fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k), team, launch.sms);
-  kernel.launch(launch);
+  start(launch);
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

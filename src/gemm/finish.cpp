@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "tandem/error.h"
 
@@ -13,6 +14,8 @@ void check_finish(const Gemm& gemm) {
     throw InvalidArgument("gemm: bias is set, allowed: none where c_at_collector or chain take partial sums");
   if (partial && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where c_at_collector or chain take partial sums");
+  if (partial && gemm.scales.c != nullptr)
+    throw InvalidArgument("gemm: scales.c is set, allowed: none where c_at_collector or chain take partial sums");
 }
 
 float activate(Activation activation, float value) {
@@ -29,16 +32,26 @@ float activate(Activation activation, float value) {
   throw InvalidArgument("gemm: activation is not one of the enumeration's");
 }
 
-void finish_sums(const Gemm& gemm, Size rows, Range cols, float* sums) {
+DType bias_type(const Gemm& gemm) { return size_of(gemm.out_type) == 1 ? DType::kBF16 : gemm.out_type; }
+
+void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums) {
+  const GemmScales& scales = gemm.scales;
   const Size columns = cols.size();
+  std::vector<float> bias(static_cast<std::size_t>(columns));
   if (gemm.bias != nullptr)
-    dispatch(gemm.out_type, [&]<class T>() {
-      const T* const bias = static_cast<const T*>(gemm.bias) + cols.begin;
-      for (Size row = 0; row < rows; ++row)
-        for (Size col = 0; col < columns; ++col) sums[row * columns + col] += convert<float>(bias[col]);
+    dispatch(bias_type(gemm), [&]<class T>() {
+      for (Size col = 0; col < columns; ++col)
+        bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
-  if (gemm.activation == Activation::kNone) return;
-  for (Size i = 0; i < rows * columns; ++i) sums[i] = activate(gemm.activation, sums[i]);
+  const float of_c = scales.c != nullptr ? *scales.c : 1;
+  for (Size row = 0; row < rows.size(); ++row) {
+    const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;
+    for (Size col = 0; col < columns; ++col) {
+      const float of_b = scales.b != nullptr ? scales.b[scales.b_per_column ? cols.begin + col : 0] : 1;
+      float& sum = sums[row * columns + col];
+      sum = activate(gemm.activation, sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)]) * of_c;
+    }
+  }
 }
 
 }  // namespace tandem

@@ -1,17 +1,21 @@
 #pragma once
-/// What is done to the sums of a GEMM before they are stored: bias and activation.
+/// What is done to the sums of a GEMM before they are stored: scales, bias and activation.
 
 #include "tandem/gemm.h"
 
 namespace tandem {
 
-/// Throws InvalidArgument where partial sums would get a bias or an activation.
+/// Throws InvalidArgument where partial sums would get a bias, an activation or a scale of C.
 void check_finish(const Gemm& gemm);
 
 /// The activation's definition.
 float activate(Activation activation, float value);
 
-/// Adds the bias of columns `cols` to `sums` (`rows` x cols.size(), row-major) and applies the activation.
-void finish_sums(const Gemm& gemm, Size rows, Range cols, float* sums);
+/// The type of the bias's values.
+DType bias_type(const Gemm& gemm);
+
+/// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of C, adds the bias, applies the
+/// activation.
+void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums);
 
 }  // namespace tandem

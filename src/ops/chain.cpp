@@ -12,6 +12,7 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
     : options_(settings.options),
       team_(world.team()),
       rows_(settings.rows(team_, settings.options.m)),
+      classes_(rows_, options_.tile_m),
       by_copy_engine_(options_.copy_by == CopyBy::kCopyEngine && team_.size > 1),
       row_bytes_(options_.n * size_of(options_.type)),
       previous_((team_.me + team_.size - 1) % team_.size),
@@ -19,23 +20,27 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   SymmetricHeap& heap = world.heap();
   const Size bytes = rows_.shards * rows_.shard_rows() * row_bytes_;
   staging_ = heap.allocate<std::byte>(bytes, name + " chain");
-  arrived_ = heap.signals(rows_.slots(), name + " arrived");
-  computed_ = heap.signals(rows_.slots(), name + " computed for others");
+  arrived_ = heap.signals(tile_words(), name + " arrived");
+  computed_ = heap.signals(tile_words(), name + " computed for others");
   steps_.released = heap.signals(1, name + " released");
   steps_.epochs = heap.epochs(1, name + " epoch");
+  class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
   if (by_copy_engine_) partials_ = heap.allocate_local<std::byte>(bytes, name + " partials");
   const int left_free = std::max(settings.communication_sms, steps_beside || by_copy_engine_ ? kStepSms : 0);
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }
 
-void Chain::begin(Stream& main) {
+void Chain::begin(Stream& main, Size m) {
+  rows_.rows = m;
+  class_ = classes_.of(m);
+  steps_.of_class = class_epochs_ + class_;
   main.launch<ChainBegin>(kOneWarp, steps_);
   begun_ = main.record();
 }
 
 Gemm Chain::gemm(const void* a, const void* b, void* own_rows) const {
   Gemm gemm;
-  gemm.m = options_.m;
+  gemm.m = rows_.rows;
   gemm.n = options_.n;
   gemm.k = split(options_.k, team_.size)[team_.me].size();
   gemm.type = gemm.out_type = options_.type;
@@ -50,10 +55,11 @@ Gemm Chain::gemm(const void* a, const void* b, void* own_rows) const {
   gemm.me = team_.me;
   gemm.node_size = team_.node_size;
   gemm.order = TileOrder::kPeersFirst;
-  gemm.chain = {staging_.local(), arrived_.local(), staging_.on(previous_), arrived_.on(previous_), epoch()};
+  const Signals arrived = of_call(arrived_);
+  gemm.chain = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
   if (by_copy_engine_) {
     gemm.chain.passed_on = partials_;
-    gemm.chain.told = computed_.local();
+    gemm.chain.told = of_call(computed_).local();
   }
   return gemm;
 }
@@ -61,6 +67,7 @@ Gemm Chain::gemm(const void* a, const void* b, void* own_rows) const {
 void Chain::follow(const Gemm& gemm) {
   if (!by_copy_engine_) return;
   copies_.wait(begun_);
+  const Signals computed = of_call(computed_), arrived = of_call(arrived_);
   const TileSequence sequence(gemm);
   for (int step = 0; step + 1 < rows_.shards; ++step) {
     const int owner = sequence.owner(step);
@@ -68,10 +75,10 @@ void Chain::follow(const Gemm& gemm) {
       const int slot = rows_.slot(owner, part);
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
       const Size begin = owner * rows_.shard_rows() * row_bytes_ + piece.begin - rows_.shard(owner).begin * row_bytes_;
-      copies_.launch<AwaitWord>(kOneWarp, {computed_ + slot, epoch(), gemm.tiles_of_piece(owner, part)});
+      copies_.launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
       copies_.copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());
       // The count itself is the signal: it stays as it is until the next call.
-      copies_.write_signal_from(arrived_.on(previous_) + slot, &computed_.local()[slot].value);
+      copies_.write_signal_from(arrived.on(previous_) + slot, &computed.local()[slot].value);
     }
   }
 }

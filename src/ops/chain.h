@@ -5,6 +5,7 @@
 
 #include "ops/chain_steps.h"
 #include "ops/operator.h"
+#include "ops/row_classes.h"
 
 namespace tandem::ops {
 
@@ -13,8 +14,8 @@ class Chain {
   /// `steps_beside`: steps on other streams run while the GEMM does.
   Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside);
 
-  /// Counts the call, and waits until the previous PE's staging may be written.
-  void begin(Stream& main);
+  /// Counts the call, of `m` rows, and waits until the previous PE's staging may be written.
+  void begin(Stream& main, Size m);
   /// The GEMM that comes next; `own_rows`: where the complete sums of the own rows go.
   Gemm gemm(const void* a, const void* b, void* own_rows) const;
   /// Once it is enqueued: sends on what it computes for others, piece by piece.
@@ -22,22 +23,31 @@ class Chain {
   /// This PE's staging may be written again.
   void end(Stream& main);
 
+  /// Of the call.
   const RowPartition& rows() const { return rows_; }
+  /// Calls so far.
   const Epoch* epoch() const { return steps_.epochs.words; }
+  /// What counts tiles has words for each class of rows: how many words in all, those of the call, and calls with it.
+  Size tile_words() const { return Size{classes_.count()} * rows_.slots(); }
+  Signals of_call(Signals words) const { return words + Size{class_} * rows_.slots(); }
+  const Epoch* epoch_of_tiles() const { return steps_.of_class; }
 
  private:
   OperatorOptions options_;
   Team team_;
-  RowPartition rows_;
+  RowPartition rows_;  // of the call
+  RowClasses classes_;
+  int class_ = 0;  // of the call
   int sms_;
   bool by_copy_engine_;
   Size row_bytes_;
   int previous_;
   Symm<std::byte> staging_;        // [owner] x shard_rows x n: what the next PE sends
-  Signals arrived_;                // [piece]
+  Signals arrived_;                // [class][piece]
   std::byte* partials_ = nullptr;  // copy engine: the same of what this PE sends
-  Signals computed_;               // copy engine, [piece]: its tiles that are in partials_
+  Signals computed_;               // copy engine, [class][piece]: its tiles that are in partials_
   ChainArgs steps_;
+  Epoch* class_epochs_;
   Stream copies_;
   Event begun_;
 };

@@ -8,6 +8,7 @@ namespace tandem::ops {
 struct ChainArgs {
   Signals released;  // the last call that the previous PE is through with, so that its staging may be written again
   Epochs epochs;
+  Epoch* of_class;  // calls with as many tiles
 };
 
 /// Counts the call and waits for the previous PE.
@@ -16,6 +17,7 @@ struct ChainBegin {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.next_epoch(a.epochs);
+    block.fetch_add(a.of_class, Epoch{1}, Scope::kGpu, Order::kRelaxed);
     block.wait(a.released, 1, epoch - 1);
   }
 };

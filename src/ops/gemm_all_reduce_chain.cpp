@@ -16,26 +16,24 @@ class GemmAllReduceChain final : public OperatorPlan {
         team_(world.team()),
         chain_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.options.n * size_of(settings.options.type)),
-        fewer_rows_(make_gemm_all_reduce_sequential(world, settings)),
         pushes_(world.make_stream("pushes")),
         takes_(world.make_stream("takes")) {
     SymmetricHeap& heap = world.heap();
     const RowPartition& rows = chain_.rows();
     sums_ = heap.allocate<std::byte>(rows.shards * rows.shard_rows() * row_bytes_, "gemm_all_reduce sums");
-    computed_ = heap.signals(rows.slots(), "gemm_all_reduce computed");
+    computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce computed");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
   }
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
-    if (call.m < chain_.rows().rows) return fewer_rows_->run(main, call);
+    chain_.begin(main, call.m);
     auto* const out = static_cast<std::byte*>(call.c[0]);
     std::byte* const own = out + chain_.rows().shard(team_.me).begin * row_bytes_;
-    chain_.begin(main);
     const Event begun = main.record();
     Gemm gemm = chain_.gemm(call.a, call.b[0], own);
-    gemm.notify = {computed_, true};
+    gemm.notify = {chain_.of_call(computed_), true};
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     pushes_.wait(begun);
@@ -55,7 +53,8 @@ class GemmAllReduceChain final : public OperatorPlan {
     for (int part = 0; part < rows.splits; ++part) {
       const Range piece = bytes_of(rows.part(team_.me, part), row_bytes_);
       const int slot = rows.slot(team_.me, part);
-      pushes_.launch<AwaitWord>(kOneWarp, {computed_ + slot, chain_.epoch(), gemm.tiles_of_piece(team_.me, part)});
+      pushes_.launch<AwaitWord>(
+          kOneWarp, {chain_.of_call(computed_) + slot, chain_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
       for (int step = 1; step < team_.size; ++step) {
         const int peer = (team_.me + step) % team_.size;
         pushes_.copy_async(sums_.on(peer) + piece.begin, own + (piece.begin - rows.shard(team_.me).begin * row_bytes_),
@@ -81,11 +80,9 @@ class GemmAllReduceChain final : public OperatorPlan {
   Chain chain_;
   Size row_bytes_;
   Symm<std::byte> sums_;  // m x n: the peers' rows
-  Signals computed_;      // [piece]: own rows, tiles counted over all calls
+  Signals computed_;      // [class of rows][piece]: own rows, tiles counted over all calls of the class
   Signals complete_;      // [piece]: the peers' rows are in sums_
   Signals taken_;         // [PE]: the last call whose rows it has taken
-  /// The chain counts tiles as if all calls had the same.
-  std::unique_ptr<OperatorPlan> fewer_rows_;
   Stream pushes_;
   Stream takes_;
 };

@@ -55,8 +55,9 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   if (gemm.out_type == DType::kF16) sum<f16>(main, gemm, c);
   if (gemm.out_type == DType::kBF16) sum<bf16>(main, gemm, c);
   if (copy_by_ == CopyBy::kCopyEngine) fetch_by_copy_engine(static_cast<std::byte*>(c));
-  main.wait_for(additions_);
-  main.wait_for(copies_);
+  // Streams that this call did not use are no part of a capture.
+  if (beside_gemm_) main.wait_for(additions_);
+  if (copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
 }
 
 void TwoShot::overlap(Stream& main, Gemm gemm) {

@@ -11,15 +11,11 @@ namespace {
 class GemmReduceScatterChain final : public OperatorPlan {
  public:
   GemmReduceScatterChain(World& world, const Settings& settings)
-      : OperatorPlan(settings.options),
-        team_(world.team()),
-        chain_(world, settings, "gemm_reduce_scatter", false),
-        fewer_rows_(make_gemm_reduce_scatter(world, settings)) {}
+      : OperatorPlan(settings.options), team_(world.team()), chain_(world, settings, "gemm_reduce_scatter", false) {}
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
-    if (call.m < chain_.rows().rows) return fewer_rows_->run(main, call);
-    chain_.begin(main);
+    chain_.begin(main, call.m);
     const Gemm gemm = chain_.gemm(call.a, call.b[0], call.c[0]);
     main.gemm(gemm, team_);
     chain_.follow(gemm);
@@ -28,8 +24,6 @@ class GemmReduceScatterChain final : public OperatorPlan {
 
   Team team_;
   Chain chain_;
-  /// The chain counts tiles as if all calls had the same.
-  std::unique_ptr<OperatorPlan> fewer_rows_;
 };
 
 }  // namespace

@@ -165,8 +165,9 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   return nullptr;
 }
 
-/// One plan for all rows, or one for few and one for many.
-std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential) {
+/// One plan for all rows, or one for few, up to `sequential`, and one for many. `by_sms`: few go by SMs.
+std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential,
+                                                 bool by_sms) {
   OperatorOptions& o = settings.options;
   o.form = Form::kOverlapped;
   if (op == Operator::kGemmAllReduce) {
@@ -176,6 +177,8 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
   ops::Settings few = settings;
   few.options.form = Form::kSequential;
   few.options.m = std::min(o.m, sequential);
+  if (by_sms) ops::choose_sequential_transport(op, few.options);
+  few.communication_sms = few.options.communication_sms;
   if (sequential >= o.m) return make_plan(world, op, few);
   if (sequential == 0) return make_plan(world, op, settings);
   auto for_few = make_plan(world, op, few);
@@ -184,11 +187,11 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
 
 }  // namespace
 
-std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& given) {
-  check(op, given, world.machine());
+std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
+  check(op, options, world.machine());
   const Machine model = ops::planning_model(world.machine());
   const bool measured = ops::is_measured(world);
-  const OperatorOptions tuned = ops::tuned_or(world, op, given);
+  const OperatorOptions tuned = ops::tuned_or(world, op, options);
   ops::Settings settings;
   settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
   OperatorOptions& o = settings.options;
@@ -196,9 +199,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
   if (o.form != Form::kSuitable) return make_plan(world, op, settings);
-  const Size sequential =
-      measured ? ops::measured_sequential_rows(op) : ops::sequential_rows(op, o, model, world.team());
-  return make_suitable_plan(world, op, settings, sequential);
+  const Size sequential = ops::sequential_rows(op, o, model, world.team(), measured);
+  return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);
 }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {

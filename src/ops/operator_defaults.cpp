@@ -12,6 +12,13 @@ constexpr Size kSmallShard = Size{2} << 20;
 constexpr double kCollectiveUs = 10;
 constexpr int kMostSplits = 8;
 
+// Two H200s, bf16 (bench/NOTES.md). A GEMM of cuBLASLt alone, as far as products and as far as memory bound it; a
+// collective by SMs; and what waits and signals add to a GEMM that overlaps.
+constexpr double kPlainFlopsPerUs = 750e6, kMemoryBytesPerUs = 4e6, kPlainStartUs = 6;
+constexpr double kSmCollectiveUs = 14, kSmCollectiveBytesPerUs = 0.265e6;
+constexpr double kGatedUs = 5, kChainedUs = 20;
+constexpr int kSequentialGatherSms = 16;
+
 /// A PE's part of the problem with `m` rows, as tiles.
 class Work {
  public:
@@ -42,6 +49,23 @@ class Work {
     const auto bytes = static_cast<double>(m_ * (gather ? o_.k : o_.n) * size_of(o_.type));
     const double link_us = bytes * (pes_ - 1) / pes_ / (model_.link.load_gbps.at(model_.gpu.sm_count) * 1e3);
     return kCollectiveUs + link_us * (op_ == Operator::kGemmAllReduce ? 2 : 1);
+  }
+
+  double measured_collective_us() const {
+    const bool gather = op_ == Operator::kAllGatherGemm;
+    const auto bytes = static_cast<double>(m_ * (gather ? o_.k : o_.n) * size_of(o_.type)) * (pes_ - 1) / pes_;
+    return kSmCollectiveUs + bytes / kSmCollectiveBytesPerUs * (op_ == Operator::kGemmAllReduce ? 2 : 1);
+  }
+  double measured_sequential_us() const {
+    const double flops = 2.0 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
+    const double weights_us = static_cast<double>(n_ * k_ * size_of(o_.type)) / kMemoryBytesPerUs;
+    return std::max(flops / kPlainFlopsPerUs, weights_us + kPlainStartUs) + measured_collective_us();
+  }
+  /// The last wave of tiles begins when everything has arrived, at the soonest.
+  double measured_overlapped_us(int sms) const {
+    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits), sms), measured_collective_us() + gemm_us(1, sms));
+    if (op_ == Operator::kAllGatherGemm) return gemm + kGatedUs;
+    return gemm + kChainedUs + (op_ == Operator::kGemmAllReduce ? measured_collective_us() / 2 : 0);
   }
 
  private:
@@ -100,13 +124,24 @@ OperatorOptions complete(Operator op, const OperatorOptions& given, const Machin
   return o;
 }
 
-Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model, const Team& team) {
+void choose_sequential_transport(Operator op, OperatorOptions& options) {
+  options.copy_by = CopyBy::kSm;
+  options.splits = 1;
+  options.communication_sms = op == Operator::kAllGatherGemm ? kSequentialGatherSms : 0;
+}
+
+Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model, const Team& team, bool measured) {
   if (!team.one_node() || team.size == 1) return 0;
   const int sms = model.gpu.sm_count;
   const int gemm_sms = sms - std::max(0, o.communication_sms);
   Size rows = 0;
   for (Size m = std::min<Size>(o.tile_m, o.m); m > rows && m <= o.m; m = std::min<Size>(2 * m, o.m)) {
     const Work work(op, o, model, team, m);
+    if (measured) {
+      if (work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)) break;
+      rows = m;
+      continue;
+    }
     // Where a shard is less than a wave there is one piece of it, and nothing to overlap with.
     if (op == Operator::kGemmAllReduce) {
       if (work.tiles() >= Size{sms} * team.size) break;

@@ -15,13 +15,15 @@ Machine planning_model(const Machine& machine);
 bool is_measured(const World& world);
 /// Options with the choices of that table where the caller left them open.
 OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given);
-/// Rows up to which it takes the sequential form.
-Size measured_sequential_rows(Operator op);
 
 /// Options with every choice made but `order`, and `form` only where no run may want another one.
 OperatorOptions complete(Operator op, const OperatorOptions& given, const Machine& model, const Team& team);
 
 /// Rows up to which the sequential form is the faster one on a node: shards have to fill tiles for overlap to pay.
-Size sequential_rows(Operator op, const OperatorOptions& options, const Machine& model, const Team& team);
+/// `measured`: on GPUs, by what their GEMMs and collectives were seen to take.
+Size sequential_rows(Operator op, const OperatorOptions& options, const Machine& model, const Team& team,
+                     bool measured);
+/// The transport of the sequential form where the caller left it open, on GPUs: SMs start sooner than copies.
+void choose_sequential_transport(Operator op, OperatorOptions& options);
 
 }  // namespace tandem::ops

@@ -1,5 +1,7 @@
 /// Which form of an operator is used where nobody chose: what was measured best on two H200s (bench/NOTES.md).
 
+#include <algorithm>
+
 #include "ops/operator_defaults.h"
 
 namespace tandem {
@@ -9,9 +11,10 @@ namespace {
 /// Up to so many rows an all-reduce by packets behind a whole GEMM is the fastest: tiles of a GEMM with hooks would be
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
-/// Up to so many rows the chain's copies cost more time than the GEMM's own stores to the previous PE hold it up.
-constexpr Size kMostRowsOfStores = 1024;
-constexpr int kTileN = 256;
+/// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
+/// up.
+constexpr Size kMostWavesOfStores = 2;
+constexpr int kTileM = 128, kTileN = 256;
 
 }  // namespace
 
@@ -21,6 +24,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
   options.n = n;
   options.k = k;
   options.type = type;
+  options.tile_m = kTileM;
   options.tile_n = kTileN;
   options.form = Form::kOverlapped;
   if (!world.team().one_node()) {
@@ -32,11 +36,14 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.copy_by = CopyBy::kCopyEngine;
       options.splits = 1;
       break;
-    case Operator::kGemmReduceScatter:
+    case Operator::kGemmReduceScatter: {
+      const Size wave = std::max(1, world.machine().gpu.sm_count);
+      const bool few = ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
       options.reduction = Reduction::kChain;
-      options.copy_by = m <= kMostRowsOfStores ? CopyBy::kSm : CopyBy::kCopyEngine;
-      options.splits = m <= kMostRowsOfStores ? 4 : 2;
+      options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
+      options.splits = 2;
       break;
+    }
     case Operator::kGemmAllReduce:
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
@@ -62,8 +69,6 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
   if (o.splits == 0) o.splits = selected.splits;
   return o;
 }
-
-Size measured_sequential_rows(Operator op) { return op == Operator::kGemmAllReduce ? kMostDecodeRows : 0; }
 
 }  // namespace ops
 

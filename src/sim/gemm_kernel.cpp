@@ -159,6 +159,7 @@ class Worker {
     Buffer result(m * n * size_of(gemm_.out_type));
     dispatch(gemm_.out_type, [&]<class T>() {
       T* out = reinterpret_cast<T*>(result.data());
+      finish_sums(gemm_, tile.rows, tile.cols, product.data());
       if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
         const auto* const begun =
             reinterpret_cast<const T*>(gemm_.chain.begun) + row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
@@ -166,7 +167,6 @@ class Worker {
           for (Size j = 0; j < n; ++j)
             product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
       }
-      finish_sums(gemm_, m, tile.cols, product.data());
       for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
     });
     return result;

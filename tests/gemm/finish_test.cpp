@@ -36,8 +36,25 @@ TEST(Finish, TheBiasIsThatOfTheColumns) {
   gemm.bias = bias.data();
   gemm.activation = Activation::kRelu;
   std::vector<float> sums{10, 20, 30, 40};  // columns 1 and 2 of two rows
-  finish_sums(gemm, 2, {1, 3}, sums.data());
+  finish_sums(gemm, {0, 2}, {1, 3}, sums.data());
   EXPECT_EQ(sums, (std::vector<float>{12, 0, 32, 10}));
+}
+
+TEST(Finish, ScalesAreThoseOfRowsAndColumns) {
+  const float a[] = {1, 2, 4}, b[] = {1, 0.5F, 3}, c = 10;
+  const bf16 bias[] = {bf16(1), bf16(2), bf16(3)};
+  Gemm gemm;
+  gemm.n = 3;
+  gemm.out_type = DType::kE4M3;  // then the bias is bf16
+  gemm.bias = bias;
+  gemm.scales = {a, true, b, true, &c};
+  std::vector<float> sums{100, 10};
+  finish_sums(gemm, {1, 2}, {1, 3}, sums.data());
+  EXPECT_EQ(sums, (std::vector<float>{(100 * 2 * 0.5F + 2) * 10, (10 * 2 * 3 + 3) * 10}));
+  gemm.scales = {a, false, b, false, nullptr};
+  sums = {100, 10};
+  finish_sums(gemm, {1, 2}, {1, 3}, sums.data());
+  EXPECT_EQ(sums, (std::vector<float>{102, 13}));
 }
 
 TEST(Finish, PartialSumsGetNone) {
@@ -51,6 +68,12 @@ TEST(Finish, PartialSumsGetNone) {
   gemm.activation = Activation::kNone;
   EXPECT_NO_THROW(check_finish(gemm));
   gemm.bias = &bias;
+  EXPECT_THROW(check_finish(gemm), InvalidArgument);
+  gemm.bias = nullptr;
+  const float scale = 2;
+  gemm.scales.a = gemm.scales.b = &scale;
+  EXPECT_NO_THROW(check_finish(gemm));
+  gemm.scales.c = &scale;
   EXPECT_THROW(check_finish(gemm), InvalidArgument);
 }
 

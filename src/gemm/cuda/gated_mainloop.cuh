@@ -4,6 +4,7 @@
 #include "gemm/cuda/device_wait.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
 #include "gemm/cuda/tile_walk.cuh"
+#include "gemm/cuda/tma.cuh"
 
 namespace tandem::cuda {
 
@@ -26,12 +27,19 @@ class GatedMainloop : public Base {
     typename Base::Params gathered;
     typename Base::Params own;
     DeviceGate gate;
-    int lead;
+    CUtensorMap ahead;    ///< of A, in boxes of as many rows as a tile has
+    int boxes_ahead = 0;  ///< that are brought to the L2 cache before the kernel may read what others write
   };
 
   __device__ static void prefetch_tma_descriptors(const Params& params) {
     Base::prefetch_tma_descriptors(params.gathered);
     if (params.gate.own >= 0) Base::prefetch_tma_descriptors(params.own);
+  }
+
+  /// The first boxes of A's rows `row` and below, to the L2 cache: a hint, right whatever is written there meanwhile.
+  __device__ static void load_ahead(const Params& params, int row, int lane) {
+    constexpr int kDepth = cute::size<2>(typename Base::TileShape{});
+    for (int i = lane; i < params.boxes_ahead; i += 32) prefetch_box(&params.ahead, i * kDepth, row);
   }
 
   template <class ProblemShape>
@@ -55,17 +63,10 @@ class GatedMainloop : public Base {
                cute::make_coord_iterator(cute::shape<3>(rows)), k_tiles, lane, block_rank, storage);
   }
 
-  /// A warpgroup's share of one tile. The second one begins when `lead` more of the tile's loads have arrived than the
-  /// first one needs to begin: so it computes while the first one writes its sums, and the other way round.
+  /// A warpgroup's share of one tile.
   template <class Accumulators>
   __device__ void mma(MainloopPipeline pipeline, PipelineState state, Accumulators& accumulators, int count, int thread,
                       TensorStorage& storage, const Params& params) {
-    if (params.lead > 0 && !began_ && thread >= cutlass::NumThreadsPerWarpGroup && count > params.lead) {
-      PipelineState ahead = state;
-      ahead.advance(params.lead);
-      pipeline.consumer_wait(ahead);
-    }
-    began_ = true;
     Base::mma(pipeline, state, accumulators, count, thread, storage, params.gathered);
   }
 
@@ -80,7 +81,6 @@ class GatedMainloop : public Base {
     __syncwarp();
   }
 
-  bool began_ = false;
   int passed_ = -1;  // slot of the piece whose gate was passed last
 };
 

@@ -3,6 +3,7 @@
 namespace tandem::cuda {
 
 extern const GemmKernel kF16Tile128x256;
-const GemmKernel kF16Tile128x256 = HookedGemm<cutlass::half_t, 128, 256, 64>::description(DType::kF16);
+const GemmKernel kF16Tile128x256 =
+    HookedGemm<cutlass::half_t, cutlass::half_t, 128, 256, 64>::description(DType::kF16, DType::kF16);
 
 }  // namespace tandem::cuda

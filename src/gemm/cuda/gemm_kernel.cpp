@@ -14,30 +14,62 @@ extern const GemmKernel kBf16Tile128x256KxN;
 extern const GemmKernel kBf16Tile128x128;
 extern const GemmKernel kF16Tile128x256;
 extern const GemmKernel kF16Tile128x256KxN;
+extern const GemmKernel kE4m3ToBf16Tile128x128;
+extern const GemmKernel kE4m3ToF16Tile128x128;
+extern const GemmKernel kE4m3ToE4m3Tile128x128;
+
+extern const GemmKernel kBf16Tile128x224;
+extern const DecodeKernel kBf16Decode16;
+extern const DecodeKernel kBf16Decode64;
+extern const DecodeKernel kBf16Decode128;
 
 namespace {
 
-std::string describe(DType type, int tile_m, int tile_n, BLayout layout) {
-  return fmt::format("{} {}x{}{}", name(type), tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
+std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout layout) {
+  const std::string types = type == out_type ? name(type) : fmt::format("{} to {}", name(type), name(out_type));
+  return fmt::format("{} {}x{}{}", types, tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
 }
 
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256, &kBf16Tile128x256KxN, &kBf16Tile128x128, &kF16Tile128x256,
-                                  &kF16Tile128x256KxN};
+  static const std::array kernels{&kBf16Tile128x256,       &kBf16Tile128x224,      &kBf16Tile128x256KxN,
+                                  &kBf16Tile128x128,       &kF16Tile128x256,       &kF16Tile128x256KxN,
+                                  &kE4m3ToBf16Tile128x128, &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128};
   return kernels;
+}
+
+std::span<const DecodeKernel* const> decode_kernels() {
+  static const std::array kernels{&kBf16Decode16, &kBf16Decode64, &kBf16Decode128};
+  return kernels;
+}
+
+const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
+  const GemmScales& scales = gemm.scales;
+  const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
+  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.b_layout != BLayout::kNxK || scaled)
+    return nullptr;
+  // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them.
+  constexpr Size kCols = 64;
+  constexpr double kLeastBusy = 0.9;
+  const Size tiles = ceil_div(gemm.n, kCols);
+  if (static_cast<double>(tiles) < kLeastBusy * static_cast<double>(ceil_div(tiles, sms) * sms)) return nullptr;
+  for (const DecodeKernel* kernel : decode_kernels())
+    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
+  return nullptr;
 }
 
 const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
+    const bool same_types = kernel->type == gemm.type && kernel->out_type == gemm.out_type;
     const bool same_tile = kernel->tile_m == gemm.tile_m && kernel->tile_n == gemm.tile_n;
-    if (kernel->type == gemm.type && same_tile && kernel->b_layout == gemm.b_layout) return *kernel;
-    known += (known.empty() ? "" : ", ") + describe(kernel->type, kernel->tile_m, kernel->tile_n, kernel->b_layout);
+    if (same_types && same_tile && kernel->b_layout == gemm.b_layout) return *kernel;
+    known += (known.empty() ? "" : ", ") +
+             describe(kernel->type, kernel->out_type, kernel->tile_m, kernel->tile_n, kernel->b_layout);
   }
   throw Unsupported(fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
-                                describe(gemm.type, gemm.tile_m, gemm.tile_n, gemm.b_layout), known));
+                                describe(gemm.type, gemm.out_type, gemm.tile_m, gemm.tile_n, gemm.b_layout), known));
 }
 
 }  // namespace tandem::cuda

@@ -23,6 +23,7 @@ struct GemmLaunch {
 
 struct GemmKernel {
   DType type = DType::kBF16;
+  DType out_type = DType::kBF16;
   int tile_m = 0, tile_n = 0;
   BLayout b_layout = BLayout::kNxK;
   void (*launch)(const GemmLaunch& launch) = nullptr;
@@ -35,5 +36,18 @@ std::span<const GemmKernel* const> gemm_kernels();
 /// The kernel of the GEMM's type, tile and layout that knows what is done with the sums; throws Unsupported naming
 /// those that there are.
 const GemmKernel& find_gemm_kernel(const Gemm& gemm);
+
+/// A kernel for products of few rows, as fast as B comes from memory: without hooks or scales, B as NxK.
+struct DecodeKernel {
+  DType type = DType::kBF16;  ///< of A, B and C
+  int rows = 0;               ///< at most
+  void (*launch)(const GemmLaunch& launch) = nullptr;
+  int (*load)() = nullptr;
+};
+
+std::span<const DecodeKernel* const> decode_kernels();
+
+/// The one with the fewest rows that can do it and keeps a GPU with `sms` SMs busy; null: none.
+const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms);
 
 }  // namespace tandem::cuda

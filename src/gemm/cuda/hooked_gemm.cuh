@@ -6,15 +6,15 @@
 #define CUTLASS_ENABLE_GDC_FOR_SM90 1
 #include <cutlass/gemm/collective/collective_builder.hpp>
 
-#include "cuda/error.h"
-#include "gemm/cuda/gemm_kernel.h"
-#include "gemm/cuda/hooked_kernel.cuh"
+#include "gemm/cuda/kernel_launch.cuh"
+#include "gemm/cuda/tile_store.cuh"
 
 namespace tandem::cuda {
 
-/// Element: of A, B and C. Two blocks of a cluster share a tile column: each loads half of B's rows for both.
-template <class Element, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK>
+/// Element: of A and B; Out: of C. Two blocks of a cluster share a tile column: each loads half of B's rows for both.
+template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK>
 class HookedGemm {
+  static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr int kCluster = 2;
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));  // of TMA: 16 bytes
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<TileK>>;
@@ -22,7 +22,7 @@ class HookedGemm {
   using RowMajor = cutlass::layout::RowMajor;
   using LayoutB = std::conditional_t<Layout == BLayout::kNxK, cutlass::layout::ColumnMajor, RowMajor>;
 
-  using Store = TileStore<Element, TileM, TileN>;
+  using Store = TileStore<Out, TileM, TileN, kScaled>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // barriers besides
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, RowMajor, kAlignment, Element, LayoutB, kAlignment,
@@ -32,16 +32,11 @@ class HookedGemm {
   using Kernel = HookedKernel<Mainloop, Store>;
 
  public:
-  static constexpr GemmKernel description(DType type) { return {type, TileM, TileN, Layout, launch, load}; }
-
- private:
-  static int load() {
-    check(cudaFuncSetAttribute(&hooked_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               sizeof(typename Kernel::Storage)),
-          "loading a GEMM");
-    return 1;
+  static constexpr GemmKernel description(DType type, DType out_type) {
+    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>};
   }
 
+ private:
   static void launch(const GemmLaunch& launch) {
     const Gemm& gemm = *launch.gemm;
     typename Kernel::Params params{};
@@ -53,19 +48,7 @@ class HookedGemm {
     params.mainloop = mainloop(gemm, *launch.context);
     params.store = Store::params(gemm, params.table, *launch.context);
     params.record = launch.record;
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(min(max(launch.sms / kCluster, 1), params.table.units) * kCluster));
-    config.blockDim = dim3(Kernel::kThreads);
-    config.dynamicSmemBytes = sizeof(typename Kernel::Storage);
-    config.stream = launch.stream;
-    cudaLaunchAttribute attributes[2]{};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {kCluster, 1, 1};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = attributes;
-    config.numAttrs = launch.early ? 2 : 1;
-    check(cudaLaunchKernelEx(&config, &hooked_gemm<Kernel>, params), "gemm");
+    launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
 
   static int narrow(Size value) { return static_cast<int>(value); }
@@ -85,8 +68,6 @@ class HookedGemm {
 
   static typename Mainloop::Params mainloop(const Gemm& gemm, const Context& context) {
     typename Mainloop::Params params{};
-    static const char* const lead = std::getenv("TANDEM_GEMM_LEAD");
-    params.lead = lead != nullptr ? std::atoi(lead) : 0;
     params.gate.gate = gemm.gate;
     params.gate.context = context;
     params.gathered = source(gemm, gemm.a != nullptr ? gemm.a : gemm.own_a, gemm.m);

@@ -1,12 +1,11 @@
 #pragma once
-/// The persistent kernel of the GEMM with hooks. Of a block's three warpgroups the first has a warp that loads tiles of
-/// A and B, and two that store tiles of C; the other two compute, each 64 rows of every tile.
+/// The persistent kernel of the GEMM with hooks. The first of a block's warpgroups has a warp that loads tiles of A and
+/// B, and one or two that store tiles of C; the others, one or two, compute, each 64 rows of every tile.
 
 #include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/arch/reg_reconfig.h>
 
 #include "gemm/cuda/gated_mainloop.cuh"
-#include "gemm/cuda/tile_store.cuh"
 
 namespace tandem::cuda {
 
@@ -17,10 +16,11 @@ class HookedKernel {
   using TiledMma = typename Mainloop::TiledMma;
   using Cluster = typename Mainloop::DispatchPolicy::ClusterShape;
   using TileShape = typename Mainloop::TileShape;
-  static_assert(cute::size(TiledMma{}) == 2 * kGroup);
+  static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // that compute
+  static_assert(kGroups == 1 || kGroups == 2);
 
  public:
-  static constexpr int kThreads = 3 * kGroup;
+  static constexpr int kThreads = (1 + kGroups) * kGroup;
   struct Params {
     int m, n, k;
     typename Mainloop::Params mainloop;
@@ -41,7 +41,7 @@ class HookedKernel {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (threadIdx.x == 0) {
       Mainloop::prefetch_tma_descriptors(params.mainloop);
-      prefetch_tensor_map(&params.store.c[params.table.pieces[0].owner]);
+      Store::prefetch(params.store, params.table);
       Store::prepare(storage.store);
       storage.records = 0;
     }
@@ -51,15 +51,16 @@ class HookedKernel {
     const GemmRecorder recorder(params.record, &storage.records);
     const std::uint64_t begin = recorder.now();
     if (group > 0) {
-      cutlass::arch::warpgroup_reg_alloc<232>();
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
       compute(params, storage, pipeline, group - 1, recorder);
     } else {
-      cutlass::arch::warpgroup_reg_dealloc<40>();
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
       // Nothing may be touched that the kernel before may still write.
       if (warp == 0) {
+        Mainloop::load_ahead(params.mainloop, TileWalk(params.table).tile().row, lane);
         cutlass::arch::wait_on_dependent_grids();
         load(params, storage, pipeline, lane, recorder);
-      } else if (warp >= 2 && lane == 0) {
+      } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
         cutlass::arch::wait_on_dependent_grids();
         Store(params.store, storage.store, warp - 2).store(params.table, cute::size<0>(TileShape{}), recorder);
       }
@@ -75,7 +76,7 @@ class HookedKernel {
     if (group > 0) own.role = Pipeline::ThreadCategory::Consumer;
     if (warp == 0) own.role = Pipeline::ThreadCategory::Producer;
     own.is_leader = threadIdx.x % kGroup == 0;
-    own.num_consumers = 2 * kGroup;
+    own.num_consumers = kGroups * kGroup;
     own.num_producers = Mainloop::NumProducerThreadEvents;
     own.transaction_bytes = Mainloop::TmaTransactionBytes;
     return own;

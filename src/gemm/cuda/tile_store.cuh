@@ -6,10 +6,9 @@
 /// In a chain the storing warp first brings to the room what the tile's sums are added to.
 
 #include <cutlass/arch/barrier.h>
-#include <cutlass/numeric_conversion.h>
 
-#include "gemm/cuda/activation.cuh"
 #include "gemm/cuda/device_wait.cuh"
+#include "gemm/cuda/finish.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
 #include "gemm/cuda/gemm_targets.h"
 #include "gemm/cuda/tensor_map.h"
@@ -26,18 +25,21 @@ struct DeviceChain {
   Context context;
 };
 
-/// Element: of C, 16 bits.
-template <class Element, int TileM, int TileN>
+/// Element: of C, 16 bits or fp8. Scaled: the sums have scales.
+template <class Element, int TileM, int TileN, bool Scaled>
 class TileStore {
+  static constexpr bool kIsFp8 = sizeof(Element) == 1;
+  using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
   static constexpr int kGroup = 128;  // threads
   static constexpr int kGroups = 2;
   static constexpr int kRows = TileM / kGroups;
-  static constexpr int kCols = 64;  // of a box: rows of 128 bytes
+  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;                         // of a box
+  static constexpr int kPieces = kCols * static_cast<int>(sizeof(Element)) / 16;  // of 16 bytes, in a row of a box
   static constexpr int kBoxes = TileN / kCols;
   static constexpr int kSlots = 2;
   static constexpr int kSlotBytes = kRows * kCols * static_cast<int>(sizeof(Element));
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead: not less than the mainloop has stages
-  static_assert(kRows == 64 && sizeof(Element) == 2 && kBoxes % kSlots == 0);
+  static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
 
  public:
   struct alignas(1024) Storage {
@@ -51,19 +53,23 @@ class TileStore {
   struct Params {
     CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles
     CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
+    std::byte* to[kMostShards];      ///< what `c` is of
     int shard_begin[kMostShards];
     Signal* word[kMostPieces];  ///< by the piece's place in the table; null: nobody is told
     DeviceChain chain;
-    const Element* bias;
-    int n;
+    const Bias* bias;
+    int m, n;
     Activation activation;
+    GemmScales scales;
   };
 
   static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
     Params params{};
-    params.bias = static_cast<const Element*>(gemm.bias);
+    params.bias = static_cast<const Bias*>(gemm.bias);
+    params.m = static_cast<int>(gemm.m);
     params.n = static_cast<int>(gemm.n);
     params.activation = gemm.activation;
+    params.scales = gemm.scales;
     const TileSequence sequence(gemm);
     for (int owner = 0; owner < sequence.owners(); ++owner) {
       const Range rows = sequence.rows_of_owner(owner);
@@ -72,7 +78,8 @@ class TileStore {
       const auto map = [&](const std::byte* data) {
         return tensor_map(data, gemm.out_type, rows.size(), gemm.n, kRows, kCols);
       };
-      params.c[owner] = map(destination_of(gemm, owner, rows.begin));
+      params.to[owner] = destination_of(gemm, owner, rows.begin);
+      params.c[owner] = map(params.to[owner]);
       if (gemm.chain_adds_to(owner))
         params.begun[owner] = map(gemm.chain.begun + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
     }
@@ -83,6 +90,10 @@ class TileStore {
     params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
     params.chain.context = context;
     return params;
+  }
+
+  __device__ static void prefetch(const Params& params, const TileTable& table) {
+    prefetch_tensor_map(&params.c[table.pieces[0].owner]);
   }
 
   /// By one thread, before a barrier of the block.
@@ -104,13 +115,15 @@ class TileStore {
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
     const bool adds = adds_to(tile);
+    const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread / 32 * 16 + thread % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols, thread);
       finish(values, tile.column * TileN + i * kCols, thread);
-      const int slot = i % kSlots;
+      const unsigned slot = boxes_ % kSlots;
       storage_.ready[group_][slot].wait(phase());
       put(shared_address(storage_.slots[group_][slot]), values, thread, adds);
       fence_shared_before_tma();
@@ -127,22 +140,21 @@ class TileStore {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       if (adds_to(tile)) await_addend(tile, table, tile_m, recorder, role);
-      make_ready(tile, 0);
-      make_ready(tile, 1);
+      make_ready(tile, 0, boxes_);
+      make_ready(tile, 1, boxes_ + 1);
       std::uint64_t begin = 0;
-      for (int i = 0; i < kBoxes; ++i) {
-        storage_.written[group_][i % kSlots].wait(phase());
+      for (int i = 0; i < kBoxes; ++i, ++boxes_) {
+        const unsigned slot = boxes_ % kSlots;
+        storage_.written[group_][slot].wait(phase());
         if (i == 0) begin = recorder.now();
-        store_box(&params_.c[tile.piece->owner], slot_address(i), col_of(tile, i), row_of(tile));
-        // The box before it has had time to be read.
-        if (i > 0 && i + 1 < kBoxes) {
-          wait_for_reads<1>();
-          make_ready(tile, i + 1);
-        }
-        ++boxes_;
+        store_box(&params_.c[tile.piece->owner], slot_address(slot), col_of(tile, i), row_of(tile));
+        if (i == 0 || i + 1 == kBoxes) continue;
+        wait_for_reads<1>();  // of the box before, which has had time
+        make_ready(tile, i + 1, boxes_ + 1);
       }
       wait_for_stores();
-      recorder.add(role, {RecordKind::kStore, params_.word[tile.number], Size{kRows} * TileN * Size{sizeof(Element)}},
+      recorder.add(role,
+                   {RecordKind::kStore, params_.to[tile.piece->owner], Size{kRows} * TileN * Size{sizeof(Element)}},
                    begin);
       notify(tile, recorder, role);
     }
@@ -163,13 +175,41 @@ class TileStore {
   // A thread's sums of 64 columns, as wgmma leaves them ("Register Fragments" of wgmma.mma_async in the PTX ISA): of
   // each 8 columns two neighbours of one row and two of the eighth row below it.
 
+  /// Of this thread's two rows.
+  struct RowScales {
+    float first = 1, second = 1;
+  };
+  __device__ RowScales row_scales(int row) const {
+    if (!Scaled || params_.scales.a == nullptr) return {};
+    const auto of_row = [&](int r) {
+      return __ldg(params_.scales.a + (params_.scales.a_per_row ? min(r, params_.m - 1) : 0));
+    };
+    return {of_row(row), of_row(row + 8)};
+  }
+  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col, int thread) const {
+    const auto of_col = [&](int col) {
+      if (params_.scales.b == nullptr) return 1.0F;
+      return __ldg(params_.scales.b + (params_.scales.b_per_column ? min(col, params_.n - 1) : 0));
+    };
+#pragma unroll
+    for (int j = 0; j < kCols / 8; ++j) {
+      const int col = first_col + j * 8 + thread % 4 * 2;
+      const float first = of_col(col);
+      const float second = of_col(col + 1);
+      values[j * 4] *= of_rows.first * first;
+      values[j * 4 + 1] *= of_rows.first * second;
+      values[j * 4 + 2] *= of_rows.second * first;
+      values[j * 4 + 3] *= of_rows.second * second;
+    }
+  }
+
   __device__ void finish(float (&values)[kCols / 2], int first_col, int thread) const {
     if (params_.bias != nullptr) {
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
         const int col = first_col + j * 8 + thread % 4 * 2;
         if (col >= params_.n) break;
-        const Pair pair = unpacked(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
+        const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
         values[j * 4] += pair.first;
         values[j * 4 + 1] += pair.second;
         values[j * 4 + 2] += pair.first;
@@ -177,58 +217,54 @@ class TileStore {
       }
     }
     activate(params_.activation, values);
+    if (!Scaled || params_.scales.c == nullptr) return;
+    const float of_c = __ldg(params_.scales.c);
+#pragma unroll
+    for (float& value : values) value *= of_c;
   }
 
-  struct Pair {
-    float first, second;
-  };
-  __device__ static Pair unpacked(std::uint32_t bits) {
-    Element pair[2];
-    __builtin_memcpy(pair, &bits, sizeof bits);
-    return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
-  }
-  __device__ static std::uint32_t packed(float first, float second) {
-    cutlass::Array<float, 2> values;
-    values[0] = first;
-    values[1] = second;
-    const auto pair = cutlass::NumericArrayConverter<Element, float, 2>::convert(values);
-    std::uint32_t bits = 0;
-    __builtin_memcpy(&bits, &pair, sizeof bits);
-    return bits;
+  /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
+  /// through all places.
+  __device__ static std::uint32_t offset_of(int row, int piece) {
+    return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
   }
 
-  /// Writes them to the slot, `adds`: added to what is there. The tensor map's swizzle wants 16-byte piece c of row r
-  /// at place c ^ (r % 8).
+  /// Writes them to the slot, `adds`: added to what is there.
   __device__ static void put(std::uint32_t slot, float (&values)[kCols / 2], int thread, bool adds) {
     const int lane = thread % 32;
-    const int row = thread / 32 * 16 + lane % 16;
+    if constexpr (kIsFp8) {
+      const int row = thread / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
 #pragma unroll
-    for (int j = 0; j < kCols / 8; j += 2) {
-      const int piece = j + lane / 16;
-      const std::uint32_t at = slot + static_cast<std::uint32_t>(row * 128 + (piece ^ (row % 8)) * 16);
-      MatrixWords words;
-      if (adds) words = load_matrices(at);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float& first = values[j * 4 + i * 2];
-        float& second = values[j * 4 + i * 2 + 1];
-        if (adds) {
-          const Pair addend = unpacked(words.word[i]);
-          first += addend.first;
-          second += addend.second;
-        }
-        words.word[i] = packed(first, second);
+      for (int j = 0; j < kCols / 8; ++j) {
+        const std::uint32_t at = slot + offset_of(row, j / 2) + static_cast<std::uint32_t>(j % 2 * 8 + lane % 4 * 2);
+        store_pair(at, packed<Element>(values[j * 4], values[j * 4 + 1]));
+        store_pair(at + 8 * kCols, packed<Element>(values[j * 4 + 2], values[j * 4 + 3]));
       }
-      store_matrices(at, words);
+    } else {
+      const int row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+      for (int j = 0; j < kCols / 8; j += 2) {
+        const std::uint32_t at = slot + offset_of(row, j + lane / 16);
+        MatrixWords words;
+        if (adds) words = load_matrices(at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Pair addend = adds ? unpacked<Element>(words.word[i]) : Pair{0, 0};
+          words.word[i] =
+              packed<Element>(values[j * 4 + i * 2] + addend.first, values[j * 4 + i * 2 + 1] + addend.second);
+        }
+        store_matrices(at, words);
+      }
     }
   }
 
-  /// Lets the warpgroup write box `box`: the slot's last box was read, or is two tiles ago.
-  __device__ void make_ready(const WalkedTile& tile, int box) {
-    auto& ready = storage_.ready[group_][box % kSlots];
+  /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: its slot's last one was read.
+  __device__ void make_ready(const WalkedTile& tile, int box, unsigned number) {
+    const unsigned slot = number % kSlots;
+    auto& ready = storage_.ready[group_][slot];
     if (!adds_to(tile)) return ready.arrive();
     ready.arrive_and_expect_tx(kSlotBytes);
-    load_box(&params_.begun[tile.piece->owner], slot_address(box), col_of(tile, box), row_of(tile), &ready);
+    load_box(&params_.begun[tile.piece->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
   }
 
   __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmRecorder& recorder,

@@ -32,6 +32,17 @@ __device__ inline MatrixWords load_matrices(std::uint32_t from) {
   return m;
 }
 
+/// "stmatrix.trans": the same of their transposes: lane i gives where column i % 8 goes.
+__device__ inline void store_transposed_matrices(std::uint32_t to, const MatrixWords& m) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(m.word[0]),
+               "r"(m.word[1]), "r"(m.word[2]), "r"(m.word[3])
+               : "memory");
+}
+/// Two bytes.
+__device__ inline void store_pair(std::uint32_t to, std::uint32_t pair) {
+  asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(pair)) : "memory");
+}
+
 /// What this thread wrote to shared memory comes before what TMA reads there.
 __device__ inline void fence_shared_before_tma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -42,6 +53,12 @@ __device__ inline void load_box(const CUtensorMap* map, std::uint32_t to, int co
           to),
       "l"(reinterpret_cast<std::uint64_t>(map)), "r"(col), "r"(row), "r"(shared_address(mbarrier))
       : "memory");
+}
+/// "cp.async.bulk.prefetch.tensor": the box to the L2 cache.
+__device__ inline void prefetch_box(const CUtensorMap* map, int col, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(reinterpret_cast<std::uint64_t>(map)),
+               "r"(col), "r"(row)
+               : "memory");
 }
 /// The way back; a group of its own.
 __device__ inline void store_box(const CUtensorMap* map, std::uint32_t from, int col, int row) {

@@ -1,0 +1,112 @@
+#pragma once
+/// How a tile of few rows leaves a block: its product was computed transposed, 64 columns of C for all of its rows, by
+/// one warpgroup. The interface is that of TileStore; there are no shards, and nobody is told.
+
+#include <cutlass/arch/barrier.h>
+
+#include "gemm/cuda/finish.cuh"
+#include "gemm/cuda/gemm_recorder.cuh"
+#include "gemm/cuda/tensor_map.h"
+#include "gemm/cuda/tile_walk.cuh"
+#include "gemm/cuda/tma.cuh"
+
+namespace tandem::cuda {
+
+/// Element: of C, 16 bits. Rows: of C in a tile.
+template <class Element, int Rows>
+class TransposedStore {
+  static constexpr int kCols = 64;
+  static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
+  static_assert(kRowBytes == 128 && Rows % 16 == 0 && Rows <= 256);
+
+ public:
+  struct alignas(1024) Storage {
+    std::byte slot[Rows * kRowBytes];
+    cutlass::arch::ClusterBarrier ready;
+    cutlass::arch::ClusterBarrier written;
+  };
+
+  struct Params {
+    CUtensorMap c;
+    const Element* bias;
+    int n;
+    Activation activation;
+  };
+
+  static Params params(const Gemm& gemm) {
+    return {tensor_map(gemm.c, gemm.out_type, gemm.m, gemm.n, Rows, kCols), static_cast<const Element*>(gemm.bias),
+            static_cast<int>(gemm.n), gemm.activation};
+  }
+
+  __device__ static void prefetch(const Params& params, const TileTable&) { prefetch_tensor_map(&params.c); }
+
+  /// By one thread, before a barrier of the block.
+  __device__ static void prepare(Storage& storage) {
+    storage.ready.init(1);
+    storage.written.init(4);
+    cutlass::arch::fence_barrier_init();
+  }
+
+  __device__ TransposedStore(const Params& params, Storage& storage, int) : params_(params), storage_(storage) {}
+
+  template <class Sums>
+  __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
+    float values[Rows / 2];
+#pragma unroll
+    for (int j = 0; j < Rows / 2; ++j) values[j] = sums(j);
+    finish(values, tile.row + thread / 32 * 16 + thread % 32 / 4);
+    storage_.ready.wait(tiles_ % 2);
+    put(shared_address(storage_.slot), values, thread);
+    fence_shared_before_tma();
+    __syncwarp();
+    if (thread % 32 == 0) storage_.written.arrive();
+    ++tiles_;
+  }
+
+  __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
+    for (TileWalk walk(table); !walk.is_over(); walk.advance()) {
+      const WalkedTile tile = walk.tile();
+      if (tile.is_empty()) continue;
+      storage_.ready.arrive();
+      storage_.written.wait(tiles_ % 2);
+      ++tiles_;
+      const std::uint64_t begin = recorder.now();
+      store_box(&params_.c, shared_address(storage_.slot), tile.row, tile.column * Rows);
+      wait_for_stores();
+      recorder.add(2, {RecordKind::kStore, nullptr, sizeof storage_.slot}, begin);
+    }
+  }
+
+ private:
+  /// Of each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column behind it.
+  __device__ void finish(float (&values)[Rows / 2], int col) const {
+    if (params_.bias != nullptr) {
+      const float first = col < params_.n ? static_cast<float>(params_.bias[col]) : 0;
+      const float second = col + 8 < params_.n ? static_cast<float>(params_.bias[col + 8]) : 0;
+#pragma unroll
+      for (int j = 0; j < Rows / 2; ++j) values[j] += j % 4 < 2 ? first : second;
+    }
+    activate(params_.activation, values);
+  }
+
+  /// Transposes them into the slot: 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
+  __device__ static void put(std::uint32_t slot, const float (&values)[Rows / 2], int thread) {
+    const int lane = thread % 32;
+    const int piece = thread / 32 * 2 + lane / 8 % 2;
+#pragma unroll
+    for (int j = 0; j < Rows / 8; j += 2) {
+      const int row = (j + lane / 16) * 8 + lane % 8;
+      const std::uint32_t at = slot + static_cast<std::uint32_t>(row * kRowBytes + (piece ^ (row % 8)) * 16);
+      MatrixWords words;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words.word[i] = packed<Element>(values[j * 4 + i * 2], values[j * 4 + i * 2 + 1]);
+      store_transposed_matrices(at, words);
+    }
+  }
+
+  const Params& params_;
+  Storage& storage_;
+  unsigned tiles_ = 0;
+};
+
+}  // namespace tandem::cuda
