@@ -16,7 +16,8 @@ Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes)
       stride_(book_.most_bytes()),
       there_(phantom ? HeapBook::kControlBytes : book_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
-  base_ = Reuse::take(use(), total);
+  // What may grow has pages that are not open yet, and is not passed on.
+  if (!can_grow()) base_ = Reuse::take(use(), total);
   if (base_ != nullptr) return;
   void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
@@ -33,7 +34,13 @@ void Memory::open(Size offset, Size bytes) const {
       throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", bytes, pe, std::strerror(errno)));
 }
 
-Memory::~Memory() { Reuse::give(use(), {base_, static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes())}); }
+Memory::~Memory() {
+  const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes());
+  if (can_grow())
+    munmap(base_, total);
+  else
+    Reuse::give(use(), {base_, total});
+}
 
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
   if (kind == MemoryKind::kData && phantom_) return;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "sim/reuse.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"
@@ -82,6 +83,15 @@ TEST(Heap, GrowsUpToItsLimitAndItsGrowthServesCollectives) {
         },
         seed);
   EXPECT_EQ(offsets[0], offsets[1]) << "other schedules, the same heap";
+}
+
+TEST(Heap, ThatMayGrowIsNotPassedOnToTheNextSimulation) {
+  const sim::Reuse reuse;
+  run(2 * kMiB, 32 * kMiB, [](World&) {});
+  run(32 * kMiB, 0, [](World& world) {
+    const auto data = world.heap().allocate<float>(4'000'000, "data");
+    data.local()[3'999'999] = 1;
+  });
 }
 
 }  // namespace
