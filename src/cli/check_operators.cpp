@@ -1,6 +1,10 @@
 // Overlapped operators under `tandem check`.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "check/run_once.h"
 #include "cli/check_cases.h"
 #include "cli/operator_data.h"
@@ -10,63 +14,92 @@
 namespace tandem::cli {
 namespace {
 
+/// Rows of the calls of one plan: all, fewer, all.
 constexpr int kCalls = 3;
+Size rows_of_call(Size most, int call) { return call % 2 == 0 ? most : most / 2 + 3; }
 
 class OperatorProgram final : public CheckProgram {
  public:
-  OperatorProgram(Operator op, const OperatorOptions& options, int pes) : op_(op), options_(options) {
+  OperatorProgram(Operator op, const OperatorOptions& options, int pes) : op_(op), options_(options), pes_(pes) {
+    // Several B are the same one.
+    const Size n = options.ns.empty() ? options.n : options.ns.front();
     for (int i = 0; i < kCalls; ++i)
-      data_.emplace_back(op, Shape{options.m, options.n, options.k}, options.type, pes,
+      data_.emplace_back(op, Shape{rows_of_call(options.m, i), n, options.k}, options.type, pes,
                          static_cast<std::uint64_t>(i) + 1);
   }
 
   void run(World& world) const override {
-    auto& heap = world.heap();
-    const Shape shape{options_.m, options_.n, options_.k};
-    const OperatorShard shard = operator_shard(op_, shape, world.num_pes(), world.pe());
-    const Size element = size_of(options_.type);
-    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
-    auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
-    auto* const c = heap.allocate_local<std::byte>(shard.c_elements() * element, "c");
-    const Size a_bytes = shard.a_elements() * element;
-    const Size b_bytes = shard.b_elements() * element;
-    const Size c_bytes = shard.c_elements() * element;
-    auto* const inputs = heap.allocate_local<std::byte>(kCalls * (a_bytes + b_bytes), "inputs");
-    auto* const results = heap.allocate_local<std::byte>(kCalls * c_bytes, "results");
-    auto* const nothing = heap.allocate_local<std::byte>(c_bytes, "nothing");
+    const OperatorShard most = shard(options_.m, world.pe());
+    Matrices at;
+    at.a_bytes = most.a_elements() * size_of(options_.type);
+    at.b_bytes = most.b_elements() * size_of(options_.type);
+    at.c_bytes = most.c_elements() * size_of(options_.type);
+    fill(world, at);
     const auto plan = make_operator(world, op_, options_);
     Stream stream = world.make_stream("main");
-    std::vector<std::byte> host_a(static_cast<std::size_t>(a_bytes));
-    std::vector<std::byte> host_b(static_cast<std::size_t>(b_bytes));
-    std::vector<std::byte> host_c(static_cast<std::size_t>(c_bytes), std::byte{0xFF});
-    world.copy_in(nothing, host_c.data(), c_bytes);
-    for (int i = 0; i < kCalls; ++i) {
-      data_[static_cast<std::size_t>(i)].fill(world.pe(), host_a.data(), host_b.data());
-      world.copy_in(inputs + i * (a_bytes + b_bytes), host_a.data(), a_bytes);
-      world.copy_in(inputs + i * (a_bytes + b_bytes) + a_bytes, host_b.data(), b_bytes);
-    }
     // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
+    const std::vector<const void*> b(static_cast<std::size_t>(products()), at.b);
+    std::vector<void*> c;
+    for (int i = 0; i < products(); ++i) c.push_back(at.c + i * at.c_bytes);
     for (int i = 0; i < kCalls; ++i) {
-      stream.copy_async(a, inputs + i * (a_bytes + b_bytes), a_bytes);
-      stream.copy_async(b, inputs + i * (a_bytes + b_bytes) + a_bytes, b_bytes);
-      stream.copy_async(c, nothing, c_bytes);
-      plan->run(stream, a, b, c);
-      stream.copy_async(results + i * c_bytes, c, c_bytes);
+      stream.copy_async(at.a, at.inputs + i * (at.a_bytes + at.b_bytes), at.a_bytes);
+      stream.copy_async(at.b, at.inputs + i * (at.a_bytes + at.b_bytes) + at.a_bytes, at.b_bytes);
+      stream.copy_async(at.c, at.nothing, products() * at.c_bytes);
+      plan->run(stream, {rows_of_call(options_.m, i), at.a, b, c});
+      stream.copy_async(at.results + i * products() * at.c_bytes, at.c, products() * at.c_bytes);
     }
     stream.synchronize();
-    for (int i = 0; i < kCalls; ++i) {
-      world.copy_out(host_c.data(), results + i * c_bytes, c_bytes);
-      Check check;
-      data_[static_cast<std::size_t>(i)].check(world.pe(), host_c.data(), check);
-      if (!check.correct())
-        throw checker::WrongResult(world.pe(), fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1,
-                                                           check.wrong, check.checked, world.pe()));
+    std::vector<std::byte> host(static_cast<std::size_t>(at.c_bytes));
+    for (int i = 0; i < kCalls * products(); ++i) {
+      world.copy_out(host.data(), at.results + i * at.c_bytes, at.c_bytes);
+      check(world.pe(), i / products(), host.data());
     }
   }
 
  private:
+  struct Matrices {
+    Size a_bytes = 0, b_bytes = 0, c_bytes = 0;  // of the largest call
+    std::byte *a = nullptr, *b = nullptr, *c = nullptr;
+    std::byte *inputs = nullptr, *results = nullptr;  // of all calls
+    std::byte* nothing = nullptr;                     // what C holds before a call
+  };
+
+  int products() const { return std::max(1, static_cast<int>(options_.ns.size())); }
+  OperatorShard shard(Size m, int pe) const {
+    return operator_shard(op_, {m, options_.n / products(), options_.k}, pes_, pe);
+  }
+
+  void fill(World& world, Matrices& at) const {
+    const auto local = [&](Size bytes, const char* what) {
+      return world.heap().allocate_local<std::byte>(bytes, what);
+    };
+    at.a = local(at.a_bytes, "a");
+    at.b = local(at.b_bytes, "b");
+    at.c = local(products() * at.c_bytes, "c");
+    at.inputs = local(kCalls * (at.a_bytes + at.b_bytes), "inputs");
+    at.results = local(kCalls * products() * at.c_bytes, "results");
+    at.nothing = local(products() * at.c_bytes, "nothing");
+    const std::vector<std::byte> nothing(static_cast<std::size_t>(products() * at.c_bytes), std::byte{0xFF});
+    world.copy_in(at.nothing, nothing.data(), products() * at.c_bytes);
+    std::vector<std::byte> a(static_cast<std::size_t>(at.a_bytes)), b(static_cast<std::size_t>(at.b_bytes));
+    for (int i = 0; i < kCalls; ++i) {
+      data_[static_cast<std::size_t>(i)].fill(world.pe(), a.data(), b.data());
+      world.copy_in(at.inputs + i * (at.a_bytes + at.b_bytes), a.data(), at.a_bytes);
+      world.copy_in(at.inputs + i * (at.a_bytes + at.b_bytes) + at.a_bytes, b.data(), at.b_bytes);
+    }
+  }
+
+  void check(int pe, int call, const std::byte* c) const {
+    Check check;
+    data_[static_cast<std::size_t>(call)].check(pe, c, check);
+    if (!check.correct())
+      throw checker::WrongResult(
+          pe, fmt::format("call {}: {} of {} elements of PE {} are wrong", call + 1, check.wrong, check.checked, pe));
+  }
+
   Operator op_;
   OperatorOptions options_;
+  int pes_;
   std::vector<OperatorData> data_;
 };
 
@@ -75,38 +108,93 @@ struct OperatorVariant {
   OperatorOptions options;
 };
 
-/// Every form, transport, direction and order, once.
-std::vector<OperatorVariant> variants(Operator op) {
-  std::vector<OperatorVariant> all;
-  for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed}) {
+const char* short_name(CopyBy by) { return by == CopyBy::kSm ? "sm" : "ce"; }
+const char* short_name(Direction direction) { return direction == Direction::kPush ? "push" : "pull"; }
+
+/// Every form, transport, direction and order of an operator whose partial sums their owner adds up, once.
+void add_transports(std::vector<OperatorVariant>& all, Operator op, const std::string& prefix, OperatorOptions options,
+                    std::span<const Form> forms) {
+  for (const Form form : forms) {
     for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
       for (const Direction direction : {Direction::kPush, Direction::kPull}) {
-        OperatorOptions options;
         options.form = form;
         options.copy_by = by;
         options.direction = direction;
-        options.splits = 2;
-        options.communication_sms = by == CopyBy::kSm || op == Operator::kGemmReduceScatter ? 2 : -1;
-        const std::string transport =
-            fmt::format("{}_{}", by == CopyBy::kSm ? "sm" : "ce", direction == Direction::kPush ? "push" : "pull");
-        all.push_back({fmt::format("{}_{}", name(form), transport), options});
+        options.order = {};
+        options.communication_sms = by == CopyBy::kSm || op != Operator::kAllGatherGemm ? 2 : -1;
+        const std::string named = fmt::format("{}{}_{}_{}", name(form), prefix, short_name(by), short_name(direction));
+        all.push_back({named, options});
         if (form != Form::kOverlapped) continue;
         for (const std::string& order : tile_orders(op)) {
           options.order = order;
-          all.push_back({fmt::format("{}_{}_{}", name(form), transport, order), options});
+          all.push_back({fmt::format("{}_{}", named, order), options});
         }
       }
     }
   }
+}
+
+void add_chains(std::vector<OperatorVariant>& all, OperatorOptions options) {
+  options.form = Form::kOverlapped;
+  options.reduction = Reduction::kChain;
+  for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
+    options.copy_by = by;
+    all.push_back({fmt::format("overlapped_chain_{}", short_name(by)), options});
+  }
+}
+
+std::vector<OperatorVariant> variants(Operator op, int pes) {
+  constexpr std::array kForms{Form::kOverlapped, Form::kSequential, Form::kDecomposed};
+  std::vector<OperatorVariant> all;
+  OperatorOptions options;
+  // Two panels of tiles for each piece but the last shard's, whose rows are fewer; two columns of tiles where all
+  // columns are a PE's.
+  options.m = 32 * pes - 5;
+  options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
+  options.k = 8 * pes;
+  options.tile_m = 8;
+  options.tile_n = 16;
+  options.splits = 2;
+  options.use_tuned = false;
+  options.reduction = Reduction::kOwner;
+  options.shots = op == Operator::kGemmAllReduce ? 2 : 0;
+  add_transports(all, op, "", options, kForms);
+  if (op != Operator::kAllGatherGemm) add_chains(all, options);
+  if (op == Operator::kAllGatherGemm) {
+    options.ns = {options.n, options.n};
+    options.n *= 2;
+    add_transports(all, op, "_two_b", options, std::span(kForms).first(1));
+    std::erase_if(all, [](const OperatorVariant& v) { return !v.options.ns.empty() && !v.options.order.empty(); });
+  }
+  if (op == Operator::kGemmAllReduce) {
+    options.shots = 1;
+    for (const Form form : kForms) {
+      options.form = form;
+      all.push_back({fmt::format("{}_packets", name(form)), options});
+    }
+    // What is too large for packets.
+    options.form = Form::kOverlapped;
+    options.type = DType::kF32;
+    options.n = 1024;
+    options.m = 290;  // the call of fewer rows too
+    options.tile_m = options.tile_n = 64;
+    all.push_back({"overlapped_one_shot", options});
+  }
   return all;
+}
+
+/// Chains and one shot are for PEs that reach each other.
+bool one_node_only(Operator op, const OperatorOptions& options) {
+  return options.reduction == Reduction::kChain || (op == Operator::kGemmAllReduce && options.shots == 1);
 }
 
 }  // namespace
 
 void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
   for (const Operator op : kOperators) {
-    for (const OperatorVariant& variant : variants(op)) {
+    for (const OperatorVariant& variant : variants(op, pes)) {
       for (const int pes_per_node : node_sizes(pes)) {
+        if (pes_per_node != 0 && one_node_only(op, variant.options)) continue;
         for (const bool mesh : {false, true}) {
           // A full mesh differs where SMs serve all peers at once, and copy engines have a stream for each.
           if (mesh && (pes_per_node != 0 || pes < 3 || !variant.options.order.empty())) continue;
@@ -118,15 +206,9 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
           one.pes = pes;
           one.has_twin = !variant.options.order.empty();
           one.pes_per_node = pes_per_node;
-          OperatorOptions options = variant.options;
-          // Two panels of tiles for each piece but the last shard's, whose rows are fewer.
-          options.m = 32 * pes - 5;
-          // Two columns of tiles; gathered rows meet 1/pes of them.
-          options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
-          options.k = 8 * pes;
-          options.tile_m = 8;
-          options.tile_n = 16;
-          one.make = [op, options, pes] { return std::make_unique<OperatorProgram>(op, options, pes); };
+          one.make = [op, options = variant.options, pes] {
+            return std::make_unique<OperatorProgram>(op, options, pes);
+          };
           cases.push_back(std::move(one));
         }
       }
