@@ -57,14 +57,12 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
 }
 
 /// Puts `bytes` bytes from `from(pe)` to every peer's `to`, the next one's first, once that peer is ready; tells it by
-/// its slot [this block][this PE] of `arrived`. `keep()` copies what stays: first where peers still have to get ready,
-/// last where a NIC goes on by itself.
-template <class Block, class From, class Keep>
+/// its slot [this block][this PE] of `arrived`.
+template <class Block, class From>
 TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
-                                const From& from, const Keep& keep) {
+                                const From& from) {
   // Within a node one release does for all: each of its own would wait until the stores before it are done.
   const bool stores = block.team().one_node();
-  if (stores) keep();
   for (const int pe : block.peers_from_self()) {
     block.wait(block.slots(a.ready) + pe, 1, epoch);
     if (stores)
@@ -72,12 +70,7 @@ TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte>
     else
       block.put_signal_nbi(to, from(pe), bytes, block.slots(a.arrived) + block.pe(), epoch, pe);
   }
-  if (stores)
-    block.notify_all(a.arrived, epoch);
-  else
-    keep();
-  wait_peers(block, a.arrived, epoch);
-  if (!stores) block.quiet();
+  if (stores) block.notify_all(a.arrived, epoch);
 }
 
 /// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal.
