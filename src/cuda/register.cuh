@@ -44,31 +44,21 @@ __global__ void __launch_bounds__(Threads, 1)
   if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
-/// Threads of a block in one launch of K, compiled for `most`: fewer where K says that the others would have no part.
-template <class K>
-int threads_of(const typename K::Args& args, const Team& team, int blocks, int most) {
-  if constexpr (requires { K::threads(args, team, blocks, most); })
-    return K::threads(args, team, blocks, most);
-  else
-    return most;
-}
-
 /// The launch of one kernel with one block size.
 template <class K, int Threads>
 struct Launcher {
   static void launch(const detail::DeviceLaunch& launch) {
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
-    const auto& args = *static_cast<const typename K::Args*>(launch.args);
-    const Team& team = static_cast<const Context*>(launch.context)->team;
-    config.blockDim = dim3(static_cast<unsigned>(threads_of<K>(args, team, launch.blocks, Threads)));
+    config.blockDim = dim3(Threads);
     config.stream = static_cast<cudaStream_t>(launch.stream);
     cudaLaunchAttribute programmatic{};
     programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     programmatic.val.programmaticStreamSerializationAllowed = 1;
     config.attrs = &programmatic;
     config.numAttrs = launch.early ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context), args),
+    check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
+                             *static_cast<const typename K::Args*>(launch.args)),
           "launch");
   }
 

@@ -13,16 +13,16 @@ struct AllGatherPush : MoveKernel {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();
-    const OwnCopy own(block);
-    const Range kept = own.part_to_keep(a.count);
-    const Symm<std::byte> to = a.out + me * a.count;
+    const Range part = own_part(block, a.count);
+    const std::byte* const from = a.in.local() + part.begin;
+    const Symm<std::byte> to = a.out + (me * a.count + part.begin);
     const Epoch epoch = block.next_epoch(a.epochs);
-    const auto keep = [&] { copy_unless_same(block, to.local() + kept.begin, a.in.local() + kept.begin, kept.size()); };
-    if (!own.moves()) return keep();
-    const Range part = own.part_to_move(a.count);
+
     block.notify_all(a.ready, epoch);
-    put_to_peers(
-        block, a, to + part.begin, part.size(), epoch, [&](int) { return a.in.local() + part.begin; }, keep);
+    put_to_peers(block, a, to, part.size(), epoch, [&](int) { return from; });
+    copy_unless_same(block, to.local(), from, part.size());
+    wait_peers(block, a.arrived, epoch);
+    block.quiet();
   }
 };
 

@@ -29,10 +29,6 @@ struct AllReduceTwoShotPackets {
   /// What is sent to every peer by itself is more than the buffer.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
-  static int threads(const Args& a, const Team& team, int blocks, int most) {
-    return packet_threads<P>(split(a.count, team.size, 16).step(), sizeof(T), blocks, most);
-  }
-
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;

@@ -12,19 +12,16 @@ struct AllToAllPush : MoveKernel {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();
-    const OwnCopy own(block);
-    const Range kept = own.part_to_keep(a.count);
-    const Symm<std::byte> to = a.out + me * a.count;
+    const Range part = own_part(block, a.count);
+    const std::byte* const in = a.in.local() + part.begin;
+    const Symm<std::byte> to = a.out + (me * a.count + part.begin);
     const Epoch epoch = block.next_epoch(a.epochs);
-    const auto keep = [&] {
-      block.copy(to.local() + kept.begin, a.in.local() + (me * a.count + kept.begin), kept.size());
-    };
-    if (!own.moves()) return keep();
-    const Range part = own.part_to_move(a.count);
+
     block.notify_all(a.ready, epoch);
-    put_to_peers(
-        block, a, to + part.begin, part.size(), epoch,
-        [&](int pe) { return a.in.local() + (pe * a.count + part.begin); }, keep);
+    put_to_peers(block, a, to, part.size(), epoch, [&](int pe) { return in + pe * a.count; });
+    block.copy(to.local(), in + me * a.count, part.size());
+    wait_peers(block, a.arrived, epoch);
+    block.quiet();
   }
 };
 

@@ -19,10 +19,6 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
   /// What a block sends to each peer is a part of the buffer.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
-  static int threads(const Args& a, const Team& team, int blocks, int most) {
-    return packet_threads<P>(split(a.count, max(1, team.size - 1), 16).step(), 1, blocks, most);
-  }
-
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args args{};

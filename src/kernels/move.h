@@ -56,41 +56,13 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
   for (int pe : block.peers_from_self()) block.wait(block.slots(words) + pe, 1, value);
 }
 
-/// The bytes `own` of this PE's own part, copied while the others are on their way: large grids have blocks for them
-/// alone, since a block that waits for a link cannot copy meanwhile. One block copies an eighth of what a link carries.
-class OwnCopy {
- public:
-  template <class Block>
-  TANDEM_DEVICE explicit OwnCopy(const Block& block)
-      : count_(block.count()),
-        copiers_(block.team().one_node() && count_ >= kManyBlocks ? count_ / 16 / max(1, block.num_pes() - 1) : 0),
-        index_(block.index()) {}
-
-  /// Whether this block sends, receives and waits.
-  TANDEM_DEVICE bool moves() const { return index_ < count_ - copiers_; }
-  /// This block's part of `bytes` bytes that go to each peer, and of as many that stay.
-  TANDEM_DEVICE Range part_to_move(Size bytes) const { return split(bytes, count_ - copiers_, 16)[index_]; }
-  TANDEM_DEVICE Range part_to_keep(Size bytes) const {
-    if (copiers_ == 0) return part_to_move(bytes);
-    return moves() ? Range{} : split(bytes, copiers_, 16)[index_ - (count_ - copiers_)];
-  }
-
- private:
-  static constexpr Size kManyBlocks = 64;
-  Size count_;
-  Size copiers_;
-  Size index_;
-};
-
 /// Puts `bytes` bytes from `from(pe)` to every peer's `to`, the next one's first, once that peer is ready; tells it by
-/// its slot [this block][this PE] of `arrived`. `keep()` copies what stays: first where peers still have to get ready,
-/// last where a NIC goes on by itself.
-template <class Block, class From, class Keep>
+/// its slot [this block][this PE] of `arrived`.
+template <class Block, class From>
 TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
-                                const From& from, const Keep& keep) {
+                                const From& from) {
   // Within a node one release does for all: each of its own would wait until the stores before it are done.
   const bool stores = block.team().one_node();
-  if (stores) keep();
   for (const int pe : block.peers_from_self()) {
     block.wait(block.slots(a.ready) + pe, 1, epoch);
     if (stores)
@@ -98,12 +70,7 @@ TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte>
     else
       block.put_signal_nbi(to, from(pe), bytes, block.slots(a.arrived) + block.pe(), epoch, pe);
   }
-  if (stores)
-    block.notify_all(a.arrived, epoch);
-  else
-    keep();
-  wait_peers(block, a.arrived, epoch);
-  if (!stores) block.quiet();
+  if (stores) block.notify_all(a.arrived, epoch);
 }
 
 /// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal.

@@ -23,10 +23,6 @@ struct CreditedPacketKernel {
   using Rounds = PacketRounds<P, std::byte>;
   static constexpr bool kEpochFirst = true;
 
-  static int threads(const Args& a, const Team&, int blocks, int most) {
-    return packet_threads<P>(a.count, 1, blocks, most);
-  }
-
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args args{};

@@ -1,8 +1,6 @@
 #pragma once
 /// What the LL kernels have in common: bounded packet staging, used in rounds.
 
-#include <type_traits>
-
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -35,15 +33,6 @@ struct PacketStaging {
     return kSlots * setup.blocks() * setup.pes() * each;
   }
 };
-
-/// Threads of a block that have a part in a call in which each of `blocks` blocks sends a part of `elements` elements
-/// to each peer: in a small call most of `most` threads have none, and a launch with fewer is quicker.
-template <class P>
-int packet_threads(Size elements, Size element_bytes, int blocks, int most) {
-  const Size bytes = split(elements, blocks, 16).step() * element_bytes;
-  const Size threads = std::is_same_v<P, LL128Line> ? 8 * packets_for<P>(bytes) : ceil_div(bytes, 16);
-  return static_cast<int>(max(32, min(round_up(threads, 32), most)));
-}
 
 /// The rounds of one call of a block: round i moves the elements `piece(i)` of E, one fragment, in packets with flag
 /// `flag(i)`.

@@ -22,10 +22,6 @@ struct ReducePacketKernel {
   using Args = ReducePacketArgs<T, P>;
   static constexpr bool kEpochFirst = true;
 
-  static int threads(const Args& a, const Team&, int blocks, int most) {
-    return packet_threads<P>(a.count, sizeof(T), blocks, most);
-  }
-
   template <class Setup>
   static Args prepare(Setup& setup) {
     Args a;
