@@ -91,6 +91,10 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
 }
 
+const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
+  return compute_capability() == kHopper ? find_decode_kernel(gemm, sm_count) : nullptr;
+}
+
 bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;

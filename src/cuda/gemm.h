@@ -11,6 +11,9 @@ namespace tandem::cuda {
 /// Throws InvalidArgument or Unsupported naming the field that no kernel of a GPU with `sm_count` SMs can do.
 void check_gemm(const Gemm& gemm, int sm_count);
 
+/// The kernel that streams B for few rows, where the current GPU has one and it is the fastest; else null.
+const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count);
+
 /// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
 class PlainGemms {
  public:

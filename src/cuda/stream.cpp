@@ -62,12 +62,13 @@ void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   auto* const recording = this->recording();
   const int sms = pes_.machine().gpu.sm_count;
-  const DecodeKernel* const decode = find_decode_kernel(gemm, sms);
+  const bool is_alone = pes_.sharing(pe_) == 1;
+  const DecodeKernel* const decode = is_alone ? decode_kernel(gemm, sms) : nullptr;
   if (decode == nullptr && plain_gemms_.takes(gemm)) {
     if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);
   }
-  if (pes_.sharing(pe_) > 1)
+  if (!is_alone)
     throw Unsupported(
         fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing(pe_)));
   check_gemm(gemm, sms);

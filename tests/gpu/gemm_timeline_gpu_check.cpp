@@ -29,7 +29,6 @@ constexpr double kMostOverhead = 0.03;
 struct TimelineCase {
   Operator op;
   Size m, n, k;
-  Reduction reduction = Reduction::kOwner;
 
   std::string describe(int pes) const { return fmt::format("{} {}x{}x{}, {} PEs", name(op), m, n, k, pes); }
   OperatorOptions options() const {
@@ -37,7 +36,9 @@ struct TimelineCase {
     o.m = m;
     o.n = n;
     o.k = k;
-    o.reduction = reduction;
+    o.form = Form::kOverlapped;
+    o.copy_by = CopyBy::kCopyEngine;
+    if (!gathers()) o.reduction = Reduction::kChain;
     o.splits = 2;
     return o;
   }
@@ -56,7 +57,7 @@ struct TimelineCase {
 };
 
 constexpr TimelineCase kCases[] = {{Operator::kAllGatherGemm, 8192, 28672, 4096},
-                                   {Operator::kGemmReduceScatter, 8192, 4096, 14336, Reduction::kChain}};
+                                   {Operator::kGemmReduceScatter, 8192, 4096, 14336}};
 
 struct Measured {
   double off_us = 0, on_us = 0;         // of a call, on the slowest PE

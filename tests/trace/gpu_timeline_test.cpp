@@ -105,7 +105,9 @@ TEST(GpuTimeline, TilesOfAGemmAreOnItsLaneAndItsRolesBelow) {
   EXPECT_EQ(timeline.lanes[1].name, "sm 17 / role 2");
   std::vector<Time> begins;
   for (const Span& span : timeline.spans) {
-    if (span.kind == SpanKind::kStore) EXPECT_EQ(span.lane, 1U);
+    if (span.kind == SpanKind::kStore) {
+      EXPECT_EQ(span.lane, 1U);
+    }
     if (span.kind != SpanKind::kCompute) continue;
     EXPECT_EQ(span.lane, 0U);
     EXPECT_EQ(timeline.label(span.label), "tile");

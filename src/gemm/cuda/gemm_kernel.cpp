@@ -27,6 +27,14 @@ std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout
   return fmt::format("{} {}x{}{}", types, tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
 }
 
+/// Whether rows and matrices begin where TMA needs it, at 16 bytes.
+bool is_for_tma(const Gemm& gemm) {
+  constexpr Size kBytes = 16;
+  const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBytes == 0; };
+  return gemm.k % (kBytes / size_of(gemm.type)) == 0 && gemm.n % (kBytes / size_of(gemm.out_type)) == 0 &&
+         is_aligned(gemm.a) && is_aligned(gemm.b) && is_aligned(gemm.c);
+}
+
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
@@ -44,13 +52,15 @@ std::span<const DecodeKernel* const> decode_kernels() {
 const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   const GemmScales& scales = gemm.scales;
   const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
-  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.b_layout != BLayout::kNxK || scaled)
+  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || gemm.b_layout != BLayout::kNxK ||
+      scaled)
     return nullptr;
   // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
   // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json).
   constexpr Size kCols = 64, kFewestRows = 17, kLeastDepth = 8192;
   constexpr double kLeastBusy = 0.9;
   const Size tiles = ceil_div(gemm.n, kCols);
+  if (!is_for_tma(gemm)) return nullptr;
   if (gemm.m < kFewestRows || gemm.k < kLeastDepth) return nullptr;
   if (static_cast<double>(tiles) < kLeastBusy * static_cast<double>(ceil_div(tiles, sms) * sms)) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels())
