@@ -38,7 +38,7 @@ struct Candidate {
   int panel_group;
 };
 /// The first one is what operators take.
-constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {224, 8}, {128, 8}};
+constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {128, 8}};
 
 struct Problem {
   std::string layer;

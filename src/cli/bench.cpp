@@ -113,7 +113,7 @@ void bench_operator(Operator op, const Arguments& a, Table& table) {
 }  // namespace
 
 int bench(const Arguments& arguments) {
-  for (const std::string& text : arguments.subjects) parse_subject(text);
+  for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
   Table table(arguments);

@@ -27,5 +27,7 @@ int calibrate(const Arguments& arguments);
 /// What OP names. Throws InvalidArgument, with all names, where it is neither.
 using Subject = std::variant<Collective, Operator>;
 Subject parse_subject(const std::string& text);
+/// Throws InvalidArgument where --vs names a peer that a collective does not have.
+void check_peer(const Subject& subject, const Arguments& arguments);
 
 }  // namespace tandem::cli

@@ -64,6 +64,12 @@ Subject parse_subject(const std::string& text) {
   throw InvalidArgument(fmt::format("OP: '{}' given, allowed is one of {}", text, names));
 }
 
+void check_peer(const Subject& subject, const Arguments& a) {
+  if (std::holds_alternative<Collective>(subject) && a.versus && *a.versus != "nccl")
+    throw InvalidArgument(
+        fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
+}
+
 int list() {
   list_collectives();
   list_operators();

@@ -32,6 +32,7 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
 
 int run(const Arguments& arguments) {
   const Subject subject = parse_subject(arguments.subject);
+  check_peer(subject, arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return run_on_gpus(arguments);
   Pictures pictures(arguments);

@@ -119,6 +119,8 @@ int tune(const Arguments& a) {
     if (const Subject subject = parse_subject(text); std::holds_alternative<Operator>(subject))
       operators.push_back(std::get<Operator>(subject));
   if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
+  if (a.most)
+    throw InvalidArgument("--most: does not apply to collectives, of which tune tries what was not far behind");
   std::vector<Collective> collectives;
   for (const std::string& text : a.subjects) collectives.push_back(collective_of(text));
   for (const Collective collective : collectives)

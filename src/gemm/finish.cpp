@@ -9,13 +9,13 @@
 namespace tandem {
 
 void check_finish(const Gemm& gemm) {
-  const bool partial = gemm.c_at_collector || gemm.chain.begun != nullptr;
+  const bool partial = gemm.c_at_collector || gemm.c_at_all || gemm.chain.begun != nullptr;
   if (partial && gemm.bias != nullptr)
-    throw InvalidArgument("gemm: bias is set, allowed: none where c_at_collector or chain take partial sums");
+    throw InvalidArgument("gemm: bias is set, allowed: none where tiles are partial sums");
   if (partial && gemm.activation != Activation::kNone)
-    throw InvalidArgument("gemm: activation is set, allowed: none where c_at_collector or chain take partial sums");
+    throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
   if (partial && gemm.scales.c != nullptr)
-    throw InvalidArgument("gemm: scales.c is set, allowed: none where c_at_collector or chain take partial sums");
+    throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
 }
 
 float activate(Activation activation, float value) {

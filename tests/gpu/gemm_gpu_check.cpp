@@ -85,7 +85,7 @@ struct Buffers {
   explicit Buffers(World& world)
       : a(world.heap().allocate_local<std::byte>(kBytes, "a")),
         own(world.heap().allocate_local<std::byte>(kBytes, "own a")),
-        b(world.heap().allocate_local<std::byte>(kBytes, "b")),
+        b(world.heap().allocate_local<std::byte>(3 * kBytes, "b")),
         c(world.heap().allocate_local<std::byte>(kBytes, "c")),
         bias(world.heap().allocate_local<std::byte>(1 << 16, "bias")),
         a_scales(world.heap().allocate_local<float>(1 << 14, "scales of a")),
@@ -296,17 +296,15 @@ void check_finish_of(World& world, Stream& stream, Buffers& buffers, DType type)
         }
 }
 
-/// The kernels of few rows: n gives each SM a tile, and one of them is cut.
+/// The kernel of few rows: n gives each SM a tile, and one of them is cut.
 void check_decode(World& world, Stream& stream, Buffers& buffers) {
-  for (const Size m : {1, 7, 16, 17, 64, 100, 128})
-    for (const Size k : {64, 1032})
-      for (const bool biased : {false, true})
-        for (const Activation activation : {Activation::kNone, Activation::kGelu}) {
-          Case c{m, world.machine().gpu.sm_count * Size{64} - 24, k};
-          c.biased = biased;
-          c.activation = activation;
-          report("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
-        }
+  for (const Size m : {17, 64})
+    for (const bool biased : {false, true}) {
+      Case c{m, world.machine().gpu.sm_count * Size{64} - 24, 8200};
+      c.biased = biased;
+      c.activation = biased ? Activation::kGelu : Activation::kNone;
+      report("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
+    }
 }
 
 /// fp8 with each kind of scales, whole tiles and cut ones, plain and hooked.
@@ -394,7 +392,7 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
 void check_timeout() {
   std::string problem = "no error";
   CudaOptions options;
-  options.heap_bytes = Size{512} << 20;
+  options.heap_bytes = Size{1} << 30;
   options.timeout_s = 0.5;
   try {
     CudaThreads threads(1, options);
@@ -444,7 +442,7 @@ int check_all(int rounds) {
   }
   setenv("TANDEM_CUBLASLT", "none", 1);  // plain GEMMs too by the kernels under test
   CudaOptions options;
-  options.heap_bytes = Size{512} << 20;
+  options.heap_bytes = Size{1} << 30;
   options.timeout_s = 5;
   {
     CudaThreads threads(1, options);

@@ -183,6 +183,17 @@ trace::Timeline predicted(const TimelineCase& c, int pes) {
   return trace::cut(simulation.timeline(), picoseconds(begin), picoseconds(end));
 }
 
+/// Without the lanes of roles, so that a picture's share of busy SMs is that of their tiles.
+trace::Timeline blocks_alone(trace::Timeline timeline) {
+  const auto is_role = [&](std::uint32_t lane) {
+    return timeline.lanes[lane].name.find("/ role") != std::string::npos;
+  };
+  std::erase_if(timeline.spans, [&](const trace::Span& span) { return is_role(span.lane); });
+  std::erase_if(timeline.arrows,
+                [&](const trace::Arrow& arrow) { return is_role(arrow.from_lane) || is_role(arrow.to_lane); });
+  return trace::without_empty_lanes(timeline);
+}
+
 void write_pictures(const TimelineCase& c, int pes, const Measured& m, const trace::Timeline& part,
                     const std::string& folder) {
   trace::Report report;
@@ -194,8 +205,9 @@ void write_pictures(const TimelineCase& c, int pes, const Measured& m, const tra
   report.timelines[1].title = "predicted";
   const std::string path = fmt::format("{}/{}_x{}", folder, name(c.op), pes);
   trace::write_report(report, path + ".html");
-  trace::write_svg(report, path + ".svg");
   trace::write_chrome_trace(report.timelines[0], path + ".json");
+  report.timelines[0] = blocks_alone(report.timelines[0]);
+  trace::write_svg(report, path + ".svg");
 }
 
 /// Each case in a world of its own.

@@ -92,6 +92,29 @@ TEST(GpuTimeline, DrawsBlocksAndOperationsOnOneTimeScale) {
   EXPECT_EQ(findings.lost_records, 0);
 }
 
+TEST(GpuTimeline, TilesOfAGemmAreOnItsLaneAndItsRolesBelow) {
+  GpuFindings findings;
+  const Timeline timeline = to_timeline(
+      two_pes({kernel(
+          0, "gemm 256x256x64",
+          {{record(RecordKind::kBlock, 2'000, 1'000, 17, 3), record(RecordKind::kCompute, 2'100, 500, 0, 0),
+            record(RecordKind::kStore, 2'600, 100, 256, 4096, 2), record(RecordKind::kCompute, 2'600, 300, 0, 0)}})}),
+      findings);
+  ASSERT_EQ(timeline.lanes.size(), 2U);
+  EXPECT_EQ(timeline.lanes[0].name, "sm 17");
+  EXPECT_EQ(timeline.lanes[1].name, "sm 17 / role 2");
+  std::vector<Time> begins;
+  for (const Span& span : timeline.spans) {
+    if (span.kind == SpanKind::kStore) EXPECT_EQ(span.lane, 1U);
+    if (span.kind != SpanKind::kCompute) continue;
+    EXPECT_EQ(span.lane, 0U);
+    EXPECT_EQ(timeline.label(span.label), "tile");
+    EXPECT_EQ(span.bytes, 0);
+    begins.push_back(span.begin);
+  }
+  EXPECT_EQ(begins, (std::vector<Time>{1'100 * kNanosecond, 1'600 * kNanosecond}));
+}
+
 TEST(GpuTimeline, ArrowFromTheSignalToTheWait) {
   GpuFindings findings;
   const Timeline timeline = to_timeline(two_pes(signal_and_wait()), findings);

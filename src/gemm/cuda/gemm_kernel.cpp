@@ -18,10 +18,7 @@ extern const GemmKernel kE4m3ToBf16Tile128x128;
 extern const GemmKernel kE4m3ToF16Tile128x128;
 extern const GemmKernel kE4m3ToE4m3Tile128x128;
 
-extern const GemmKernel kBf16Tile128x224;
-extern const DecodeKernel kBf16Decode16;
 extern const DecodeKernel kBf16Decode64;
-extern const DecodeKernel kBf16Decode128;
 
 namespace {
 
@@ -33,14 +30,14 @@ std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256,       &kBf16Tile128x224,      &kBf16Tile128x256KxN,
-                                  &kBf16Tile128x128,       &kF16Tile128x256,       &kF16Tile128x256KxN,
-                                  &kE4m3ToBf16Tile128x128, &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128};
+  static const std::array kernels{&kBf16Tile128x256,      &kBf16Tile128x256KxN,   &kBf16Tile128x128,
+                                  &kF16Tile128x256,       &kF16Tile128x256KxN,    &kE4m3ToBf16Tile128x128,
+                                  &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128};
   return kernels;
 }
 
 std::span<const DecodeKernel* const> decode_kernels() {
-  static const std::array kernels{&kBf16Decode16, &kBf16Decode64, &kBf16Decode128};
+  static const std::array kernels{&kBf16Decode64};
   return kernels;
 }
 
@@ -49,10 +46,12 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.b_layout != BLayout::kNxK || scaled)
     return nullptr;
-  // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them.
-  constexpr Size kCols = 64;
+  // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
+  // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json).
+  constexpr Size kCols = 64, kFewestRows = 17, kLeastDepth = 8192;
   constexpr double kLeastBusy = 0.9;
   const Size tiles = ceil_div(gemm.n, kCols);
+  if (gemm.m < kFewestRows || gemm.k < kLeastDepth) return nullptr;
   if (static_cast<double>(tiles) < kLeastBusy * static_cast<double>(ceil_div(tiles, sms) * sms)) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels())
     if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;

@@ -47,7 +47,7 @@ struct DecodeKernel {
 
 std::span<const DecodeKernel* const> decode_kernels();
 
-/// The one with the fewest rows that can do it and keeps a GPU with `sms` SMs busy; null: none.
+/// The one for it on a GPU with `sms` SMs; null: none can do it, or others are faster.
 const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms);
 
 }  // namespace tandem::cuda

@@ -163,7 +163,7 @@ class TileStore {
  private:
   // Boxes go through the slots in turn; each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
-  __device__ std::uint32_t slot_address(int box) const { return shared_address(storage_.slots[group_][box % kSlots]); }
+  __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
   __device__ bool adds_to(const WalkedTile& tile) const {
     return params_.chain.arrived != nullptr && tile.piece->owner != params_.chain.first_owner;
   }
