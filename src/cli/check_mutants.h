@@ -56,9 +56,9 @@ struct PlannedMutant {
 std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
 /// "wait dropped at src/kernels/x.h:35".
 std::string name(const checker::Mutant& mutant);
-/// The mutant of that name, and leaves in `cases` those that come by its call site. Throws InvalidArgument where none
-/// does.
-checker::Mutant choose_mutant(const std::string& name, std::vector<CheckCase>& cases);
+/// The mutant that `text` names, and leaves in `cases` those that come by its call site. Throws InvalidArgument where
+/// none does.
+checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases);
 /// Entries of equivalent_mutants.json that none of these mutants is, as a person would name them: call sites moved.
 std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
 /// Runs one until it is killed; `schedules` of each of its cases at most.

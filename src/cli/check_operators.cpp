@@ -40,6 +40,7 @@ class OperatorProgram final : public CheckProgram {
     // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
     const std::vector<const void*> b(static_cast<std::size_t>(products()), at.b);
     std::vector<void*> c;
+    c.reserve(b.size());
     for (int i = 0; i < products(); ++i) c.push_back(at.c + i * at.c_bytes);
     for (int i = 0; i < kCalls; ++i) {
       stream.copy_async(at.a, at.inputs + i * (at.a_bytes + at.b_bytes), at.a_bytes);
