@@ -36,7 +36,7 @@ struct Prediction {
   double error() const { return us / row.us - 1; }
 };
 
-/// The rows of what the library selects by itself, captured in graphs.
+/// The rows of what the library selects by itself, captured in graphs; not of plain buffers, which are copied.
 inline std::vector<MeasuredCollective> read_selected(const std::filesystem::path& file) {
   std::ifstream stream(file);
   if (!stream) throw InvalidArgument("cannot read " + file.string());
@@ -45,6 +45,7 @@ inline std::vector<MeasuredCollective> read_selected(const std::filesystem::path
     const nlohmann::json results = nlohmann::json::parse(stream);
     for (const auto& row : results.at("rows")) {
       if (!row.value("selected", false) || !row.value("graph", false) || !row.contains("bytes")) continue;
+      if (row.value("buffers", "heap") == "plain") continue;
       rows.push_back({parse_collective(row.at("op")), row.at("bytes"), row.at("pes"),
                       parse_dtype(row.at("dtype").get<std::string>()), row.at("algorithm"), row.value("blocks", 0),
                       row.at("in_place"), row.at("tandem_us")});
