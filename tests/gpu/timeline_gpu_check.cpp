@@ -194,7 +194,7 @@ void check_whole(const TimelineCase& c, int pes, const trace::Timeline& part) {
 }
 
 /// The last call alone.
-trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline& part) {
+trace::Timeline last_call(const TimelineCase& c, const trace::Timeline& part) {
   trace::Time begin = part.end;
   trace::Time end = part.begin;
   for (const auto& [pe, list] : blocks_by_pe(part)) {
@@ -237,7 +237,7 @@ void write_pictures(const TimelineCase& c, int pes, const Measured& m, const tra
   report.title = c.describe(pes) + ", bf16";
   report.summary = {{"measured", fmt::format("{:.2f} us a call in a graph of {}", m.off_us, kCalls)},
                     {"recorded", fmt::format("{:.2f} us", m.on_us)}};
-  report.timelines = {last_call(c, pes, part), predicted(c, pes)};
+  report.timelines = {last_call(c, part), predicted(c, pes)};
   report.timelines[0].title = "measured";
   report.timelines[1].title = "predicted";
   const std::string path = fmt::format("{}/{}_{}_{}k_x{}", folder, name(c.collective), c.algorithm, c.bytes >> 10, pes);
