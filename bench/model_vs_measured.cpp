@@ -3,7 +3,8 @@
 ///
 ///   model_vs_measured [--json FILE]
 ///
-/// And the calibrated models against what the library's collectives took on two and four GPUs, bench/results/h200x*.json.
+/// And the calibrated models against what the library's collectives took on two and four GPUs,
+/// bench/results/h200x*.json.
 ///
 /// Sequential: NCCL's measured time for the collective (ordinary buffers) plus the model's GEMM. Overlapped: the
 /// operator itself in the simulator, without data; once as the measured probe was (copy engine, 128x256 tiles, ordinary
