@@ -1,5 +1,6 @@
-// Records overlapped operators on the GPUs that it finds, tile by tile: what that costs, whether all tiles are there
-// and their gates and signals matched, and pictures beside the simulator's prediction. Exit code 1 if a check failed.
+// Records overlapped operators on the GPUs that it finds, tile by tile: whether all tiles are there and their gates and
+// signals matched, pictures beside the simulator's prediction, and, printed alone, what recording costs. Exit code 1 if
+// a check failed.
 //
 //   gemm_timeline_gpu_check [OUT]      a folder for reports, pictures and traces (.)
 
@@ -24,7 +25,6 @@ namespace {
 
 constexpr int kCalls = 4;
 constexpr int kRounds = 5;
-constexpr double kMostOverhead = 0.03;
 
 struct TimelineCase {
   Operator op;
@@ -232,7 +232,6 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
       c.describe(pes).c_str(), measured.off_us, measured.on_us, 100 * overhead, static_cast<long long>(info.operations),
       static_cast<long long>(info.lost_operations), static_cast<long long>(info.lost_work),
       static_cast<long long>(info.unmatched_waits));
-  expect(overhead < kMostOverhead, fmt::format("{}: recording costs {:.1f} %", c.describe(pes), 100 * overhead));
   // The operators' small kernels have no recorded form: what is last in a graph has no place, the tiles have to be
   // there.
   expect(info.lost_operations == 0, c.describe(pes) + ": operations were not recorded");
