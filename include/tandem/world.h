@@ -12,6 +12,8 @@
 
 namespace tandem {
 
+class CallLog;
+
 namespace detail {
 
 /// What a backend provides for a world.
@@ -35,6 +37,8 @@ class WorldBackend {
   virtual double time_us() const = 0;
   /// Whether plans compare what the PEs call (Agreement).
   virtual bool checks_calls() const { return false; }
+  /// Where plans note what this PE calls; null where nobody compares it.
+  virtual CallLog* calls() { return nullptr; }
 
   /// Where in the host program the next call stands, for reports.
   Site site = {};
@@ -122,8 +126,10 @@ class World {
 
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }
-  /// Whether the PEs compare operation, type and count before each collective.
+  /// Whether the devices compare operation, type and count before each collective.
   bool checks_calls() const { return backend_->checks_calls(); }
+  /// For plans.
+  CallLog* calls() { return backend_->calls(); }
   /// Microseconds since the world began: simulated time in the simulator.
   double time_us() const { return backend_->time_us(); }
 

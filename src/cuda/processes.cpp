@@ -44,19 +44,20 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
       exchange_(session_),
-      pe_(make_pe(device)),
-      sharing_(count_sharers()),
+      pe_(take_gpu(device)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
       segment_(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()}) {
-  early_launch_ = early_launch_ && sharing_ == 1;
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
               "heap_limit_bytes, with what the library adds");
+  check_alike(session_.all_gather(Writer().u64(options.compare_calls ? 1 : 0).result(), "options"), pe,
+              "compare_calls");
   book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
   clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
   if (options.self_test) test_links();
   load_kernels(pe_);
+  if (options.compare_calls) share_calls();
   session_.barrier("the world is ready");
   session_.on_failure([this] { set_abort(me()); });
 }
@@ -76,14 +77,21 @@ Processes::~Processes() {
   }
 }
 
-int Processes::count_sharers() {
+/// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
+/// for time slices, and the library could not promise that all blocks are resident.
+Pe Processes::take_gpu(int device) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, pe_.device), "cudaGetDeviceProperties");
-  const auto own = std::as_bytes(std::span(properties.uuid.bytes));
-  const std::vector<Bytes> all = session_.all_gather(own, "GPUs");
-  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Bytes& other) {
-    return std::equal(other.begin(), other.end(), own.begin(), own.end());
-  }));
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const std::vector<Bytes> all = session_.all_gather(std::as_bytes(std::span(properties.uuid.bytes)), "GPUs");
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
+    if (first != pe)
+      throw Unsupported(
+          fmt::format("cuda backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
+                      "(PEs that share one have to be threads of one process)",
+                      first, pe));
+  }
+  return make_pe(device);
 }
 
 /// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest
@@ -158,6 +166,19 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
   if (!by) return std::nullopt;
   return bootstrap::Failure{bootstrap::FailureKind::kTimeout,
                             fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
+}
+
+/// The memory in which the PEs compare what they call.
+void Processes::share_calls() {
+  constexpr std::size_t plans = 4096;
+  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, session_.world(), plans * sizeof(PlanCalls));
+  const auto records = [this](int pe, std::size_t plan) {
+    return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
+  };
+  const auto tell = [this](const std::string& text) {
+    session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
+  };
+  calls_ = std::make_unique<CallLog>(me(), records, tell);
 }
 
 void Processes::test_links() {

@@ -71,7 +71,8 @@ Threads::Threads(int pes, const CudaOptions& options)
     : Pes(pes, first_device(pes), options),
       pes_(make_pes(pes)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}) {
+      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
+      records_(pes) {
   early_launch_ = early_launch_ && pes <= cuda_devices();
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
@@ -80,6 +81,9 @@ Threads::Threads(int pes, const CudaOptions& options)
     check(cudaSetDevice(pe(i).device), "cudaSetDevice");
     clear(pe(i), i, kAbortOffset, sizeof(std::uint32_t), MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
+    if (options.compare_calls)
+      calls_.push_back(
+          std::make_unique<CallLog>(i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); }));
   }
   if (options.record.on) recording_ = make_recording(*this, std::move(clocks), options);
 }
@@ -151,8 +155,9 @@ void Threads::fail() {
 }
 
 std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {
-  if (by && *by <= static_cast<std::uint32_t>(num_pes())) {
-    const int other = static_cast<int>(*by) - 1;
+  // Not `by` alone: who finds calls that differ writes its own number over that of whoever said so first.
+  for (int other = 0; by && other < num_pes(); ++other) {
+    if (const volatile WaitReport& report = *pe(other).report; report.set == 0) continue;
     bootstrap::Failure failure = report_of(*this, other);
     failure.text = fmt::format("PE {}: {}", other, failure.text);
     return failure;

@@ -180,8 +180,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
-  auto plan = algorithm.make(world, complete, team);
-  return world.checks_calls() ? check_calls(world, collective, complete, team, std::move(plan)) : std::move(plan);
+  return compare_calls(world, collective, complete, team, algorithm.make(world, complete, team));
 }
 
 }  // namespace tandem

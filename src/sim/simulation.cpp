@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/call_log.h"
 #include "sim/recorder.h"
 #include "sim/simulator.h"
 #include "sim/stream.h"
@@ -22,10 +23,11 @@ struct HostBarrier {
 
 class SimWorld : public detail::WorldBackend {
  public:
-  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier)
+  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier, CallRecords& records)
       : sim_(simulator),
         pe_(pe),
         barrier_(barrier),
+        calls_(pe, [&records](int other, std::size_t plan) { return records.of(other, plan); }),
         host_(simulator.seams.monitor == nullptr ? sim::kNoThread : simulator.seams.monitor->add_host(pe)) {}
 
   Team team() const override { return sim_.world_team(pe_); }
@@ -71,6 +73,7 @@ class SimWorld : public detail::WorldBackend {
     for (sim::Actor* actor : std::exchange(barrier_.waiting, {})) engine.wake(*actor, engine.now());
   }
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
+  CallLog* calls() override { return &calls_; }
 
  private:
   void report_access(sim::AccessKind kind, const void* address, Size bytes) const {
@@ -84,6 +87,7 @@ class SimWorld : public detail::WorldBackend {
   sim::Simulator& sim_;
   int pe_;
   HostBarrier& barrier_;
+  CallLog calls_;
   const sim::Thread host_;                                // the monitor's
   std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
 };
@@ -109,10 +113,11 @@ void Simulation::run(const std::function<void(World&)>& program) {
   sim::Engine& engine = simulator_->engine;
   HostBarrier barrier;
   barrier.size = simulator_->num_pes();
+  CallRecords records(barrier.size);
   std::vector<std::unique_ptr<SimWorld>> backends;
   std::vector<std::unique_ptr<World>> worlds;
   for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
-    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
+    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier, records));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
         simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); },

@@ -81,6 +81,11 @@ TEST(Processes, AKilledPeerIsKnownAndANewWorldCanBeMade) {
   expect_all_well(all);
 }
 
+TEST(Processes, CallsThatDifferAreAnErrorForAll) {
+  auto all = peers("calls", UniqueId::create(), 3);
+  expect_all_well(all);
+}
+
 TEST(Processes, OneThatNeverComesIsNamed) {
   const UniqueId id = UniqueId::create();
   auto first = peer({"share", id.text(), "0", "3", "3000"});
