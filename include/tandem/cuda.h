@@ -47,8 +47,7 @@ struct CudaOptions {
   /// no kernel touches a buffer (copies by copy engines are made). Costs a trip of a flag and a kernel a call.
   bool check_calls = false;
 
-  // Threads only.
-
+  /// On: what happens can be recorded, and becomes a timeline. `record.on` is the same on all PEs.
   RecordOptions record;
 
   // Processes only.
@@ -123,6 +122,16 @@ class CudaProcess {
   void unregister_buffer(void* pointer);
   /// Why the world is over; empty: it is not.
   std::string failure() const;
+
+  // With CudaOptions::record on; Unsupported without.
+
+  /// As CudaThreads::record, of this PE.
+  void record(bool on);
+  /// What happened on all PEs so far, in the time since PE 0's process made this world; of work in graphs that were
+  /// replayed, the last replay. Collective, while no PE's work runs. PE 0 gets all of it, the others nothing.
+  const trace::Timeline& timeline();
+  /// Of the last timeline, on PE 0.
+  const RecordingInfo& recording_info();
 
  private:
   struct State;

@@ -133,9 +133,12 @@ class OperatorPlan {
   explicit OperatorPlan(const OperatorOptions& options) : options_(options) {}
 
  private:
+  friend std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);
   virtual void enqueue(Stream& main, const OperatorCall& call) = 0;
 
   OperatorOptions options_;
+  CallLog* calls_ = nullptr;  // where PEs compare their runs
+  std::size_t number_ = 0;    // there
 };
 
 /// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,

@@ -10,10 +10,12 @@
 #include <thread>
 
 #include "cuda/error.h"
+#include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
 #include "cuda/self_test.h"
 #include "cuda/stream.h"
 #include "cuda/window.h"
+#include "cuda/world_recording.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -51,13 +53,15 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
               "heap_bytes, with what the library adds");
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
               "heap_limit_bytes, with what the library adds");
-  check_alike(session_.all_gather(Writer().u64(options.compare_calls ? 1 : 0).result(), "options"), pe,
-              "compare_calls");
+  const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
+  check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
+              "compare_calls (1) and record.on (2), summed up");
   book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
   clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
   if (options.self_test) test_links();
   load_kernels(pe_);
   if (options.compare_calls) share_calls();
+  if (options.record.on) start_recording(options);
   session_.barrier("the world is ready");
   session_.on_failure([this] { set_abort(me()); });
 }
@@ -170,6 +174,8 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
 
 /// The memory in which the PEs compare what they call.
 void Processes::share_calls() {
+  for (int pe = 0; pe < num_pes(); ++pe)
+    if (!exchange_.is_here(pe)) return;  // no memory of the host in common
   constexpr std::size_t plans = 4096;
   call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, session_.world(), plans * sizeof(PlanCalls));
   const auto records = [this](int pe, std::size_t plan) {
@@ -179,6 +185,45 @@ void Processes::share_calls() {
     session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
   };
   calls_ = std::make_unique<CallLog>(me(), records, tell);
+}
+
+void Processes::start_recording(const CudaOptions& options) {
+  const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
+  clear(pe_, me(), offset, sizeof(Mail), MemoryKind::kControl);
+  std::vector<ClockPe> clocks;
+  for (int pe = 0; pe < num_pes(); ++pe) {
+    auto* const mail = reinterpret_cast<Mail*>(segment_.base() + pe * segment_.stride() + offset);
+    clocks.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
+  }
+  recording_ = make_recording(*this, std::move(clocks), options, [this] { session_.barrier("clocks are compared"); });
+  recording_->align();
+}
+
+void Processes::gather_recordings() {
+  Recording& recording = recording_of(*this);
+  recording.align();
+  trace::GpuPart own = recording.part();
+  own.base = reinterpret_cast<std::uint64_t>(segment_.base());
+  for (const auto& [offset, buffer] : book_.local_buffers(me()))
+    own.buffers.push_back({offset, buffer.bytes, buffer.element_bytes, buffer.name});
+  const Bytes bytes = own.encode();
+  std::vector<std::size_t> sizes;
+  for (const Bytes& size : session_.all_gather(Writer().u64(bytes.size()).result(), "sizes of recordings"))
+    sizes.push_back(Reader(size).u64());
+  const bootstrap::SharedMemory memory(exchange_, session_.world(), *std::max_element(sizes.begin(), sizes.end()));
+  std::copy(bytes.begin(), bytes.end(), memory.on(me()));
+  session_.barrier("recordings are written");
+  std::vector<trace::GpuPart> others;
+  for (int pe = 1; me() == 0 && pe < num_pes(); ++pe) {
+    const std::byte* const its = memory.on(pe);
+    trace::GpuPart part = trace::GpuPart::decode({its, sizes[static_cast<std::size_t>(pe)]});
+    part.move_to(own.base, num_pes() * segment_.stride());
+    for (const trace::GpuBuffer& buffer : part.buffers)
+      book_.know_local(pe, buffer.offset, {buffer.name, buffer.bytes, buffer.element_bytes});
+    others.push_back(std::move(part));
+  }
+  recording.add(std::move(others));
+  session_.barrier("recordings are read");
 }
 
 void Processes::test_links() {
@@ -223,6 +268,15 @@ int device_of(const CudaOptions& options, int local_pe) {
 
 }  // namespace
 
+namespace {
+
+void register_kernels(const CudaOptions& options) {
+  cuda::register_collectives();
+  if (options.record.on) cuda::register_recorded_collectives();
+}
+
+}  // namespace
+
 struct CudaProcess::State {
   State(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
       : processes(id, pe, pes, device, options), view(processes, pe), world(view) {}
@@ -234,12 +288,12 @@ struct CudaProcess::State {
 };
 
 CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
-  cuda::register_collectives();
+  register_kernels(options);
   state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
 }
 
 CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
-  cuda::register_collectives();
+  register_kernels(options);
   state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
 }
 
@@ -259,6 +313,16 @@ Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
     throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
   return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
 }
+
+void CudaProcess::record(bool on) { cuda::recording_of(state_->processes).turn(pe(), on); }
+
+const trace::Timeline& CudaProcess::timeline() {
+  cuda::Recording& recording = cuda::recording_of(state_->processes);
+  state_->processes.gather_recordings();
+  return recording.timeline();
+}
+
+const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(state_->processes).info(); }
 
 void CudaProcess::unregister_buffer(void* pointer) {
   const auto found = state_->windows.find(pointer);

@@ -7,6 +7,7 @@
 #include "bootstrap/session.h"
 #include "bootstrap/shared_memory.h"
 #include "cuda/pes.h"
+#include "cuda/recording.h"
 
 namespace tandem::cuda {
 
@@ -30,12 +31,17 @@ class Processes : public Pes {
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  Recording* recording() const override { return recording_.get(); }
+
+  /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
+  void gather_recordings();
 
  private:
   Pe take_gpu(int device);
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();
+  void start_recording(const CudaOptions& options);
 
   int exceptions_before_;
   bootstrap::Session session_;
@@ -45,6 +51,7 @@ class Processes : public Pes {
   Segment segment_;
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
   std::unique_ptr<CallLog> calls_;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace tandem::cuda

@@ -10,6 +10,7 @@
 #include "cuda/error.h"
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
+#include "cuda/world_recording.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -47,22 +48,6 @@ std::vector<int> devices_of(const std::vector<Pe>& pes) {
   devices.reserve(pes.size());
   for (const Pe& pe : pes) devices.push_back(pe.device);
   return devices;
-}
-
-std::unique_ptr<Recording> make_recording(const Threads& threads, std::vector<ClockPe> clocks,
-                                          const CudaOptions& options) {
-  AddressBook book;
-  book.place = [&threads](std::uint64_t address) -> trace::GpuPlace {
-    const auto* const memory = reinterpret_cast<const std::byte*>(address);
-    const Segment& segment = threads.segment();
-    if (memory < segment.base() || memory >= segment.base() + threads.num_pes() * segment.stride()) return {};
-    const int pe = segment.pe_of(memory);
-    return {pe, memory - segment.base() - pe * segment.stride()};
-  };
-  book.describe = [&threads, place = book.place](std::uint64_t address) {
-    return place(address).pe < 0 ? std::string() : threads.describe(reinterpret_cast<const void*>(address));
-  };
-  return std::make_unique<Recording>(std::move(clocks), options, threads.machine().name, std::move(book));
 }
 
 }  // namespace
@@ -178,12 +163,6 @@ void Threads::drain() const {
 int Threads::sharing(int number) const {
   return static_cast<int>(
       std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
-}
-
-Recording& recording_of(const Threads& threads) {
-  if (threads.recording() == nullptr)
-    throw Unsupported("timeline: nothing was recorded; CudaOptions::record has to be on");
-  return *threads.recording();
 }
 
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {

@@ -51,9 +51,6 @@ class Threads : public Pes {
   std::unique_ptr<Recording> recording_;
 };
 
-/// Throws Unsupported where nothing is recorded.
-Recording& recording_of(const Threads& threads);
-
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);
 

@@ -37,6 +37,8 @@ constexpr Part kParts[] = {
     {"mismatch", true},
     {"other_counts", true},
     {"cost_of_check"},
+    {"timeline"},
+    {"fabric"},
     {"heap"},
     {"other_counts_on_gpus", true},
     {"exhausted"},

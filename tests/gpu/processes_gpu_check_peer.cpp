@@ -4,6 +4,7 @@
 #include "gpu/heap_program.h"
 #include "gpu/process_peer.h"
 #include "tandem/barrier.h"
+#include "trace/timeline.h"
 
 namespace tandem::test {
 
@@ -167,6 +168,69 @@ void cost_of_check() {
   }
 }
 
+/// One timeline of all PEs, whose clocks agree: PE 0 has it, with work and signals of everybody.
+void timeline() {
+  CudaOptions options = small_world();
+  options.record.on = true;
+  options.record.bytes = Size{64} << 20;
+  CudaProcess process(placement_from_environment(), options);
+  World& world = process.world();
+  const auto plan = make_collective(world, Collective::kAllReduce,
+                                    {.type = DType::kBF16, .max_count = 100'000, .algorithm = "two_shot"});
+  const Symm<std::byte> data = world.heap().allocate<std::byte>(200'000, "data");
+  Stream stream = world.make_stream("main");
+  constexpr int calls = 10;
+  for (int i = 0; i < calls; ++i) {
+    process.record(i % 2 == 0);
+    plan->run(stream, data, data, 100'000);
+  }
+  stream.synchronize();
+  const trace::Timeline& seen = process.timeline();
+  if (world.pe() != 0) return expect(seen.spans.empty(), "a timeline on PE 0 alone");
+  const RecordingInfo& info = process.recording_info();
+  std::vector<int> kernels(static_cast<std::size_t>(world.num_pes()));
+  for (const trace::Span& span : seen.spans)
+    if (span.kind == trace::SpanKind::kKernel)
+      ++kernels[static_cast<std::size_t>(seen.lanes[static_cast<std::size_t>(span.lane)].pe)];
+  for (int pe = 0; pe < world.num_pes(); ++pe) {
+    const auto& clock = info.clocks.at(static_cast<std::size_t>(pe));
+    std::printf("PE %d: %d blocks; clock %+lld ns, error %.0f ns, at most %.0f ns\n", pe,
+                kernels[static_cast<std::size_t>(pe)], static_cast<long long>(clock.offset_ns), clock.error_ns,
+                clock.bound_ns);
+    expect(kernels[static_cast<std::size_t>(pe)] > 0, "work of every PE");
+    expect(pe == 0 || (clock.bound_ns > 0 && clock.bound_ns < 5000), "clocks that were compared");
+  }
+  expect(kernels == std::vector<int>(kernels.size(), kernels[0]), "equally many blocks on all PEs");
+  double least = 1e9;
+  int between = 0;
+  for (const auto& release : info.releases) {
+    if (release.from == release.to) continue;
+    ++between;
+    least = std::min(least, release.us);
+  }
+  std::printf("%d signals ended waits of other PEs, the fastest after %.2f us; %lld operations, %lld waits unmatched\n",
+              between, least, static_cast<long long>(info.operations), static_cast<long long>(info.unmatched_waits));
+  expect(world.num_pes() == 1 || between > 0, "signals between PEs");
+  expect(info.lost_work == 0 && info.lost_operations == 0, "nothing lost");
+}
+
+/// Memory that is handed over by fabric handles, where this machine lets processes make them; else what it says.
+void fabric() {
+  setenv("TANDEM_HANDLES", "fabric", 1);
+  std::unique_ptr<CudaProcess> process;
+  try {
+    process = std::make_unique<CudaProcess>(placement_from_environment(), growing_world());
+  } catch (const Unsupported& error) {
+    expect(contains(error.what(), "by file descriptors (PE 0: TANDEM_HANDLES is fabric), nor by fabric handles ("),
+           std::string("what each way lacks, not: ") + error.what());
+    std::printf("%s\n", error.what());
+    return;
+  }
+  std::printf("fabric handles\n");
+  check_heap(process->world());
+  check_case(process->world(), {collective_algorithms().front()});
+}
+
 }  // namespace
 
 int run_peer(const std::string& part) {
@@ -197,6 +261,10 @@ int run_peer(const std::string& part) {
       shared_gpu();
     else if (part == "cost_of_check")
       cost_of_check();
+    else if (part == "timeline")
+      timeline();
+    else if (part == "fabric")
+      fabric();
     else if (part == "heap")
       check_heap(CudaProcess(placement_from_environment(), growing_world()).world());
     else if (part == "exhausted")
