@@ -82,6 +82,7 @@ std::string CallLog::apart() const {
   for (const Plan& plan : plans_) {
     if (plan.own == nullptr || plan.team.me < 0) continue;
     std::vector<std::uint64_t> made;
+    made.reserve(static_cast<std::size_t>(plan.team.size));
     for (int i = 0; i < plan.team.size; ++i) made.push_back(records_(plan.team.world_pe(i), plan.number)->made.load());
     const auto least = std::min_element(made.begin(), made.end());
     const auto most = std::max_element(made.begin(), made.end());

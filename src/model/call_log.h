@@ -45,13 +45,13 @@ class CallLog {
   /// Of PE `me`. `tell` gets to know of calls that differ before `note` throws.
   CallLog(int me, Records records, std::function<void(const std::string&)> tell = nullptr);
 
-  /// The number of a new plan of `team`; `what` has to be the same on all its members. All PEs of the world make plans
-  /// in the same order.
+  /// The number of a new plan of `team`, for `note`; `what` has to be the same on all its members. All PEs of the world
+  /// make plans in the same order.
   std::size_t add(const std::string& what, const Team& team);
   /// Notes this PE's next call of a plan and compares it with the others' calls of that number, as far as they have
   /// come. Of two PEs that make different calls at least one throws before it enqueues anything. Throws InvalidArgument
   /// naming both.
-  void note(std::size_t plan, Size count);
+  void note(std::size_t number, Size count);
   /// Plans of which members have made other numbers of calls so far, as an addition to a report ("; so far ..."); empty
   /// where there are none.
   std::string apart() const;

@@ -33,6 +33,7 @@ void expect_all_well(std::vector<Process>& all) {
 
 std::vector<Process> job(const std::vector<std::string>& arguments, int size, const std::string& port) {
   std::vector<Process> all;
+  all.reserve(static_cast<std::size_t>(size));
   for (int pe = 0; pe < size; ++pe)
     all.push_back(peer(arguments, {"RANK=" + std::to_string(pe), "WORLD_SIZE=" + std::to_string(size),
                                    "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));

@@ -117,6 +117,7 @@ TEST(CallLog, ThreadsSeeEachOther) {
   logs.add("exchange");
   std::array<bool, 2> refused{};
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int pe = 0; pe < 2; ++pe)
     threads.emplace_back([&, pe] {
       for (Size call = 0; call < calls; ++call) {
