@@ -16,9 +16,10 @@
 ///   reduce           count                  count (root)            elements
 ///   gather           count                  n * count (root)        elements of each PE
 ///   scatter          n * count (root)       count                   elements of each PE
-///   send_recv        count                  count                   elements, from every PE to the next one in the
-///   ring exchange         count                  count                   elements, swapped by the PEs 2i and 2i+1 (an
-///   odd last PE keeps its own)
+///   send_recv        count                  count                   elements, to the next PE, the last one's to 0
+///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i + 1
+///
+/// An odd last PE of exchange keeps its own.
 ///
 /// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter
 /// with out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
@@ -67,7 +68,7 @@ struct CollectiveOptions {
   Size max_count = 0;
   /// Name of the algorithm; empty: the one that suits size and team.
   std::string algorithm = {};
-  /// Blocks of the kernel; 0: as many as suit the size.
+  /// Blocks of the kernel, at most what the GPU holds at once; 0: as many as suit the size.
   int blocks = 0;
   int threads = 512;
   /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that

@@ -80,17 +80,22 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
   throw InvalidArgument(fmt::format("algorithm: {} has no '{}'; it has {}", name(collective), algorithm, names));
 }
 
-void check(Collective collective, const CollectiveOptions& options, const Team& team) {
+void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
   const char* const what = name(collective);
   if (options.max_count < 0)
     throw InvalidArgument(fmt::format("max_count: {} given to {}, must not be negative", options.max_count, what));
   if (options.root < 0 || options.root >= team.size)
     throw InvalidArgument(fmt::format("root: {} given to {}, allowed are 0 to {}", options.root, what, team.size - 1));
-  if (options.blocks < 0)
-    throw InvalidArgument(fmt::format("blocks: {} given to {}, must not be negative", options.blocks, what));
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
     throw InvalidArgument(
         fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", options.threads, what));
+  // Blocks wait for blocks of their index on other PEs, so all of them have to be resident.
+  const int most =
+      machine.gpu.sm_count * std::min(machine.gpu.max_blocks_per_sm, machine.gpu.max_threads_per_sm / options.threads);
+  if (options.blocks < 0 || options.blocks > most)
+    throw InvalidArgument(
+        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for what suits",
+                    options.blocks, what, most, options.threads, machine.name));
 }
 
 }  // namespace
@@ -159,7 +164,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
 CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
                                    const Team& team) {
   using namespace kernels;
-  check(collective, options, team);
+  check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
     if (options.blocks > 0) choice.blocks = options.blocks;
