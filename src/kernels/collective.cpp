@@ -40,7 +40,11 @@ constexpr std::array<Traits, kCollectives> kTraits{{
     {"exchange", false, false, false, false, false, exchange_algorithms},
 }};
 
-const Traits& traits(Collective collective) { return kTraits.at(static_cast<std::size_t>(collective)); }
+const Traits& traits(Collective collective) {
+  const auto number = static_cast<std::size_t>(collective);
+  if (number >= kTraits.size()) throw InvalidArgument(fmt::format("collective: no number {}", number));
+  return kTraits[number];
+}
 
 Size bytes_of(Collective collective, const CollectiveOptions& options, const Team& team) {
   return size_of(options.type) *
@@ -82,8 +86,11 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
 
 void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
   const char* const what = name(collective);
-  if (options.max_count < 0)
-    throw InvalidArgument(fmt::format("max_count: {} given to {}, must not be negative", options.max_count, what));
+  constexpr Size most_bytes = Size{1} << 46;  // of one buffer: no product overflows
+  const Size most_count = most_bytes / max(size_of(options.type), 1) / team.size;
+  if (options.max_count < 0 || options.max_count > most_count)
+    throw InvalidArgument(
+        fmt::format("max_count: {} given to {}, allowed are 0 to {}", options.max_count, what, most_count));
   if (options.root < 0 || options.root >= team.size)
     throw InvalidArgument(fmt::format("root: {} given to {}, allowed are 0 to {}", options.root, what, team.size - 1));
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
@@ -106,10 +113,14 @@ void refuse(const AlgorithmInfo& info, const std::string& why) {
   throw Unsupported(fmt::format("{} algorithm '{}' {}", name(info.collective), info.name, why));
 }
 
-void check_count(const std::string& collective_and_algorithm, Size count, Size max_count) {
+void check_call(const std::string& collective_and_algorithm, Symm<const std::byte> in, Symm<std::byte> out, Size count,
+                Size max_count) {
   if (count < 0 || count > max_count)
     throw InvalidArgument(fmt::format("count: {} given to {}, allowed are 0 to {} (max_count)", count,
                                       collective_and_algorithm, max_count));
+  if (count > 0 && (!in || !out))
+    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, where it has no elements too",
+                                      in ? "out" : "in", collective_and_algorithm));
 }
 
 int default_blocks(Size bytes, const Team& team) {

@@ -270,6 +270,23 @@ class Worker {
 
 }  // namespace
 
+namespace {
+
+/// What is read and written is there.
+void check_addresses(const Simulator& simulator, const Gemm& gemm) {
+  if (gemm.m == 0 || gemm.n == 0) return;
+  const bool stays_here = !gemm.c_at_collector && !gemm.c_at_all;
+  const auto given = [&](const char* field, const void* address) {
+    if (!simulator.memory.owns(address))
+      throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: an address of a PE's memory", field, address));
+  };
+  if (gemm.k > 0 && (gemm.own_a == nullptr || gemm.rows.shards > 1)) given("a", gemm.a);
+  if (gemm.k > 0) given("b", gemm.b);
+  if (stays_here) given("c", gemm.c);
+}
+
+}  // namespace
+
 void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.m >= 0, "m", gemm.m, "0 or more");
   require(gemm.n >= 0, "n", gemm.n, "0 or more");
@@ -286,6 +303,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_finish(gemm);
+  check_addresses(simulator, gemm);
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
 
