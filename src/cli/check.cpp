@@ -67,7 +67,7 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
     if (all.empty())
       throw InvalidArgument(
           fmt::format("--case: '{}' given, which is no configuration{} on these numbers of PEs; "
-                      "reports name them, as all_reduce.ring.4x2.large",
+                      "reports name them, as all_reduce.ring.4x2",
                       a.check.one_case, of));
   }
   return all;
