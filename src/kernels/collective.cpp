@@ -114,13 +114,17 @@ void refuse(const AlgorithmInfo& info, const std::string& why) {
 }
 
 void check_call(const std::string& collective_and_algorithm, Symm<const std::byte> in, Symm<std::byte> out, Size count,
-                Size max_count) {
+                Size max_count, std::size_t alignment) {
   if (count < 0 || count > max_count)
     throw InvalidArgument(fmt::format("count: {} given to {}, allowed are 0 to {} (max_count)", count,
                                       collective_and_algorithm, max_count));
   if (count > 0 && (!in || !out))
     throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, where it has no elements too",
                                       in ? "out" : "in", collective_and_algorithm));
+  const auto begin = [](const std::byte* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); };
+  if (count > 0 && (begin(in.local()) | begin(out.local())) % alignment != 0)
+    throw InvalidArgument(fmt::format("in, out: {} and {} given to {}, allowed are multiples of {} bytes",
+                                      begin(in.local()), begin(out.local()), collective_and_algorithm, alignment));
 }
 
 int default_blocks(Size bytes, const Team& team) {

@@ -110,6 +110,7 @@ Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
 }
 
 Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
+  if (bytes < 0 || bytes > kMostBytes) return 0;  // the allocation refuses it
   const Size reserved = reserved_for(bytes);
   if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) return 0;
   if (find_hole(part(MemoryKind::kData).holes, reserved) != kNoRoom) return 0;

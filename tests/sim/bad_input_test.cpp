@@ -182,6 +182,15 @@ TEST(BadInput, CollectivesNameTheOption) {
                     plan->run(stream, has_in ? buffer : Symm<std::byte>{}, {}, 4);
                   }),
                   HasSubstr(has_in ? "out: no buffer given" : "in: no buffer given"));
+  for (const char* const algorithm : {"two_shot", "copy_engine"})
+    EXPECT_THAT(refusal([&](World& world) {
+                  const auto plan =
+                      make_collective(world, Collective::kAllReduce, {.max_count = 4, .algorithm = algorithm});
+                  const auto buffer = world.heap().allocate<std::byte>(64, "buffer");
+                  Stream stream = world.make_stream("main");
+                  plan->run(stream, buffer, buffer + 18, 4);
+                }),
+                HasSubstr("allowed are multiples of 4 bytes"));
 }
 
 }  // namespace
