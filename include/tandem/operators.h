@@ -4,11 +4,11 @@
 /// The global problem is m x n x k over all PEs of the world. Shards are equal pieces (tandem::split; the last
 /// may be shorter), so nothing needs to divide anything.
 ///
-///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T, for
-///   each of several b
-///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over
-///   PEs of a * b^T
-///   gemm_all_reduce       a: m x (k shard)      b: n x (k shard)     c: m x n              c = sum over PEs of a * b^T
+///   operator              a (each PE)       b                 c                 c is
+///   all_gather_gemm       (m shard) x k     (n shard) x k     m x (n shard)     gather(a) * b^T, of each of several b
+///   gemm_reduce_scatter   m x (k shard)     n x (k shard)     (m shard) x n     own rows of the PEs' sum of a * b^T
+///   gemm_all_reduce       m x (k shard)     n x (k shard)     m x n             the PEs' sum of a * b^T
+///   (a shard: this PE's piece)
 ///
 /// All matrices are row-major and dense, elements of OperatorOptions::type, products summed in f32.
 
@@ -72,7 +72,7 @@ struct OperatorOptions {
   std::vector<Size> ns = {};
   DType type = DType::kBF16;  ///< bf16, f16 or f32
   Form form = Form::kSuitable;
-  /// Where form, mover, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
+  /// Where form, copy_by, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
   /// cache file, if the environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
   /// (tandem/operator_tuning.h).
   bool use_tuned = true;

@@ -2,6 +2,7 @@
 /// A World is this process's view of n processing elements (PEs; one PE is one GPU, "rank" in user-facing options).
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -44,6 +45,12 @@ class WorldBackend {
   Site site = {};
 };
 
+/// Bytes of `count` elements: where that overflows, more than any memory has.
+constexpr Size bytes_of(Size count, Size element_bytes) {
+  constexpr Size most = std::numeric_limits<Size>::max();
+  return count > most / element_bytes ? most : max(count, -1) * element_bytes;
+}
+
 template <class T>
 inline constexpr bool is_control =
     std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> || std::is_same_v<T, LL128Line>;
@@ -60,8 +67,8 @@ class SymmetricHeap {
   /// Signals and packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
-    auto* const on_pe0 =
-        static_cast<T*>(backend_->allocate_symmetric(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+    auto* const on_pe0 = static_cast<T*>(
+        backend_->allocate_symmetric(detail::bytes_of(count, sizeof(T)), name, sizeof(T), detail::is_control<T>));
     return {on_pe0, backend_->stride(), backend_->team().me};
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
@@ -69,7 +76,7 @@ class SymmetricHeap {
   /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
-    return static_cast<T*>(backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T),
+    return static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
                                                     detail::is_control<T> || std::is_same_v<T, Epoch>));
   }
 
