@@ -25,6 +25,8 @@ namespace {
 
 constexpr int kCalls = 4;
 constexpr int kRounds = 5;
+/// Left free for the kernels that time copies.
+constexpr int kStampSms = 2;
 
 struct TimelineCase {
   Operator op;
@@ -39,7 +41,8 @@ struct TimelineCase {
     o.form = Form::kOverlapped;
     o.copy_by = CopyBy::kCopyEngine;
     if (!gathers()) o.reduction = Reduction::kChain;
-    o.splits = 2;
+    o.splits = gathers() ? 1 : 2;
+    o.communication_sms = kStampSms;
     return o;
   }
   bool gathers() const { return op == Operator::kAllGatherGemm; }
@@ -60,6 +63,7 @@ constexpr TimelineCase kCases[] = {{Operator::kAllGatherGemm, 8192, 28672, 4096}
                                    {Operator::kGemmReduceScatter, 8192, 4096, 14336}};
 
 struct Measured {
+  std::string machine;
   double off_us = 0, on_us = 0;         // of a call, on the slowest PE
   double begin_us = 1e300, end_us = 0;  // of the last replay that was recorded
 };
@@ -132,6 +136,7 @@ void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& me
   const double end = world.time_us();
   world.barrier();
   const std::lock_guard lock(mutex);
+  measured.machine = world.machine().name;
   measured.off_us = std::max(measured.off_us, median(off_us));
   measured.on_us = std::max(measured.on_us, median(on_us));
   measured.begin_us = std::min(measured.begin_us, begin);
@@ -161,12 +166,14 @@ trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline&
   return trace::without_empty_lanes(trace::cut(part, begin, part.end));
 }
 
+std::string model(int pes) { return fmt::format("h200x{}-calibrated", pes); }
+
 /// The second of two calls in the simulator.
 trace::Timeline predicted(const TimelineCase& c, int pes) {
   SimOptions options;
   options.phantom = true;
   options.record = true;
-  Simulation simulation(load_machine(pes == 2 ? "h200x2" : "h200x4"), pes, options);
+  Simulation simulation(load_machine(model(pes)), pes, options);
   double begin = 1e300;
   double end = 0;
   simulation.run([&](World& world) {
@@ -198,12 +205,12 @@ trace::Timeline blocks_alone(trace::Timeline timeline) {
 void write_pictures(const TimelineCase& c, int pes, const Measured& m, const trace::Timeline& part,
                     const std::string& folder) {
   trace::Report report;
-  report.title = c.describe(pes) + ", bf16";
+  report.title = fmt::format("{} {}x{}x{} bf16", name(c.op), c.m, c.n, c.k);
   report.summary = {{"measured", fmt::format("{:.1f} us a call in a graph of {}", m.off_us, kCalls)},
                     {"recorded", fmt::format("{:.1f} us", m.on_us)}};
   report.timelines = {last_call(c, pes, part), predicted(c, pes)};
-  report.timelines[0].title = "measured";
-  report.timelines[1].title = "predicted";
+  report.timelines[0].title = fmt::format("measured on {} x {}", pes, m.machine);
+  report.timelines[1].title = "predicted for " + model(pes);
   const std::string path = fmt::format("{}/{}_x{}", folder, name(c.op), pes);
   trace::write_report(report, path + ".html");
   trace::write_chrome_trace(report.timelines[0], path + ".json");
@@ -219,6 +226,7 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
   options.heap_bytes = Size{2} << 30;
   options.timeout_s = 5;
   options.record.on = true;
+  options.record.time_copies = true;
   CudaThreads threads(pes, options);
   threads.run([&](World& world) { run(threads, world, c, measured, mutex); });
 
