@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ops/between_nodes.h"
+#include "ops/product.h"
 #include "tandem/error.h"
 
 namespace tandem::ops {
@@ -66,20 +67,8 @@ class GemmAllReduce final : public OperatorPlan {
 
   /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
   Gemm product(const OperatorCall& call) const {
-    const OperatorOptions& o = settings_.options;
-    Gemm gemm;
-    gemm.m = call.m;
-    gemm.n = o.n;
-    gemm.k = split(o.k, team_.size)[team_.me].size();
-    gemm.type = gemm.out_type = o.type;
-    gemm.tile_m = o.tile_m;
-    gemm.tile_n = o.tile_n;
-    gemm.panel_group = o.panel_group;
-    gemm.a = call.a;
-    gemm.b = call.b[0];
+    Gemm gemm = partial_product(settings_, team_, call);
     gemm.c = call.c[0];
-    gemm.me = team_.me;
-    gemm.node_size = team_.node_size;
     return gemm;
   }
 

@@ -17,6 +17,8 @@ struct Settings {
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
   RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }
+  /// Bytes of a row of C, where it is the sum of all PEs'.
+  Size result_row_bytes() const { return options.n * size_of(options.result_type()); }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <mutex>
 
 #include "cuda/graph.h"
@@ -156,14 +157,34 @@ std::vector<std::vector<trace::Span>> tiles_by_pe(const trace::Timeline& timelin
   return tiles;
 }
 
-/// The last call, from its first tile on.
-trace::Timeline last_call(const TimelineCase& c, int pes, const trace::Timeline& part) {
-  trace::Time begin = part.end;
-  for (const auto& list : tiles_by_pe(part, pes)) {
-    const auto of_call = static_cast<std::size_t>(c.tiles(pes));
-    if (list.size() >= of_call) begin = std::min(begin, list[list.size() - of_call].begin);
+/// The call with the least time from the first tile on any PE to the last one: that in which no PE was late. Tiles of
+/// other calls beside it are left out.
+trace::Timeline best_call(const TimelineCase& c, int pes, trace::Timeline part) {
+  constexpr trace::Time never = std::numeric_limits<trace::Time>::max();
+  const auto tiles = tiles_by_pe(part, pes);
+  const auto of_call = static_cast<std::size_t>(c.tiles(pes));
+  struct Call {
+    trace::Time begin = never, end = 0;
+    std::vector<trace::Time> first, next;  // by PE: the first tile, and that of the next call
+  };
+  Call best{0, never, {}, {}};
+  for (std::size_t number = 0; number < kCalls; ++number) {
+    Call call;
+    for (const auto& of_pe : tiles) {
+      if (of_pe.size() < kCalls * of_call) return part;  // said elsewhere
+      call.first.push_back(of_pe[number * of_call].begin);
+      call.next.push_back(number + 1 < kCalls ? of_pe[(number + 1) * of_call].begin : never);
+      call.begin = std::min(call.begin, call.first.back());
+      for (std::size_t i = number * of_call; i < (number + 1) * of_call; ++i)
+        call.end = std::max(call.end, of_pe[i].end);
+    }
+    if (call.end - call.begin < best.end - best.begin) best = call;
   }
-  return trace::without_empty_lanes(trace::cut(part, begin, part.end));
+  std::erase_if(part.spans, [&](const trace::Span& span) {
+    const auto pe = static_cast<std::size_t>(part.lanes[span.lane].pe);
+    return span.kind == trace::SpanKind::kCompute && (span.begin < best.first[pe] || span.begin >= best.next[pe]);
+  });
+  return trace::without_empty_lanes(trace::cut(part, best.begin, best.end));
 }
 
 std::string model(int pes) { return fmt::format("h200x{}-calibrated", pes); }
@@ -208,7 +229,7 @@ void write_pictures(const TimelineCase& c, int pes, const Measured& m, const tra
   report.title = fmt::format("{} {}x{}x{} bf16", name(c.op), c.m, c.n, c.k);
   report.summary = {{"measured", fmt::format("{:.1f} us a call in a graph of {}", m.off_us, kCalls)},
                     {"recorded", fmt::format("{:.1f} us", m.on_us)}};
-  report.timelines = {last_call(c, pes, part), predicted(c, pes)};
+  report.timelines = {best_call(c, pes, part), predicted(c, pes)};
   report.timelines[0].title = fmt::format("measured on {} x {}", pes, m.machine);
   report.timelines[1].title = "predicted for " + model(pes);
   const std::string path = fmt::format("{}/{}_x{}", folder, name(c.op), pes);
