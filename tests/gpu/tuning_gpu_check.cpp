@@ -19,7 +19,7 @@ namespace {
 constexpr int kAbsent = 1, kThrowing = 3;  // numbers of trials
 /// A and B fit, C and its partial sums too; staging beside them does not.
 constexpr Size kM = 4096, kN = 4096, kK = 1024;
-constexpr Size kSmallHeap = Size{112} << 20;
+constexpr Size kSmallHeap = Size{76} << 20;
 
 int failures = 0;
 
