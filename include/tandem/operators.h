@@ -125,7 +125,7 @@ struct OperatorCall {
   std::span<const void* const> b;
   std::span<void* const> c;  ///< as many as b
   /// One for each B, or none: its values for this PE's columns of C, of result_type() (fp8: bf16). gemm_reduce_scatter
-  /// and gemm_all_reduce: PE 0's is added, once; it needs to be there on PE 0 alone.
+  /// and gemm_all_reduce: all PEs give it, and PE 0's is added, once.
   std::span<const void* const> bias = {};
   /// fp8: what A's values stand for, of this PE's rows; null: 1. all_gather_gemm: one for all of A is the same on all
   /// PEs; those of rows are gathered as the rows are, and the GEMM begins when all are there.

@@ -3,14 +3,11 @@
 
 #include "ops/gemm_all_reduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "ops/between_nodes.h"
 #include "ops/product.h"
-#include "tandem/error.h"
 
 namespace tandem::ops {
 
@@ -27,12 +24,9 @@ class GemmAllReduce final : public OperatorPlan {
     }
     if (o.form == Form::kOverlapped) {
       packet_rows_ = o.shots == 2 ? 0 : std::min(o.m, OneShot::packet_rows(o));
-      // The GPUs' GEMM has no tiles for all PEs (Gemm::c_at_all).
+      // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
       const bool on_gpus = world.machine().gemm.tiles.empty();
-      if (on_gpus && o.shots == 1 && o.m > packet_rows_)
-        throw Unsupported(
-            fmt::format("shots: 1 given, on GPUs only for up to {} rows of {} columns", packet_rows_, o.n));
-      const bool one_shot = o.shots != 2 && !on_gpus;
+      const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
       one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
       is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);

@@ -136,6 +136,12 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   return nullptr;
 }
 
+const void* zeros(World& world, Size bytes) {
+  auto* const memory = world.heap().allocate_local<std::byte>(bytes, "no bias");
+  world.copy_in(memory, std::vector<std::byte>(static_cast<std::size_t>(bytes)).data(), bytes);
+  return memory;
+}
+
 /// One plan for all rows, or one for few, up to `sequential`, and one for many. `by_sms`: few go by SMs.
 std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential,
                                                  bool by_sms) {
@@ -170,6 +176,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   settings.order = o.order.empty() ? default_order(op, world) : parse_order(op, o.order);
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
+  if (op != Operator::kAllGatherGemm) settings.no_bias = zeros(world, o.n * size_of(o.result_type()));
   if (o.form != Form::kSuitable) return make_plan(world, op, settings);
   const Size sequential = ops::sequential_rows(op, o, model, world.team(), measured);
   return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);

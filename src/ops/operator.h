@@ -12,6 +12,7 @@ struct Settings {
   OperatorOptions options;
   TileOrder order = TileOrder::kOwnFirst;
   int communication_sms = 0;
+  const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
   /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
   Size sequential_rows = 0;
 

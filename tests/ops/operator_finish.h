@@ -248,6 +248,10 @@ inline std::vector<FinishCase> finish_cases(Size m, Size n, Size k, bool fp8_kxn
         for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
           add(op, Form::kOverlapped, copy_by, Direction::kPush, Reduction::kChain, kind);
       add(op, Form::kSuitable, CopyBy::kSm, Direction::kPush, Reduction::kOwner, kind);
+      if (op != Operator::kGemmAllReduce) continue;
+      add(op, Form::kOverlapped, CopyBy::kSm, Direction::kPush, Reduction::kOwner, kind);
+      all.back().options.shots = 1;
+      all.back().options.splits = 0;
     }
   return all;
 }
