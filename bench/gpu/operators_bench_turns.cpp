@@ -36,13 +36,13 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
     o.splits = 1;
     o.communication_sms = op == Operator::kAllGatherGemm && layer.m <= 1024 ? 16 : -1;
   });
-  if (layer.m > 1024 && op != Operator::kGemmAllReduce)
+  if (!every) return all;
+  if (op != Operator::kGemmAllReduce)
     add("decomposed", [&](auto& o) {
       o.form = Form::kDecomposed;
       o.copy_by = CopyBy::kCopyEngine;
       o.splits = 1;
     });
-  if (!every) return all;
   base.form = Form::kOverlapped;
   if (op == Operator::kAllGatherGemm) {
     for (const int splits : {1, 2})
