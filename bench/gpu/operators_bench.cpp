@@ -44,11 +44,13 @@ Json to_json(const std::vector<Row>& rows, const Settings& settings, const std::
   if (!torch.empty()) json["torch"] = torch;
   for (const Row& row : rows) {
     const auto& [op, layer] = row.problem;
-    Json peers = Json::object(), spreads = Json::object();
+    Json peers = Json::object(), spreads = Json::object(), ratios = Json::object();
+    const auto ratio = [&row](const Result& result) { return std::round(median(ratios_of(row, result)) * 1e4) / 1e4; };
     for (const Result& result : row.results)
       if (result.form.empty()) {
         peers[result.name] = rounded(median(result.us));
         spreads[result.name] = spread(result.us);
+        ratios[result.name] = ratio(result);
       }
     for (const Result& result : row.results) {
       if (result.form.empty()) continue;
@@ -68,7 +70,9 @@ Json to_json(const std::vector<Row>& rows, const Settings& settings, const std::
                               {"wrong", result.wrong},
                               {"rounds", result.us.size()},
                               {"spread", spread(result.us)},
-                              {"peers_spread", spreads}});
+                              {"peers_spread", spreads},
+                              {"ratio", ratio(result)},
+                              {"peers_ratio", ratios}});
     }
   }
   return json;

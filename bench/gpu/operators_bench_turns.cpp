@@ -314,9 +314,8 @@ class Bench {
     std::string line = fmt::format("{:<19} {:<20} m={:<4} cublas {:8.1f} us |", name(row.problem.op),
                                    row.problem.layer.name, row.problem.layer.m, median(base));
     for (std::size_t i = 1; i < row.results.size(); ++i) {
-      std::vector<double> ratios;
-      for (std::size_t r = 0; r < base.size(); ++r) ratios.push_back(row.results[i].us[r] / base[r]);
-      line += fmt::format(" {} {:.3f}{}", row.results[i].selected ? "selected" : row.results[i].name, median(ratios),
+      line += fmt::format(" {} {:.3f}{}", row.results[i].selected ? "selected" : row.results[i].name,
+                          median(ratios_of(row, row.results[i])),
                           row.results[i].wrong > 0 ? fmt::format(" WRONG({})", row.results[i].wrong) : "");
     }
     std::printf("%s\n", line.c_str());
@@ -345,6 +344,12 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+std::vector<double> ratios_of(const Row& row, const Result& result) {
+  std::vector<double> ratios;
+  for (std::size_t r = 0; r < result.us.size(); ++r) ratios.push_back(result.us[r] / row.results[0].us[r]);
+  return ratios;
 }
 
 std::vector<Problem> problems(const Settings& settings) {

@@ -50,6 +50,9 @@ struct Row {
 
 double median(std::vector<double> values);
 
+/// Its time over that of cuBLASLt alone, round by round.
+std::vector<double> ratios_of(const Row& row, const Result& result);
+
 /// What measures beside Tandem; null: not there.
 struct Peers {
   Nccl* nccl = nullptr;
