@@ -110,7 +110,7 @@ int run_bench(const Settings& settings) {
     measure(world, settings, {nccl.get(), torch.get()}, rows, mutex, done);
   });
   if (torch && !torch->failure().empty())
-    std::printf("without torch-async-tp: %s: %s\n", settings.torch.c_str(), torch->failure().c_str());
+    std::printf("without PyTorch: %s: %s\n", settings.torch.c_str(), torch->failure().c_str());
   for (const Row& row : rows)
     for (const Result& result : row.results)
       if (result.wrong > 0) return 1;

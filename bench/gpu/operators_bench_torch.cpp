@@ -77,7 +77,7 @@ bool TorchPeer::prepare(Operator op, Size m, Size n, Size k, int calls) {
   const auto answer = nlohmann::json::parse(*line, nullptr, false);
   const bool right = answer.is_object() && answer.value("right", false);
   if (!right)
-    std::printf("without torch-async-tp: %s of %lldx%lldx%lld: %s\n", name(op), static_cast<long long>(m),
+    std::printf("without PyTorch: %s of %lldx%lldx%lld: %s\n", name(op), static_cast<long long>(m),
                 static_cast<long long>(n), static_cast<long long>(k), line->c_str());
   return right;
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// PyTorch's asynchronous tensor parallelism on the same layers, in processes of its own (operators_torch.py) that take
-/// turns with this one.
+/// PyTorch's operators on symmetric memory, with the same layers, in processes of its own (operators_torch.py) that
+/// take turns with this one.
 
 #include <sys/types.h>
 

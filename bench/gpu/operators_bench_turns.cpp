@@ -178,7 +178,7 @@ class Bench {
                          meaningful ? check(op, layer, local) : 0});
     }
     for (TimedGraph& program : programs) program.us.clear();
-    const bool torch = torch_ != nullptr && op != Operator::kGemmAllReduce;  // it has no such operator
+    const bool torch = torch_ != nullptr;
     const bool ready = torch && prepare_torch(op, layer, calls);
     std::vector<TorchTime> torch_times;
     for (int round = 0; round < settings_.rounds; ++round) {
@@ -274,9 +274,10 @@ class Bench {
     return wrong;
   }
 
-  void add_torch(std::vector<Result>& results, const std::vector<TorchTime>& times) const {
+  void add_torch(Operator op, std::vector<Result>& results, const std::vector<TorchTime>& times) const {
     if (static_cast<int>(times.size()) != settings_.rounds) return;
-    Result together{"torch-async-tp", "", false, {}, 0}, alone{"torch-matmul", "", false, {}, 0};
+    const char* const name = op == Operator::kGemmAllReduce ? "torch-symm-mem" : "torch-async-tp";
+    Result together{name, "", false, {}, 0}, alone{"torch-matmul", "", false, {}, 0};
     for (const TorchTime& time : times) {
       together.us.push_back(time.us);
       alone.us.push_back(time.matmul_us);
@@ -302,7 +303,7 @@ class Bench {
     }
     world_.barrier();
     if (world_.pe() == 0) {
-      add_torch(rows_.back().results, torch_times);
+      add_torch(op, rows_.back().results, torch_times);
       print(rows_.back());
       done_();
     }

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch's asynchronous tensor parallelism (torch.ops.symm_mem), in turns with operators_bench, which starts this.
+"""PyTorch's operators on symmetric memory (torch.ops.symm_mem), in turns with operators_bench, which starts this.
+
+all_gather_gemm and gemm_reduce_scatter: asynchronous tensor parallelism. gemm_all_reduce, for which it has no fused
+operator: torch.matmul and then one_shot_all_reduce, or from 4 MB on two_shot_all_reduce_.
 
     operators_torch.py GPUS
 
@@ -9,9 +12,9 @@ Reads commands from its standard input, one a line, and answers each with a line
                              -> {"right": whether results are, "graph": whether the operator could be captured}
     turn                     runs both once -> {"us": ..., "matmul_us": ...}, of a call on the slowest rank
 
-or with {"error": why}. It says {"torch": version} when it is ready, and ends where its input does. OP is
-all_gather_gemm or gemm_reduce_scatter, M, N, K the global problem, as in tandem/operators.h. bf16, random normal data.
-Where the operator cannot be captured, its calls are enqueued one by one. Between commands the GPUs are idle.
+or with {"error": why}. It says {"torch": version} when it is ready, and ends where its input does. OP and the global
+problem M, N, K are those of tandem/operators.h. bf16, random normal data. Where the operator cannot be captured, its
+calls are enqueued one by one. Between commands the GPUs are idle.
 """
 
 import json
@@ -85,6 +88,9 @@ def is_right(op, a, b, got, group):
         gathered = torch.empty(a.shape[0] * ranks, a.shape[1], device="cuda", dtype=a.dtype)
         dist.all_gather_into_tensor(gathered, a, group=group)
         want = gathered[rows].float() @ b.float().t()
+    elif op == "gemm_all_reduce":
+        want = a[rows].float() @ b.float().t()
+        dist.all_reduce(want, group=group)
     else:
         shard = a.shape[0] // ranks
         # What every rank is asked for, in rank order: its own rows.
@@ -97,6 +103,20 @@ def is_right(op, a, b, got, group):
     return bool(worst.item() < 0.02)
 
 
+def all_reduced_product(a, b, group):
+    """A call of it; sums lie in symmetric memory, as its all-reduces want them."""
+    product = symm_mem.empty(a.shape[0], b.shape[0], device="cuda", dtype=a.dtype)
+    symm_mem.rendezvous(product, group.group_name)
+    ops, few = torch.ops.symm_mem, product.numel() * product.element_size() < 4 << 20
+
+    def call():
+        torch.matmul(a, b.t(), out=product)
+        reduce = ops.one_shot_all_reduce if few else ops.two_shot_all_reduce_
+        return reduce(product, "sum", group.group_name)
+
+    return call
+
+
 class Problem:
     """This rank's part of one, ready to be timed."""
 
@@ -106,6 +126,9 @@ class Problem:
         if op == "all_gather_gemm":
             whole = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
             call = lambda: torch.ops.symm_mem.fused_all_gather_matmul(a, [b.t()], 0, name)[1][0]  # noqa: E731
+        elif op == "gemm_all_reduce":
+            whole = a
+            call = all_reduced_product(a, b, group)
         else:
             whole = a
             call = lambda: torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b.t(), "sum", 0, name)  # noqa: E731
