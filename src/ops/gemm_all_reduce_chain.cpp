@@ -15,7 +15,7 @@ class GemmAllReduceChain final : public OperatorPlan {
       : OperatorPlan(settings.options),
         team_(world.team()),
         chain_(world, settings, "gemm_all_reduce", true),
-        row_bytes_(settings.options.n * size_of(settings.options.type)),
+        row_bytes_(settings.result_row_bytes()),
         pushes_(world.make_stream("pushes")),
         takes_(world.make_stream("takes")) {
     SymmetricHeap& heap = world.heap();
@@ -32,7 +32,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     auto* const out = static_cast<std::byte*>(call.c[0]);
     std::byte* const own = out + chain_.rows().shard(team_.me).begin * row_bytes_;
     const Event begun = main.record();
-    Gemm gemm = chain_.gemm(call.a, call.b[0], own);
+    Gemm gemm = chain_.gemm(call, own);
     gemm.notify = {chain_.of_call(computed_), true};
     main.gemm(gemm, team_);
     chain_.follow(gemm);
