@@ -34,7 +34,7 @@ class CheckedPlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_count(agreement_.what, count, max_count_);
+    check_call(agreement_.what, in, out, count, max_count_);
     if (log_ != nullptr) log_->note(number_, count);
     if (on_device_) {
       detail::Agreement agreement = agreement_;
