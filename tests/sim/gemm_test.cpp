@@ -130,8 +130,7 @@ TEST(SimulatedFp8Gemm, ScalesOfRowsAndColumns) {
   });
 }
 
-TEST(SimulatedGemmErrors, PartialSumsGetNeitherBiasNorActivation) {
-  EXPECT_THROW(run<bf16>({.biased = true}, true), InvalidArgument);
+TEST(SimulatedGemmErrors, PartialSumsGetNoActivation) {
   EXPECT_THROW(run<bf16>({.activation = Activation::kRelu}, true), InvalidArgument);
 }
 
