@@ -49,8 +49,13 @@ TANDEM_DEVICE void ring_reduce(Block& block, const RingPlace& ring, const RingRe
     const Epoch received = counted + static_cast<Epoch>(step - 1);
     if (step > 1) block.wait(a.arrived, 1, received);
     for (const Range tile : block.template tiles<T>(range)) {
-      auto sum = load_input<T>(block, in, tile, a.op, a.scale);
-      if (step > 1) sum = block.combine(a.op, block.template load<A>(a.partial.local(), tile), sum);
+      const auto sum_of = [&] {
+        const auto own = load_input<T>(block, in, tile, a.op, a.scale);
+        if (step == 1) return own.template convert<A>();
+        const auto partial = block.template load<T>(a.partial.local(), tile);  // both are under way
+        return block.combine(a.op, partial.template convert<A>(), own.template convert<A>());
+      };
+      auto sum = sum_of();
       if (step < ring.size)
         block.store(to, tile, sum);
       else

@@ -246,6 +246,8 @@ TEST(GpuTimeline, ACopiedSignalIsThereWhenItsWaitEnds) {
   GpuFindings findings;
   const Timeline timeline = to_timeline(recording, findings);
   EXPECT_EQ(findings.unmatched, 0);
+  // It says nothing about the clocks: that it was there 0 us before the wait's end is how it was placed.
+  EXPECT_TRUE(findings.releases.empty());
   EXPECT_TRUE(std::any_of(timeline.arrows.begin(), timeline.arrows.end(), [&](const Arrow& arrow) {
     return timeline.lanes[arrow.from_lane].kind == LaneKind::kCopyEngine && timeline.lanes[arrow.to_lane].pe == 1;
   }));
