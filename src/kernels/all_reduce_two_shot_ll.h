@@ -73,8 +73,7 @@ struct AllReduceTwoShotPackets {
         const Range theirs = piece(pe, i);
         if (theirs.empty()) continue;
         block.store(a.out.local(), theirs,
-                    block.template ll_get<Accumulator<T>, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(),
-                                                             rounds.flag(i)));
+                    block.template ll_get<T, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(), rounds.flag(i)));
       }
     };
     for (Size i = 0; i < rounds.count() + 2; ++i) {
