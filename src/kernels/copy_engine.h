@@ -41,7 +41,8 @@ struct CopyOwnPartArgs {
   Size bytes;
 };
 
-/// The same, with the copy of this PE's own bytes, which is quicker by some SMs than by a copy engine beside the link's.
+/// The same, with the copy of this PE's own bytes, which is quicker by some SMs than by a copy engine beside the
+/// link's.
 struct CopyOwnPart {
   using Args = CopyOwnPartArgs;
   template <class Block>

@@ -94,7 +94,7 @@ Group with_choices(Group group, const std::vector<Measured>& measured) {
     if (!group.sizes.empty())
       for (const Measured& one : all)
         if (one.algorithm == group.sizes.back().algorithm && one.blocks == group.sizes.back().blocks &&
-            one.us <= noise * winner.us)
+            one.blocks <= winner.blocks && one.us <= noise * winner.us)
           winner = one;
     if (!group.sizes.empty()) {
       SizeChoice& before = group.sizes.back();
