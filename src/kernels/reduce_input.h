@@ -43,7 +43,7 @@ TANDEM_DEVICE auto reduce_in_order(Block& block, ReduceOp op, int n, const Input
   auto next = input(0);
   auto sum = decltype(next.template convert<A>())();
   for (int i = 1; i <= n; ++i) {
-    auto values = std::move(next);
+    auto values = std::move(next);  // NOLINT(bugprone-use-after-move): it was set again, if there is one more
     if (i < n) next = input(i);
     sum = i == 1 ? values.template convert<A>() : block.combine(op, sum, values.template convert<A>());
   }

@@ -200,10 +200,11 @@ TEST(GpuTimeline, WarpsThatTakeTurnsDoNotOverlap) {
                record(RecordKind::kStore, 2'100, 60, 256, 64), record(RecordKind::kWait, 2'300, 100, 8, 1)}});
   GpuFindings findings;
   const Timeline timeline = to_timeline(two_pes({block}), findings);
-  std::vector<std::pair<Time, Time>> stores;
+  using Times = std::pair<Time, Time>;
+  std::vector<Times> stores;
   for (const Span& span : timeline.spans)
     if (span.kind == SpanKind::kStore) stores.emplace_back(span.begin / kNanosecond, span.end / kNanosecond);
-  EXPECT_THAT(stores, testing::ElementsAre(std::pair(1'100, 1'140), std::pair(1'140, 1'200)));
+  EXPECT_THAT(stores, testing::ElementsAre(Times(1'100, 1'140), Times(1'140, 1'200)));
 }
 
 TEST(GpuTimeline, CopiesShareTheTimeBetweenWhatWasBeforeAndWhatCameAfter) {
