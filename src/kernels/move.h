@@ -77,7 +77,7 @@ TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> t
     copy_unless_same(block, to.local(), own, bytes);
     return;
   }
-  wait_peers(block, a.ready, epoch);
+  for (const int pe : block.peers_from_self()) block.wait(block.slots(a.ready) + pe, 1, epoch);
   if (suits_fragments(to.local(), own)) {
     // The own bytes take turns with the peers': what they cost is hidden behind the link.
     for (const Range tile : block.template tiles<std::byte>({0, bytes})) {
