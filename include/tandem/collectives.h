@@ -67,7 +67,8 @@ struct CollectiveOptions {
   Size max_count = 0;
   /// Name of the algorithm; empty: the one that suits size and team.
   std::string algorithm = {};
-  /// Blocks of the kernel; 0: as many as suit the size.
+  /// Blocks of the kernel; 0: as many as suit the size. Of a copy-engine algorithm: of the kernel that copies what
+  /// stays on the GPU (0: a copy engine does), or that reduces.
   int blocks = 0;
   int threads = 512;
   /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that

@@ -36,7 +36,8 @@ struct RecordingInfo {
   };
   std::vector<Clock> clocks;  ///< by PE
 
-  /// A signal that ended a wait: from the one to the other by the aligned clocks.
+  /// A signal that ended a wait: from the one to the other by the aligned clocks. Not those that copies wrote, whose
+  /// time is not recorded but concluded from the wait.
   struct Release {
     int from = 0;  ///< PE
     int to = 0;    ///< PE

@@ -113,6 +113,11 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   // Three rounds of packets a call, one of them not full; a two-shot reduction divides them among the PEs.
   const Size shards = algorithm.starts_with("two_shot") ? pes : 1;
   if (sends_packets(algorithm)) all.push_back({"rounds", 150 * shards, 1, ReduceOp::kSum, false, 256});
+  // A chunk of a ring in two pieces, of 16 KiB each.
+  if (algorithm == "ring" && reduces(collective))
+    all.push_back({"pieces", Size{8200} * (collective == Collective::kAllReduce ? pes : 1), 1});
+  // Without blocks, a copy engine copies what stays on the GPU, too.
+  if (algorithm.starts_with("copy_engine") && !reduces(collective)) all.push_back({"engines_alone", 44, 0});
   if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
   if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
   return all;

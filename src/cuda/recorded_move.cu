@@ -49,6 +49,7 @@ void register_recorded_move() {
   register_recorded_kernel<CopyEngineBegin, kOneWarp>();
   register_recorded_kernel<CopyEngineEndPush, kOneWarp>();
   register_recorded_kernel<CopyEngineEndPull, kOneWarp>();
+  register_recorded_kernel<CopyOwnPart, kThreads>();
   register_recorded_types<CopiedReduce>();
 }
 

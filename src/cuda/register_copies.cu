@@ -22,6 +22,7 @@ void register_copies() {
   register_kernel<CopyEngineBegin, kOneWarp>();
   register_kernel<CopyEngineEndPush, kOneWarp>();
   register_kernel<CopyEngineEndPull, kOneWarp>();
+  register_kernel<CopyOwnPart, kThreads>();
   register_begins<float, f16, bf16, fp8_e4m3, fp8_e5m2, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
                   std::int64_t, std::uint64_t, double>();
   register_types<CopiedReduce>();

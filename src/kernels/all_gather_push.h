@@ -19,10 +19,9 @@ struct AllGatherPush : MoveKernel {
     const Epoch epoch = block.next_epoch(a.epochs);
 
     block.notify_all(a.ready, epoch);
-    put_to_peers(block, a, to, part.size(), epoch, [&](int) { return from; });
-    copy_unless_same(block, to.local(), from, part.size());
+    put_to_all<true>(block, a, to, part.size(), epoch, [&](int) { return from; });
     wait_peers(block, a.arrived, epoch);
-    block.quiet();
+    finish_puts(block);
   }
 };
 

@@ -39,7 +39,7 @@ struct AllReduceMultiRing {
     Symm<T> out;
     Symm<T> partial;  // staging, count elements: sums under way, each chunk in its place
     Signals ready;    // [block]: the next PE of the block's ring has begun this call, so its buffers may be written
-    Signals arrived;  // [block]: chunks delivered by the previous PE of the block's ring, counted over all calls
+    Signals arrived;  // [block]: pieces delivered by the previous PE of the block's ring; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

@@ -19,7 +19,7 @@ struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
   TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
-    const auto own = [&](Range piece) { return load_input_as_sent<T>(block, a.in.local(), piece, a.op, a.scale); };
+    const auto own = [&](Range piece) { return load_input<T>(block, a.in.local(), piece, a.op, a.scale); };
     const auto send = [&](Size i) {
       const auto values = own(rounds.piece(i));
       block.template ll_put_peers<T>(rounds.packets(i, me), values, rounds.flag(i));

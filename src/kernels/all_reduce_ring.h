@@ -17,7 +17,7 @@ struct AllReduceRing {
     Symm<T> out;
     Symm<T> partial;  // staging, count elements: sums under way, each chunk in its place
     Signals ready;    // [block]: the next PE has begun this call, so its buffers may be written
-    Signals arrived;  // [block]: chunks delivered by the previous PE, counted over all calls
+    Signals arrived;  // [block]: pieces delivered by the previous PE; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

@@ -39,7 +39,6 @@ struct AllReduceRingSimple {
   // Two slots suffice: who has finished call e+1 has everybody's input of e+1, so everybody had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    using A = Accumulator<T>;
     const int n = block.num_pes();
     const int me = block.pe();
     const Range part = split(a.count, block.count(), 16)[block.index()];
@@ -57,8 +56,8 @@ struct AllReduceRingSimple {
     if (n > 1) block.wait(arrived, 1, ++counted);
 
     for (const Range tile : block.template tiles<T>(part)) {
-      const auto input = [&](int pe) { return block.template load<A>(inputs.local() + pe * a.capacity, tile); };
-      block.store(a.out.local(), tile, reduce_in_pe_order(block, a.op, n, input));
+      const auto input = [&](int pe) { return block.template load<T>(inputs.local() + pe * a.capacity, tile); };
+      block.store(a.out.local(), tile, reduce_in_pe_order<T>(block, a.op, n, input));
     }
     block.quiet();
   }

@@ -51,7 +51,7 @@ struct AllReduceTwoShotPackets {
       const Range of_shard = rounds.piece(i);
       return Range{min(shard.begin + of_shard.begin, shard.end), min(shard.begin + of_shard.end, shard.end)};
     };
-    const auto input = [&](Range range) { return load_input_as_sent<T>(block, a.in.local(), range, a.op, a.scale); };
+    const auto input = [&](Range range) { return load_input<T>(block, a.in.local(), range, a.op, a.scale); };
     const auto send = [&](Size i) {
       for (const int pe : block.peers_from_self()) {
         const Range theirs = piece(pe, i);
@@ -73,8 +73,7 @@ struct AllReduceTwoShotPackets {
         const Range theirs = piece(pe, i);
         if (theirs.empty()) continue;
         block.store(a.out.local(), theirs,
-                    block.template ll_get<Accumulator<T>, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(),
-                                                             rounds.flag(i)));
+                    block.template ll_get<T, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(), rounds.flag(i)));
       }
     };
     for (Size i = 0; i < rounds.count() + 2; ++i) {

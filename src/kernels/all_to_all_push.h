@@ -18,10 +18,9 @@ struct AllToAllPush : MoveKernel {
     const Epoch epoch = block.next_epoch(a.epochs);
 
     block.notify_all(a.ready, epoch);
-    put_to_peers(block, a, to, part.size(), epoch, [&](int pe) { return in + pe * a.count; });
-    block.copy(to.local(), in + me * a.count, part.size());
+    put_to_all<false>(block, a, to, part.size(), epoch, [&](int pe) { return in + pe * a.count; });
     wait_peers(block, a.arrived, epoch);
-    block.quiet();
+    finish_puts(block);
   }
 };
 

@@ -19,6 +19,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
         root_(options.root),
         max_count_(options.max_count),
         element_bytes_(size_of(options.type)),
+        own_part_{options.blocks, options.threads},
         lanes_(world, name_) {
     PlanSetup setup(world, team, name_, 1, max_count_ * element_bytes_);
     ready_ = setup.slots("ready");
@@ -32,10 +33,12 @@ class BroadcastCopiesPlan final : public CollectivePlan {
     const Size chunks = others() < 2 ? 1 : std::clamp<Size>(parts.step() / kChunkBytes, 1, kMostChunks);
     stream.launch<CopyEngineBegin>(kOneWarp, arrival(0, 0, 0), team_);
     lanes_.begin_after(stream);
-    if (team_.me == root_)
+    if (team_.me == root_) {
       scatter(in.of(team_), out.of(team_), parts, chunks);
-    else
+      copy_own_part(stream, in.local(), out.local(), parts[parts.parts() - 1].end);
+    } else {
       pass_on(out.of(team_), parts, chunks);
+    }
     // A PE's last chunk comes after its others.
     if (team_.me != root_)
       stream.launch<CopyEngineEndPush>(kOneWarp, arrival(chunks - 1, (team_.me + 1) % team_.size, others()), team_);
@@ -66,7 +69,13 @@ class BroadcastCopiesPlan final : public CollectivePlan {
   void scatter(Symm<const std::byte> in, Symm<std::byte> out, const Split& parts, Size chunks) {
     for (Size c = 0; c < chunks; ++c)
       for (int i = 0; i < others(); ++i) send(out, in.local(), piece(parts, i, chunks, c), other(i), c);
-    lanes_.copy_local(out.local(), in.local(), parts[parts.parts() - 1].end);
+  }
+
+  void copy_own_part(Stream& stream, const std::byte* from, std::byte* to, Size bytes) {
+    if (own_part_.blocks > 0 && to != from)
+      stream.launch<CopyOwnPart>(own_part_, {arrival(0, 0, 0), to, from, bytes}, team_);
+    else
+      lanes_.copy_local(to, from, bytes);
   }
 
   void pass_on(Symm<std::byte> out, const Split& parts, Size chunks) {
@@ -84,6 +93,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
   int root_;
   Size max_count_;
   Size element_bytes_;
+  Grid own_part_;  // no blocks: a copy engine does it
   Signals ready_;
   Signals arrived_;  // [chunk][PE]: that PE's bytes of the chunk are here
   Epochs epochs_;

@@ -14,21 +14,16 @@ struct BroadcastDirect : MoveKernel {
     const int me = block.pe();
     const Range part = own_part(block, a.count);
     const Symm<std::byte> to = a.out + part.begin;
-    const Signals arrived = block.slots(a.arrived) + a.root;
     const Epoch epoch = block.next_epoch(a.epochs);
 
     if (me != a.root) {
       block.notify(block.slots(a.ready) + me, epoch, a.root);
-      block.wait(arrived, 1, epoch);
+      block.wait(block.slots(a.arrived) + a.root, 1, epoch);
       return;
     }
     const std::byte* const from = a.in.local() + part.begin;
-    for (int pe : block.peers_from_self()) {
-      block.wait(block.slots(a.ready) + pe, 1, epoch);
-      block.put_signal_nbi(to, from, part.size(), arrived, epoch, pe);
-    }
-    copy_unless_same(block, to.local(), from, part.size());
-    block.quiet();
+    put_to_all<true>(block, a, to, part.size(), epoch, [&](int) { return from; });
+    finish_puts(block);
   }
 };
 

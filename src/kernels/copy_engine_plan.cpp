@@ -23,6 +23,7 @@ class CopyEnginePlan final : public CollectivePlan {
         direction_(direction),
         max_count_(options.max_count),
         element_bytes_(size_of(options.type)),
+        own_part_{options.blocks, options.threads},
         lanes_(world, name_) {
     PlanSetup setup(world, team, name_, 1, max_count_ * element_bytes_);
     args_ = {setup.slots("ready"), setup.slots("arrived"), setup.epochs(), source(1), targets()};
@@ -33,9 +34,10 @@ class CopyEnginePlan final : public CollectivePlan {
     stream.launch<CopyEngineBegin>(kOneWarp, args_, team_);
     lanes_.begin_after(stream);
     enqueue_copies(in.of(team_), out.of(team_), count * element_bytes_);
+    const bool by_sms = copy_own_part(stream, in.of(team_), out.of(team_), count * element_bytes_);
     if (direction_ == CopyDirection::kPush) {
       // It only waits for the peers, so it need not wait for this PE's copies.
-      stream.launch<CopyEngineEndPush>(kOneWarp, args_, team_);
+      if (!by_sms) stream.launch<CopyEngineEndPush>(kOneWarp, args_, team_);
       lanes_.join(stream);
     } else {
       lanes_.join(stream);
@@ -61,8 +63,6 @@ class CopyEnginePlan final : public CollectivePlan {
   }
 
   void enqueue_copies(Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
-    if (all_peers() || targets() == 0)
-      lanes_.copy_local(place(out, team_.me, team_.me, bytes), piece(in, out, team_.me, team_.me, bytes), bytes);
     for (int step = 1; step <= targets(); ++step) {
       const int peer = target(step);
       const bool is_push = direction_ == CopyDirection::kPush;
@@ -71,6 +71,19 @@ class CopyEnginePlan final : public CollectivePlan {
       lanes_.copy(place(out, from, to, bytes), piece(in, out, from, to, bytes), bytes);
       if (is_push) lanes_.signal(args_.arrived.on(peer) + team_.me, args_.epochs.words);
     }
+  }
+
+  /// After the others, so that the link is not kept waiting. Whether SMs do it, as the end of the call.
+  bool copy_own_part(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
+    if (!all_peers() && targets() > 0) return false;
+    std::byte* const to = place(out, team_.me, team_.me, bytes);
+    const std::byte* const from = piece(in, out, team_.me, team_.me, bytes);
+    const bool by_sms = direction_ == CopyDirection::kPush && own_part_.blocks > 0 && to != from;
+    if (by_sms)
+      stream.launch<CopyOwnPart>(own_part_, {args_, to, from, bytes}, team_);
+    else
+      lanes_.copy_local(to, from, bytes);
+    return by_sms;
   }
 
   /// Where PE `from`'s bytes for PE `to` go, and where they are.
@@ -91,6 +104,7 @@ class CopyEnginePlan final : public CollectivePlan {
   CopyDirection direction_;
   Size max_count_;
   Size element_bytes_;
+  Grid own_part_;  // no blocks: a copy engine does it
   CopyEngineArgs args_{};
   CopyLanes lanes_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 /// Plans of collectives whose bytes are moved by copy engines: no SM is used but by one warp before and one after the
-/// copies.
+/// copies, and by CollectiveOptions::blocks, where they are given, for what stays on the GPU.
 
 #include <memory>
 

@@ -56,21 +56,60 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
   for (int pe : block.peers_from_self()) block.wait(block.slots(words) + pe, 1, value);
 }
 
-/// Puts `bytes` bytes from `from(pe)` to every peer's `to`, the next one's first, once that peer is ready; tells it by
-/// its slot [this block][this PE] of `arrived`.
-template <class Block, class From>
-TANDEM_DEVICE void put_to_peers(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
-                                const From& from) {
-  // Within a node one release does for all: each of its own would wait until the stores before it are done.
-  const bool stores = block.team().one_node();
-  for (const int pe : block.peers_from_self()) {
-    block.wait(block.slots(a.ready) + pe, 1, epoch);
-    if (stores)
-      block.copy(block.remote(to, pe), from(pe), bytes);
-    else
-      block.put_signal_nbi(to, from(pe), bytes, block.slots(a.arrived) + block.pe(), epoch, pe);
+/// Whether fragments of bytes at these addresses are 16-byte accesses on GPUs; where they are not, a copy is faster.
+TANDEM_DEVICE inline bool suits_fragments(const std::byte* to, const std::byte* from) {
+  return ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) & 15) == 0;
+}
+
+/// Puts `bytes` bytes from `from(pe)` to the `to` of every peer, the next one's first, and of this PE, where they are
+/// not there already (in-place calls), once all peers are ready; tells each peer by its slot [this block][this PE] of
+/// `arrived`. `from` is asked for the same addresses in a `kSame` call, whose bytes are loaded once.
+template <bool kSame, class Block, class From>
+TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
+                              const From& from) {
+  const int me = block.pe();
+  const std::byte* const own = from(me);
+  if (!block.team().one_node()) {
+    for (const int pe : block.peers_from_self()) {
+      block.wait(block.slots(a.ready) + pe, 1, epoch);
+      block.put_signal_nbi(to, from(pe), bytes, block.slots(a.arrived) + me, epoch, pe);
+    }
+    copy_unless_same(block, to.local(), own, bytes);
+    return;
   }
-  if (stores) block.notify_all(a.arrived, epoch);
+  for (const int pe : block.peers_from_self()) block.wait(block.slots(a.ready) + pe, 1, epoch);
+  if (suits_fragments(to.local(), own)) {
+    // The own bytes take turns with the peers': what they cost is hidden behind the link.
+    for (const Range tile : block.template tiles<std::byte>({0, bytes})) {
+      auto values = block.template load<std::byte>(own, tile);
+      if (to.local() != own) block.store(to.local(), tile, values);
+      for (const int pe : block.peers_from_self()) {
+        if constexpr (!kSame) values = block.template load<std::byte>(from(pe), tile);
+        block.store(block.remote(to, pe), tile, values);
+      }
+    }
+  } else {
+    for (const int pe : block.peers_from_self()) block.copy(block.remote(to, pe), from(pe), bytes);
+    copy_unless_same(block, to.local(), own, bytes);
+  }
+  // One release does for all: each of its own would wait until the stores before it are done.
+  block.notify_all(a.arrived, epoch);
+}
+
+/// put_signal_nbi, or within a node stores, which need no quiet.
+template <class Block>
+TANDEM_DEVICE void put_and_tell(Block& block, Symm<std::byte> to, const std::byte* from, Size bytes, Signals word,
+                                Epoch epoch, int pe) {
+  if (!block.team().one_node()) return block.put_signal_nbi(to, from, bytes, word, epoch, pe);
+  block.copy(block.remote(to, pe), from, bytes);
+  block.notify(word, epoch, pe);
+}
+
+/// What a kernel that moved its bytes by the above ends with. Of stores, a peer's were announced to it, and this PE's
+/// are visible when the kernel ends.
+template <class Block>
+TANDEM_DEVICE void finish_puts(Block& block) {
+  if (!block.team().one_node()) block.quiet();
 }
 
 /// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal.

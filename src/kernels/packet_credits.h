@@ -31,15 +31,16 @@ struct CreditedPacketKernel {
     return args;
   }
 
-  /// Sends round i to the `readers` PEs first, first + 1, ..., and stores it to `keep` (may be null) too.
+  /// Sends round i to the `readers` PEs first, first + 1, ..., and stores it to `keep` (may be null) too. `credits`:
+  /// whether they return them.
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, const Rounds& rounds, Size i, int first, int readers,
-                                 std::byte* keep) {
+                                 std::byte* keep, bool credits = true) {
     constexpr Epoch kSlots = PacketStaging<P>::kSlots;
     const Range piece = rounds.piece(i);
     const Epoch flag = rounds.flag(i);
     const auto values = block.template load<std::byte>(a.in.local(), piece);
-    if (flag > kSlots && readers > 0) block.wait(block.slots(a.released), readers, flag - kSlots);
+    if (credits && flag > kSlots && readers > 0) block.wait(block.slots(a.released), readers, flag - kSlots);
     for (int k = 0; k < readers; ++k)
       block.template ll_put_fragment<std::byte>(rounds.packets(i, block.pe()), values, flag,
                                                 (first + k) % block.num_pes());
@@ -48,11 +49,12 @@ struct CreditedPacketKernel {
 
   /// Receives round i from PE `sender`, whose reader number `reader` this PE is.
   template <class Block>
-  TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender, int reader) {
+  TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender, int reader,
+                                    bool credits = true) {
     const Range piece = rounds.piece(i);
     const auto values =
         block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(), rounds.flag(i));
-    block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
+    if (credits) block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
     block.store(a.out.local(), piece, values);
   }
 };

@@ -53,7 +53,7 @@ struct CopiedReduce {
             a.op == ReduceOp::kPremulSum ? block.load_scalar(a.scales.on(pe) + epoch % 2) : Accumulator<T>{1};
         return load_input<T>(block, values, tile, a.op, scale);
       };
-      block.store(a.out, tile, reduce_in_pe_order(block, a.op, block.num_pes(), input));
+      block.store(a.out, tile, reduce_in_pe_order<T>(block, a.op, block.num_pes(), input));
     }
   }
 };

@@ -22,59 +22,87 @@ TANDEM_DEVICE RingPlace ring_of_team(const Block& block) {
   return {block.pe(), n, (block.pe() + 1) % n, (block.pe() + n - 1) % n};
 }
 
+/// Pieces of a chunk that are announced one by one within a node, so that they are summed or passed on while the next
+/// ones are under way: as many on all PEs, for chunks of at most `bytes` bytes.
+template <class Block>
+TANDEM_DEVICE int ring_pieces(const Block& block, Size bytes) {
+  constexpr Size kMostPieces = 4;
+  constexpr Size kLeastBytes = Size{16} << 10;
+  return block.team().one_node() ? static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostPieces)) : 1;
+}
+
+/// What the word that counts a ring's deliveries says before the first one of call `epoch`: more than in any call
+/// before.
+TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch) { return epoch << 32; }
+
 template <class T>
 struct RingReduce {
   Symm<const T> in;
   Symm<T> partial;  // sums under way, each chunk where it is in `in`
   T* result;        // where the chunk of this PE's position goes ...
   Size shift;       // ... with indices that are so much smaller than in `in`
-  Signals arrived;  // this block's word: deliveries by the previous PE, counted over all calls
+  Signals arrived;  // this block's word: pieces delivered by the previous PE, from ring_count of the call on
   ReduceOp op;
   Accumulator<T> scale;
 };
 
+/// This PE's values of a tile, and in all steps but the first what arrived.
+template <class T, class Block>
+TANDEM_DEVICE auto ring_sum(Block& block, const RingReduce<T>& a, Range tile, bool has_partial) {
+  using A = Accumulator<T>;
+  const auto own = load_input<T>(block, a.in.local(), tile, a.op, a.scale);
+  if (!has_partial) return own.template convert<A>();
+  const auto partial = block.template load<T>(a.partial.local(), tile);  // both are under way
+  return block.combine(a.op, partial.template convert<A>(), own.template convert<A>());
+}
+
 /// Chunk c goes round from position c+1 to position c, each PE adding its own values to what arrives:
-/// in[c+1] + in[c+2] + ... + in[c]. `chunk(i)`, -n <= i < n, is the range of chunk i modulo n.
-/// `counted`: the deliveries so far, sent as well as received; size - 1 more afterwards.
+/// in[c+1] + in[c+2] + ... + in[c]. `chunk(i)`, -n <= i < n, is the range of chunk i modulo n, of `pieces` pieces.
+/// `counted`: the pieces so far, sent as well as received; (size - 1) * pieces more afterwards.
+/// `also`: where the chunk of this PE's position goes, too, with indices as in `in`, and the next PE is told of its
+/// pieces as of others; may be null.
 /// The next PE must have begun this call before this is called. Ends before this PE's puts are complete.
 template <class T, class Block, class Chunk>
 TANDEM_DEVICE void ring_reduce(Block& block, const RingPlace& ring, const RingReduce<T>& a, const Chunk& chunk,
-                               Epoch& counted) {
-  using A = Accumulator<T>;
-  const T* const in = a.in.local();
+                               int pieces, Epoch& counted, T* also = nullptr) {
   T* const direct = block.remote(a.partial, ring.next);
   T* const to = direct != nullptr ? direct : a.partial.local();
   for (int step = 1; step <= ring.size; ++step) {
-    const Range range = chunk(ring.position - step);
-    const Epoch received = counted + static_cast<Epoch>(step - 1);
-    if (step > 1) block.wait(a.arrived, 1, received);
-    for (const Range tile : block.template tiles<T>(range)) {
-      auto sum = load_input<T>(block, in, tile, a.op, a.scale);
-      if (step > 1) sum = block.combine(a.op, block.template load<A>(a.partial.local(), tile), sum);
-      if (step < ring.size)
-        block.store(to, tile, sum);
-      else
-        block.store(a.result, {tile.begin - a.shift, tile.end - a.shift}, finished(std::move(sum), a.op, ring.size));
+    const bool is_last = step == ring.size;
+    T* const target = is_last ? a.result : to;
+    const Size shift = is_last ? a.shift : 0;
+    const ReduceOp finish_as = is_last ? a.op : ReduceOp::kSum;
+    const Split parts = split(chunk(ring.position - step), pieces, 16);
+    for (int i = 0; i < pieces; ++i) {
+      const Range range = parts[i];
+      if (step > 1) block.wait(a.arrived, 1, ++counted);
+      const Epoch sent = counted + static_cast<Epoch>(step > 1 ? pieces : i + 1);
+      for (const Range tile : block.template tiles<T>(range)) {
+        const auto values = finished(ring_sum<T>(block, a, tile, step > 1), finish_as, ring.size);
+        block.store(target, {tile.begin - shift, tile.end - shift}, values);
+        if (is_last && also != nullptr) block.store(also, tile, values);
+      }
+      if (is_last ? also != nullptr : direct != nullptr)
+        block.notify(a.arrived, sent, ring.next);
+      else if (!is_last)
+        put_counted<T>(block, a.partial, a.partial.local(), range, a.arrived, sent, ring.next);
     }
-    if (step == ring.size) break;
-    if (direct != nullptr)
-      block.notify(a.arrived, received + 1, ring.next);
-    else
-      put_counted<T>(block, a.partial, a.partial.local(), range, a.arrived, received + 1, ring.next);
   }
-  counted += static_cast<Epoch>(ring.size - 1);
 }
 
-/// Chunk c goes round from position c to position c-1. `counted` as above.
+/// Chunk c goes round from position c to position c-1. Arguments as above. `begun`: the next PE has this PE's chunk.
 template <class T, class Block, class Chunk>
 TANDEM_DEVICE void ring_broadcast(Block& block, const RingPlace& ring, Symm<T> out, Signals arrived, const Chunk& chunk,
-                                  Epoch& counted) {
-  for (int step = 0; step < ring.size - 1; ++step) {
-    const Range range = chunk(ring.position - step);
-    if (step > 0) block.wait(arrived, 1, ++counted);
-    put_counted<T>(block, out, out.local(), range, arrived, counted + 1, ring.next);
+                                  int pieces, Epoch& counted, bool begun) {
+  for (int step = begun ? 1 : 0; step < ring.size - 1; ++step) {
+    const Split parts = split(chunk(ring.position - step), pieces, 16);
+    for (int i = 0; i < pieces; ++i) {
+      if (step > 0) block.wait(arrived, 1, ++counted);
+      const Epoch sent = counted + static_cast<Epoch>(step > 0 ? pieces : i + 1);
+      put_counted<T>(block, out, out.local(), parts[i], arrived, sent, ring.next);
+    }
   }
-  if (ring.size > 1) block.wait(arrived, 1, ++counted);
+  if (ring.size > 1) block.wait(arrived, 1, counted += static_cast<Epoch>(pieces));
 }
 
 /// Ring all-reduce of the elements `part`, of which every position completes one chunk.
@@ -84,11 +112,14 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
                                    Signals ready, Range part, Epoch epoch) {
   const Split chunks = split(part, ring.size, 16);
   const auto chunk = [&](int i) { return chunks[(i + ring.size) % ring.size]; };
-  Epoch counted = (epoch - 1) * 2 * static_cast<Epoch>(ring.size - 1);
+  const int pieces = ring_pieces(block, chunks.step() * Size{sizeof(T)});
+  Epoch counted = ring_count(epoch);
   block.notify(ready, epoch, ring.previous);
   block.wait(ready, 1, epoch);
-  ring_reduce<T>(block, ring, a, chunk, counted);
-  ring_broadcast<T>(block, ring, out, a.arrived, chunk, counted);
+  // Sums leave for the next PE as they are made, where it is reachable: the link is not idle meanwhile.
+  T* const onward = ring.size > 1 ? block.remote(out, ring.next) : nullptr;
+  ring_reduce<T>(block, ring, a, chunk, pieces, counted, onward);
+  ring_broadcast<T>(block, ring, out, a.arrived, chunk, pieces, counted, onward != nullptr);
   block.quiet();
 }
 

@@ -18,7 +18,7 @@ struct ReduceScatterPackets : ReducePacketKernel<T, P> {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
     const auto shard_of = [&](int pe, Range piece) {
-      return load_input_as_sent<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
+      return load_input<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
     };
     const auto send = [&](Size i) {
       for (const int pe : block.peers_from_self()) {

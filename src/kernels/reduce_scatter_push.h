@@ -39,7 +39,6 @@ struct ReduceScatterPush {
   // Two slots suffice: who has finished call e+1 has heard of e+1 from everybody, so everybody had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    using A = Accumulator<T>;
     const int me = block.pe();
     const Range part = split(a.count, block.count(), 16)[block.index()];
     const Epoch epoch = block.next_epoch(a.epochs);
@@ -58,10 +57,11 @@ struct ReduceScatterPush {
     block.wait_all(a.arrived, epoch);
     for (const Range tile : block.template tiles<T>(part)) {
       const auto input = [&](int pe) {
-        if (pe == me) return load_input<T>(block, a.in.local() + me * a.count, tile, a.op, a.scale);
-        return block.template load<A>(inbox.local() + pe * a.capacity, tile);
+        const bool is_own = pe == me;
+        const T* const values = is_own ? a.in.local() + me * a.count : inbox.local() + pe * a.capacity;
+        return load_input<T>(block, values, tile, a.op, is_own ? a.scale : Accumulator<T>{1});
       };
-      block.store(a.out.local(), tile, reduce_in_pe_order(block, a.op, block.num_pes(), input));
+      block.store(a.out.local(), tile, reduce_in_pe_order<T>(block, a.op, block.num_pes(), input));
     }
     block.quiet();
   }

@@ -17,7 +17,7 @@ struct ReduceScatterRing {
     Symm<T> out;
     Symm<T> partial;  // staging, n * count elements: sums under way, each shard in its place
     Signals ready;    // [block]: the next PE has begun this call, so its staging may be written
-    Signals arrived;  // [block]: shards delivered by the previous PE, counted over all calls
+    Signals arrived;  // [block]: pieces of shards delivered by the previous PE; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;
@@ -44,13 +44,14 @@ struct ReduceScatterRing {
     };
     const Signals ready = a.ready + block.index();
     const Epoch epoch = block.next_epoch(a.epochs);
-    Epoch counted = (epoch - 1) * static_cast<Epoch>(ring.size - 1);
+    const int pieces = ring_pieces(block, part.size() * Size{sizeof(T)});
+    Epoch counted = ring_count(epoch);
 
     block.notify(ready, epoch, ring.previous);
     block.wait(ready, 1, epoch);
     ring_reduce<T>(block, ring,
                    {a.in, a.partial, a.out.local(), ring.position * a.count, a.arrived + block.index(), a.op, a.scale},
-                   shard, counted);
+                   shard, pieces, counted);
     block.quiet();
   }
 };

@@ -96,14 +96,13 @@ struct ReduceScatterTwoLevel {
   TANDEM_DEVICE static void sum_within_node(Block& block, const Args& a, int first, int m, int owner, Range part,
                                             T* to) {
     for (const Range tile : block.template tiles<T>(part)) {
-      const auto input = [&](int pe) {
+      const auto input = [&](int i) {
+        const int pe = first + i;
         const auto scale =
             a.op == ReduceOp::kPremulSum ? block.load_scalar((a.scales + block.index()).on(pe)) : a.scale;
         return load_input<T>(block, a.in.on(pe) + owner * a.count, tile, a.op, scale);
       };
-      auto sum = input(first);
-      for (int pe = first + 1; pe < first + m; ++pe) sum = block.combine(a.op, sum, input(pe));
-      block.store(to, tile, sum);
+      block.store(to, tile, reduce_in_order<T>(block, a.op, m, input));
     }
   }
 };

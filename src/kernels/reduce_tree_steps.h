@@ -14,6 +14,11 @@ struct Tree {
   int parent = -1;                     ///< -1: the root
   int slot = 0;                        ///< which of the parent's children this PE is
   int children[kChildren] = {-1, -1, -1, -1};
+  int within = 0;  ///< children within the node
+  int below = 0;   ///< children that are other nodes
+
+  /// The slot of child i, in the order of slots.
+  TANDEM_DEVICE constexpr int slot_of(int i) const { return i < within ? i : 2 + i - within; }
 };
 
 TANDEM_DEVICE constexpr Tree tree_of(const Team& team, int pe, int root) {
@@ -26,8 +31,8 @@ TANDEM_DEVICE constexpr Tree tree_of(const Team& team, int pe, int root) {
   };
   Tree tree;
   for (int i = 0; i < 2; ++i) {
-    if (2 * local + 1 + i < locals) tree.children[i] = pe_of(node, 2 * local + 1 + i);
-    if (local == 0 && 2 * node + 1 + i < nodes) tree.children[2 + i] = pe_of(2 * node + 1 + i, 0);
+    if (2 * local + 1 + i < locals) tree.children[tree.within++] = pe_of(node, 2 * local + 1 + i);
+    if (local == 0 && 2 * node + 1 + i < nodes) tree.children[2 + tree.below++] = pe_of(2 * node + 1 + i, 0);
   }
   if (local > 0) {
     tree.parent = pe_of(node, (local - 1) / 2);
@@ -69,6 +74,7 @@ TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, R
                            const OnChunk& on_chunk) {
   using A = Accumulator<T>;
   const bool is_root = tree.parent < 0;
+  const int children = tree.within + tree.below;
   const Symm<T> above = a.partial + tree.slot * a.capacity;
   T* const direct = is_root ? a.result : block.remote(above, tree.parent);
   T* const to = direct != nullptr ? direct : a.scratch;
@@ -77,10 +83,17 @@ TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, R
     for (int slot = 0; slot < Tree::kChildren; ++slot)
       if (tree.children[slot] >= 0) block.wait(a.arrived + slot, 1, chunk_epoch(epoch, index));
     for (const Range tile : block.template tiles<T>(chunk)) {
-      auto sum = load_input<T>(block, a.in.local(), tile, a.op, a.scale);
-      for (int slot = 0; slot < Tree::kChildren; ++slot)
-        if (tree.children[slot] >= 0)
-          sum = block.combine(a.op, sum, block.template load<A>(a.partial.local() + slot * a.capacity, tile));
+      const auto from_child = [&](int i) {
+        return block.template load<T>(a.partial.local() + tree.slot_of(i) * a.capacity, tile);
+      };
+      const auto sum_of = [&] {
+        const auto own = load_input<T>(block, a.in.local(), tile, a.op, a.scale);
+        if (children == 0) return own.template convert<A>();
+        const auto first = from_child(0);  // both are under way
+        return block.combine(a.op, own.template convert<A>(), first.template convert<A>());
+      };
+      auto sum = sum_of();
+      for (int i = 1; i < children; ++i) sum = block.combine(a.op, sum, from_child(i).template convert<A>());
       block.store(to, tile, is_root ? finished(std::move(sum), a.op, block.num_pes()) : std::move(sum));
     }
     const Epoch there = chunk_epoch(epoch, index);

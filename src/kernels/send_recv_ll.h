@@ -12,13 +12,15 @@ namespace tandem::kernels {
 
 template <class P>
 struct PacketPairs : CreditedPacketKernel<P> {
-  /// Sends to PE `to` while it receives from PE `from`.
+  /// Sends to PE `to` while it receives from PE `from`. Where these are one, both wait for each other in each round, so
+  /// that no credits are needed (see PacketRounds).
   template <class Block>
   TANDEM_DEVICE static void swap(Block& block, const CreditedPacketArgs<P>& a, int to, int from) {
     using Base = CreditedPacketKernel<P>;
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
-    rounds.exchange([&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr); },
-                    [&](Size i) { Base::receive(block, a, rounds, i, from, 0); });
+    const bool credits = to != from;
+    rounds.exchange([&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr, credits); },
+                    [&](Size i) { Base::receive(block, a, rounds, i, from, 0, credits); });
   }
 };
 

@@ -59,7 +59,8 @@ struct GpuRecording {
   }
 };
 
-/// A wait and the signal or packets that ended it, by the aligned clocks.
+/// A wait and the signal or packets that ended it, by the aligned clocks. Signals that copies write are not among them:
+/// when they were written is concluded from the waits that they ended.
 struct GpuRelease {
   int from = 0;    ///< PE
   int to = 0;      ///< PE

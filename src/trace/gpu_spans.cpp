@@ -1,5 +1,6 @@
 #include "trace/gpu_spans.h"
 
+#include <algorithm>
 #include <map>
 
 #include "tandem/signal.h"
@@ -54,6 +55,12 @@ bool is_packets(RecordKind kind) { return kind == RecordKind::kPacketPut || kind
 
 constexpr std::uint64_t kLowerHalf = 0xFFFF'FFFF;
 
+/// Whether what ends later was over at `until`, when its role's next operation had begun.
+bool is_over(const Record& record, std::uint64_t until) {
+  const bool is_data = record.kind == RecordKind::kStore || record.kind == RecordKind::kPut;
+  return is_data && record.begin + record.duration > until;
+}
+
 }  // namespace
 
 Size bytes_of(const Record& record) {
@@ -72,12 +79,16 @@ Size bytes_of(const Record& record) {
 
 std::vector<Record> operations_of(const std::vector<Record>& block) {
   std::vector<Record> operations(block.begin() + 1, block.end());
+  std::stable_sort(operations.begin(), operations.end(),
+                   [](const Record& a, const Record& b) { return a.begin < b.begin; });
   const std::uint64_t end = block.front().begin + block.front().duration;
   std::map<int, std::uint64_t> next;  // of each role: begin of the operation behind
   for (auto record = operations.rbegin(); record != operations.rend(); ++record) {
     const std::uint64_t until = next.try_emplace(record->role, end).first->second;
     next[record->role] = record->begin;
-    if (record->kind == RecordKind::kLoad && until > record->begin)
+    // Loads go on until then. Stores and puts are over: which warp saw them, and which the next one, makes them differ
+    // by less than one of them takes.
+    if (until > record->begin && (record->kind == RecordKind::kLoad || is_over(*record, until)))
       record->duration = static_cast<std::uint32_t>(until - record->begin);
   }
   return operations;

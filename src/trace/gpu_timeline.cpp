@@ -132,7 +132,8 @@ class Conversion {
     timeline_.add(Span{life.lane, work.kind, timeline_.intern(work.name), life.begin, life.end,
                        life.block == kNone ? work.bytes : 0});
     // Its value is not known, but all changes of a word that a copy writes are for its next wait.
-    if (work.signal != 0) match_.add_signal({recording_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end});
+    if (work.signal != 0)
+      match_.add_signal({recording_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end, false});
     auto& [ended, lane] = work_ends_.try_emplace(life.work, life.end, life.lane).first->second;
     if (life.end > ended) std::tie(ended, lane) = std::pair(life.end, life.lane);
     if (life.block == kNone) return;
@@ -196,7 +197,8 @@ class Conversion {
       return;
     }
     const Time before = wait.awaited.end - sent->time;  // negative: by as much the clocks must be wrong
-    findings_.releases.push_back({timeline_.lanes[sent->lane].pe, timeline_.lanes[wait.lane].pe, before});
+    if (sent->is_recorded)
+      findings_.releases.push_back({timeline_.lanes[sent->lane].pe, timeline_.lanes[wait.lane].pe, before});
     if (sent->time + under_way <= wait.awaited.begin) return;
     timeline_.add(Arrow{sent->lane, wait.lane, wait.label, std::min(sent->time, wait.awaited.end), wait.awaited.end});
   }

@@ -22,6 +22,8 @@ struct Sent {
   Size bytes = 0;  ///< of packets with their flags; a signal's word otherwise
   std::uint32_t lane = 0;
   Time time = 0;  ///< when it was on its way
+  /// Whether `time` was recorded, and not concluded from the waits for it, as a copy's is.
+  bool is_recorded = true;
 };
 
 /// A wait for words that lie one after the other, or for packets.

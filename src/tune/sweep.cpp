@@ -36,7 +36,8 @@ Size most_bytes(const std::string& algorithm) {
 bool is_by_copy_engine(const std::string& algorithm) { return algorithm.rfind("copy_engine", 0) == 0; }
 
 std::vector<int> blocks_to_try(const std::string& algorithm) {
-  if (is_by_copy_engine(algorithm) || algorithm == "grouped") return {0};
+  if (is_by_copy_engine(algorithm)) return {0, 16};  // for what stays on the GPU
+  if (algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
   return {1, 2, 4, 8, 16, 32, 64, 128};
 }
@@ -93,7 +94,7 @@ Group with_choices(Group group, const std::vector<Measured>& measured) {
     if (!group.sizes.empty())
       for (const Measured& one : all)
         if (one.algorithm == group.sizes.back().algorithm && one.blocks == group.sizes.back().blocks &&
-            one.us <= noise * winner.us)
+            one.blocks <= winner.blocks && one.us <= noise * winner.us)
           winner = one;
     if (!group.sizes.empty()) {
       SizeChoice& before = group.sizes.back();

@@ -192,6 +192,21 @@ TEST(GpuTimeline, LoadsGoOnUntilTheNextOperationOfTheirRole) {
   EXPECT_THAT(loads, testing::ElementsAre(300, 400, 300));
 }
 
+TEST(GpuTimeline, WarpsThatTakeTurnsDoNotOverlap) {
+  // The second store was recorded by a warp that was ahead, and is counted before the first.
+  const auto block =
+      kernel(0, "k",
+             {{record(RecordKind::kBlock, 2'000, 900, 3, 3), record(RecordKind::kStore, 2'140, 60, 512, 64),
+               record(RecordKind::kStore, 2'100, 60, 256, 64), record(RecordKind::kWait, 2'300, 100, 8, 1)}});
+  GpuFindings findings;
+  const Timeline timeline = to_timeline(two_pes({block}), findings);
+  using Times = std::pair<Time, Time>;
+  std::vector<Times> stores;
+  for (const Span& span : timeline.spans)
+    if (span.kind == SpanKind::kStore) stores.emplace_back(span.begin / kNanosecond, span.end / kNanosecond);
+  EXPECT_THAT(stores, testing::ElementsAre(Times(1'100, 1'140), Times(1'140, 1'200)));
+}
+
 TEST(GpuTimeline, CopiesShareTheTimeBetweenWhatWasBeforeAndWhatCameAfter) {
   const auto begin = kernel(0, "begin", {{record(RecordKind::kBlock, 2'000, 100, 0, 0)}});
   auto signal = kernel(0, "signal", {{record(RecordKind::kBlock, 8'100, 50, 1, 0)}});
@@ -246,6 +261,8 @@ TEST(GpuTimeline, ACopiedSignalIsThereWhenItsWaitEnds) {
   GpuFindings findings;
   const Timeline timeline = to_timeline(recording, findings);
   EXPECT_EQ(findings.unmatched, 0);
+  // It says nothing about the clocks: that it was there 0 us before the wait's end is how it was placed.
+  EXPECT_TRUE(findings.releases.empty());
   EXPECT_TRUE(std::any_of(timeline.arrows.begin(), timeline.arrows.end(), [&](const Arrow& arrow) {
     return timeline.lanes[arrow.from_lane].kind == LaneKind::kCopyEngine && timeline.lanes[arrow.to_lane].pe == 1;
   }));

@@ -44,6 +44,13 @@ TEST(Sweep, KeepsTheChoiceOfTheSizeBeforeWithinTwoPerCent) {
   EXPECT_EQ(chosen(3.07), 8);
 }
 
+TEST(Sweep, DoesNotKeepAChoiceThatTakesMoreBlocks) {
+  const Group group =
+      with_choices(empty_group(Collective::kAllReduce, 2),
+                   {{1000, "ring", 128, 2.0}, {2000, "ring", 128, 3.05}, {2000, "copy_engine", 0, 3.0}});
+  EXPECT_EQ(group.sizes[1].algorithm, "copy_engine");
+}
+
 TEST(Sweep, OfEqualsTakesTheOneWithTheFewestBlocks) {
   const Group group = with_choices(empty_group(Collective::kAllReduce, 2),
                                    {{1000, "ring", 32, 2.0}, {1000, "ring", 16, 2.01}, {1000, "ring", 8, 2.1}});

@@ -1,10 +1,11 @@
 #pragma once
 /// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
 ///
-/// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. The first thread of a
-/// block or role reads the timer and writes the record; nobody waits for it, and it waits for nothing that it would not
-/// wait for anyway. So a record tells what that thread's warp saw: loads, stores and puts end when they were issued,
-/// waits when all words are there. What a load takes is the time to the next operation.
+/// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One thread reads the
+/// timer and writes the record; nobody waits for it, and it waits for nothing that it would not wait for anyway. So a
+/// record tells what that thread's warp saw: loads, stores and puts end when they were issued, waits when all words are
+/// there. What a load takes is the time to the next operation. The warps of a block or role take turns with loads and
+/// stores in which all of them have a part, so that none falls behind the others; all else is the first one's.
 
 #include <utility>
 
@@ -13,20 +14,32 @@
 
 namespace tandem::cuda {
 
+template <class Group>
+struct WarpsOf;
+template <int Threads, int Barrier, class P>
+struct WarpsOf<Group<Threads, Barrier, P>> {
+  static constexpr int kWarps = Threads / 32;
+};
+
 /// `Base` is a Group: the block's, or that of a role.
-template <class Base, bool kIsRole = false>
+template <class Base>
 class Recorded : public Base {
  public:
   /// `role` from 1, `first_thread` of the block.
   __device__ Recorded(const Base& base, Recorder& recorder, int role = 0, int first_thread = 0)
-      : Base(base), recorder_(recorder), role_(role), records_(static_cast<int>(threadIdx.x) == first_thread) {}
+      : Base(base),
+        recorder_(recorder),
+        role_(role),
+        warp_(threadIdx.x % 32 == 0 ? (static_cast<int>(threadIdx.x) - first_thread) / 32 : kNoWarp),
+        records_(warp_ == 0) {}
 
   // --- memory
   // ---------------------------------------------------------------------------------------------------------
 
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
-    return recorded(of_array(RecordKind::kLoad, from, range), [&] { return Base::template load<A>(from, range); });
+    return recorded_in_turn(of_array(RecordKind::kLoad, from, range), is_for_all<T>(range),
+                            [&] { return Base::template load<A>(from, range); });
   }
   template <class T>
   __device__ T load_scalar(const T* from) {
@@ -36,11 +49,13 @@ class Recorded : public Base {
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     Subject subject = of_array(RecordKind::kLoad, from.local(), range);
     subject.payload *= static_cast<unsigned>(this->num_pes());
-    return recorded(subject, [&] { return Base::template load_reduce<A>(from, range, op); });
+    return recorded_in_turn(subject, is_for_all<std::remove_const_t<T>>(range),
+                            [&] { return Base::template load_reduce<A>(from, range, op); });
   }
   template <class T, class Values>
   __device__ void store(T* to, Range range, const Values& values) {
-    recorded_with(values, of_array(RecordKind::kStore, to, range), [&] { Base::template store<T>(to, range, values); });
+    recorded_with(values, of_array(RecordKind::kStore, to, range), is_for_all<T>(range),
+                  [&] { Base::template store<T>(to, range, values); });
   }
   template <class T>
   __device__ void store_scalar(T* to, T value) {
@@ -153,7 +168,7 @@ class Recorded : public Base {
   }
   template <class T, class P, class Values>
   __device__ void ll_put_fragment(Symm<P> to, const Values& values, Epoch epoch, int pe) {
-    recorded_with(values, of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
+    recorded_with(values, of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch), false,
                   [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
   }
   template <class T, class P, class Values>
@@ -190,17 +205,13 @@ class Recorded : public Base {
 
   template <int... Widths, class... F>
   __device__ void parallel(F&&... bodies) {
-    lend();
     run_roles<Widths...>(std::index_sequence_for<F...>{}, bodies...);
-    take_back();
   }
   template <int Width, class F>
   __device__ void parallel_for(int n, F&& body) {
-    lend();
     Base::template parallel_for<Width>(n, [&](auto& role, int i) {
       run_role(role, Place{i + 1, i * Width}, [&](auto& own) { body(own, i); });
     });
-    take_back();
   }
 
  private:
@@ -216,30 +227,45 @@ class Recorded : public Base {
   __device__ std::uint64_t now() const { return records_ ? global_timer() : 0; }
 
   __device__ void add(const Subject& subject, std::uint64_t begin, std::uint64_t end) {
-    if constexpr (kIsRole)
-      recorder_.add_from_role(role_, subject, begin, end);
-    else
-      recorder_.add(subject, begin, end);
+    recorder_.add_from_role(role_, subject, begin, end);
+  }
+
+  /// Whether every warp has a part in a load or store.
+  template <class T>
+  __device__ static bool is_for_all(Range range) {
+    return range.size() >= Size{kWarps * 32} * kWidth<T>;
+  }
+  /// Whether this thread records the next operation.
+  __device__ bool is_on_turn(bool for_all) {
+    if (!for_all) return records_;
+    turn_ = turn_ + 1 < kWarps ? turn_ + 1 : 0;
+    return warp_ == turn_;
   }
 
   template <class Operation>
   __device__ auto recorded(const Subject& subject, Operation operation) {
-    return recorded_from(now(), subject, operation);
+    return recorded_from(records_, now(), subject, operation);
+  }
+  template <class Operation>
+  __device__ auto recorded_in_turn(const Subject& subject, bool for_all, Operation operation) {
+    const bool records = is_on_turn(for_all);
+    return recorded_from(records, records ? global_timer() : 0, subject, operation);
   }
   /// The same from when the first of the values is known, which this warp is about to wait for anyway: until then it
   /// was loading and computing.
   template <class Values, class Operation>
-  __device__ void recorded_with(const Values& values, const Subject& subject, Operation operation) {
-    recorded_from(records_ ? timer_after(low_bits(values.raw(0))) : 0, subject, operation);
+  __device__ void recorded_with(const Values& values, const Subject& subject, bool for_all, Operation operation) {
+    const bool records = is_on_turn(for_all);
+    recorded_from(records, records ? timer_after(low_bits(values.raw(0))) : 0, subject, operation);
   }
   template <class Operation>
-  __device__ auto recorded_from(std::uint64_t begin, const Subject& subject, Operation operation) {
+  __device__ auto recorded_from(bool records, std::uint64_t begin, const Subject& subject, Operation operation) {
     if constexpr (std::is_void_v<decltype(operation())>) {
       operation();
-      if (records_) add(subject, begin, global_timer());
+      if (records) add(subject, begin, global_timer());
     } else {
       auto result = operation();
-      if (records_) add(subject, begin, global_timer());
+      if (records) add(subject, begin, global_timer());
       return result;
     }
   }
@@ -248,14 +274,6 @@ class Recorded : public Base {
     std::uint32_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(A) < sizeof(bits) ? sizeof(A) : sizeof(bits));
     return bits;
-  }
-
-  // The block's barriers, before the roles begin and after they end, are those of the operation itself.
-  __device__ void lend() {
-    if (records_) recorder_.lend();
-  }
-  __device__ void take_back() {
-    if (records_) recorder_.take_back();
   }
 
   /// Where a role stands: its number from 1, and its first warp.
@@ -287,13 +305,18 @@ class Recorded : public Base {
   }
   template <class Role, class F>
   __device__ void run_role(Role& role, const Place& place, F&& body) {
-    Recorded<Role, true> own(role, recorder_, place.role, place.warp * 32);
+    Recorded<Role> own(role, recorder_, place.role, place.warp * 32);
     body(own);
   }
 
+  static constexpr int kWarps = WarpsOf<Base>::kWarps;
+  static constexpr int kNoWarp = -1;
+
   Recorder& recorder_;
   const int role_;
-  const bool records_;
+  const int warp_;      // of the group; kNoWarp: not a warp's first thread
+  const bool records_;  // all but what warps take turns with
+  int turn_ = 0;        // the warp that recorded last, alike in all threads
 };
 
 }  // namespace tandem::cuda
