@@ -184,6 +184,7 @@ class Worker {
     }
     const auto [c, first_row] = destination(tile.rows.begin);
     const Time arrival = store_to(c, first_row, tile, product);
+    if (gemm_.chain.own_copy != nullptr && c == gemm_.c) store_to(gemm_.chain.own_copy, first_row, tile, product);
     if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
   }
 
@@ -285,6 +286,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
           "1 where tiles go to all PEs");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the simulator's kernel adds nothing up");
   check_finish(gemm);
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
 }
