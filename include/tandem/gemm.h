@@ -102,7 +102,7 @@ struct GemmChain {
   const Signal* arrived = nullptr;   ///< [piece]: its tiles that are in `begun`, counted over all calls
   /// Where the sums of other owners' rows are stored, blocks likewise: at the previous PE, or here to be sent on.
   std::byte* passed_on = nullptr;
-  Signal* told = nullptr;  ///< [piece]: grows by one for each tile that is visible there
+  Signal* told = nullptr;        ///< [piece]: grows by one for each tile that is visible there
   const Epoch* epoch = nullptr;  ///< calls so far, this one included
   /// Where set, the own rows are stored here too, shard_rows x n: `c` is the user's, and no peer may read it.
   std::byte* own_copy = nullptr;
