@@ -3,7 +3,7 @@
 ///
 ///   model_vs_measured [--json FILE]
 ///
-/// And the calibrated models against what the library's collectives took on two and four GPUs,
+/// And the calibrated models against what the library's collectives and operators took on two and four GPUs,
 /// bench/results/h200x*.json.
 ///
 /// Sequential: NCCL's measured time for the collective (ordinary buffers) plus the model's GEMM. Overlapped: the
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "collective_predictions.h"
+#include "operator_predictions.h"
 #include "tandem/error.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
@@ -274,8 +275,13 @@ int main(int argc, char** argv) {
     }
     print(rows);
     for (const std::string host : {"h200x2", "h200x4"}) {
+      const Machine model = load_machine(host + "-calibrated");
+      const auto results = folder.parent_path() / "results" / (host + ".json");
       fmt::print("\ncollectives of bench/results/{0}.json with the model {0}-calibrated\n", host);
-      bench::print_predictions(load_machine(host + "-calibrated"), folder.parent_path() / "results" / (host + ".json"));
+      bench::print_predictions(model, results);
+      fmt::print("\noperators of bench/results/{0}.json with the model {0}-calibrated, as ratios to the GEMM alone\n",
+                 host);
+      bench::print_operator_predictions(model, results);
     }
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";

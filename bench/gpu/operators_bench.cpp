@@ -9,8 +9,8 @@
 // bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
 // turns, replay by replay, --rounds (5) times. A time is that of one call, of the slowest PE; a ratio is taken round by
 // round to cuBLASLt's time for the GEMM alone on the gathered problem, its median is shown. --all: more candidates than
-// what plans take by themselves. PyTorch runs behind, in processes of its own; the default script lies beside the
-// program.
+// what plans take by themselves and the sequential form. PyTorch takes its turns in processes of its own; the default
+// script lies beside the program.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "gpu/operators_bench_torch.h"
 #include "gpu/operators_bench_turns.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
@@ -35,28 +34,26 @@ using Json = nlohmann::ordered_json;
 
 double rounded(double us) { return std::round(us * 10) / 10; }
 
-Json peers_of(const Row& row, const std::vector<TorchTime>& torch) {
-  const auto& [op, layer] = row.problem;
-  Json peers = Json::object();
-  for (const Result& result : row.results)
-    if (result.form.empty()) peers[result.name] = rounded(median(result.us));
-  for (const TorchTime& time : torch)
-    if (time.op == op && time.m == layer.m && time.n == layer.n && time.k == layer.k && time.right) {
-      peers["torch-async-tp"] = rounded(time.us);
-      peers["torch-matmul"] = rounded(time.matmul_us);
-    }
-  return peers;
+double spread(const std::vector<double>& us) {
+  const auto [least, most] = std::minmax_element(us.begin(), us.end());
+  return std::round((*most - *least) / median(us) * 1000) / 1000;
 }
 
-Json to_json(const std::vector<Row>& rows, const std::vector<TorchTime>& torch, const Settings& settings, int pes) {
+Json to_json(const std::vector<Row>& rows, const Settings& settings, const std::string& torch, int pes) {
   Json json{{"command", settings.command}, {"rows", Json::array()}};
+  if (!torch.empty()) json["torch"] = torch;
   for (const Row& row : rows) {
     const auto& [op, layer] = row.problem;
-    const Json peers = peers_of(row, torch);
+    Json peers = Json::object(), spreads = Json::object(), ratios = Json::object();
+    const auto ratio = [&row](const Result& result) { return std::round(median(ratios_of(row, result)) * 1e4) / 1e4; };
+    for (const Result& result : row.results)
+      if (result.form.empty()) {
+        peers[result.name] = rounded(median(result.us));
+        spreads[result.name] = spread(result.us);
+        ratios[result.name] = ratio(result);
+      }
     for (const Result& result : row.results) {
       if (result.form.empty()) continue;
-      const double us = median(result.us);
-      const auto [least, most] = std::minmax_element(result.us.begin(), result.us.end());
       json["rows"].push_back({{"op", name(op)},
                               {"layer", layer.name},
                               {"m", layer.m},
@@ -68,27 +65,23 @@ Json to_json(const std::vector<Row>& rows, const std::vector<TorchTime>& torch, 
                               {"form", result.form},
                               {"graph", true},
                               {"selected", result.selected},
-                              {"tandem_us", rounded(us)},
+                              {"tandem_us", rounded(median(result.us))},
                               {"peers", peers},
                               {"wrong", result.wrong},
-                              {"spread", std::round((*most - *least) / us * 1000) / 1000}});
+                              {"rounds", result.us.size()},
+                              {"spread", spread(result.us)},
+                              {"peers_spread", spreads},
+                              {"ratio", ratio(result)},
+                              {"peers_ratio", ratios}});
     }
   }
   return json;
 }
 
-void print_torch(const std::vector<TorchTime>& torch) {
-  for (const TorchTime& time : torch)
-    std::printf("torch-async-tp %s %lldx%lldx%lld: %.1f us, %.3f of torch.matmul alone%s%s\n", name(time.op),
-                static_cast<long long>(time.m), static_cast<long long>(time.n), static_cast<long long>(time.k), time.us,
-                time.us / time.matmul_us, time.graph ? "" : ", without a graph", time.right ? "" : ", WRONG");
-  std::fflush(stdout);
-}
-
-void write(const std::vector<Row>& rows, const std::vector<TorchTime>& torch, const Settings& settings, int pes) {
+void write(const std::vector<Row>& rows, const Settings& settings, const std::string& torch, int pes) {
   if (settings.out.empty()) return;
   std::ofstream file(settings.out);
-  file << to_json(rows, torch, settings, pes).dump(1) << '\n';
+  file << to_json(rows, settings, torch, pes).dump(1) << '\n';
   if (!file) throw RuntimeFailure("cannot write " + settings.out);
 }
 
@@ -104,16 +97,20 @@ int run_bench(const Settings& settings) {
   } catch (const std::exception& error) {
     std::printf("without NCCL: %s\n", error.what());
   }
+  std::unique_ptr<TorchPeer> torch;
+  if (!settings.torch.empty() && settings.torch != "none") torch = std::make_unique<TorchPeer>(settings.torch, pes);
   CudaOptions options;
   options.heap_bytes = Size{30} << 30;
   options.timeout_s = 4;
   std::vector<Row> rows;
   std::mutex mutex;
-  CudaThreads(pes, options).run([&](World& world) { measure(world, settings, nccl.get(), rows, mutex); });
-  write(rows, {}, settings, pes);  // PyTorch may take longer than there is time
-  const std::vector<TorchTime> torch = measure_torch(settings, problems(settings), pes);
-  print_torch(torch);
-  write(rows, torch, settings, pes);
+  // There may be no time for the rest.
+  const auto done = [&] { write(rows, settings, torch ? torch->version() : "", pes); };
+  CudaThreads(pes, options).run([&](World& world) {
+    measure(world, settings, {nccl.get(), torch.get()}, rows, mutex, done);
+  });
+  if (torch && !torch->failure().empty())
+    std::printf("without PyTorch: %s: %s\n", settings.torch.c_str(), torch->failure().c_str());
   for (const Row& row : rows)
     for (const Result& result : row.results)
       if (result.wrong > 0) return 1;

@@ -1,25 +1,55 @@
 #pragma once
-/// PyTorch's asynchronous tensor parallelism on the same layers, in processes of its own (operators_torch.py).
+/// PyTorch's operators on symmetric memory, with the same layers, in processes of its own (operators_torch.py) that
+/// take turns with this one.
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "gpu/operators_bench_turns.h"
+#include "tandem/operators.h"
 
 namespace tandem::bench {
 
-/// What it measured of a problem; medians of the slowest rank.
+/// Microseconds of one call of the slowest rank.
 struct TorchTime {
-  Operator op{};
-  Size m = 0, n = 0, k = 0;
   double us = 0;
-  double matmul_us = 0;  ///< of torch.matmul alone on the gathered problem, in turns with it
-  bool graph = false;
-  bool right = false;
+  double matmul_us = 0;  ///< of torch.matmul alone on the gathered problem
 };
 
-/// Runs the script on `gpus` GPUs. No times, and a line that says why, where
-/// there is no Python, no PyTorch or no such operator.
-std::vector<TorchTime> measure_torch(const Settings& settings, const std::vector<Problem>& problems, int gpus);
+class TorchPeer {
+ public:
+  /// Starts the script on `gpus` GPUs. Where there is no Python, no PyTorch or no such operator, failure() says so,
+  /// here and after any other call; nothing throws.
+  TorchPeer(const std::string& script, int gpus);
+  ~TorchPeer();
+  TorchPeer(const TorchPeer&) = delete;
+  TorchPeer& operator=(const TorchPeer&) = delete;
+
+  /// Makes ready, when PyTorch is, for turns of `calls` calls each; false: it cannot, or its results are wrong.
+  bool prepare(Operator op, Size m, Size n, Size k, int calls);
+  /// One turn; nothing: it failed.
+  std::optional<TorchTime> turn();
+
+  /// PyTorch's; empty before the first call of prepare.
+  const std::string& version() const { return version_; }
+  /// Empty: none so far. What the script wrote of it is on the standard error output.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  void start(const std::string& script, int gpus);
+  /// Waits for the script's first line.
+  bool is_ready();
+  bool send(const std::string& line);
+  /// The next line within so many seconds; nothing: failure() says why.
+  std::optional<std::string> receive(double seconds);
+  void fail(const std::string& why);
+  void end();
+
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+  std::string pending_, version_, failure_;
+};
 
 }  // namespace tandem::bench

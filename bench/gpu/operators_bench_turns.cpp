@@ -23,14 +23,27 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
   base.n = layer.n;
   base.k = layer.k;
   std::vector<Candidate> all{{"", base}};
-  if (!every) return all;
+  base.use_tuned = false;
   const auto add = [&](const std::string& name, const auto& change) {
     OperatorOptions options = base;
     change(options);
     all.push_back({name, options});
   };
+  // What is overlapped has to be worth it. The mover is the quicker one for a whole collective of that size.
+  add("sequential", [&](auto& o) {
+    o.form = Form::kSequential;
+    o.copy_by = op == Operator::kAllGatherGemm && layer.m > 1024 ? CopyBy::kCopyEngine : CopyBy::kSm;
+    o.splits = 1;
+    o.communication_sms = op == Operator::kAllGatherGemm && layer.m <= 1024 ? 16 : -1;
+  });
+  if (!every) return all;
+  if (op != Operator::kGemmAllReduce)
+    add("decomposed", [&](auto& o) {
+      o.form = Form::kDecomposed;
+      o.copy_by = CopyBy::kCopyEngine;
+      o.splits = 1;
+    });
   base.form = Form::kOverlapped;
-  base.use_tuned = false;
   if (op == Operator::kAllGatherGemm) {
     for (const int splits : {1, 2})
       add(fmt::format("copy_engine_push/{}", splits), [&](auto& o) { o.splits = splits; });
@@ -98,12 +111,15 @@ struct Local {
 /// One PE's part.
 class Bench {
  public:
-  Bench(World& world, const Settings& settings, Nccl* nccl, std::vector<Row>& rows, std::mutex& mutex)
+  Bench(World& world, const Settings& settings, const Peers& peers, std::vector<Row>& rows, std::mutex& mutex,
+        const std::function<void()>& done)
       : world_(world),
         settings_(settings),
-        nccl_(nccl),
+        nccl_(peers.nccl),
+        torch_(peers.torch),
         rows_(rows),
         mutex_(mutex),
+        done_(done),
         stream_(world.make_stream("bench")),
         native_(static_cast<cudaStream_t>(stream_.native())),
         cublas_(settings.cublaslt) {
@@ -140,7 +156,7 @@ class Bench {
     const Local local(op, layer, world_.pe(), world_.num_pes());
     const double estimate_us =
         2.0 * static_cast<double>(layer.m * local.c_cols) * static_cast<double>(local.a_cols) / 680e6;
-    const int calls = std::clamp(static_cast<int>(60000 / estimate_us), 2, settings_.calls);
+    const int calls = std::clamp(static_cast<int>(40000 / estimate_us), 2, settings_.calls);
     std::vector<TimedGraph> programs;
     std::vector<Result> results;
     add_peers(op, layer, local, calls, programs, results);
@@ -162,12 +178,32 @@ class Bench {
                          meaningful ? check(op, layer, local) : 0});
     }
     for (TimedGraph& program : programs) program.us.clear();
-    for (int round = 0; round < settings_.rounds; ++round)
+    const bool torch = torch_ != nullptr;
+    const bool ready = torch && prepare_torch(op, layer, calls);
+    std::vector<TorchTime> torch_times;
+    for (int round = 0; round < settings_.rounds; ++round) {
       // Another one begins each round: what ran before heats the GPUs.
       for (std::size_t i = 0; i < programs.size(); ++i)
         replay(programs[(i + static_cast<std::size_t>(round)) % programs.size()]);
+      if (torch) take_turn_in_torch(ready, torch_times);
+    }
     for (std::size_t i = 0; i < programs.size(); ++i) results[i].us = programs[i].us;
-    merge(op, layer, results);
+    merge(op, layer, results, torch_times);
+  }
+
+  /// One PE speaks for all; the others wait on the host, so that the GPUs are idle.
+  bool prepare_torch(Operator op, const Layer& layer, int calls) {
+    stream_.synchronize();
+    world_.barrier();
+    return world_.pe() == 0 && torch_->prepare(op, layer.m, layer.n, layer.k, calls);
+  }
+
+  void take_turn_in_torch(bool ready, std::vector<TorchTime>& times) {
+    stream_.synchronize();
+    world_.barrier();
+    if (ready)
+      if (const auto time = torch_->turn()) times.push_back(*time);
+    world_.barrier();
   }
 
   void add_peers(Operator op, const Layer& layer, const Local& local, int calls, std::vector<TimedGraph>& programs,
@@ -238,7 +274,20 @@ class Bench {
     return wrong;
   }
 
-  void merge(Operator op, const Layer& layer, const std::vector<Result>& own) {
+  void add_torch(Operator op, std::vector<Result>& results, const std::vector<TorchTime>& times) const {
+    if (static_cast<int>(times.size()) != settings_.rounds) return;
+    const char* const name = op == Operator::kGemmAllReduce ? "torch-symm-mem" : "torch-async-tp";
+    Result together{name, "", false, {}, 0}, alone{"torch-matmul", "", false, {}, 0};
+    for (const TorchTime& time : times) {
+      together.us.push_back(time.us);
+      alone.us.push_back(time.matmul_us);
+    }
+    results.push_back(together);
+    results.push_back(alone);
+  }
+
+  void merge(Operator op, const Layer& layer, const std::vector<Result>& own,
+             const std::vector<TorchTime>& torch_times) {
     {
       const std::lock_guard lock(mutex_);
       if (rows_.empty() || rows_.back().problem.op != op || rows_.back().problem.layer.name != layer.name ||
@@ -253,7 +302,11 @@ class Bench {
       }
     }
     world_.barrier();
-    if (world_.pe() == 0) print(rows_.back());
+    if (world_.pe() == 0) {
+      add_torch(op, rows_.back().results, torch_times);
+      print(rows_.back());
+      done_();
+    }
     world_.barrier();
   }
 
@@ -262,9 +315,8 @@ class Bench {
     std::string line = fmt::format("{:<19} {:<20} m={:<4} cublas {:8.1f} us |", name(row.problem.op),
                                    row.problem.layer.name, row.problem.layer.m, median(base));
     for (std::size_t i = 1; i < row.results.size(); ++i) {
-      std::vector<double> ratios;
-      for (std::size_t r = 0; r < base.size(); ++r) ratios.push_back(row.results[i].us[r] / base[r]);
-      line += fmt::format(" {} {:.3f}{}", row.results[i].selected ? "selected" : row.results[i].name, median(ratios),
+      line += fmt::format(" {} {:.3f}{}", row.results[i].selected ? "selected" : row.results[i].name,
+                          median(ratios_of(row, row.results[i])),
                           row.results[i].wrong > 0 ? fmt::format(" WRONG({})", row.results[i].wrong) : "");
     }
     std::printf("%s\n", line.c_str());
@@ -274,8 +326,10 @@ class Bench {
   World& world_;
   const Settings& settings_;
   Nccl* nccl_;
+  TorchPeer* torch_;
   std::vector<Row>& rows_;
   std::mutex& mutex_;
+  const std::function<void()>& done_;
   Stream stream_;
   cudaStream_t native_;
   cuda::CublasLt cublas_;
@@ -291,6 +345,12 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+std::vector<double> ratios_of(const Row& row, const Result& result) {
+  std::vector<double> ratios;
+  for (std::size_t r = 0; r < result.us.size(); ++r) ratios.push_back(result.us[r] / row.results[0].us[r]);
+  return ratios;
 }
 
 std::vector<Problem> problems(const Settings& settings) {
@@ -311,8 +371,9 @@ std::vector<Problem> problems(const Settings& settings) {
   return all;
 }
 
-void measure(World& world, const Settings& settings, Nccl* nccl, std::vector<Row>& rows, std::mutex& mutex) {
-  Bench(world, settings, nccl, rows, mutex).run();
+void measure(World& world, const Settings& settings, const Peers& peers, std::vector<Row>& rows, std::mutex& mutex,
+             const std::function<void()>& done) {
+  Bench(world, settings, peers, rows, mutex, done).run();
 }
 
 }  // namespace tandem::bench

@@ -1,7 +1,8 @@
 #pragma once
 /// Measures overlapped operators on all GPUs of a world: candidates, cuBLASLt alone on the gathered problem, and NCCL
-/// with cuBLASLt one after the other take turns, replay by replay of their graphs.
+/// with cuBLASLt one after the other take turns, replay by replay of their graphs; so does PyTorch.
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "gpu/gemm_shapes.h"
 #include "gpu/nccl.h"
 #include "gpu/normal_data.h"
+#include "gpu/operators_bench_torch.h"
 #include "gpu/timed_graph.h"
 #include "tandem/operators.h"
 
@@ -48,7 +50,17 @@ struct Row {
 
 double median(std::vector<double> values);
 
-/// One PE's part of all problems; collective. `nccl` may be null. Rows are added by all PEs together.
-void measure(World& world, const Settings& settings, Nccl* nccl, std::vector<Row>& rows, std::mutex& mutex);
+/// Its time over that of cuBLASLt alone, round by round.
+std::vector<double> ratios_of(const Row& row, const Result& result);
+
+/// What measures beside Tandem; null: not there.
+struct Peers {
+  Nccl* nccl = nullptr;
+  TorchPeer* torch = nullptr;
+};
+
+/// One PE's part of all problems; collective. Rows are added by all PEs together, each handed to `done` by one PE.
+void measure(World& world, const Settings& settings, const Peers& peers, std::vector<Row>& rows, std::mutex& mutex,
+             const std::function<void()>& done);
 
 }  // namespace tandem::bench

@@ -1,26 +1,35 @@
 #!/usr/bin/env python3
-"""PyTorch's asynchronous tensor parallelism (torch.ops.symm_mem) on the layers of operators_bench.
+"""PyTorch's operators on symmetric memory (torch.ops.symm_mem), in turns with operators_bench, which starts this.
 
-    python3 -m torch.distributed.run --standalone --nproc-per-node GPUS operators_torch.py --out FILE
-        [--rounds 5] [--calls 20] OP:M:N:K ...
+all_gather_gemm and gemm_reduce_scatter: asynchronous tensor parallelism. gemm_all_reduce, for which it has no fused
+operator: torch.matmul and then one_shot_all_reduce, or from 4 MB on two_shot_all_reduce_.
 
-OP is all_gather_gemm or gemm_reduce_scatter, M, N, K the global problem, as in tandem/operators.h. bf16, random normal
-data. Graphs of up to --calls calls take turns with graphs of torch.matmul alone on the gathered problem, replay by
-replay; where the operator cannot be captured, its calls are enqueued one by one. A time is the median over the rounds
-of the slowest rank.
+    operators_torch.py GPUS
+
+Reads commands from its standard input, one a line, and answers each with a line of JSON on its standard output:
+
+    prepare OP M N K CALLS   graphs of CALLS calls of the operator, and of torch.matmul alone on the gathered problem
+                             -> {"right": whether results are, "graph": whether the operator could be captured}
+    turn                     runs both once -> {"us": ..., "matmul_us": ...}, of a call on the slowest rank
+
+or with {"error": why}. It says {"torch": version} when it is ready, and ends where its input does. OP and the global
+problem M, N, K are those of tandem/operators.h. bf16, random normal data. Where the operator cannot be captured, its
+calls are enqueued one by one. Between commands the GPUs are idle.
 """
 
-import argparse
 import json
 import os
-import statistics
+import socket
 import sys
+import traceback
+import warnings
 
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.distributed._symmetric_memory as symm_mem  # noqa: E402
+import torch.multiprocessing  # noqa: E402
 
 
 class Turn:
@@ -73,12 +82,15 @@ def matrices(op, m, n, k, rank, ranks):
 
 def is_right(op, a, b, got, group):
     """Compares some rows with collectives and matmul in f32."""
-    ranks, rank = dist.get_world_size(), dist.get_rank()
+    ranks = dist.get_world_size()
     rows = torch.arange(0, got.shape[0], max(1, got.shape[0] // 16), device="cuda")
     if op == "all_gather_gemm":
         gathered = torch.empty(a.shape[0] * ranks, a.shape[1], device="cuda", dtype=a.dtype)
         dist.all_gather_into_tensor(gathered, a, group=group)
         want = gathered[rows].float() @ b.float().t()
+    elif op == "gemm_all_reduce":
+        want = a[rows].float() @ b.float().t()
+        dist.all_reduce(want, group=group)
     else:
         shard = a.shape[0] // ranks
         # What every rank is asked for, in rank order: its own rows.
@@ -91,52 +103,101 @@ def is_right(op, a, b, got, group):
     return bool(worst.item() < 0.02)
 
 
-def measure(op, m, n, k, args, group):
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    a, b = matrices(op, m, n, k, rank, ranks)
-    gather = op == "all_gather_gemm"
-    if gather:
-        call = lambda: torch.ops.symm_mem.fused_all_gather_matmul(a, [b.t()], 0, group.group_name)[1][0]  # noqa: E731
-    else:
-        call = lambda: torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b.t(), "sum", 0, group.group_name)  # noqa: E731
-    whole = torch.randn(m, a.shape[1], device="cuda", dtype=torch.bfloat16) if gather else a
-    alone = lambda: torch.matmul(whole, b.t())  # noqa: E731
-    right = is_right(op, a, b, call(), group)
-    flops = 2.0 * m * b.shape[0] * a.shape[1]
-    calls = max(2, min(args.calls, int(60000 / (flops / 680e6))))
-    turns = [Turn(call, calls), Turn(alone, calls)]
-    times = [[], []]
-    for _ in range(args.rounds + 1):
-        for turn, own in zip(turns, times):
-            own.append(turn.us())
-    return {
-        "op": op, "m": m, "n": n, "k": k, "pes": ranks,
-        "us": statistics.median(times[0][1:]), "matmul_us": statistics.median(times[1][1:]),
-        "graph": turns[0].graph is not None, "right": right,
-    }  # fmt: skip
+def all_reduced_product(a, b, group):
+    """A call of it; sums lie in symmetric memory, as its all-reduces want them."""
+    product = symm_mem.empty(a.shape[0], b.shape[0], device="cuda", dtype=a.dtype)
+    symm_mem.rendezvous(product, group.group_name)
+    ops, few = torch.ops.symm_mem, product.numel() * product.element_size() < 4 << 20
+
+    def call():
+        torch.matmul(a, b.t(), out=product)
+        reduce = ops.one_shot_all_reduce if few else ops.two_shot_all_reduce_
+        return reduce(product, "sum", group.group_name)
+
+    return call
+
+
+class Problem:
+    """This rank's part of one, ready to be timed."""
+
+    def __init__(self, op, m, n, k, calls, group):
+        a, b = matrices(op, m, n, k, dist.get_rank(), dist.get_world_size())
+        name = group.group_name
+        if op == "all_gather_gemm":
+            whole = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
+            call = lambda: torch.ops.symm_mem.fused_all_gather_matmul(a, [b.t()], 0, name)[1][0]  # noqa: E731
+        elif op == "gemm_all_reduce":
+            whole = a
+            call = all_reduced_product(a, b, group)
+        else:
+            whole = a
+            call = lambda: torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b.t(), "sum", 0, name)  # noqa: E731
+        self.right = is_right(op, a, b, call(), group)
+        self.turns = [Turn(call, calls), Turn(lambda: torch.matmul(whole, b.t()), calls)]
+
+
+class Rank:
+    """What every rank does with a command."""
+
+    def __init__(self):
+        self.group = dist.group.WORLD
+        if hasattr(symm_mem, "enable_symm_mem_for_group"):
+            with warnings.catch_warnings(action="ignore"):  # newer releases need no call
+                symm_mem.enable_symm_mem_for_group(self.group.group_name)
+        self.problem = None
+
+    def answer(self, words):
+        if words[0] == "prepare":
+            self.problem = None
+            torch.cuda.empty_cache()
+            self.problem = Problem(words[1], *map(int, words[2:6]), self.group)
+            return {"right": self.problem.right, "graph": self.problem.turns[0].graph is not None}
+        if words[0] == "turn":
+            return dict(zip(("us", "matmul_us"), [turn.us() for turn in self.problem.turns]))
+        raise ValueError(f"{words[0]}: no such command")
+
+
+def serve(rank, ranks, port, answers):
+    """Rank 0 reads commands and answers; None for `answers`: another rank, which is told."""
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
+                            device_id=torch.device("cuda", rank))  # fmt: skip
+    control = dist.new_group(backend="gloo")  # the GPUs are others' while a rank waits
+    own = Rank()
+    if answers:
+        print(json.dumps({"torch": torch.__version__}), file=answers, flush=True)
+    while True:
+        line = [sys.stdin.readline() if answers else None]
+        dist.broadcast_object_list(line, 0, group=control)
+        if not line[0]:
+            break
+        try:
+            result = own.answer(line[0].split())
+        except Exception as error:
+            traceback.print_exc()
+            result = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        results = [None] * ranks
+        dist.all_gather_object(results, result, group=control)
+        failed = [one for one in results if "error" in one]
+        if answers:
+            print(json.dumps((failed or results)[0]), file=answers, flush=True)
+    own.problem = None
+    torch.cuda.synchronize()
+    os._exit(0)  # what the libraries would tidy up may wait for peers that are gone
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=20)
-    parser.add_argument("problems", nargs="+")
-    args = parser.parse_args()
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
-    group = dist.group.WORLD
-    if hasattr(symm_mem, "enable_symm_mem_for_group"):
-        symm_mem.enable_symm_mem_for_group(group.group_name)
-    rows = []
-    for text in args.problems:
-        op, m, n, k = text.split(":")
-        rows.append(measure(op, int(m), int(n), int(k), args, group))
-        if dist.get_rank() == 0:
-            with open(args.out, "w") as file:
-                json.dump({"torch": torch.__version__, "rows": rows}, file, indent=1)
-        torch.cuda.empty_cache()
-    dist.destroy_process_group()
+    ranks = int(sys.argv[1])
+    # Standard output is for answers alone.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    spawn = torch.multiprocessing.get_context("spawn")
+    for rank in range(1, ranks):
+        spawn.Process(target=serve, args=(rank, ranks, port, None), daemon=True).start()
+    serve(0, ranks, port, answers)
 
 
 if __name__ == "__main__":

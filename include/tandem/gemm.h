@@ -131,9 +131,9 @@ struct Gemm {
   const void* own_a = nullptr;  ///< own shard: its rows x k
   const void* b = nullptr;      ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;
-  /// n values of `out_type` (fp8: of bf16), added to every row in f32; null: none. Neither a bias nor an activation nor
-  /// a scale of C where tiles are partial sums that are added up elsewhere: with `c_at_collector`, `c_at_all` or
-  /// `chain`.
+  /// n values of `out_type` (fp8: of bf16), added to every row in f32; null: none. Where tiles are partial sums that
+  /// are added up elsewhere (with `c_at_collector`, `c_at_all` or `chain`), one PE's bias is in the sum; neither an
+  /// activation nor a scale of C may be.
   const void* bias = nullptr;
   Activation activation = Activation::kNone;
   GemmScales scales;

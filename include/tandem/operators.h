@@ -10,7 +10,8 @@
 ///   PEs of a * b^T
 ///   gemm_all_reduce       a: m x (k shard)      b: n x (k shard)     c: m x n              c = sum over PEs of a * b^T
 ///
-/// All matrices are row-major and dense, elements of OperatorOptions::type, products summed in f32.
+/// All matrices are row-major and dense, A and B of OperatorOptions::type, C of result_type(), products summed in f32.
+/// Bias, activation and the scales of fp8 are those of Gemm (tandem/gemm.h).
 
 #include <memory>
 #include <optional>
@@ -70,7 +71,17 @@ struct OperatorOptions {
   /// all_gather_gemm: rows of each of several B for one gather (query, key and value; gate and up), n in all. Empty:
   /// one B.
   std::vector<Size> ns = {};
-  DType type = DType::kBF16;  ///< bf16, f16 or f32
+  DType type = DType::kBF16;  ///< of A and B: bf16, f16, f32 or fp8_e4m3
+  /// Of C, and of partial sums on their way. Nothing: that of A and B, bf16 for fp8. For fp8 bf16, f16, and for
+  /// all_gather_gemm fp8_e4m3.
+  std::optional<DType> out_type = {};
+  /// Each B as its transpose, as above, or as it is in the product: k x (n shard), or (k shard) x n. On GPUs fp8 takes
+  /// the former alone (the tensor cores' operands).
+  BLayout b_layout = BLayout::kNxK;
+  /// all_gather_gemm only: of partial sums it would be another function.
+  Activation activation = Activation::kNone;
+  bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale has one for each row, else one for all of A
+  bool b_scale_per_column = false;  ///< fp8: those of b_scale have one for each column of C, else one for all
   Form form = Form::kSuitable;
   /// Where form, mover, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
   /// cache file, if the environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
@@ -100,6 +111,8 @@ struct OperatorOptions {
   /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
   /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same.
   int communication_sms = -1;
+
+  DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }
 };
 
 /// The options that were measured best on GPUs for such a problem (src/ops/selection.cpp), to be changed or given to
@@ -112,6 +125,16 @@ struct OperatorCall {
   const void* a = nullptr;
   std::span<const void* const> b;
   std::span<void* const> c;  ///< as many as b
+  /// One for each B, or none: its values for this PE's columns of C, of result_type() (fp8: bf16). gemm_reduce_scatter
+  /// and gemm_all_reduce: all PEs give it, and PE 0's is added, once.
+  std::span<const void* const> bias = {};
+  /// fp8: what A's values stand for, of this PE's rows; null: 1. all_gather_gemm: one for all of A is the same on all
+  /// PEs; those of rows are gathered as the rows are, and the GEMM begins when all are there.
+  const float* a_scale = nullptr;
+  /// fp8, one for each B, or none: likewise, of its columns in C.
+  std::span<const float* const> b_scale = {};
+  /// all_gather_gemm of fp8, one for each C, or none: what its values are multiplied with.
+  std::span<const float* const> c_scale = {};
 };
 
 class OperatorPlan {
@@ -121,7 +144,8 @@ class OperatorPlan {
   /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Collective: all
   /// PEs, with the same rows, in the same order. No peer touches the matrices, so they may be used again after the run,
   /// in stream order. Allocates nothing on a device and waits for nothing on the host, so that it can be captured in a
-  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, or another number of matrices.
+  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, or
+  /// scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.

@@ -15,6 +15,10 @@ struct RecordOptions {
   int operations = 1023;
   /// Room for records on each PE's GPU. Launches that do not fit any more run without being recorded.
   Size bytes = Size{512} << 20;
+  /// Whether small kernels time each copy and each signal that a copy writes; else they are drawn between what was
+  /// recorded beside them. They take 6 us a copy, and a place on an SM: a kernel on all of them that waits for a copy's
+  /// signal never ends.
+  bool time_copies = false;
 };
 
 struct RecordingInfo {

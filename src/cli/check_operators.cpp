@@ -24,7 +24,7 @@ class OperatorProgram final : public CheckProgram {
     // Several B are the same one.
     const Size n = options.ns.empty() ? options.n : options.ns.front();
     for (int i = 0; i < kCalls; ++i)
-      data_.emplace_back(op, Shape{rows_of_call(options.m, i), n, options.k}, options.type, pes,
+      data_.emplace_back(op, Shape{rows_of_call(options.m, i), n, options.k}, options.type, options.result_type(), pes,
                          static_cast<std::uint64_t>(i) + 1);
   }
 

@@ -35,8 +35,8 @@ int roundings_of_a_sum(int pes) { return std::min(2 * pes, 4 + static_cast<int>(
 
 }  // namespace
 
-double operator_tolerance(Operator op, DType type, Size k, int pes) {
-  return gemm_tolerance(type, k, op == Operator::kAllGatherGemm ? 1 : roundings_of_a_sum(pes));
+double operator_tolerance(Operator op, DType out_type, Size k, int pes) {
+  return gemm_tolerance(out_type, k, op == Operator::kAllGatherGemm ? 1 : roundings_of_a_sum(pes));
 }
 
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
@@ -46,10 +46,11 @@ OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
   return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
 }
 
-OperatorData::OperatorData(Operator op, const Shape& shape, DType type, int pes, std::uint64_t seed)
+OperatorData::OperatorData(Operator op, const Shape& shape, DType type, DType out_type, int pes, std::uint64_t seed)
     : op_(op),
       shape_(shape),
       type_(type),
+      out_type_(out_type),
       pes_(pes),
       a_(normal_matrix(type, shape.m * shape.k, seed, 0)),
       b_(normal_matrix(type, shape.n * shape.k, seed, 1)) {}
@@ -68,7 +69,7 @@ void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
 }
 
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {
-  const double tolerance = operator_tolerance(op_, type_, shape_.k, pes_);
+  const double tolerance = operator_tolerance(op_, out_type_, shape_.k, pes_);
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const OperatorShard shard = operator_shard(op_, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;
@@ -76,7 +77,7 @@ void OperatorData::check(int pe, const std::byte* c, Check& check) const {
   const Mismatch found =
       check_gemm(a_.data() + shard.c_rows.begin * row_bytes, shape_.k, b_.data() + shard.c_columns.begin * row_bytes,
                  shape_.k, BLayout::kNxK, c, shard.c_columns.size(), shard.c_rows.size(), shard.c_columns.size(),
-                 shape_.k, type_, type_, tolerance);
+                 shape_.k, type_, out_type_, tolerance);
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

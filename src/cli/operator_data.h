@@ -19,15 +19,15 @@ struct OperatorShard {
   Size b_elements() const { return b_rows.size() * b_columns.size(); }
   Size c_elements() const { return c_rows.size() * c_columns.size(); }
 };
-/// The error that an element of a right result may have (gemm_tolerance).
-double operator_tolerance(Operator op, DType type, Size k, int pes);
+/// The error that an element of a right result of that type may have (gemm_tolerance).
+double operator_tolerance(Operator op, DType out_type, Size k, int pes);
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
 
 /// The global matrices A (m x k) and B (n x k): element i of each is a function of the seed and of i alone.
 class OperatorData {
  public:
   /// Throws InvalidArgument for integer types.
-  OperatorData(Operator op, const Shape& shape, DType type, int pes, std::uint64_t seed);
+  OperatorData(Operator op, const Shape& shape, DType type, DType out_type, int pes, std::uint64_t seed);
 
   /// Copies a PE's parts of A and B.
   void fill(int pe, std::byte* a, std::byte* b) const;
@@ -39,7 +39,7 @@ class OperatorData {
 
   Operator op_;
   Shape shape_;
-  DType type_;
+  DType type_, out_type_;
   int pes_;
   std::vector<std::byte> a_, b_;
 };

@@ -27,14 +27,15 @@ class Program {
     const Size element = size_of(run_.options.type);
     auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
     auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
-    auto* const c = heap.allocate_local<std::byte>(shard.c_elements() * element, "c");
+    const Size c_bytes = shard.c_elements() * size_of(run_.options.result_type());
+    auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");
     const auto plan = make_operator(world, run_.op, run_.options);
     options_ = plan->options();
     if (data_ != nullptr) data_->fill(world.pe(), a, b);
     Stream stream = world.make_stream("main");
     constexpr int nan_in_every_type = 0xFF;
     const auto wipe = [&] {
-      if (data_ != nullptr) std::memset(c, nan_in_every_type, static_cast<std::size_t>(shard.c_elements() * element));
+      if (data_ != nullptr) std::memset(c, nan_in_every_type, static_cast<std::size_t>(c_bytes));
     };
     measurement_.run(world, stream, wipe, [&] { plan->run(stream, a, b, c); });
     if (data_ != nullptr && !is_part(run_.options.form)) data_->check(world.pe(), c, check_);
@@ -67,7 +68,7 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
-  return shared * static_cast<double>(size_of(run.options.type));
+  return shared * static_cast<double>(size_of(run.options.result_type()));  // not less than an element of A or B
 }
 
 /// Time of another form of the same run, in phantom mode.
@@ -103,7 +104,8 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   std::unique_ptr<OperatorData> data;
   if (!setup.options.phantom) {
     progress.step(fmt::format("{}: random matrices", name(run.op)));
-    data = std::make_unique<OperatorData>(run.op, run.shape(), run.options.type, setup.pes, setup.options.seed);
+    data = std::make_unique<OperatorData>(run.op, run.shape(), run.options.type, run.options.result_type(), setup.pes,
+                                          setup.options.seed);
   }
   progress.step(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
   Program program(run, data.get());

@@ -7,6 +7,7 @@
 #include "cuda/error.h"
 #include "cuda/register.h"
 #include "gemm/finish.h"
+#include "gemm/tile_table.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -78,7 +79,10 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   if (gemm.sum.calls != nullptr && decode_kernel(gemm, sm_count) == nullptr)
     throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
                                   name(gemm.type)));
-  if (gemm.c_at_all) throw Unsupported("gemm: c_at_all, the GPUs' kernels store a tile to one PE");
+  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
+          "1 where tiles go to all PEs");
+  require(!gemm.c_at_all || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
+          fmt::format("up to {} where tiles go to all PEs", kMostShards));
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_finish(gemm);
@@ -90,8 +94,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
             "multiples of tile_m where splits is more than 1");
     return;
   }
-  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector)
-    throw Unsupported("gemm: own_a, gate, notify and c_at_collector need an order that follows shards");
+  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector || gemm.c_at_all)
+    throw Unsupported("gemm: own_a, gate, notify, c_at_collector and c_at_all need an order that follows shards");
 }
 
 const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {

@@ -38,7 +38,11 @@ struct Recording::Pe {
 };
 
 Recording::Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book)
-    : operations_(options.record.operations), machine_(std::move(machine)), book_(std::move(book)), clocks_(pes) {
+    : operations_(options.record.operations),
+      time_copies_(options.record.time_copies),
+      machine_(std::move(machine)),
+      book_(std::move(book)),
+      clocks_(pes) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
   for (const ClockPe& clock : pes) {
@@ -172,8 +176,12 @@ void Recording::note(const RecordedStream& stream, trace::GpuWork work) {
     const std::lock_guard lock(own.mutex);
     first = own.ends[stream.stream].empty();
   }
-  if (first) stamp(stream);
+  if (first || (time_copies_ && work.kind == trace::SpanKind::kCopy)) stamp(stream);
   add(stream, std::move(work), {}, 0);
+}
+
+void Recording::note_copy_end(const RecordedStream& stream) {
+  if (time_copies_) stamp(stream);
 }
 
 /// Stamps the end of work that has no records of its own; only where the host waits for the stream, since a kernel

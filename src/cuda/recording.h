@@ -54,6 +54,8 @@ class Recording {
 
   /// A signal that a copy writes, which the caller enqueues next.
   void note_copied_signal(const RecordedStream& stream, const Signal* word);
+  /// The copy, or the copied signal, is enqueued.
+  void note_copy_end(const RecordedStream& stream);
 
   /// The order that events give.
   void note_record(const RecordedStream& stream, const detail::EventState* event);
@@ -82,6 +84,7 @@ class Recording {
   void convert();
 
   const int operations_;
+  const bool time_copies_;
   const std::string machine_;
   const AddressBook book_;
   std::vector<std::unique_ptr<Pe>> pes_;

@@ -6,6 +6,7 @@
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
 #include "ops/sum_and_fetch.h"
+#include "ops/sum_of_all.h"
 
 namespace tandem::cuda {
 
@@ -21,6 +22,9 @@ void register_operators() {
   register_kernel<SumAndFetch<float>, kSumThreads>();
   register_kernel<SumAndFetch<f16>, kSumThreads>();
   register_kernel<SumAndFetch<bf16>, kSumThreads>();
+  register_kernel<SumOfAll<float>, kSumThreads>();
+  register_kernel<SumOfAll<f16>, kSumThreads>();
+  register_kernel<SumOfAll<bf16>, kSumThreads>();
   register_kernel<RailSend, 32>();
 }
 

@@ -93,8 +93,10 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
 void CudaStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;
-  if (auto* const recording = this->recording()) recording->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
+  auto* const recording = this->recording();
+  if (recording != nullptr) recording->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
+  if (recording != nullptr) recording->note_copy_end(named());
 }
 
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
@@ -104,6 +106,7 @@ void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   if (from != nullptr) {
     if (recording != nullptr) recording->note_copied_signal(named(), word);
     check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
+    if (recording != nullptr) recording->note_copy_end(named());
   } else if (recording != nullptr) {
     recording->write_signal(named(), word, value);
   } else {

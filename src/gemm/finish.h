@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-/// Throws InvalidArgument where partial sums would get a bias, an activation or a scale of C.
+/// Throws InvalidArgument where partial sums would get an activation or a scale of C.
 void check_finish(const Gemm& gemm);
 
 /// The activation's definition.

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "ops/gather_transport.h"
+#include "ops/gathered_scales.h"
+#include "ops/product.h"
 #include "ops/steps.h"
 #include "tandem/gemm_order.h"
 
@@ -18,7 +20,8 @@ class AllGatherGemm final : public OperatorPlan {
         settings_(settings),
         team_(world.team()),
         sms_(world.machine().gpu.sm_count),
-        transport_(world, settings) {}
+        transport_(world, settings),
+        scales_(world, settings) {}
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
@@ -26,6 +29,7 @@ class AllGatherGemm final : public OperatorPlan {
     if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
     transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
                                                                             // streams run side by side
+    scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
     if (form == Form::kDecomposed) shard_by_shard(main, call);
     if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
@@ -44,21 +48,9 @@ class AllGatherGemm final : public OperatorPlan {
 
   /// The gathered problem with the i-th B on all SMs, waiting for nobody. Shards, which cut tiles, play no part.
   Gemm whole(const OperatorCall& call, std::size_t i) const {
-    const OperatorOptions& o = settings_.options;
-    Gemm gemm;
-    gemm.m = call.m;
-    gemm.n = split(o.ns.empty() ? o.n : o.ns[i], team_.size)[team_.me].size();
-    gemm.k = o.k;
-    gemm.type = gemm.out_type = o.type;
-    gemm.tile_m = o.tile_m;
-    gemm.tile_n = o.tile_n;
-    gemm.panel_group = o.panel_group;
+    Gemm gemm = gathered_product(settings_, team_, call, i);
     gemm.a = transport_.gathered();
-    gemm.b = call.b[i];
-    gemm.c = call.c[i];
-    gemm.rows = settings_.rows(team_, call.m);
-    gemm.me = team_.me;
-    gemm.node_size = team_.node_size;
+    if (scales_.all() != nullptr) gemm.scales.a = scales_.all();
     return gemm;
   }
 
@@ -85,13 +77,9 @@ class AllGatherGemm final : public OperatorPlan {
   }
 
   Gemm chunk(const Gemm& all, int owner) const {
-    const Range rows = all.rows.shard(owner);
-    Gemm chunk = all;
-    chunk.m = rows.size();
-    chunk.a = owner == team_.me ? all.own_a : transport_.gathered() + rows.begin * all.k * size_of(all.type);
+    Gemm chunk = rows_of(all, all.rows.shard(owner));
+    if (owner == team_.me) chunk.a = all.own_a;
     chunk.own_a = nullptr;
-    chunk.c = static_cast<std::byte*>(all.c) + rows.begin * all.n * size_of(all.out_type);
-    chunk.order = TileOrder::kRowMajor;
     chunk.gate = {};
     return chunk;
   }
@@ -100,6 +88,7 @@ class AllGatherGemm final : public OperatorPlan {
   Team team_;
   int sms_;
   GatherTransport transport_;
+  GatheredScales scales_;
 };
 
 }  // namespace

@@ -3,18 +3,19 @@
 #include <algorithm>
 
 #include "ops/pieces.h"
+#include "ops/product.h"
 #include "ops/steps.h"
 #include "tandem/gemm_order.h"
 
 namespace tandem::ops {
 
 Chain::Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside)
-    : options_(settings.options),
+    : settings_(settings),
       team_(world.team()),
       rows_(settings.rows(team_, settings.options.m)),
-      classes_(rows_, options_.tile_m),
-      by_copy_engine_(options_.copy_by == CopyBy::kCopyEngine && team_.size > 1),
-      row_bytes_(options_.n * size_of(options_.type)),
+      classes_(rows_, settings.options.tile_m),
+      by_copy_engine_(settings.options.copy_by == CopyBy::kCopyEngine && team_.size > 1),
+      row_bytes_(settings.result_row_bytes()),
       previous_((team_.me + team_.size - 1) % team_.size),
       copies_(world.make_stream("copies")) {
   SymmetricHeap& heap = world.heap();
@@ -38,22 +39,10 @@ void Chain::begin(Stream& main, Size m) {
   begun_ = main.record();
 }
 
-Gemm Chain::gemm(const void* a, const void* b, void* own_rows) const {
-  Gemm gemm;
-  gemm.m = rows_.rows;
-  gemm.n = options_.n;
-  gemm.k = split(options_.k, team_.size)[team_.me].size();
-  gemm.type = gemm.out_type = options_.type;
-  gemm.tile_m = options_.tile_m;
-  gemm.tile_n = options_.tile_n;
-  gemm.panel_group = options_.panel_group;
+Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
+  Gemm gemm = partial_product(settings_, team_, call);
   gemm.sms = sms_;
-  gemm.a = a;
-  gemm.b = b;
   gemm.c = own_rows;
-  gemm.rows = rows_;
-  gemm.me = team_.me;
-  gemm.node_size = team_.node_size;
   gemm.order = TileOrder::kPeersFirst;
   const Signals arrived = of_call(arrived_);
   gemm.chain = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};

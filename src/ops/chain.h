@@ -17,7 +17,7 @@ class Chain {
   /// Counts the call, of `m` rows, and waits until the previous PE's staging may be written.
   void begin(Stream& main, Size m);
   /// The GEMM that comes next; `own_rows`: where the complete sums of the own rows go.
-  Gemm gemm(const void* a, const void* b, void* own_rows) const;
+  Gemm gemm(const OperatorCall& call, void* own_rows) const;
   /// Once it is enqueued: sends on what it computes for others, piece by piece.
   void follow(const Gemm& gemm);
   /// This PE's staging may be written again.
@@ -33,7 +33,7 @@ class Chain {
   const Epoch* epoch_of_tiles() const { return steps_.of_class; }
 
  private:
-  OperatorOptions options_;
+  Settings settings_;
   Team team_;
   RowPartition rows_;  // of the call
   RowClasses classes_;

@@ -4,13 +4,11 @@
 
 #include "ops/gemm_all_reduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "ops/between_nodes.h"
-#include "tandem/error.h"
+#include "ops/product.h"
 
 namespace tandem::ops {
 
@@ -27,13 +25,10 @@ class GemmAllReduce final : public OperatorPlan {
     }
     if (o.form == Form::kOverlapped) {
       packet_rows_ = o.shots == 2 ? 0 : std::min(o.m, OneShot::packet_rows(o));
-      // The GPUs' GEMM has no tiles for all PEs (Gemm::c_at_all).
+      // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
       const bool on_gpus = world.machine().gemm.tiles.empty();
-      if (on_gpus && o.shots == 1 && o.m > packet_rows_)
-        throw Unsupported(
-            fmt::format("shots: 1 given, on GPUs only for up to {} rows of {} columns", packet_rows_, o.n));
-      if (on_gpus && o.shots != 2) add_up_rows_ = FewRows::suitable_rows(world, o);
-      const bool one_shot = o.shots != 2 && !on_gpus;
+      if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
+      const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
       one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
       is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);
@@ -70,20 +65,8 @@ class GemmAllReduce final : public OperatorPlan {
 
   /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
   Gemm product(const OperatorCall& call) const {
-    const OperatorOptions& o = settings_.options;
-    Gemm gemm;
-    gemm.m = call.m;
-    gemm.n = o.n;
-    gemm.k = split(o.k, team_.size)[team_.me].size();
-    gemm.type = gemm.out_type = o.type;
-    gemm.tile_m = o.tile_m;
-    gemm.tile_n = o.tile_n;
-    gemm.panel_group = o.panel_group;
-    gemm.a = call.a;
-    gemm.b = call.b[0];
+    Gemm gemm = partial_product(settings_, team_, call);
     gemm.c = call.c[0];
-    gemm.me = team_.me;
-    gemm.node_size = team_.node_size;
     return gemm;
   }
 

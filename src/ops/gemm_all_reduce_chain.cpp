@@ -17,7 +17,7 @@ class GemmAllReduceChain final : public OperatorPlan {
       : OperatorPlan(settings.options),
         team_(world.team()),
         chain_(world, settings, "gemm_all_reduce", true),
-        row_bytes_(settings.options.n * size_of(settings.options.type)),
+        row_bytes_(settings.result_row_bytes()),
         offers_(world.make_stream("offers")),
         takes_(world.make_stream("takes")) {
     SymmetricHeap& heap = world.heap();
@@ -37,7 +37,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     if (has_others_than_next()) main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch(), false});
     auto* const out = static_cast<std::byte*>(call.c[0]);
     const Event begun = main.record();
-    Gemm gemm = chain_.gemm(call.a, call.b[0], out + chain_.rows().shard(team_.me).begin * row_bytes_);
+    Gemm gemm = chain_.gemm(call, out + chain_.rows().shard(team_.me).begin * row_bytes_);
     gemm.notify = {chain_.of_call(computed_), true};
     gemm.chain.own_copy = own_.local();
     main.gemm(gemm, team_);

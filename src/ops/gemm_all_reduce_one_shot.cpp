@@ -23,10 +23,11 @@ Size OneShot::suitable_rows(const World& world, const OperatorOptions& o) {
   const Machine machine = planning_model(world.machine());
   const Team team = world.team();
   const auto element = static_cast<int>(size_of(o.type));
+  const Size sum_bytes = size_of(o.result_type());
   const double gbps = machine.link.store_gbps.at(machine.gpu.sm_count);
   Size rows = 0;
-  for (Size m = 1; m < 2 * o.m && m * o.n * element * (team.size - 1) <= kMostSent; m *= 2) {
-    const double link_us = static_cast<double>((team.size - 1) * m * o.n * element) / (gbps * 1e3);
+  for (Size m = 1; m < 2 * o.m && m * o.n * sum_bytes * (team.size - 1) <= kMostSent; m *= 2) {
+    const double link_us = static_cast<double>((team.size - 1) * m * o.n * sum_bytes) / (gbps * 1e3);
     const double gemm_us = gemm_alone_us(machine, m, o.n, ceil_div(o.k, team.size), element, machine.gpu.sm_count);
     if (link_us > kHidden * gemm_us) break;
     rows = m;
@@ -34,10 +35,10 @@ Size OneShot::suitable_rows(const World& world, const OperatorOptions& o) {
   return rows;
 }
 
-Size OneShot::packet_rows(const OperatorOptions& o) { return kPacketBytes / (o.n * size_of(o.type)); }
+Size OneShot::packet_rows(const OperatorOptions& o) { return kPacketBytes / (o.n * size_of(o.result_type())); }
 
 OneShot::OneShot(World& world, const Settings& settings, Size max_m) : team_(world.team()) {
-  const Size bytes = max_m * settings.options.n * size_of(settings.options.type);
+  const Size bytes = max_m * settings.result_row_bytes();
   const Size useful = std::max<Size>(1, bytes / kLeastBytesOfBlock);
   grid_ = {static_cast<int>(std::min<Size>(world.machine().gpu.sm_count, useful)), kSumThreads};
   SymmetricHeap& heap = world.heap();

@@ -1,7 +1,7 @@
 /// GEMM + AllReduce, one after the other: a whole GEMM leaves its partial sums in symmetric memory, and the collective
 /// that suits the size adds them.
 
-#include "ops/operator.h"
+#include "ops/product.h"
 #include "tandem/collectives.h"
 
 namespace tandem::ops {
@@ -17,12 +17,13 @@ constexpr int kOneShotBlocks = 64;
 class GemmAllReduceSequential final : public OperatorPlan {
  public:
   GemmAllReduceSequential(World& world, const Settings& settings)
-      : OperatorPlan(settings.options), options_(settings.options), team_(world.team()) {
-    const Size count = options_.m * options_.n;
-    const Size bytes = count * size_of(options_.type);
+      : OperatorPlan(settings.options), settings_(settings), team_(world.team()) {
+    const OperatorOptions& o = settings.options;
+    const Size count = o.m * o.n;
+    const Size bytes = o.m * settings.result_row_bytes();
     partials_ = world.heap().allocate<std::byte>(bytes, "gemm_all_reduce partials");
     CollectiveOptions collective;
-    collective.type = options_.type;
+    collective.type = o.result_type();
     collective.max_count = count;
     if (team_.one_node() && team_.size == 2 && bytes > kLeastOneShot && bytes <= kMostOneShot) {
       collective.algorithm = "one_shot";
@@ -37,31 +38,22 @@ class GemmAllReduceSequential final : public OperatorPlan {
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     void* const c = call.c[0];
-    const Size count = call.m * options_.n;
-    if (options_.form != Form::kCommunicationOnly) main.gemm(gemm(call), team_);
-    if (options_.form == Form::kComputeOnly) return;
+    const Form form = settings_.options.form;
+    if (form != Form::kCommunicationOnly) main.gemm(gemm(call), team_);
+    if (form == Form::kComputeOnly) return;
     const Symm<std::byte> out = straight_ ? Symm<std::byte>(static_cast<std::byte*>(c), 0, team_.me) : sums_;
-    all_reduce_->run(main, partials_, out, count);
-    if (!straight_) main.copy_async(c, sums_.local(), count * size_of(options_.type));
+    all_reduce_->run(main, partials_, out, call.m * settings_.options.n);
+    if (!straight_) main.copy_async(c, sums_.local(), call.m * settings_.result_row_bytes());
   }
 
   Gemm gemm(const OperatorCall& call) const {
-    Gemm gemm;
-    gemm.m = call.m;
-    gemm.n = options_.n;
-    gemm.k = split(options_.k, team_.size)[team_.me].size();
-    gemm.type = gemm.out_type = options_.type;
-    gemm.tile_m = options_.tile_m;
-    gemm.tile_n = options_.tile_n;
-    gemm.panel_group = options_.panel_group;
-    gemm.a = call.a;
-    gemm.b = call.b[0];
+    Gemm gemm = partial_product(settings_, team_, call);
     gemm.c = partials_.local();
     gemm.rows = {call.m, 1, 1, 1};
     return gemm;
   }
 
-  OperatorOptions options_;
+  Settings settings_;
   Team team_;
   bool straight_ = false;  // the collective writes no result but the own one: it goes straight to the user's
   Symm<std::byte> partials_;

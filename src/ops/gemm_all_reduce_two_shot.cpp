@@ -2,6 +2,7 @@
 
 #include "ops/announce.h"
 #include "ops/gemm_all_reduce.h"
+#include "ops/product.h"
 #include "ops/steps.h"
 #include "tandem/gemm_order.h"
 
@@ -23,7 +24,7 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       pushed_(form_ == Form::kOverlapped && settings.options.direction == Direction::kPush),
       gemm_sms_(world.machine().gpu.sm_count - settings.communication_sms),
       beside_gemm_((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0),
-      row_bytes_(settings.options.n * size_of(settings.options.type)),
+      row_bytes_(settings.result_row_bytes()),
       additions_(world.make_stream("additions")),
       copies_(world.make_stream("copies")) {
   rows_ = settings.rows(team_, settings.options.m);
@@ -72,11 +73,7 @@ void TwoShot::overlap(Stream& main, Gemm gemm) {
 /// One GEMM a shard, in the same order on all PEs, each added up while the next is computed.
 void TwoShot::shard_by_shard(Stream& main, const Gemm& all) {
   for (int owner = 0; owner < team_.size; ++owner) {
-    const Range rows = rows_.shard(owner);
-    Gemm chunk = all;
-    chunk.m = rows.size();
-    chunk.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
-    chunk.c = static_cast<std::byte*>(all.c) + rows.begin * row_bytes_;
+    Gemm chunk = rows_of(all, rows_.shard(owner));
     chunk.sms = gemm_sms_;
     main.gemm(chunk, team_);
     announce(main, owner);

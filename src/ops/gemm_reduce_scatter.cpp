@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/product.h"
 #include "ops/scatter_transport.h"
 #include "ops/steps.h"
 
@@ -37,20 +38,8 @@ class GemmReduceScatter final : public OperatorPlan {
   /// This PE's partial sums of all rows, on all SMs.
   Gemm whole(const OperatorCall& call) const {
     const OperatorOptions& o = settings_.options;
-    Gemm gemm;
-    gemm.m = call.m;
-    gemm.n = o.n;
-    gemm.k = split(o.k, team_.size)[team_.me].size();
-    gemm.type = gemm.out_type = o.type;
-    gemm.tile_m = o.tile_m;
-    gemm.tile_n = o.tile_n;
-    gemm.panel_group = o.panel_group;
-    gemm.a = call.a;
-    gemm.b = call.b[0];
+    Gemm gemm = partial_product(settings_, team_, call);
     gemm.c = transport_.partials();
-    gemm.rows = settings_.rows(team_, call.m);
-    gemm.me = team_.me;
-    gemm.node_size = team_.node_size;
     // Shards cut tiles: only who sends tile by tile, or shard by shard, follows them.
     const bool by_shards = o.form == Form::kOverlapped || o.form == Form::kDecomposed;
     gemm.order = by_shards ? settings_.order : TileOrder::kRowMajor;
@@ -70,13 +59,7 @@ class GemmReduceScatter final : public OperatorPlan {
     const TileSequence sequence(all);
     for (int step = 0; step < team_.size; ++step) {
       const int owner = sequence.owner(step);
-      const Range rows = all.rows.shard(owner);
-      Gemm chunk = all;
-      chunk.m = rows.size();
-      chunk.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
-      chunk.c = transport_.partials() + rows.begin * all.n * size_of(all.out_type);
-      chunk.order = TileOrder::kRowMajor;
-      main.gemm(chunk, team_);
+      main.gemm(rows_of(all, all.rows.shard(owner)), team_);
       transport_.publish(main, owner);
     }
   }

@@ -16,7 +16,7 @@ class GemmReduceScatterChain final : public OperatorPlan {
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     chain_.begin(main, call.m);
-    const Gemm gemm = chain_.gemm(call.a, call.b[0], call.c[0]);
+    const Gemm gemm = chain_.gemm(call, call.c[0]);
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     chain_.end(main);

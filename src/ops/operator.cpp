@@ -1,5 +1,6 @@
 #include "ops/operator.h"
 
+#include "ops/operator_check.h"
 #include "ops/operator_defaults.h"
 #include "ops/suitable_form.h"
 #include "ops/tuned.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <span>
 
 #include "tandem/error.h"
@@ -44,10 +44,6 @@ std::span<const OrderName> orders(Operator op) {
   return {};
 }
 
-void require(bool holds, const char* option, Size given, const std::string& allowed) {
-  if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
-}
-
 /// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
 TileOrder default_order(Operator op, const World& world) {
   const bool nodes = !world.team().one_node();
@@ -81,31 +77,6 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   if ((op == Operator::kGemmAllReduce && team.one_node()) || options.reduction == Reduction::kChain) return 0;
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
   return team.one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
-}
-
-void check(Operator op, const OperatorOptions& options, const Machine& machine) {
-  require(options.m >= 0, "m", options.m, "0 or more");
-  require(options.n >= 1, "n", options.n, "1 or more");
-  require(options.k >= 1, "k", options.k, "1 or more");
-  const Size sum = std::accumulate(options.ns.begin(), options.ns.end(), Size{0});
-  if (!options.ns.empty() && op != Operator::kAllGatherGemm)
-    throw InvalidArgument(fmt::format("ns: {} given, allowed for {} is one B", options.ns.size(), name(op)));
-  for (const Size n : options.ns) require(n >= 1, "ns", n, "1 or more each");
-  require(options.ns.empty() || sum == options.n, "ns", sum, fmt::format("n, {}, in all", options.n));
-  require(options.shots >= 0 && options.shots <= (op == Operator::kGemmAllReduce ? 2 : 0), "shots", options.shots,
-          op == Operator::kGemmAllReduce ? "1, 2, or 0 for what suits the rows" : "0");
-  require(options.splits >= 0 && options.splits <= 8, "splits", options.splits, "1 to 8, or 0 for what suits");
-  require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
-  require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
-  require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
-  const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
-  const int given = options.communication_sms;
-  require(given == -1 || (given >= (needs_sm ? 1 : 0) && given < machine.gpu.sm_count), "communication_sms", given,
-          fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, machine.gpu.sm_count - 1,
-                      machine.name));
-  if (options.type != DType::kBF16 && options.type != DType::kF16 && options.type != DType::kF32)
-    throw InvalidArgument(
-        fmt::format("type: {} given, allowed for {} are bf16, f16, f32", name(options.type), name(op)));
 }
 
 }  // namespace
@@ -165,6 +136,12 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   return nullptr;
 }
 
+const void* zeros(World& world, Size bytes) {
+  auto* const memory = world.heap().allocate_local<std::byte>(bytes, "no bias");
+  world.copy_in(memory, std::vector<std::byte>(static_cast<std::size_t>(bytes)).data(), bytes);
+  return memory;
+}
+
 /// One plan for all rows, or one for few, up to `sequential`, and one for many. `by_sms`: few go by SMs.
 std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential,
                                                  bool by_sms) {
@@ -188,26 +165,25 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
 }  // namespace
 
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
-  check(op, options, world.machine());
+  ops::check(op, options, world);
   const Machine model = ops::planning_model(world.machine());
   const bool measured = ops::is_measured(world);
-  const OperatorOptions tuned = ops::tuned_or(world, op, options);
+  OperatorOptions tuned = ops::tuned_or(world, op, options);
+  if (measured && tuned.type == DType::kE4M3) tuned.tile_n = std::min(tuned.tile_n, ops::kMostFp8TileN);
   ops::Settings settings;
   settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
   OperatorOptions& o = settings.options;
   settings.order = o.order.empty() ? default_order(op, world) : parse_order(op, o.order);
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
+  if (op != Operator::kAllGatherGemm) settings.no_bias = zeros(world, o.n * size_of(o.result_type()));
   if (o.form != Form::kSuitable) return make_plan(world, op, settings);
   const Size sequential = ops::sequential_rows(op, o, model, world.team(), measured);
   return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);
 }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
-  const std::size_t matrices = options_.ns.empty() ? 1 : options_.ns.size();
-  require(call.m >= 0 && call.m <= options_.m, "m", call.m, fmt::format("0 to the plan's {}", options_.m));
-  require(call.b.size() == matrices && call.c.size() == matrices, "b", static_cast<Size>(call.b.size()),
-          fmt::format("{} matrices, and as many c ({} given)", matrices, call.c.size()));
+  ops::check(options_, call);
   if (call.m > 0) enqueue(main, call);
 }
 

@@ -12,11 +12,14 @@ struct Settings {
   OperatorOptions options;
   TileOrder order = TileOrder::kOwnFirst;
   int communication_sms = 0;
+  const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
   /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
   Size sequential_rows = 0;
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
   RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }
+  /// Bytes of a row of C, where it is the sum of all PEs'.
+  Size result_row_bytes() const { return options.n * size_of(options.result_type()); }
 };
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);

@@ -43,17 +43,19 @@ class Work {
     const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type))};
     return gemm_tile_us(model_, o_.tile_m, o_.tile_n, shape, sms) * static_cast<double>(ceil_div(tiles, Size{sms}));
   }
+  /// A's, or the sums'.
+  double moved_bytes() const {
+    const bool gather = op_ == Operator::kAllGatherGemm;
+    return static_cast<double>(m_ * (gather ? o_.k * size_of(o_.type) : o_.n * size_of(o_.result_type())));
+  }
   /// The whole collective on all SMs, its additions with it.
   double collective_us() const {
-    const bool gather = op_ == Operator::kAllGatherGemm;
-    const auto bytes = static_cast<double>(m_ * (gather ? o_.k : o_.n) * size_of(o_.type));
-    const double link_us = bytes * (pes_ - 1) / pes_ / (model_.link.load_gbps.at(model_.gpu.sm_count) * 1e3);
+    const double link_us = moved_bytes() * (pes_ - 1) / pes_ / (model_.link.load_gbps.at(model_.gpu.sm_count) * 1e3);
     return kCollectiveUs + link_us * (op_ == Operator::kGemmAllReduce ? 2 : 1);
   }
 
   double measured_collective_us() const {
-    const bool gather = op_ == Operator::kAllGatherGemm;
-    const auto bytes = static_cast<double>(m_ * (gather ? o_.k : o_.n) * size_of(o_.type)) * (pes_ - 1) / pes_;
+    const double bytes = moved_bytes() * (pes_ - 1) / pes_;
     return kSmCollectiveUs + bytes / kSmCollectiveBytesPerUs * (op_ == Operator::kGemmAllReduce ? 2 : 1);
   }
   double measured_sequential_us() const {

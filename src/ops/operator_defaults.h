@@ -7,6 +7,9 @@
 
 namespace tandem::ops {
 
+/// GPUs have no kernel of fp8 with wider tiles.
+inline constexpr int kMostFp8TileN = 128;
+
 /// The model by which choices are made: the world's machine, or, where a backend knows its GPUs' limits alone, the
 /// builtin model of such GPUs.
 Machine planning_model(const Machine& machine);

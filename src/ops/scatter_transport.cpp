@@ -28,7 +28,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
       // Whole GEMMs store locally: where SMs move the bytes, the reduction loads them.
       direction_(copy_by_ == CopyBy::kSm && !overlapped_ ? Direction::kPull : settings.options.direction),
       rows_(settings.rows(team_, settings.options.m)),
-      row_bytes_(settings.options.n * size_of(settings.options.type)),
+      row_bytes_(settings.result_row_bytes()),
       reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)),
       beside_gemm_(overlapped_ && settings.communication_sms > 0),
       copies_(world.make_stream("copies")),

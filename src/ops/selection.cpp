@@ -99,7 +99,9 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
   if (o.splits == 0) o.splits = selected.splits;
   // Where more was said than what to compute, tiles are the caller's too.
   const bool is_open = given.use_tuned && given.form == Form::kSuitable && !given.copy_by && given.splits == 0;
-  if (is_open && o.ns.empty() && o.type == DType::kBF16 && o.tile_m == kTileM && o.tile_n == kTileN) {
+  const bool is_plain =
+      o.ns.empty() && o.type == DType::kBF16 && o.result_type() == o.type && o.b_layout == BLayout::kNxK;
+  if (is_open && is_plain && o.tile_m == kTileM && o.tile_n == kTileN) {
     const bool gather = op == Operator::kAllGatherGemm;
     const int pes = world.team().size;
     const Size n = gather ? ceil_div(o.n, pes) : o.n;

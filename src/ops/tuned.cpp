@@ -37,6 +37,11 @@ OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& optio
   if (!tune::Agreement(world).is_same(mine) || !found) return options;
   OperatorOptions tuned = found->options;
   tuned.ns = options.ns;
+  tuned.out_type = options.out_type;
+  tuned.b_layout = options.b_layout;
+  tuned.activation = options.activation;
+  tuned.a_scale_per_row = options.a_scale_per_row;
+  tuned.b_scale_per_column = options.b_scale_per_column;
   return tuned;
 }
 

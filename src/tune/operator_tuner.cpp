@@ -1,6 +1,7 @@
 // Tries configurations of operators, each as one unit on all PEs.
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
 #include "tandem/error.h"
 #include "tandem/operator_tuning.h"
@@ -18,14 +19,15 @@ class Matrices {
     const bool gather = op == Operator::kAllGatherGemm;
     const Team team = world.team();
     const auto own = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
-    const auto buffer = [&](Size rows, Size columns, const char* what) {
-      return world.heap().allocate_local<std::byte>(rows * columns * size_of(o.type), what);
+    const auto buffer = [&](Size rows, Size columns, const char* what, DType type) {
+      return world.heap().allocate_local<std::byte>(rows * columns * size_of(type), what);
     };
     const Size k = gather ? o.k : own(o.k);
-    a_ = buffer(gather ? own(o.m) : o.m, k, "a");
+    a_ = buffer(gather ? own(o.m) : o.m, k, "a", o.type);
     for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
-      b_.push_back(buffer(gather ? own(n) : n, k, "b"));
-      c_.push_back(buffer(op == Operator::kGemmReduceScatter ? own(o.m) : o.m, gather ? own(n) : n, "c"));
+      b_.push_back(buffer(gather ? own(n) : n, k, "b", o.type));
+      c_.push_back(
+          buffer(op == Operator::kGemmReduceScatter ? own(o.m) : o.m, gather ? own(n) : n, "c", o.result_type()));
     }
   }
   OperatorCall call(Size m) const { return {m, a_, b_, c_}; }
@@ -66,11 +68,29 @@ double predict_us(const Machine& model, const OperatorKey& key, const OperatorOp
   return us;
 }
 
+/// What a PE found. PEs that are threads share it: PE 0's counts; a process has its own PE's.
+class Found {
+ public:
+  /// Whether this PE's is to be taken; locked until the result ends.
+  std::unique_lock<std::mutex> take(const World& world) {
+    std::unique_lock lock(mutex_);
+    if (world.pe() != 0 && taken_) lock.unlock();
+    taken_ = true;
+    return lock;
+  }
+
+ private:
+  std::mutex mutex_;
+  bool taken_ = false;
+};
+
 void run_trial(OperatorTrial& trial, Operator op, const TuneSetup& setup) {
+  Found found;
   try {
     setup.in_world([&](World& world) {
       const OperatorTrial result = try_operator(world, op, trial.options, setup);
-      if (world.pe() != 0) return;
+      const auto taken = found.take(world);
+      if (!taken) return;
       trial.us = result.us;
       trial.failure = result.failure;
     });
@@ -134,8 +154,10 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
 OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup) {
   OperatorTuning tuning;
   bool one_node = true;
+  Found found;
   setup.in_world([&](World& world) {
-    if (world.pe() != 0) return;
+    const auto taken = found.take(world);
+    if (!taken) return;
     tuning.key = operator_key(world, op, problem);
     one_node = world.team().one_node();
   });

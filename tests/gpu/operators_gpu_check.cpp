@@ -1,7 +1,7 @@
 // Overlapped operators on all GPUs of this machine, a PE on each.
 //
 //   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 4); a group
-//                                            alone: forms, rows, several, shots, few or bits
+//                                            alone: forms, rows, several, shots, few, bits or finish
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "gpu/operator_rounds.h"
+#include "ops/operator_finish.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -35,6 +36,8 @@ struct Tally {
     std::fflush(stdout);
   }
 };
+
+constexpr Size kIdle = Size{32} << 20;  // bytes that a PE copies to be late
 
 constexpr Operator kAllOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce};
 
@@ -197,14 +200,75 @@ Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const 
   });
 }
 
-/// The cases of a group in a world of its own. Returns whether the world came to its end.
-bool check_group(const Group& group, int pes, int replays, Tally& tally) {
+CudaOptions world_options() {
   CudaOptions options;
   options.heap_bytes = Size{8} << 30;
   options.timeout_s = 3;
+  return options;
+}
+
+/// Wrong elements in runs, and in `replays` of graphs of all rows and of fewer, with data that change and PEs that
+/// begin late.
+Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std::byte* idle, int replays) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const auto rows = [&](int i) { return i % 2 == 0 ? m : 2 * m / 3 | 1; };
+  std::vector<std::unique_ptr<Graph>> graphs;
+  Size wrong = 0;
+  for (int i = 0; i < 2 + replays; ++i) {
+    one.fill(i, rows(i));
+    for (int j = (i * 3 + world.pe()) % world.num_pes(); j > 0; --j) stream.copy_async(idle, idle + kIdle, kIdle);
+    if (i < 2)
+      one.enqueue(stream, rows(i));
+    else
+      graphs[static_cast<std::size_t>(i % 2)]->launch();
+    stream.synchronize();
+    wrong += one.wrong(i, rows(i));
+    if (i == 1)
+      for (int which = 0; which < 2; ++which)
+        graphs.push_back(std::make_unique<Graph>(native, [&] { one.enqueue(stream, rows(which)); }));
+  }
+  return wrong;
+}
+
+/// Bias, activation, fp8 and layouts.
+bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, Tally& tally) {
   std::mutex mutex;
   try {
-    CudaThreads threads(pes, options);
+    CudaThreads(pes, world_options()).run([&](World& world) {
+      Stream stream = world.make_stream("main");
+      std::byte* const memory = world.heap().allocate_local<std::byte>(FinishedOperator::kBytes, "matrices");
+      std::byte* const idle = world.heap().allocate_local<std::byte>(2 * kIdle, "idle");
+      for (const FinishCase& c : cases) {
+        std::ostringstream what;
+        what << c;
+        Size wrong = 0;
+        try {
+          FinishedOperator one(world, c, memory);
+          wrong = run_finish(world, stream, one, c.options.m, idle, replays);
+        } catch (const std::exception& error) {
+          std::printf("PE %d in %s: %s\n", world.pe(), what.str().c_str(), error.what());
+          std::fflush(stdout);
+          throw;
+        }
+        {
+          const std::lock_guard lock(mutex);
+          tally.add(what.str(), wrong, world.pe());
+        }
+        world.barrier();
+      }
+    });
+  } catch (const Error&) {  // said above
+    ++tally.failed;
+    return false;
+  }
+  return true;
+}
+
+/// The cases of a group in a world of its own. Returns whether the world came to its end.
+bool check_group(const Group& group, int pes, int replays, Tally& tally) {
+  std::mutex mutex;
+  try {
+    CudaThreads threads(pes, world_options());
     threads.run([&](World& world) {
       const OperatorMemory memory(world);
       Stream stream = world.make_stream("main");
@@ -242,18 +306,22 @@ int check_all(int replays, const std::string& only) {
   const std::vector<Group> groups{{"forms", forms()}, {"rows", rows()}, {"several", several()},
                                   {"shots", shots()}, {"few", few()},   {"bits", bits()}};
   Tally all;
-  for (const Group& group : groups) {
-    if (!only.empty() && only != group.name) continue;
+  const auto run = [&](const std::string& name, std::size_t cases, const std::function<bool(Tally&)>& check) {
+    if (!only.empty() && only != name) return;
     const auto begin = std::chrono::steady_clock::now();
     Tally tally;
-    const bool ended = check_group(group, pes, replays, tally);
+    const bool ended = check(tally);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", group.name,
-                group.cases.size(), pes, tally.passed, tally.failed, ended ? "" : ", broken off", took.count());
+    std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", name.c_str(), cases,
+                pes, tally.passed, tally.failed, ended ? "" : ", broken off", took.count());
     std::fflush(stdout);
     all.passed += tally.passed;
     all.failed += tally.failed;
-  }
+  };
+  for (const Group& group : groups)
+    run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
+  const auto cases = finish_cases(650, 576, 320, false);
+  run("finish", cases.size(), [&](Tally& tally) { return check_finishes(cases, pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;
 }

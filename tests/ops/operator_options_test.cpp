@@ -43,7 +43,7 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_m = 0; }), "tile_m: 0 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_n = -8; }), "tile_n: -8 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.type = DType::kI8; }),
-            "type: i8 given, allowed for all_gather_gemm are bf16, f16, f32");
+            "type: i8 given, allowed for all_gather_gemm are bf16, f16, f32, fp8_e4m3");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.order = "peers_first"; }),
             "order: 'peers_first' given, allowed for all_gather_gemm are own_first, ring, interleaved, own_node_first");
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.order = "ring"; }),

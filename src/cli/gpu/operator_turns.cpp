@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "cli/parallel.h"
 #include "gemm/reference.h"
@@ -43,7 +44,7 @@ Size operator_heap(const OperatorRun& run, int pes) {
   const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
   // Two plans, each with what it gathers, or with partial sums, staging and sums.
   const Size staged = 2 * (gather ? m * k : 4 * m * n);
-  return (own + staged + (staged >> 3)) * size_of(run.options.type) + (Size{1} << 30);
+  return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
 }
 
 int calls_of(const OperatorRun& run, int pes) {
@@ -66,7 +67,8 @@ OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const
   const Size element = size_of(run.options.type);
   a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * element, "a");
   b_ = world.heap().allocate_local<std::byte>(shard.b_elements() * element, "b");
-  c_ = world.heap().allocate_local<std::byte>(shard.c_elements() * element, "c");
+  const Size c_element = size_of(run.options.result_type());
+  c_ = world.heap().allocate_local<std::byte>(shard.c_elements() * c_element, "c");
   plan_ = make_operator(world, run.op, run.options);
   if (!is_part(run.options.form) && plan_->options().form != Form::kSequential) {
     OperatorOptions sequential = run.options;
@@ -79,7 +81,7 @@ OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const
   const Size gathered = run.op == Operator::kAllGatherGemm ? run.options.m * run.options.k : 0;
   cuda::check(cudaMalloc(&whole_, static_cast<std::size_t>(std::max<Size>(gathered * element, 1))), "cudaMalloc");
   const Size product = run.options.m * shard.c_columns.size();
-  cuda::check(cudaMalloc(&product_, static_cast<std::size_t>(std::max<Size>(product * element, 1))), "cudaMalloc");
+  cuda::check(cudaMalloc(&product_, static_cast<std::size_t>(std::max<Size>(product * c_element, 1))), "cudaMalloc");
 }
 
 OperatorTurns::~OperatorTurns() {
@@ -121,7 +123,7 @@ void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local
   programs.push_back({"cublas", nullptr, multiply, nullptr, {}});
   if (local.gemm.m % world_.num_pes() != 0 && run_.op != Operator::kGemmAllReduce) return;  // NCCL's parts are equal
   CollectiveCall call;
-  call.type = run_.options.type;
+  call.type = gather ? run_.options.type : run_.options.result_type();
   call.op = ReduceOp::kSum;
   call.pes = world_.num_pes();
   call.collective = gather ? Collective::kAllGather : Collective::kReduceScatter;
@@ -144,7 +146,8 @@ GpuOperator OperatorTurns::measure(Size m) {
   Local local;
   local.shard = operator_shard(run_.op, {m, run_.options.n, run_.options.k}, world_.num_pes(), world_.pe());
   const bool gather = run_.op == Operator::kAllGatherGemm;
-  local.gemm = {m, local.shard.c_columns.size(), local.shard.a_columns.size(), run_.options.type, run_.options.type};
+  local.gemm = {m, local.shard.c_columns.size(), local.shard.a_columns.size(), run_.options.type,
+                run_.options.result_type()};
   fill(a_, kStreamOfA, local.shard.a_rows, local.shard.a_columns);
   if (gather) local.gemm.k = run_.options.k;
   std::vector<Program> programs;
@@ -191,7 +194,7 @@ GpuOperator OperatorTurns::measure(Size m) {
 Check OperatorTurns::check(Program& program, const Local& local) {
   Check own;
   own.expectation = "nothing";
-  const Size bytes = local.shard.c_elements() * size_of(run_.options.type);
+  const Size bytes = local.shard.c_elements() * size_of(run_.options.result_type());
   constexpr int nan_in_every_type = 0xFF;
   cuda::check(cudaMemsetAsync(c_, nan_in_every_type, static_cast<std::size_t>(bytes), cuda_stream_), "cudaMemset");
   stream_.synchronize();
@@ -223,22 +226,25 @@ void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& c
   if (height * width == 0) return;
   const NormalData<T> data(method_.seed);
   std::vector<T> a(static_cast<std::size_t>(height * k)), b(static_cast<std::size_t>(width * k));
-  std::vector<T> found(static_cast<std::size_t>(height * width));
+  const DType out_type = run_.options.result_type();
+  const Size element = size_of(out_type);
+  std::vector<std::byte> found(static_cast<std::size_t>(height * width * element));
   for (Size i = 0; i < height; ++i) data.fill(kStreamOfA, rows[static_cast<std::size_t>(i)] * k, a.data() + i * k, k);
   for (Size j = 0; j < width; ++j) data.fill(kStreamOfB, columns[static_cast<std::size_t>(j)] * k, b.data() + j * k, k);
-  std::vector<T> row(static_cast<std::size_t>(local.shard.c_columns.size()));
+  std::vector<std::byte> row(static_cast<std::size_t>(local.shard.c_columns.size() * element));
   for (Size i = 0; i < height; ++i) {
     const Size at = rows[static_cast<std::size_t>(i)] - local.shard.c_rows.begin;
-    const Size bytes = static_cast<Size>(row.size() * sizeof(T));
+    const auto bytes = static_cast<Size>(row.size());
     world_.copy_out(row.data(), c + at * bytes, bytes);
     for (Size j = 0; j < width; ++j)
-      found[static_cast<std::size_t>(i * width + j)] =
-          row[static_cast<std::size_t>(columns[static_cast<std::size_t>(j)] - local.shard.c_columns.begin)];
+      std::memcpy(found.data() + (i * width + j) * element,
+                  row.data() + (columns[static_cast<std::size_t>(j)] - local.shard.c_columns.begin) * element,
+                  static_cast<std::size_t>(element));
   }
-  const double tolerance = operator_tolerance(run_.op, run_.options.type, k, world_.num_pes());
+  const double tolerance = operator_tolerance(run_.op, out_type, k, world_.num_pes());
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const Mismatch mismatch = check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k,
-                                       run_.options.type, run_.options.type, tolerance);
+                                       run_.options.type, out_type, tolerance);
   check.checked += mismatch.checked;
   check.wrong += mismatch.wrong;
   if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();

@@ -39,6 +39,20 @@ std::string library_name(const std::string& given) {
   return chosen != nullptr ? chosen : "libcublasLt.so.13";
 }
 
+/// cudaMalloc maps memory to all peers, so that it waits for their work; and that may wait for this PE. Memory of a
+/// pool is this GPU's alone.
+void* allocate_beside_peers(std::size_t bytes) {
+  void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  const cudaError_t allocated = cudaMallocAsync(&memory, bytes, stream);
+  const cudaError_t waited = cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  check(allocated, "cudaMallocAsync");
+  check(waited, "cudaMallocAsync");
+  return memory;
+}
+
 }  // namespace
 
 struct CublasLt::Functions {
@@ -81,7 +95,7 @@ CublasLt::CublasLt(const std::string& library)
   cublasLtHandle_t handle = nullptr;
   require(lt_->create(&handle), "cublasLtCreate");
   handle_ = handle;
-  check(cudaMalloc(&workspace_, kWorkspace), "cudaMalloc");
+  workspace_ = allocate_beside_peers(kWorkspace);
 }
 
 CublasLt::~CublasLt() {

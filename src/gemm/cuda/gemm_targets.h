@@ -25,4 +25,18 @@ inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
          gemm.rows.slot(gemm.block_at_collector(piece.owner), piece.slot % gemm.rows.splits);
 }
 
+/// Gemm::c_at_all: a PE's copy of all tiles, and the word that grows by one there for each; null: none.
+struct CopyOfTiles {
+  std::byte* to = nullptr;
+  Signal* word = nullptr;
+};
+
+/// The i-th of a node's, the next PE's first, the own one last.
+inline CopyOfTiles copy_of_tiles(const Gemm& gemm, int i) {
+  const int block = gemm.me % gemm.node_size;
+  const int pe = gemm.me - block + (block + 1 + i) % gemm.node_size;
+  std::byte* const to = gemm.c_at_all.on(pe) + block * gemm.m * gemm.n * size_of(gemm.out_type);
+  return {to, gemm.notify.words ? gemm.notify.words.on(pe) + block : nullptr};
+}
+
 }  // namespace tandem::cuda

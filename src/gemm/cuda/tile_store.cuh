@@ -52,12 +52,13 @@ class TileStore {
   };
 
   struct Params {
-    CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles
+    CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
     CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
     CUtensorMap own_copy;            ///< of the own rows
     std::byte* to[kMostShards];      ///< what `c` is of
     int shard_begin[kMostShards];
-    Signal* word[kMostPieces];  ///< by the piece's place in the table; null: nobody is told
+    Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
+    int copies;                 ///< of each tile: 1, or with Gemm::c_at_all one for each PE of the node
     DeviceChain chain;
     const Bias* bias;
     int m, n;
@@ -72,6 +73,11 @@ class TileStore {
     params.n = static_cast<int>(gemm.n);
     params.activation = gemm.activation;
     params.scales = gemm.scales;
+    params.copies = 1;
+    if (gemm.c_at_all) {
+      set_copies(params, gemm);
+      return params;
+    }
     const TileSequence sequence(gemm);
     for (int owner = 0; owner < sequence.owners(); ++owner) {
       const Range rows = sequence.rows_of_owner(owner);
@@ -155,7 +161,8 @@ class TileStore {
         if (i == 0) begin = recorder.now();
         if (tile.piece->owner == params_.chain.copied_owner)
           store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
-        store_box(&params_.c[tile.piece->owner], slot_address(slot), col_of(tile, i), row_of(tile));
+        for (int copy = 0; copy < params_.copies; ++copy)
+          store_box(&params_.c[tile.piece->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
         if (i == 0 || i + 1 == kBoxes) continue;
         wait_for_reads<1>();  // of the box before, which has had time
         make_ready(tile, i + 1, boxes_ + 1);
@@ -169,6 +176,17 @@ class TileStore {
   }
 
  private:
+  /// One block of rows, all of one owner.
+  static void set_copies(Params& params, const Gemm& gemm) {
+    params.copies = gemm.node_size;
+    for (int i = 0; i < gemm.node_size; ++i) {
+      const CopyOfTiles copy = copy_of_tiles(gemm, i);
+      params.to[i] = copy.to;
+      params.c[i] = tensor_map(copy.to, gemm.out_type, gemm.m, gemm.n, kRows, kCols);
+      params.word[i] = copy.word;
+    }
+  }
+
   // Boxes go through the slots in turn; each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
@@ -298,7 +316,7 @@ class TileStore {
                  : "r"(shared_address(&storage_.stored[told_++ % kLead]))
                  : "memory");
     if (before % 2 == 0) return;
-    add_release(&word->value, 1);
+    for (int copy = 0; copy < params_.copies; ++copy) add_release(&params_.word[tile.number + copy]->value, 1);
     recorder.add(role, {RecordKind::kSignal, word, 1, static_cast<unsigned>(SignalOp::kAdd), 1}, begin);
   }
 

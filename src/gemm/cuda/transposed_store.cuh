@@ -60,14 +60,16 @@ class TransposedStore {
 
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
-    const int col = tile.row + thread / 32 * 16 + thread % 32 / 4;
+    const Pair bias = bias_of(tile.row + thread / 32 * 16 + thread % 32 / 4);
+    const auto biased = [&](int j) { return sums(j) + (j % 4 < 2 ? bias.first : bias.second); };
     if (params_.sum.calls != nullptr) {
-      const TransposedSum<Element, Rows> sum(params_.sum, tile.row / kCols, thread, sums);
-      each_box(col, thread, [&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
+      const TransposedSum<Element, Rows> sum(params_.sum, tile.row / kCols, thread, biased);
+      each_box(thread, [&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
     } else {
-      each_box(col, thread, [&](Values& values, int box) {
+      each_box(thread, [&](Values& values, int box) {
 #pragma unroll
-        for (int j = 0; j < kBoxRows / 2; ++j) values[j] = sums(box * (kBoxRows / 2) + j);
+        for (int j = 0; j < kBoxRows / 2; ++j) values[j] = biased(box * (kBoxRows / 2) + j);
+        activate(params_.activation, values);
       });
     }
   }
@@ -96,12 +98,11 @@ class TransposedStore {
 
   /// Writes them box by box; fill(values, box) gives them.
   template <class Fill>
-  __device__ void each_box(int col, int thread, const Fill& fill) {
+  __device__ void each_box(int thread, const Fill& fill) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box, ++boxes_) {
       Values values;
       fill(values, box);
-      finish(values, col);
       storage_.ready.wait(boxes_ % 2);
       put(shared_address(storage_.slot), values, thread);
       fence_shared_before_tma();
@@ -111,14 +112,10 @@ class TransposedStore {
   }
 
   /// Of each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column behind it.
-  __device__ void finish(Values& values, int col) const {
-    if (params_.bias != nullptr) {
-      const float first = col < params_.n ? static_cast<float>(params_.bias[col]) : 0;
-      const float second = col + 8 < params_.n ? static_cast<float>(params_.bias[col + 8]) : 0;
-#pragma unroll
-      for (int j = 0; j < kBoxRows / 2; ++j) values[j] += j % 4 < 2 ? first : second;
-    }
-    activate(params_.activation, values);
+  __device__ Pair bias_of(int col) const {
+    if (params_.bias == nullptr) return {0, 0};
+    const auto of = [&](int c) { return c < params_.n ? static_cast<float>(params_.bias[c]) : 0.0F; };
+    return {of(col), of(col + 8)};
   }
 
   /// Transposes them into the slot: 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).

@@ -1,0 +1,88 @@
+#include "ops/operator_check.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "ops/operator_defaults.h"
+#include "tandem/error.h"
+
+namespace tandem::ops {
+
+namespace {
+
+void require(bool holds, const char* option, Size given, const std::string& allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
+}
+
+void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
+  const bool gather = op == Operator::kAllGatherGemm;
+  const bool fp8 = options.type == DType::kE4M3;
+  const DType out = options.result_type();
+  if (!fp8 && options.type != DType::kBF16 && options.type != DType::kF16 && options.type != DType::kF32)
+    throw InvalidArgument(
+        fmt::format("type: {} given, allowed for {} are bf16, f16, f32, fp8_e4m3", name(options.type), name(op)));
+  if (!fp8 && out != options.type)
+    throw InvalidArgument(fmt::format("out_type: {} given, allowed for {} is the same", name(out), name(options.type)));
+  if (fp8 && out != DType::kBF16 && out != DType::kF16 && (out != DType::kE4M3 || !gather))
+    throw InvalidArgument(fmt::format("out_type: {} given, allowed for {} of fp8_e4m3 are bf16, f16{}", name(out),
+                                      name(op), gather ? ", fp8_e4m3" : " (partial sums travel)"));
+  if (options.activation != Activation::kNone && !gather)
+    throw InvalidArgument(
+        fmt::format("activation: one given, allowed for {} is none: GEMMs have partial sums", name(op)));
+  if (!fp8 && (options.a_scale_per_row || options.b_scale_per_column))
+    throw InvalidArgument(fmt::format("{}: given, allowed for fp8_e4m3 alone",
+                                      options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
+  if (fp8 && on_gpus && options.b_layout == BLayout::kKxN)
+    throw InvalidArgument("b_layout: KxN given, allowed for fp8_e4m3 on GPUs is NxK");
+}
+
+}  // namespace
+
+void check(Operator op, const OperatorOptions& options, const World& world) {
+  const Machine& machine = world.machine();
+  require(options.m >= 0, "m", options.m, "0 or more");
+  require(options.n >= 1, "n", options.n, "1 or more");
+  require(options.k >= 1, "k", options.k, "1 or more");
+  const Size sum = std::accumulate(options.ns.begin(), options.ns.end(), Size{0});
+  if (!options.ns.empty() && op != Operator::kAllGatherGemm)
+    throw InvalidArgument(fmt::format("ns: {} given, allowed for {} is one B", options.ns.size(), name(op)));
+  for (const Size n : options.ns) require(n >= 1, "ns", n, "1 or more each");
+  require(options.ns.empty() || sum == options.n, "ns", sum, fmt::format("n, {}, in all", options.n));
+  require(options.shots >= 0 && options.shots <= (op == Operator::kGemmAllReduce ? 2 : 0), "shots", options.shots,
+          op == Operator::kGemmAllReduce ? "1, 2, or 0 for what suits the rows" : "0");
+  require(options.splits >= 0 && options.splits <= 8, "splits", options.splits, "1 to 8, or 0 for what suits");
+  require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
+  require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
+  require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
+  const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
+  const int given = options.communication_sms;
+  require(given == -1 || (given >= (needs_sm ? 1 : 0) && given < machine.gpu.sm_count), "communication_sms", given,
+          fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, machine.gpu.sm_count - 1,
+                      machine.name));
+  check_types(op, options, is_measured(world));
+}
+
+void check(const OperatorOptions& options, const OperatorCall& call) {
+  const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
+  require(call.m >= 0 && call.m <= options.m, "m", call.m, fmt::format("0 to the plan's {}", options.m));
+  require(call.b.size() == matrices && call.c.size() == matrices, "b", static_cast<Size>(call.b.size()),
+          fmt::format("{} matrices, and as many c ({} given)", matrices, call.c.size()));
+  const auto one_each = [&](const char* what, std::size_t given) {
+    require(given == 0 || given == matrices, what, static_cast<Size>(given),
+            fmt::format("none, or {}: one for each b", matrices));
+  };
+  one_each("bias", call.bias.size());
+  one_each("b_scale", call.b_scale.size());
+  one_each("c_scale", call.c_scale.size());
+  const bool scaled = call.a_scale != nullptr || !call.b_scale.empty() || !call.c_scale.empty();
+  if (scaled && options.type != DType::kE4M3)
+    throw InvalidArgument(fmt::format("scales: given, allowed for {} are none", name(options.type)));
+  if (!call.c_scale.empty() && options.result_type() != DType::kE4M3)
+    throw InvalidArgument(
+        fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
+  if (options.a_scale_per_row && call.a_scale == nullptr)
+    throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+}
+
+}  // namespace tandem::ops

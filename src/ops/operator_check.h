@@ -1,0 +1,12 @@
+#pragma once
+/// Whether an operator's options, and what a run is given, are allowed: else InvalidArgument, which names the option,
+/// what was given and what is allowed.
+
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+void check(Operator op, const OperatorOptions& options, const World& world);
+void check(const OperatorOptions& options, const OperatorCall& call);
+
+}  // namespace tandem::ops
