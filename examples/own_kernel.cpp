@@ -1,4 +1,5 @@
-// A kernel of one's own: every PE sends a vector to the next PE and adds what arrives. Runs on any computer.
+// A kernel of one's own: every PE sends a vector to the next PE and adds what arrives. Runs on any computer. For one
+// launch: checked_kernel/ has the epochs and the second signal that let a kernel be called again and again.
 
 #include <cstdio>
 

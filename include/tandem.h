@@ -21,7 +21,8 @@
  *
  * Memory of tandem_alloc() and tandem_register() is used as it is, where input and output both are such; it lies at the
  * same place of the same buffer on all PEs. Any other memory is copied to and from staging memory of the world, in
- * pieces of at most `staging_bytes`; output may be input where NCCL allows it. */
+ * pieces of at most `staging_bytes`; output may be input where NCCL allows it. Every PE gives both pointers, where it
+ * has no elements too (`in` of broadcast and `out` of reduce on other PEs than the root). */
 
 #include <stddef.h>
 

@@ -102,9 +102,10 @@ void CWorld::run(const Call& call) {
     throw InvalidArgument(fmt::format("count: {} given, more than any memory holds", call.count));
   const Size ins = input_elements(call.collective, call.count, n, process_.pe(), call.root);
   const Size outs = output_elements(call.collective, call.count, n, process_.pe(), call.root);
-  if ((call.in == nullptr && ins > 0) || (call.out == nullptr && outs > 0))
-    throw InvalidArgument(fmt::format("{}: NULL given for memory of {} elements", name(call.collective),
-                                      call.in == nullptr ? ins : outs));
+  // On every PE, since where both lie decides, alike on all of them, whether a call is staged.
+  if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
+    throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
+                                      name(call.collective), call.in == nullptr ? "in" : "out"));
   order_after_last(call.stream);
   const auto in = shared(call.in, ins * element);
   const auto out = shared(call.out, outs * element);

@@ -13,13 +13,13 @@
 /// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the
 /// world's watchdog (CUDA) or ends in a deadlock report (simulator).
 ///
-/// What orders what
-///   put, store, then notify (or signal after fence, same PE; or after quiet, any PE)   data is visible before the
-///   signal put_signal                                                                          its own data before its
-///   signal a block's changes of one word, in whatever way                                      are seen in their order
-///   put, store, then plain signal                                                       nothing: an error that
-///   checkers report wait, wait_all, signal_wait_until, signal_test == true                              acquire at
-///   system scope: what was visible before the signal may be read now
+/// What orders what (docs/concepts.md: every operation)
+///   put, store, then notify           the data before the signal, as does a signal after fence or quiet
+///   put_signal                        its own data before its signal
+///   a block's changes of one word     are seen in their order, in whatever way they are made
+///   put, store, then plain signal     nothing: an error that checkers report
+///   wait, wait_all, true signal_test, acquire at system scope: what was visible before the signal may be read
+///   signal_wait_until                 from then on
 /// OpenSHMEM 1.5 sections 9.5 (RMA), 9.8 (signalling), 9.10 (point-to-point), 9.11 (ordering); PTX ISA, "Memory
 /// consistency model".
 
@@ -97,8 +97,8 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T>
   TANDEM_DEVICE T sum(const FragmentContract<T>& values);
 
-  // --- put and get (OpenSHMEM 1.5 section 9.5)
-  // ------------------------------------------------------------------------
+  // --- put and get ---------------------------------------------------------------------------------------------------
+  // OpenSHMEM 1.5 section 9.5
 
   /// Copies to PE `pe`'s copy of `to`. Returns when `from` may be reused; visible there after fence/quiet and a signal.
   template <class T>
@@ -124,8 +124,8 @@ class BlockContract : public BlockOps<BlockContract> {
   /// All of this block's earlier puts, gets and stores are complete and visible (section 9.11.2).
   TANDEM_DEVICE void quiet();
 
-  // --- signals (OpenSHMEM 1.5 sections 9.8 and 9.10)
-  // --------------------------------------------------------------------
+  // --- signals -------------------------------------------------------------------------------------------------------
+  // OpenSHMEM 1.5 sections 9.8 and 9.10
 
   /// Changes PE `pe`'s word. Relaxed: orders nothing.
   TANDEM_DEVICE void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
@@ -156,8 +156,8 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Barrier of the block's threads; orders the block's own accesses to local memory.
   TANDEM_DEVICE void sync();
 
-  // --- atomics (PTX ISA `atom`)
-  // -----------------------------------------------------------------------------------------
+  // --- atomics -------------------------------------------------------------------------------------------------------
+  // PTX ISA `atom`
 
   /// On one local or reachable word of 4 or 8 bytes, by the block as one actor. Returns the old value.
   template <class T>
@@ -168,8 +168,8 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE T compare_swap(T* word, T expected, T value, Scope scope = Scope::kSystem,
                                Order order = Order::kAcqRel);
 
-  // --- packets: data that is its own signal
-  // --------------------------------------------------------------------------------
+  // --- packets -------------------------------------------------------------------------------------------------------
+  // Data that is its own signal: NCCL's LL and LL128 protocols.
 
   /// Writes `count` elements as packets with flag `epoch` to PE `pe` (reachable). P: LLPacket (4 + 4 bytes) or
   /// LL128Line. A packet buffer may be written again when its reader is known to have read it.
@@ -193,8 +193,8 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class P>
   TANDEM_DEVICE void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe);
 
-  // --- multicast (PTX ISA `multimem`); only where has_multicast
-  // ---------------------------------------------------------------
+  // --- multicast -----------------------------------------------------------------------------------------------------
+  // PTX ISA `multimem`; only where has_multicast
 
   /// Stores to every PE's copy; the switch copies.
   template <class T, class A>
@@ -206,8 +206,8 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T, class A>
   TANDEM_DEVICE void multimem_reduce(Symm<T> to, Range range, const FragmentContract<A>& values, ReduceOp op);
 
-  // --- roles
-  // ---------------------------------------------------------------------------------------------------------------
+  // --- roles ---------------------------------------------------------------------------------------------------------
+  // Warps of one block that do different things side by side.
 
   /// Runs one function for each width (in warps) side by side, each with a Block at its own scope, and joins. At most
   /// 15, not nested; the sum of the widths is at most the block's warps. Barrier of the block before and after.

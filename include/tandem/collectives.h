@@ -16,9 +16,9 @@
 ///   reduce           count                  count (root)            elements
 ///   gather           count                  n * count (root)        elements of each PE
 ///   scatter          n * count (root)       count                   elements of each PE
-///   send_recv        count                  count                   elements, from every PE to the next one in the
-///   ring exchange         count                  count                   elements, swapped by the PEs 2i and 2i+1 (an
-///   odd last PE keeps its own)
+///   send_recv        count                  count                   elements, to the next PE, the last one's to 0
+///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i + 1;
+///                                                                   an odd last PE keeps its own
 ///
 /// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter
 /// with out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
@@ -78,8 +78,13 @@ struct CollectiveOptions {
 class CollectivePlan {
  public:
   virtual ~CollectivePlan() = default;
-  /// Enqueues one run. Collective: all PEs of the team, with the same count, in the same order.
-  /// Throws InvalidArgument for a count that is negative or above max_count.
+  /// Enqueues one run. Collective: all PEs of the team, with the same count, in the same order. A run allocates nothing
+  /// and waits for nothing on the host, so that it can be captured in a graph; runs in several streams are ordered by
+  /// events.
+  /// `in` and `out` are the same buffers of the world's heap on all PEs, given on every PE, where it has no elements
+  /// too; any element may be the first, multiples of 16 bytes are the quickest. Peers touch them within the run alone:
+  /// in stream order they may be used again.
+  /// Throws InvalidArgument for a count that is negative or above max_count, and for a buffer that is none.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Name of the algorithm.
   virtual const std::string& algorithm() const = 0;

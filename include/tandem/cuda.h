@@ -38,13 +38,16 @@ struct CudaOptions {
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;
-  /// Every call of a collective first compares operation, type, root, algorithm and count between the PEs; where they
-  /// differ, all PEs get an error and no kernel touches a buffer (copies by copy engines are made). Costs a trip of a
-  /// flag and a kernel a call. Sizes of plans are compared in any case, when they are made.
+  /// Host programs compare what they call of each plan, operation, type, root, algorithm and count: of PEs whose calls
+  /// differ at least one gets InvalidArgument before it enqueues anything, and all others' waits end with that error.
+  /// Takes the host some 0.1 us a call, the GPUs nothing. PEs then make the calls of a plan in the same order, and
+  /// capture into graphs the same of them. The same on all PEs. docs/worlds.md says what is found and what is not.
+  bool compare_calls = true;
+  /// The GPUs compare too, before each call, in every replay of a graph: where calls differ, all PEs get an error and
+  /// no kernel touches a buffer (copies by copy engines are made). Costs a trip of a flag and a kernel a call.
   bool check_calls = false;
 
-  // Threads only.
-
+  /// On: what happens can be recorded, and becomes a timeline. `record.on` is the same on all PEs.
   RecordOptions record;
 
   // Processes only.
@@ -119,6 +122,16 @@ class CudaProcess {
   void unregister_buffer(void* pointer);
   /// Why the world is over; empty: it is not.
   std::string failure() const;
+
+  // With CudaOptions::record on; Unsupported without.
+
+  /// As CudaThreads::record, of this PE.
+  void record(bool on);
+  /// What happened on all PEs so far, in the time since PE 0's process made this world; of work in graphs that were
+  /// replayed, the last replay. Collective, while no PE's work runs. PE 0 gets all of it, the others nothing.
+  const trace::Timeline& timeline();
+  /// Of the last timeline, on PE 0.
+  const RecordingInfo& recording_info();
 
  private:
   struct State;

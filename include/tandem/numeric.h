@@ -10,8 +10,8 @@
 ///
 /// Formats of 8 bits: "OCP 8-bit Floating Point Specification (OFP8)" revision 1.0, sections 5.1 and 5.2. E4M3
 /// saturates, infinity included, as PTX `cvt.rn.satfinite.e4m3x2.f32` does (PTX ISA, "Data Movement and Conversion
-/// Instructions: cvt",
-/// `.satfinite`). E5M2 follows OFP8's non-saturating mode; PTX offers the saturating one only.
+/// Instructions: cvt", `.satfinite`).
+/// E5M2 follows OFP8's non-saturating mode; PTX offers the saturating one only.
 /// Rounding is to nearest, ties to even. A NaN stays a NaN; which one is not promised.
 
 #include <cstddef>

@@ -4,11 +4,11 @@
 /// The global problem is m x n x k over all PEs of the world. Shards are equal pieces (tandem::split; the last
 /// may be shorter), so nothing needs to divide anything.
 ///
-///   all_gather_gemm       a: rows shard x k     b: (n shard) x k     c: m x (n shard)      c = gather(a) * b^T, for
-///   each of several b
-///   gemm_reduce_scatter   a: m x (k shard)      b: n x (k shard)     c: (m shard) x n      c = own rows of sum over
-///   PEs of a * b^T
-///   gemm_all_reduce       a: m x (k shard)      b: n x (k shard)     c: m x n              c = sum over PEs of a * b^T
+///   operator              a (each PE)       b                 c                 c is
+///   all_gather_gemm       (m shard) x k     (n shard) x k     m x (n shard)     gather(a) * b^T, of each of several b
+///   gemm_reduce_scatter   m x (k shard)     n x (k shard)     (m shard) x n     own rows of the PEs' sum of a * b^T
+///   gemm_all_reduce       m x (k shard)     n x (k shard)     m x n             the PEs' sum of a * b^T
+///   (a shard: this PE's piece)
 ///
 /// All matrices are row-major and dense, A and B of OperatorOptions::type, C of result_type(), products summed in f32.
 /// Bias, activation and the scales of fp8 are those of Gemm (tandem/gemm.h).
@@ -83,7 +83,7 @@ struct OperatorOptions {
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale has one for each row, else one for all of A
   bool b_scale_per_column = false;  ///< fp8: those of b_scale have one for each column of C, else one for all
   Form form = Form::kSuitable;
-  /// Where form, mover, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
+  /// Where form, copy_by, order, reduction, shots, splits and SMs are all left open, they are taken from the tuner's
   /// cache file, if the environment variable TANDEM_OPERATOR_CACHE names one and all PEs find the same entry in it
   /// (tandem/operator_tuning.h).
   bool use_tuned = true;
@@ -158,9 +158,12 @@ class OperatorPlan {
   explicit OperatorPlan(const OperatorOptions& options) : options_(options) {}
 
  private:
+  friend std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options);
   virtual void enqueue(Stream& main, const OperatorCall& call) = 0;
 
   OperatorOptions options_;
+  CallLog* calls_ = nullptr;  // where PEs compare their runs
+  std::size_t number_ = 0;    // there
 };
 
 /// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,

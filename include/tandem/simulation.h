@@ -62,12 +62,13 @@ struct ResourceUse {
 
 class Simulation {
  public:
-  /// Throws InvalidArgument where the machine does not have `pes` PEs (two-level machines are filled in whole nodes).
+  /// Throws InvalidArgument where the machine does not have `pes` PEs (two-level machines are filled in whole nodes),
+  /// or has no figures, and for options out of range.
   Simulation(const Machine& machine, int pes, const SimOptions& options = {});
   ~Simulation();
 
   /// Runs `program` on all PEs until everything is done. Rethrows the first error of any PE; throws Deadlock with a
-  /// report where nothing can go on. A simulation runs once.
+  /// report where nothing can go on. A simulation runs once: InvalidArgument for a second time.
   void run(const std::function<void(World&)>& program);
 
   /// Simulated time at the end.
@@ -87,6 +88,7 @@ class Simulation {
   class Recorder;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<sim::Simulator> simulator_;
+  bool has_run_ = false;
 };
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 /// A World is this process's view of n processing elements (PEs; one PE is one GPU, "rank" in user-facing options).
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,8 @@
 #include "tandem/symm.h"
 
 namespace tandem {
+
+class CallLog;
 
 namespace detail {
 
@@ -35,10 +38,18 @@ class WorldBackend {
   virtual double time_us() const = 0;
   /// Whether plans compare what the PEs call (Agreement).
   virtual bool checks_calls() const { return false; }
+  /// Where plans note what this PE calls; null where nobody compares it.
+  virtual CallLog* calls() { return nullptr; }
 
   /// Where in the host program the next call stands, for reports.
   Site site = {};
 };
+
+/// Bytes of `count` elements: where that overflows, more than any memory has.
+constexpr Size bytes_of(Size count, Size element_bytes) {
+  constexpr Size most = std::numeric_limits<Size>::max();
+  return count > most / element_bytes ? most : max(count, -1) * element_bytes;
+}
 
 template <class T>
 inline constexpr bool is_control =
@@ -56,8 +67,8 @@ class SymmetricHeap {
   /// Signals and packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
-    auto* const on_pe0 =
-        static_cast<T*>(backend_->allocate_symmetric(count * Size{sizeof(T)}, name, sizeof(T), detail::is_control<T>));
+    auto* const on_pe0 = static_cast<T*>(
+        backend_->allocate_symmetric(detail::bytes_of(count, sizeof(T)), name, sizeof(T), detail::is_control<T>));
     return {on_pe0, backend_->stride(), backend_->team().me};
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
@@ -65,7 +76,7 @@ class SymmetricHeap {
   /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
-    return static_cast<T*>(backend_->allocate_local(count * Size{sizeof(T)}, name, sizeof(T),
+    return static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
                                                     detail::is_control<T> || std::is_same_v<T, Epoch>));
   }
 
@@ -122,8 +133,10 @@ class World {
 
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }
-  /// Whether the PEs compare operation, type and count before each collective.
+  /// Whether the devices compare operation, type and count before each collective.
   bool checks_calls() const { return backend_->checks_calls(); }
+  /// For plans.
+  CallLog* calls() { return backend_->calls(); }
   /// Microseconds since the world began: simulated time in the simulator.
   double time_us() const { return backend_->time_us(); }
 

@@ -66,6 +66,7 @@ CheckResult check(const std::function<void(World&)>& program, const CheckOptions
 
 CheckResult checker::check_broken(const std::function<void(World&)>& program, const CheckOptions& options,
                                   sim::Faults* faults) {
+  if (!program) throw InvalidArgument("program: none given");
   const CheckOptions all = complete(options);
   CheckResult result;
   std::set<std::string> seen;

@@ -43,6 +43,10 @@ void add_gpu(CLI::App& app, Arguments& a) {
   app.add_option("--buffers", a.buffers,
                  "memory of the calls: heap (default), registered (launched processes only), or plain, which is copied")
       ->group(group);
+}
+
+void add_versus(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "GPUs (--backend cuda)";
   app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
   app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
@@ -96,6 +100,7 @@ void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   run.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
   add_place(run, a, seed);
   add_gpu(run, a);
+  add_versus(run, a);
   add_collective(run, a);
   run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
       ->group("Collectives");
@@ -119,6 +124,7 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
   bench.add_option("OP", a.subjects, "what to run, one after the other; `tandem list` names them all")->required();
   add_place(bench, a, seed);
   add_gpu(bench, a);
+  add_versus(bench, a);
   add_sizes(bench, a);
   add_collective(bench, a);
   add_operator(bench, a);
@@ -126,7 +132,8 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
 
 void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& tune = *app.add_subcommand(
-      "tune", "measure all algorithms of collectives and write what is quickest into a selection table");
+      "tune",
+      "measure algorithms of collectives, or configurations of operators, and write what is quickest into a table");
   tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
   tune.add_option("--out", a.out,
                   "the table, of operators the cache; what an existing one says about other things stays")
@@ -135,7 +142,8 @@ void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   add_place(tune, a, seed);
   add_gpu(tune, a);
   add_sizes(tune, a);
-  tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)");
+  tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
+      ->group("Collectives");
   add_shape(tune, a);
   tune.add_option("--most", a.most,
                   "operators on GPUs: configurations that are tried, those which the simulator predicts to be the "
@@ -162,17 +170,27 @@ std::uint64_t parse_seed(const std::string& text) {
   return seed;
 }
 
-std::string one_line(std::string text) {
+constexpr const char* kSubcommands = "list, machines, run, bench, check, tune, doctor, calibrate or launch";
+
+/// CLI11's error in one line: what was given, and what is allowed.
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-void refuse(bool given, const char* option, const std::string& what, const char* why) {
-  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, what, why));
-}
-void refuse(bool given, const char* option, const Arguments& a, const char* why) {
-  refuse(given, option, a.subject, why);
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    return fmt::format("{}; a subcommand is one of {} (tandem --help)", text, kSubcommands);
+  const std::string help = fmt::format(" (tandem {}--help)", chosen.empty() ? "" : chosen.front()->get_name() + " ");
+  // "Could not convert: --pes = four"
+  const std::string prefix = "Could not convert: ", middle = " = ";
+  const auto at = text.find(middle);
+  if (error.get_name() != "ConversionError" || text.rfind(prefix, 0) != 0 || at == std::string::npos)
+    return text + help;
+  const std::string option = text.substr(prefix.size(), at - prefix.size());
+  const CLI::Option* const found = chosen.empty() ? nullptr : chosen.front()->get_option_no_throw(option);
+  const bool is_flag = found != nullptr && found->get_expected_max() == 0;
+  return fmt::format("{}: '{}' given, {}{}", option, text.substr(at + middle.size()),
+                     is_flag ? "it takes no value" : "allowed is a whole number below 2^31", help);
 }
 
 void check_positive(const char* option, const std::optional<int>& value) {
@@ -215,14 +233,12 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw InvalidArgument(one_line(error.what()) + " (tandem --help)");
+    if (error.get_exit_code() != 0) throw InvalidArgument(message_of(app, error));
     app.exit(error, std::cout, std::cerr);
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument(
-        "a subcommand is missing: list, machines, run, bench, check, tune, doctor, calibrate or launch (tandem "
-        "--help)");
+    throw InvalidArgument(fmt::format("a subcommand is missing: {} (tandem --help)", kSubcommands));
   a.command = command_of(app);
   a.command_line = "tandem";
   for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);
@@ -234,55 +250,6 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
   check_backend(a);
   return a;
-}
-
-void refuse_simulator_options(const Arguments& a) {
-  const std::string what = "--backend cuda";
-  refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
-  refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
-  refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
-  refuse(a.phantom, "--phantom", what, "which runs in real time, on real data");
-}
-
-void refuse_gpu_options(const Arguments& a) {
-  const std::string what = "--backend sim";
-  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
-  constexpr const char* why = "which is simulated";
-  refuse(a.calls.has_value(), "--calls", what, why);
-  refuse(a.late, "--late", what, why);
-  refuse(a.buffers.has_value(), "--buffers", what, why);
-  refuse(a.versus.has_value(), "--vs", what, why);
-  refuse(a.nccl.has_value(), "--nccl", what, why);
-  refuse(a.most.has_value(), "--most", what, "which tries all of them");
-}
-
-void refuse_collective_options(const Arguments& a) {
-  constexpr const char* why = "which is an operator";
-  refuse(a.bytes.has_value(), "--bytes", a, "which is an operator: give --shape or --model");
-  refuse(a.reduction.has_value(), "--op", a, why);
-  refuse(a.root.has_value(), "--root", a, why);
-  refuse(a.blocks.has_value(), "--blocks", a, why);
-  refuse(a.selection.has_value(), "--selection", a, why);
-  refuse(a.data.has_value(), "--data", a, why);
-  refuse(a.in_place, "--in-place", a, why);
-  refuse(a.buffers.has_value(), "--buffers", a, why);
-}
-
-void refuse_operator_options(const Arguments& a) {
-  constexpr const char* why = "which is a collective";
-  refuse(a.shape.has_value(), "--shape", a, "which is a collective: give --bytes");
-  refuse(a.model.has_value(), "--model", a, "which is a collective: give --bytes");
-  refuse(a.m.has_value(), "--m", a, why);
-  refuse(a.transport.has_value(), "--transport", a, why);
-  refuse(a.direction.has_value(), "--direction", a, why);
-  refuse(a.splits.has_value(), "--splits", a, why);
-  refuse(a.shots.has_value(), "--shots", a, why);
-  refuse(a.order.has_value(), "--order", a, why);
-  refuse(a.tile.has_value(), "--tile", a, why);
-  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
-  refuse(a.compute_only, "--compute-only", a, why);
-  refuse(a.communication_only, "--communication-only", a, why);
-  refuse(a.decomposed, "--decomposed", a, why);
 }
 
 }  // namespace tandem::cli

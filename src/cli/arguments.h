@@ -68,14 +68,15 @@ struct Arguments {
 };
 
 /// Throws InvalidArgument, with one line, for what is no command line of the tool. Nothing is returned where the user
-/// asked for help
-///, which this prints.
+/// asked for help, which this prints.
 std::optional<Arguments> parse_arguments(int argc, const char* const* argv);
 
 /// Throws InvalidArgument, naming the option, where one was given that says nothing about an operator (or a
 /// collective).
 void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
+/// The same for options of `tune` that say nothing about operators.
+void refuse_sweep_options(const Arguments& arguments);
 /// The same for options of the other backend.
 void refuse_simulator_options(const Arguments& arguments);
 void refuse_gpu_options(const Arguments& arguments);

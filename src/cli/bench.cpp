@@ -54,60 +54,67 @@ std::string place(const Arguments& a, const Setup& setup) {
                      setup.machine.name, a.seed, a.warmups, a.iterations.value_or(1), a.phantom ? ", phantom" : "");
 }
 
-std::string collective_row(const CollectiveRun& run, const Arguments& a, const Result& r) {
+std::string collective_row(const CollectiveRun& run, const Result& r) {
   const bool reducing = reduces(run.collective);
-  const bool rooted = a.root.has_value() || run.collective == Collective::kBroadcast ||
-                      run.collective == Collective::kReduce || run.collective == Collective::kGather ||
-                      run.collective == Collective::kScatter;
   return fmt::format("{:>13} {:>13} {:>10} {:>10} {:>6} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}  {}", *r.bytes, *r.count,
-                     r.dtype, reducing ? name(run.options.op) : "none", rooted ? run.options.root : -1, r.time_us,
-                     r.algorithm_bandwidth().value_or(0), r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
+                     r.dtype, reducing ? name(run.options.op) : "none",
+                     has_root(run.collective) ? run.options.root : -1, r.time_us, r.algorithm_bandwidth().value_or(0),
+                     r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
 }
 
-void bench_collective(Collective collective, const Arguments& a, Table& table) {
+/// What benches the collective; throws for bad options at once.
+std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
-  const auto sizes = bench_sizes(a);
-  table.print(place(a, setup) + (a.in_place ? ", in-place" : ""));
-  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
-                          "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
-  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
-                          "(us)", "(GB/s)", "(GB/s)"));
-  Pictures none;
-  for (const Size bytes : sizes) {
-    const Result result = [&] {
-      Progress progress(kCollectiveSteps);
-      return run_collective(run, setup, bytes, none, progress);
-    }();
-    table.add(result, collective_row(run, a, result));
-  }
+  return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
+    table.print(place(a, setup) + (a.in_place ? ", in-place" : ""));
+    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
+                            "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
+    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
+                            "(us)", "(GB/s)", "(GB/s)"));
+    Pictures none;
+    for (const Size bytes : sizes) {
+      const Result result = [&] {
+        Progress progress(kCollectiveSteps);
+        return run_collective(run, setup, bytes, none, progress);
+      }();
+      table.add(result, collective_row(run, result));
+    }
+  };
 }
 
 std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
 
-void bench_operator(Operator op, const Arguments& a, Table& table) {
-  const Setup setup = make_setup(a);
-  OperatorRun run = make_operator_run(op, a);
+std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
   constexpr Size first_rows = 512;
   const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
   const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
-  const auto rows = sweep(first, last, a.factor);
-  table.print(place(a, setup));
-  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
-                          "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
-  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)", "(us)",
-                          "(%)"));
-  Pictures none;
-  for (const Size m : rows) {
-    run.options.m = m;
-    const Result r = [&] {
-      Progress progress(kOperatorSteps);
-      return run_operator(run, setup, none, progress);
-    }();
-    table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,
-                             run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
-                             or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
-  }
+  return sweep(first, last, a.factor);
+}
+
+/// What benches the operator; throws for bad options at once.
+std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
+  const Setup setup = make_setup(a);
+  const OperatorRun all_rows = make_operator_run(op, a);
+  return [a, setup, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+    table.print(place(a, setup));
+    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
+                            "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
+    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)",
+                            "(us)", "(%)"));
+    Pictures none;
+    OperatorRun run = all_rows;
+    for (const Size m : rows) {
+      run.options.m = m;
+      const Result r = [&] {
+        Progress progress(kOperatorSteps);
+        return run_operator(run, setup, none, progress);
+      }();
+      table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,
+                               run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
+                               or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
+    }
+  };
 }
 
 }  // namespace
@@ -116,16 +123,19 @@ int bench(const Arguments& arguments) {
   for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
-  Table table(arguments);
+  // All of them are looked at before the first one runs.
+  std::vector<std::function<void(Table&)>> work;
   for (const std::string& text : arguments.subjects) {
-    const Subject subject = parse_subject(text);
     Arguments one = arguments;
     one.subject = text;
+    const Subject subject = parse_subject(text);
     if (const auto* const op = std::get_if<Operator>(&subject))
-      bench_operator(*op, one, table);
+      work.push_back(operator_bench(*op, one));
     else
-      bench_collective(std::get<Collective>(subject), one, table);
+      work.push_back(collective_bench(std::get<Collective>(subject), one));
   }
+  Table table(arguments);
+  for (const auto& bench_one : work) bench_one(table);
   return table.finish();
 }
 

@@ -41,6 +41,15 @@ std::vector<CheckCase> known_cases(const Arguments& a) {
   return a.check.mutants ? mutation_cases() : check_cases({2, 3, 4});
 }
 
+void keep_algorithm(std::vector<CheckCase>& cases, const std::string& algorithm, const std::string& of) {
+  std::set<std::string> algorithms;
+  for (const CheckCase& one : cases) algorithms.insert(one.algorithm);
+  if (algorithms.count(algorithm) == 0)
+    throw InvalidArgument(
+        fmt::format("--algo: '{}' given, allowed{} are {}", algorithm, of, fmt::join(algorithms, ", ")));
+  std::erase_if(cases, [&](const CheckCase& one) { return one.algorithm != algorithm; });
+}
+
 std::vector<CheckCase> chosen_cases(const Arguments& a) {
   std::vector<CheckCase> all = known_cases(a);
   std::set<std::string> ops;
@@ -49,14 +58,18 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
     throw InvalidArgument(
         fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
   std::erase_if(all, [&](const CheckCase& one) {
-    return (!is_all(a) && one.op != a.check.subject) ||
-           (!a.check.algorithm.empty() && one.algorithm != a.check.algorithm) ||
-           (!a.check.one_case.empty() && one.name() != a.check.one_case) || (a.check.mutants && one.has_twin);
+    return (!is_all(a) && one.op != a.check.subject) || (a.check.mutants && one.has_twin);
   });
-  if (all.empty())
-    throw InvalidArgument(fmt::format("check: no configuration of {} has --algo '{}' and --case '{}'",
-                                      is_all(a) ? "any operator" : a.check.subject, a.check.algorithm,
-                                      a.check.one_case));
+  const std::string of = is_all(a) ? "" : fmt::format(" of {}", a.check.subject);
+  if (!a.check.algorithm.empty()) keep_algorithm(all, a.check.algorithm, of);
+  if (!a.check.one_case.empty()) {
+    std::erase_if(all, [&](const CheckCase& one) { return one.name() != a.check.one_case; });
+    if (all.empty())
+      throw InvalidArgument(
+          fmt::format("--case: '{}' given, which is no configuration{} on these numbers of PEs; "
+                      "reports name them, as all_reduce.ring.4x2",
+                      a.check.one_case, of));
+  }
   return all;
 }
 

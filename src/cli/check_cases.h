@@ -31,7 +31,7 @@ struct CheckCase {
   bool has_twin = false;
   std::function<std::unique_ptr<CheckProgram>()> make;
 
-  /// "all_reduce.ring.4x2.large": 4 PEs, 2 a node.
+  /// "all_reduce.ring.4x2": 4 PEs, 2 a node.
   std::string name() const;
 };
 

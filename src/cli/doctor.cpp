@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -17,9 +18,10 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return "unknown";
-  return value.is_string()         ? value.get<std::string>()
-         : value.is_number_float() ? fmt::format("{:.1f}", value.get<double>())
-                                   : value.dump();
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_number_float()) return value.dump();
+  const auto number = value.get<double>();
+  return fmt::format("{:.{}f}", number, number == std::floor(number) ? 0 : 1);
 }
 
 void print_matrix(const char* title, const Json& links, std::size_t gpus, const char* key) {
@@ -58,7 +60,7 @@ void print_gpus(const Json& report) {
 void print_system(const Json& report) {
   const Json& limits = report["limits"];
   fmt::print("driver\n  {}\n", text_of(report["driver"]));
-  fmt::print("limits\n  locked memory {} MiB, open files {}, /dev/shm {} MiB, memory of this group {}\n",
+  fmt::print("limits\n  locked memory {} MiB, open files {}, /dev/shm {} MiB, memory of the control group {}\n",
              text_of(limits["memlock_mib"]), text_of(limits["open_files"]), text_of(limits["shm_mib"]),
              text_of(limits["memory_max"]));
   fmt::print("network adapters\n");
@@ -73,8 +75,7 @@ void print_system(const Json& report) {
                library["found"].get<bool>()
                    ? fmt::format("{} ({})", text_of(library["version"]), text_of(library["file"]))
                    : "not found");
-  fmt::print("multicast\n  {}{}\n", text_of(report["multicast"]),
-             report["multicast"] == "off" ? " (TANDEM_MULTICAST=1 would allow it)" : "");
+  fmt::print("multicast\n  {} on GPUs by this version\n", text_of(report["multicast"]));
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
   trace::check_writable(a.out);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Operator op : operators) {
-    const OperatorRun run = make_operator_run(op, a);
+    Arguments one = a;
+    one.subject = name(op);
+    refuse_sweep_options(one);
+    const OperatorRun run = make_operator_run(op, one);
     const auto [setup, speaks] =
         a.on_gpus() ? operator_tune_on_gpus(a, run) : OperatorTuneOnGpus{simulated(make_setup(a))};
     const OperatorTuning tuning = tune_operator(op, run.options, setup);

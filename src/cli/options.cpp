@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <limits>
 
 #include "tandem/error.h"
 
@@ -43,8 +42,9 @@ Size parse_size(const char* option, const std::string& text) {
   if (!is_number || factor == 0)
     throw InvalidArgument(
         fmt::format("{}: '{}' given, allowed is a whole number from 0 on, perhaps with K, M or G", option, text));
-  if (number > std::numeric_limits<Size>::max() / factor)
-    throw InvalidArgument(fmt::format("{}: '{}' given, allowed is less than 2^63", option, text));
+  constexpr Size most = Size{1} << 46;  // beyond a computer's address space, and before any product overflows
+  if (number > most / factor)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed is at most 65536G", option, text));
   return number * factor;
 }
 
@@ -57,7 +57,8 @@ Shape parse_shape(const char* option, const std::string& text) {
                         take_number(rest, shape.k) && rest.empty();
   if (!is_shape)
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed is MxNxK, for example 512x14336x4096", option, text));
-  if (shape.k < 1) throw InvalidArgument(fmt::format("{}: '{}' given, K must be 1 or more", option, text));
+  if (shape.n < 1 || shape.k < 1)
+    throw InvalidArgument(fmt::format("{}: '{}' given, N and K must be 1 or more", option, text));
   constexpr Size largest = Size{1} << 31;
   if (shape.m > largest || shape.n > largest || shape.k > largest)
     throw InvalidArgument(fmt::format("{}: '{}' given, M, N and K may each be at most {}", option, text, largest));

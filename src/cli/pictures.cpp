@@ -33,6 +33,8 @@ Pictures::Pictures(const Arguments& arguments)
   std::set<std::string> paths;
   for (const std::string& path : {trace_, report_, svg_}) {
     if (path.empty()) continue;
+    if (path == "-")
+      throw InvalidArgument("--trace, --report, --svg: '-' given, only --json writes to standard output");
     if (!paths.insert(path).second) throw InvalidArgument(fmt::format("'{}' was given for two files", path));
     trace::check_writable(path);
   }

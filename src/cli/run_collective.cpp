@@ -25,18 +25,6 @@ bool counts_all_pes(Collective collective) {
   }
 }
 
-bool has_root(Collective collective) {
-  switch (collective) {
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-    case Collective::kGather:
-    case Collective::kScatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void check_in_place(Collective collective) {
   switch (collective) {
     case Collective::kAllToAll:
@@ -138,6 +126,18 @@ Size bytes_of_count(Collective collective, Size count, int pes, Size element_byt
   return count * (counts_all_pes(collective) ? element_bytes * pes : element_bytes);
 }
 
+bool has_root(Collective collective) {
+  switch (collective) {
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
 double bus_factor(Collective collective, int pes) {
   const double others = static_cast<double>(pes - 1) / pes;
   if (collective == Collective::kAllReduce) return 2 * others;
@@ -194,9 +194,6 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
 
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {
   const Size element = size_of(run.options.type);
-  constexpr Size most_bytes = Size{1} << 46;  // beyond a computer's address space, and before any product overflows
-  if (bytes > most_bytes)
-    throw InvalidArgument(fmt::format("--bytes: {} given, allowed is 0 to {}", bytes, most_bytes));
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
   Program program(run, count, setup.pes, setup.options.seed);

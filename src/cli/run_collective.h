@@ -15,6 +15,8 @@ namespace tandem::cli {
 Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes);
 /// The inverse: the bytes that `count` elements are.
 Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes);
+/// Whether --root says something about it.
+bool has_root(Collective collective);
 /// bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Collective collective, int pes);
 

@@ -40,7 +40,9 @@ Collective collective_of(const std::string& text) {
 Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   Setup setup = make_setup(a);
   setup.options.phantom = true;
-  CollectiveRun run = make_collective_run(collective, a, setup.pes);
+  Arguments one = a;
+  one.subject = name(collective);
+  CollectiveRun run = make_collective_run(collective, one, setup.pes);
   const int per_node = setup.options.pes_per_node > 0 ? setup.options.pes_per_node : setup.machine.pes_per_node;
   Sweep sweep;
   sweep.machine = setup.machine.name;

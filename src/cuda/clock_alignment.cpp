@@ -23,8 +23,10 @@ T* pinned(std::size_t count) {
 
 }  // namespace
 
-Clocks::Clocks(std::vector<ClockPe> pes) : pes_(std::move(pes)), began_(now()), offsets_(pes_.size()) {
+Clocks::Clocks(std::vector<ClockPe> pes, std::function<void()> meet)
+    : pes_(std::move(pes)), meet_(std::move(meet)), began_(now()), offsets_(pes_.size()) {
   for (const ClockPe& pe : pes_) {
+    if (pe.stream == nullptr) continue;
     check(cudaSetDevice(pe.device), "cudaSetDevice");
     load_clock_kernels();
   }
@@ -40,16 +42,24 @@ Clocks::~Clocks() {
 trace::ClockOffset Clocks::with_peer(const ClockPe& peer) {
   const ClockPe& first = pes_.front();
   std::fill_n(exchanges_, kRounds, trace::Exchange{});
-  check(cudaSetDevice(peer.device), "cudaSetDevice");
-  launch_pong(peer.stream, peer.mail, first.mail, kRounds, number_);
-  check(cudaSetDevice(first.device), "cudaSetDevice");
-  launch_ping(first.stream, first.mail, peer.mail, exchanges_, kRounds, number_);
+  if (meet_) meet_();
+  if (peer.stream != nullptr) {
+    check(cudaSetDevice(peer.device), "cudaSetDevice");
+    launch_pong(peer.stream, peer.mail, first.mail, kRounds, number_);
+  }
+  if (first.stream != nullptr) {
+    check(cudaSetDevice(first.device), "cudaSetDevice");
+    launch_ping(first.stream, first.mail, peer.mail, exchanges_, kRounds, number_);
+  }
   number_ += kRounds;
-  check(cudaStreamSynchronize(first.stream), "clock alignment");
-  check(cudaSetDevice(peer.device), "cudaSetDevice");
-  check(cudaStreamSynchronize(peer.stream), "clock alignment");
+  for (const ClockPe* const pe : {&first, &peer}) {
+    if (pe->stream == nullptr) continue;
+    check(cudaSetDevice(pe->device), "cudaSetDevice");
+    check(cudaStreamSynchronize(pe->stream), "clock alignment");
+  }
+  if (first.stream == nullptr) return {};
   if (exchanges_[kRounds - 1].received == 0)
-    throw Timeout(fmt::format("clock alignment: GPU {} does not answer GPU {}", peer.device, first.device));
+    throw Timeout(fmt::format("clock alignment: the GPU of PE {} does not answer that of PE 0", &peer - pes_.data()));
   return trace::estimate_offset({exchanges_, exchanges_ + kRounds}, kTimerStepNs);
 }
 
@@ -76,16 +86,18 @@ void Clocks::align() {
     pair.last = offset;
   };
   for (std::size_t i = 0; i < pes_.size(); ++i)
-    if (pes_[i].device != pes_.front().device) set(offsets_[i], with_peer(pes_[i]));
-  set(host_, with_host());
+    if (has_own_clock(i)) set(offsets_[i], with_peer(pes_[i]));
+  if (pes_.front().stream != nullptr)
+    set(host_, with_host());
+  else
+    number_ += kRounds;  // all processes count the exchanges of PE 0's
   aligned_ = true;
 }
 
 std::vector<trace::ClockMap> Clocks::maps() const {
   std::vector<trace::ClockMap> maps;
   for (std::size_t i = 0; i < pes_.size(); ++i)
-    maps.push_back(pes_[i].device == pes_.front().device ? trace::ClockMap()
-                                                         : trace::ClockMap(offsets_[i].first, offsets_[i].last));
+    maps.push_back(has_own_clock(i) ? trace::ClockMap(offsets_[i].first, offsets_[i].last) : trace::ClockMap());
   return maps;
 }
 

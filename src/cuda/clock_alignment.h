@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "cuda/clock_kernels.h"
@@ -14,8 +15,8 @@ namespace tandem::cuda {
 /// What the comparison needs of a PE.
 struct ClockPe {
   int device = 0;
-  cudaStream_t stream = nullptr;
-  Mail* mail = nullptr;  ///< one, in memory that all PEs reach
+  cudaStream_t stream = nullptr;  ///< null: the PE is another process's
+  Mail* mail = nullptr;           ///< one, in memory that all PEs reach
 };
 
 /// Resolution of the GPUs' timer as measured on H200 (docs/timeline.md), nanoseconds.
@@ -23,7 +24,9 @@ inline constexpr double kTimerStepNs = 32;
 
 class Clocks {
  public:
-  explicit Clocks(std::vector<ClockPe> pes);
+  /// `meet` waits for all PEs' processes, where they are several; each PE then has a GPU of its own, and offsets are
+  /// known to the process of PE 0.
+  explicit Clocks(std::vector<ClockPe> pes, std::function<void()> meet = nullptr);
   ~Clocks();
   Clocks(const Clocks&) = delete;
   Clocks& operator=(const Clocks&) = delete;
@@ -51,10 +54,14 @@ class Clocks {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
+  bool has_own_clock(std::size_t pe) const {
+    return meet_ != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
+  }
   trace::ClockOffset with_peer(const ClockPe& peer);
   trace::ClockOffset with_host();
 
   std::vector<ClockPe> pes_;
+  std::function<void()> meet_;
   std::int64_t began_;
   trace::Exchange* exchanges_ = nullptr;  // pinned
   HostMail* host_mail_ = nullptr;         // pinned

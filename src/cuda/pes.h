@@ -10,6 +10,7 @@
 
 #include "bootstrap/failure.h"
 #include "cuda/segment.h"
+#include "model/call_log.h"
 #include "model/heap_book.h"
 #include "tandem/cuda.h"
 #include "tandem/impl/cuda/context.h"
@@ -67,6 +68,8 @@ class Pes {
   /// Gives a buffer at that offset of PE `pe`'s part back. Collective where it is symmetric.
   virtual void free(int pe, bool symmetric, Size offset) = 0;
   virtual std::string describe(const void* address) const = 0;
+  /// Where PE `pe` of this process notes its calls; null where they are not compared.
+  virtual CallLog* calls(int pe) const = 0;
   /// Null where nothing is recorded.
   virtual Recording* recording() const { return nullptr; }
   /// Waits for all PEs' host programs; throws where one of them has failed.
@@ -124,6 +127,7 @@ class WorldView : public detail::WorldBackend {
   void barrier() override { pes_.barrier(); }
   double time_us() const override;
   bool checks_calls() const override { return pes_.checks_calls(); }
+  CallLog* calls() override { return pes_.calls(pe_); }
 
  private:
   Size offset_of(const void* memory) const;

@@ -10,10 +10,12 @@
 #include <thread>
 
 #include "cuda/error.h"
+#include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
 #include "cuda/self_test.h"
 #include "cuda/stream.h"
 #include "cuda/window.h"
+#include "cuda/world_recording.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -44,19 +46,22 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
       exchange_(session_),
-      pe_(make_pe(device)),
-      sharing_(count_sharers()),
+      pe_(take_gpu(device)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
       segment_(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()}) {
-  early_launch_ = early_launch_ && sharing_ == 1;
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
               "heap_limit_bytes, with what the library adds");
+  const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
+  check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
+              "compare_calls (1) and record.on (2), summed up");
   book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
   clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
   if (options.self_test) test_links();
   load_kernels(pe_);
+  if (options.compare_calls) share_calls();
+  if (options.record.on) start_recording(options);
   session_.barrier("the world is ready");
   session_.on_failure([this] { set_abort(me()); });
 }
@@ -76,14 +81,21 @@ Processes::~Processes() {
   }
 }
 
-int Processes::count_sharers() {
+/// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
+/// for time slices, and the library could not promise that all blocks are resident.
+Pe Processes::take_gpu(int device) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, pe_.device), "cudaGetDeviceProperties");
-  const auto own = std::as_bytes(std::span(properties.uuid.bytes));
-  const std::vector<Bytes> all = session_.all_gather(own, "GPUs");
-  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Bytes& other) {
-    return std::equal(other.begin(), other.end(), own.begin(), own.end());
-  }));
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const std::vector<Bytes> all = session_.all_gather(std::as_bytes(std::span(properties.uuid.bytes)), "GPUs");
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
+    if (first != pe)
+      throw Unsupported(
+          fmt::format("cuda backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
+                      "(PEs that share one have to be threads of one process)",
+                      first, pe));
+  }
+  return make_pe(device);
 }
 
 /// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest
@@ -160,6 +172,21 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
                             fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
 }
 
+/// The memory in which the PEs compare what they call.
+void Processes::share_calls() {
+  for (int pe = 0; pe < num_pes(); ++pe)
+    if (!exchange_.is_here(pe)) return;  // no memory of the host in common
+  constexpr std::size_t plans = 4096;
+  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, session_.world(), plans * sizeof(PlanCalls));
+  const auto records = [this](int pe, std::size_t plan) {
+    return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
+  };
+  const auto tell = [this](const std::string& text) {
+    session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
+  };
+  calls_ = std::make_unique<CallLog>(me(), records, tell);
+}
+
 void Processes::test_links() {
   const Size bytes = num_pes() * kSelfTestWords * Size{8};
   SelfTest test{segment_.base() + HeapBook::kControlBytes, segment_.stride(), num_pes(), me(), 0};
@@ -202,6 +229,15 @@ int device_of(const CudaOptions& options, int local_pe) {
 
 }  // namespace
 
+namespace {
+
+void register_kernels(const CudaOptions& options) {
+  cuda::register_collectives();
+  if (options.record.on) cuda::register_recorded_collectives();
+}
+
+}  // namespace
+
 struct CudaProcess::State {
   State(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
       : processes(id, pe, pes, device, options), view(processes, pe), world(view) {}
@@ -213,12 +249,12 @@ struct CudaProcess::State {
 };
 
 CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
-  cuda::register_collectives();
+  register_kernels(options);
   state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
 }
 
 CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
-  cuda::register_collectives();
+  register_kernels(options);
   state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
 }
 
@@ -238,6 +274,16 @@ Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
     throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
   return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
 }
+
+void CudaProcess::record(bool on) { cuda::recording_of(state_->processes).turn(pe(), on); }
+
+const trace::Timeline& CudaProcess::timeline() {
+  cuda::Recording& recording = cuda::recording_of(state_->processes);
+  state_->processes.gather_recordings();
+  return recording.timeline();
+}
+
+const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(state_->processes).info(); }
 
 void CudaProcess::unregister_buffer(void* pointer) {
   const auto found = state_->windows.find(pointer);

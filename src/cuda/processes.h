@@ -1,12 +1,13 @@
 #pragma once
 /// A world whose PEs are processes, as the process of one of them sees it.
 
-#include <mutex>
 #include <vector>
 
 #include "bootstrap/fd_exchange.h"
 #include "bootstrap/session.h"
+#include "bootstrap/shared_memory.h"
 #include "cuda/pes.h"
+#include "cuda/recording.h"
 
 namespace tandem::cuda {
 
@@ -20,28 +21,37 @@ class Processes : public Pes {
   bootstrap::FdExchange& exchange() { return exchange_; }
 
   const Pe& pe(int) const override { return pe_; }
-  int sharing(int) const override { return sharing_; }
+  int sharing(int) const override { return 1; }
   const Segment& segment() const override { return segment_; }
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
   void free(int pe, bool symmetric, Size offset) override;
   std::string describe(const void* address) const override;
+  CallLog* calls(int) const override { return calls_.get(); }
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  Recording* recording() const override { return recording_.get(); }
+
+  /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
+  void gather_recordings();
 
  private:
-  int count_sharers();
+  Pe take_gpu(int device);
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
+  void share_calls();
+  void start_recording(const CudaOptions& options);
 
   int exceptions_before_;
   bootstrap::Session session_;
   bootstrap::FdExchange exchange_;
   Pe pe_;
-  int sharing_;
   HeapBook book_;
   Segment segment_;
+  std::unique_ptr<bootstrap::SharedMemory> call_memory_;
+  std::unique_ptr<CallLog> calls_;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace tandem::cuda

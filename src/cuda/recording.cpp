@@ -37,15 +37,20 @@ struct Recording::Pe {
   ~Pe() { cudaFree(records); }
 };
 
-Recording::Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book)
+Recording::Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
+                     std::function<void()> meet)
     : operations_(options.record.operations),
       time_copies_(options.record.time_copies),
       machine_(std::move(machine)),
       book_(std::move(book)),
-      clocks_(pes) {
+      clocks_(pes, std::move(meet)) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
   for (const ClockPe& clock : pes) {
+    if (clock.stream == nullptr) {
+      pes_.push_back(nullptr);
+      continue;
+    }
     auto own = std::make_unique<Pe>();
     own->device = clock.device;
     own->room = options.record.bytes / Size{sizeof(Record)};
@@ -216,12 +221,11 @@ void Recording::align() {
   converted_ = false;
 }
 
-void Recording::collect(int number, trace::GpuRecording& recording) const {
-  const Pe& own = pe(number);
+void Recording::collect(const Pe& own, trace::GpuPart& part) const {
   std::vector<Record> records(static_cast<std::size_t>(own.used));
   check(cudaSetDevice(own.device), "cudaSetDevice");
   check(cudaMemcpy(records.data(), own.records, records.size() * sizeof(Record), cudaMemcpyDeviceToHost), "recording");
-  const std::size_t first = recording.work.size();
+  const std::size_t first = part.work.size();
   for (const Work& work : own.work) {
     trace::GpuWork drawn = work.drawn;
     for (std::size_t& before : drawn.after) before += first;
@@ -231,11 +235,27 @@ void Recording::collect(int number, trace::GpuRecording& recording) const {
       // A launch that was captured and never replayed has left zeros.
       drawn.blocks.emplace_back(begin, begin->begin == 0 ? begin : begin + 1 + kept);
     }
-    recording.work.push_back(std::move(drawn));
+    part.work.push_back(std::move(drawn));
   }
+  part.lost_work += own.lost_work;
+}
+
+trace::GpuPart Recording::part() const {
+  trace::GpuPart part;
+  for (const auto& own : pes_)
+    if (own != nullptr) collect(*own, part);
+  return part;
+}
+
+void Recording::add(std::vector<trace::GpuPart> parts) {
+  others_ = std::move(parts);
+  converted_ = false;
 }
 
 void Recording::convert() {
+  converted_ = true;
+  // PE 0's process has what all recorded.
+  if (pes_.front() == nullptr) return;
   trace::GpuRecording recording;
   recording.machine = machine_;
   recording.pes = static_cast<int>(pes_.size());
@@ -247,9 +267,16 @@ void Recording::convert() {
   recording.name = [this](std::uint64_t address) { return trace::buffer_name(book_.describe(address)); };
   trace::GpuFindings findings;
   info_ = {};
-  for (int number = 0; number < recording.pes; ++number) {
-    collect(number, recording);
-    info_.lost_work += pe(number).lost_work;
+  trace::GpuPart own = part();
+  info_.lost_work = own.lost_work;
+  recording.work = std::move(own.work);
+  for (const trace::GpuPart& other : others_) {
+    const std::size_t first = recording.work.size();
+    for (trace::GpuWork work : other.work) {
+      for (std::size_t& before : work.after) before += first;
+      recording.work.push_back(std::move(work));
+    }
+    info_.lost_work += other.lost_work;
   }
   timeline_ = trace::to_timeline(recording, findings);
   info_.operations = findings.records;
@@ -260,7 +287,6 @@ void Recording::convert() {
     info_.releases.push_back({release.from, release.to, static_cast<double>(release.after) / 1e6});
   for (const trace::ClockMap& clock : recording.clocks)
     info_.clocks.push_back({clock.offset(), clock.error(), clock.bound(), clock.drift_ppm()});
-  converted_ = true;
 }
 
 const trace::Timeline& Recording::timeline() {

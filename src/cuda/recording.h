@@ -12,6 +12,7 @@
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/record.h"
 #include "tandem/stream.h"
+#include "trace/gpu_part.h"
 #include "trace/gpu_recording.h"
 
 namespace tandem::cuda {
@@ -33,7 +34,9 @@ struct RecordedStream {
 /// nothing runs.
 class Recording {
  public:
-  Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book);
+  /// `meet`: see Clocks.
+  Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
+            std::function<void()> meet = nullptr);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -65,6 +68,10 @@ class Recording {
 
   /// Compares all clocks: before and after a run.
   void align();
+  /// What this process's PEs did; addresses and names are the caller's to add.
+  trace::GpuPart part() const;
+  /// What other processes' PEs did, for the timeline.
+  void add(std::vector<trace::GpuPart> parts);
   /// What happened up to the last `align`; of work in graphs that were replayed, the last replay.
   const trace::Timeline& timeline();
   const RecordingInfo& info();
@@ -80,14 +87,15 @@ class Recording {
   void add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks);
   void stamp(const RecordedStream& stream);
   void note(const RecordedStream& stream, trace::GpuWork work);
-  void collect(int pe, trace::GpuRecording& recording) const;
+  void collect(const Pe& pe, trace::GpuPart& part) const;
   void convert();
 
   const int operations_;
   const bool time_copies_;
   const std::string machine_;
   const AddressBook book_;
-  std::vector<std::unique_ptr<Pe>> pes_;
+  std::vector<std::unique_ptr<Pe>> pes_;  // null: another process's
+  std::vector<trace::GpuPart> others_;
   Clocks clocks_;
   bool converted_ = false;
   trace::Timeline timeline_;

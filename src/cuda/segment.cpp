@@ -13,25 +13,26 @@ namespace tandem::cuda {
 
 namespace {
 
-CUmemAllocationProp properties_on(int device, bool exportable) {
+/// `type`: CU_MEM_HANDLE_TYPE_NONE for memory that stays within the process.
+CUmemAllocationProp properties_on(int device, CUmemAllocationHandleType type) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
-  if (exportable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.requestedHandleTypes = type;
   return properties;
 }
 
-Size granularity_of(int device, bool exportable) {
-  const CUmemAllocationProp properties = properties_on(device, exportable);
+Size granularity_of(int device, CUmemAllocationHandleType type) {
+  const CUmemAllocationProp properties = properties_on(device, type);
   std::size_t needed = 0;
   check(driver().mem_granularity(&needed, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
         "cuMemGetAllocationGranularity");
   return static_cast<Size>(needed);
 }
 
-CUmemGenericAllocationHandle allocate(int device, bool exportable, Size bytes) {
-  const CUmemAllocationProp properties = properties_on(device, exportable);
+CUmemGenericAllocationHandle allocate(int device, CUmemAllocationHandleType type, Size bytes) {
+  const CUmemAllocationProp properties = properties_on(device, type);
   CUmemGenericAllocationHandle handle{};
   const CUresult made = driver().mem_create(&handle, static_cast<std::size_t>(bytes), &properties, 0);
   if (made == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -56,41 +57,12 @@ void check_reach(const std::vector<int>& devices) {
     }
 }
 
-void check_exportable(int device) {
-  int supported = 0;
-  check(driver().device_attribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device),
-        "cuDeviceGetAttribute");
-  if (supported == 0)
-    throw Unsupported(
-        fmt::format("cuda backend: memory of GPU {} cannot be handed to other processes as a file descriptor; run the "
-                    "PEs as threads of one process",
-                    device));
-}
-
-/// Another PE's chunks, of the same sizes as this one's.
-std::vector<Chunk> import_all(const std::vector<bootstrap::Fd>& fds, const std::vector<Chunk>& like) {
-  std::vector<Chunk> chunks;
-  for (std::size_t i = 0; i < like.size(); ++i) {
-    const auto number = static_cast<std::uintptr_t>(fds.at(i).get());
-    Chunk chunk{0, like[i].bytes};
-    const CUresult code =
-        driver().mem_import(&chunk.handle, reinterpret_cast<void*>(number), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (code == CUDA_SUCCESS) {
-      chunks.push_back(chunk);
-      continue;
-    }
-    for (const Chunk& before : chunks) driver().mem_release(before.handle);
-    check(code, "cuMemImportFromShareableHandle");
-  }
-  return chunks;
-}
-
 }  // namespace
 
 Segment::Segment(const std::vector<int>& devices, const Bytes& bytes) : pes_(static_cast<int>(devices.size())) {
   check_reach(devices);
   Size granularity = 1;
-  for (const int device : devices) granularity = std::max(granularity, granularity_of(device, false));
+  for (const int device : devices) granularity = std::max(granularity, granularity_of(device, CU_MEM_HANDLE_TYPE_NONE));
   const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
   stride_ = std::max(first, round_up(bytes.most, granularity));
   reserve();
@@ -103,11 +75,10 @@ Segment::Segment(const std::vector<int>& devices, const Bytes& bytes) : pes_(sta
 }
 
 Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const Bytes& bytes)
-    : pes_(session.size()) {
-  check_exportable(device);
+    : pes_(session.size()), handles_(agree_on_handles(session, exchange, device)) {
   // GPUs of another kind may need other multiples.
   const bootstrap::Bytes own =
-      bootstrap::Writer().u64(static_cast<std::uint64_t>(granularity_of(device, true))).result();
+      bootstrap::Writer().u64(static_cast<std::uint64_t>(granularity_of(device, handles_))).result();
   Size granularity = 1;
   for (const bootstrap::Bytes& other : session.all_gather(own, "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(bootstrap::Reader(other).u64()));
@@ -115,7 +86,7 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
   stride_ = std::max(first, round_up(bytes.most, granularity));
   reserve();
   try {
-    share(session, exchange, device, {{allocate(device, true, first), first}});
+    share(session, exchange, device, {{allocate(device, handles_, first), first}});
   } catch (...) {
     release();
     throw;
@@ -129,7 +100,7 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
   try {
     reserve();
   } catch (...) {
-    for (const Chunk& chunk : chunks) driver().mem_release(chunk.handle);
+    cuda::release(chunks);
     throw;
   }
   try {
@@ -146,7 +117,7 @@ void Segment::reserve() {
 
 void Segment::make_all(const std::vector<int>& devices, Size bytes) {
   for (int pe = 0; pe < pes_; ++pe)
-    map(pe, {{allocate(devices[static_cast<std::size_t>(pe)], false, bytes), bytes}}, devices);
+    map(pe, {{allocate(devices[static_cast<std::size_t>(pe)], CU_MEM_HANDLE_TYPE_NONE, bytes), bytes}}, devices);
   there_ += bytes;
 }
 
@@ -164,7 +135,7 @@ void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange,
   Chunk chunk{0, bytes};
   std::string problem;
   try {
-    chunk.handle = allocate(device, true, bytes);
+    chunk.handle = allocate(device, handles_, bytes);
   } catch (const OutOfMemory& error) {
     problem = error.what();
   }
@@ -189,18 +160,17 @@ void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange,
 void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
                     const std::vector<Chunk>& own) {
   map(session.pe(), own, {device});
-  std::vector<bootstrap::Fd> exported;
-  std::vector<int> numbers;
-  for (const Chunk& chunk : own) {
-    int fd = -1;
-    check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-          "cuMemExportToShareableHandle");
-    exported.emplace_back(fd);
-    numbers.push_back(fd);
+  const auto received = exchange_chunks(session, exchange, handles_, own);
+  int next = 0;
+  try {
+    while (next < pes_) {
+      const int pe = next++;
+      if (pe != session.pe()) map(pe, received[static_cast<std::size_t>(pe)], {device});
+    }
+  } catch (...) {
+    for (; next < pes_; ++next) cuda::release(received[static_cast<std::size_t>(next)]);
+    throw;
   }
-  const auto received = exchange.exchange(numbers, session.world());
-  for (int pe = 0; pe < pes_; ++pe)
-    if (pe != session.pe()) map(pe, import_all(received[static_cast<std::size_t>(pe)], own), {device});
   for (const Chunk& chunk : own) there_ += chunk.bytes;
 }
 

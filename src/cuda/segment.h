@@ -7,16 +7,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "bootstrap/fd_exchange.h"
+#include "cuda/handles.h"
 #include "tandem/range.h"
 
 namespace tandem::cuda {
-
-/// A piece of physical memory; the handle is its owner's to release.
-struct Chunk {
-  CUmemGenericAllocationHandle handle = 0;
-  Size bytes = 0;
-};
 
 class Segment {
  public:
@@ -67,6 +61,8 @@ class Segment {
   Size stride_ = 0;
   Size there_ = 0;  // of each part
   int pes_ = 0;
+  /// How its memory reaches other processes; what users bring does by descriptors.
+  CUmemAllocationHandleType handles_ = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   std::vector<Mapping> mapped_;
 };
 

@@ -18,6 +18,15 @@ __global__ void __launch_bounds__(32)
     if (patience.is_over(word, value, found)) return;
 }
 
+/// Calls differ. Another PE may have said so first: what follows does nothing then, and this report has to say at least
+/// that something ended it.
+__device__ void disagree(const Context& context, std::uint32_t why, int other, const void* word, Epoch expected,
+                         Epoch found) {
+  give_up(context, why, other, word, expected, found);
+  *static_cast<volatile std::uint32_t*>(&context.report->ended_by) =
+      *static_cast<volatile std::uint32_t*>(context.abort);
+}
+
 /// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
 __global__ void __launch_bounds__(32)
     compare_kernel(const __grid_constant__ Context context, const __grid_constant__ Comparison own) {
@@ -41,9 +50,9 @@ __global__ void __launch_bounds__(32)
     if (is_over) continue;
     const Epoch count = load_relaxed(&here[1].value);
     if (found != told)
-      give_up(context, kOtherCalls, i, here, told, found);
+      disagree(context, kOtherCalls, i, here, told, found);
     else if (count != own.count)
-      give_up(context, kCallsOfOtherCounts, i, here, own.count, count);
+      disagree(context, kCallsOfOtherCounts, i, here, own.count, count);
   }
   __syncwarp();
   if (threadIdx.x == 0) store_relaxed(own.calls, call);

@@ -147,6 +147,8 @@ void CudaStream::synchronize() {
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {
     bootstrap::Failure failure = report_of(pes_, pe_);
+    if (const CallLog* const calls = pes_.calls(pe_); calls != nullptr && report.set == kWaitedInVain)
+      failure.text += calls->apart();
     pes_.give_up(pe_, failure);
     failure.text = fmt::format("PE {}: {}", pe_, failure.text);
     failure.raise();

@@ -10,6 +10,7 @@
 #include "cuda/error.h"
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
+#include "cuda/world_recording.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -49,29 +50,14 @@ std::vector<int> devices_of(const std::vector<Pe>& pes) {
   return devices;
 }
 
-std::unique_ptr<Recording> make_recording(const Threads& threads, std::vector<ClockPe> clocks,
-                                          const CudaOptions& options) {
-  AddressBook book;
-  book.place = [&threads](std::uint64_t address) -> trace::GpuPlace {
-    const auto* const memory = reinterpret_cast<const std::byte*>(address);
-    const Segment& segment = threads.segment();
-    if (memory < segment.base() || memory >= segment.base() + threads.num_pes() * segment.stride()) return {};
-    const int pe = segment.pe_of(memory);
-    return {pe, memory - segment.base() - pe * segment.stride()};
-  };
-  book.describe = [&threads, place = book.place](std::uint64_t address) {
-    return place(address).pe < 0 ? std::string() : threads.describe(reinterpret_cast<const void*>(address));
-  };
-  return std::make_unique<Recording>(std::move(clocks), options, threads.machine().name, std::move(book));
-}
-
 }  // namespace
 
 Threads::Threads(int pes, const CudaOptions& options)
     : Pes(pes, first_device(pes), options),
       pes_(make_pes(pes)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}) {
+      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
+      records_(pes) {
   early_launch_ = early_launch_ && pes <= cuda_devices();
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
@@ -80,6 +66,9 @@ Threads::Threads(int pes, const CudaOptions& options)
     check(cudaSetDevice(pe(i).device), "cudaSetDevice");
     clear(pe(i), i, kAbortOffset, sizeof(std::uint32_t), MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
+    if (options.compare_calls)
+      calls_.push_back(
+          std::make_unique<CallLog>(i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); }));
   }
   if (options.record.on) recording_ = make_recording(*this, std::move(clocks), options);
 }
@@ -151,8 +140,9 @@ void Threads::fail() {
 }
 
 std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {
-  if (by && *by <= static_cast<std::uint32_t>(num_pes())) {
-    const int other = static_cast<int>(*by) - 1;
+  // Not `by` alone: who finds calls that differ writes its own number over that of whoever said so first.
+  for (int other = 0; by && other < num_pes(); ++other) {
+    if (const volatile WaitReport& report = *pe(other).report; report.set == 0) continue;
     bootstrap::Failure failure = report_of(*this, other);
     failure.text = fmt::format("PE {}: {}", other, failure.text);
     return failure;
@@ -173,12 +163,6 @@ void Threads::drain() const {
 int Threads::sharing(int number) const {
   return static_cast<int>(
       std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
-}
-
-Recording& recording_of(const Threads& threads) {
-  if (threads.recording() == nullptr)
-    throw Unsupported("timeline: nothing was recorded; CudaOptions::record has to be on");
-  return *threads.recording();
 }
 
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {

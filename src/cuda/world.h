@@ -22,6 +22,9 @@ class Threads : public Pes {
                 Size element_bytes) override;
   void free(int number, bool symmetric, Size offset) override;
   std::string describe(const void* address) const override;
+  CallLog* calls(int pe) const override {
+    return calls_.empty() ? nullptr : calls_[static_cast<std::size_t>(pe)].get();
+  }
   void barrier() override;
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
@@ -43,11 +46,10 @@ class Threads : public Pes {
   int waiting_ = 0;
   std::uint64_t round_ = 0;
   bool failed_ = false;
+  CallRecords records_;
+  std::vector<std::unique_ptr<CallLog>> calls_;  // by PE
   std::unique_ptr<Recording> recording_;
 };
-
-/// Throws Unsupported where nothing is recorded.
-Recording& recording_of(const Threads& threads);
 
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);

@@ -119,9 +119,9 @@ void multiply_any(const void* a, Size lda, const void* b, Size ldb, Real* c, Siz
 void host_gemm_tile(const void* a, Size lda, const void* b, Size ldb, float* c, Size ldc, Size m, Size n, Size k,
                     DType type, BLayout layout) {
   if (type != DType::kF64) return host_gemm::multiply_any(a, lda, b, ldb, c, ldc, m, n, k, type, layout);
-  std::vector<double> exact(static_cast<std::size_t>(max(m, 0) * max(n, 0)));
+  host_gemm::check_shape(lda, ldb, ldc, m, n, k, layout);
+  std::vector<double> exact(static_cast<std::size_t>(m * n));
   host_gemm_tile_f64(a, lda, b, ldb, exact.data(), n, m, n, k, type, layout);
-  host_gemm::require(ldc >= n, "ldc", ldc, "at least a row of C, " + std::to_string(n) + ", needed");
   for (Size row = 0; row < m; ++row) convert(exact.data() + row * n, c + row * ldc, n);
 }
 

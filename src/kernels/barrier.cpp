@@ -13,6 +13,7 @@ TeamBarrier make_team_barrier(World& world, const Team& team, int blocks) {
 }
 
 void barrier_on(Stream& stream, const TeamBarrier& barrier, const Team& team) {
+  if (!barrier.words) throw InvalidArgument("barrier: none given; make_team_barrier makes one");
   stream.launch<kernels::BarrierAll>({1, 32}, barrier, team);
 }
 

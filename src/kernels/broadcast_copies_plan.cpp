@@ -27,7 +27,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_count(name_, count, max_count_);
+    check_call(name_, in, out, count, max_count_);
     const Split parts = split(count * element_bytes_, std::max(1, others()), 16);
     const Size chunks = others() < 2 ? 1 : std::clamp<Size>(parts.step() / kChunkBytes, 1, kMostChunks);
     stream.launch<CopyEngineBegin>(kOneWarp, arrival(0, 0, 0), team_);

@@ -1,5 +1,5 @@
 #pragma once
-/// Plans whose PEs compare what they call before each call.
+/// Plans whose PEs compare what they call.
 
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace tandem::kernels {
 
-/// `plan`, and before each of its runs an agreement on operation, type, root, algorithm and count. Collective over the
-/// world.
-std::unique_ptr<CollectivePlan> check_calls(World& world, Collective collective, const CollectiveOptions& options,
-                                            const Team& team, std::unique_ptr<CollectivePlan> plan);
+/// `plan`, each of whose runs is first compared between the PEs by operation, type, root, algorithm and count: on the
+/// host (World::calls), and on the devices where World::checks_calls. Collective over the world.
+std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
+                                              const Team& team, std::unique_ptr<CollectivePlan> plan);
 
 }  // namespace tandem::kernels

@@ -40,7 +40,11 @@ constexpr std::array<Traits, kCollectives> kTraits{{
     {"exchange", false, false, false, false, false, exchange_algorithms},
 }};
 
-const Traits& traits(Collective collective) { return kTraits.at(static_cast<std::size_t>(collective)); }
+const Traits& traits(Collective collective) {
+  const auto number = static_cast<std::size_t>(collective);
+  if (number >= kTraits.size()) throw InvalidArgument(fmt::format("collective: no number {}", number));
+  return kTraits[number];
+}
 
 Size bytes_of(Collective collective, const CollectiveOptions& options, const Team& team) {
   return size_of(options.type) *
@@ -80,17 +84,25 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
   throw InvalidArgument(fmt::format("algorithm: {} has no '{}'; it has {}", name(collective), algorithm, names));
 }
 
-void check(Collective collective, const CollectiveOptions& options, const Team& team) {
+void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
   const char* const what = name(collective);
-  if (options.max_count < 0)
-    throw InvalidArgument(fmt::format("max_count: {} given to {}, must not be negative", options.max_count, what));
+  constexpr Size most_bytes = Size{1} << 46;  // of one buffer: no product overflows
+  const Size most_count = most_bytes / max(size_of(options.type), 1) / team.size;
+  if (options.max_count < 0 || options.max_count > most_count)
+    throw InvalidArgument(
+        fmt::format("max_count: {} given to {}, allowed are 0 to {}", options.max_count, what, most_count));
   if (options.root < 0 || options.root >= team.size)
     throw InvalidArgument(fmt::format("root: {} given to {}, allowed are 0 to {}", options.root, what, team.size - 1));
-  if (options.blocks < 0)
-    throw InvalidArgument(fmt::format("blocks: {} given to {}, must not be negative", options.blocks, what));
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
     throw InvalidArgument(
         fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", options.threads, what));
+  // Blocks wait for blocks of their index on other PEs, so all of them have to be resident.
+  const int most =
+      machine.gpu.sm_count * std::min(machine.gpu.max_blocks_per_sm, machine.gpu.max_threads_per_sm / options.threads);
+  if (options.blocks < 0 || options.blocks > most)
+    throw InvalidArgument(
+        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for what suits",
+                    options.blocks, what, most, options.threads, machine.name));
 }
 
 }  // namespace
@@ -101,10 +113,18 @@ void refuse(const AlgorithmInfo& info, const std::string& why) {
   throw Unsupported(fmt::format("{} algorithm '{}' {}", name(info.collective), info.name, why));
 }
 
-void check_count(const std::string& collective_and_algorithm, Size count, Size max_count) {
+void check_call(const std::string& collective_and_algorithm, Symm<const std::byte> in, Symm<std::byte> out, Size count,
+                Size max_count, std::size_t alignment) {
   if (count < 0 || count > max_count)
     throw InvalidArgument(fmt::format("count: {} given to {}, allowed are 0 to {} (max_count)", count,
                                       collective_and_algorithm, max_count));
+  if (count > 0 && (!in || !out))
+    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, where it has no elements too",
+                                      in ? "out" : "in", collective_and_algorithm));
+  const auto begin = [](const std::byte* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); };
+  if (count > 0 && (begin(in.local()) | begin(out.local())) % alignment != 0)
+    throw InvalidArgument(fmt::format("in, out: {} and {} given to {}, allowed are multiples of {} bytes",
+                                      begin(in.local()), begin(out.local()), collective_and_algorithm, alignment));
 }
 
 int default_blocks(Size bytes, const Team& team) {
@@ -159,7 +179,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
 CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
                                    const Team& team) {
   using namespace kernels;
-  check(collective, options, team);
+  check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
     if (options.blocks > 0) choice.blocks = options.blocks;
@@ -180,8 +200,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
-  auto plan = algorithm.make(world, complete, team);
-  return world.checks_calls() ? check_calls(world, collective, complete, team, std::move(plan)) : std::move(plan);
+  return compare_calls(world, collective, complete, team, algorithm.make(world, complete, team));
 }
 
 }  // namespace tandem

@@ -35,8 +35,10 @@ std::span<const Algorithm> algorithms_of(Collective collective);
 /// "all_reduce algorithm 'multimem' <why>".
 [[noreturn]] void refuse(const AlgorithmInfo& info, const std::string& why);
 
-/// Throws InvalidArgument for a count that is negative or above `max_count`.
-void check_count(const std::string& collective_and_algorithm, Size count, Size max_count);
+/// Throws InvalidArgument for a count that is negative or above `max_count`, and for a buffer that is none
+/// or does not begin at a multiple of `alignment` bytes.
+void check_call(const std::string& collective_and_algorithm, Symm<const std::byte> in, Symm<std::byte> out, Size count,
+                Size max_count, std::size_t alignment = 1);
 
 /// Blocks that suit `bytes` bytes of a PE's larger buffer: see the table in collective.cpp.
 int default_blocks(Size bytes, const Team& team);

@@ -29,7 +29,7 @@ class CopyEnginePlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_count(name_, count, max_count_);
+    check_call(name_, in, out, count, max_count_);
     stream.launch<CopyEngineBegin>(kOneWarp, args_, team_);
     lanes_.begin_after(stream);
     enqueue_copies(in.of(team_), out.of(team_), count * element_bytes_);

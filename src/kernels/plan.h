@@ -94,7 +94,7 @@ class KernelPlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_count(name_, count, max_count_);
+    check_call(name_, in, out, count, max_count_, alignof(Element));
     Args args = args_;
     args.in = in.of(team_).template as<const Element>();
     args.out = out.of(team_).template as<Element>();

@@ -60,7 +60,7 @@ class CopiedReducePlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in_bytes, Symm<std::byte> out_bytes, Size count) override {
-    check_count(name_, count, max_count_);
+    check_call(name_, in_bytes, out_bytes, count, max_count_, alignof(T));
     const auto in = in_bytes.of(team_).template as<const T>();
     const auto out = out_bytes.of(team_).template as<T>();
     const Split shards = gathers_ ? split(count, team_.size, 16) : Split({0, count * team_.size}, team_.size);

@@ -26,7 +26,7 @@ class GroupPlan final : public CollectivePlan {
         group_(world, options_for(options.blocks, team), team) {}
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_count(name_, count, max_count_);
+    check_call(name_, in, out, count, max_count_);
     const Size bytes = count * element_bytes_;
     group_.run(stream, {{(team_.me + 1) % team_.size, in.local(), bytes}},
                {{(team_.me + team_.size - 1) % team_.size, out.local(), bytes}});

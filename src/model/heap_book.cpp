@@ -17,9 +17,17 @@ constexpr Size kFreed = -1;
 
 using Holes = std::map<Size, Size>;
 
+constexpr Size kMostBytes = Size{1} << 47;  // what a process can address
+
 void check_size(const std::string& name, Size bytes) {
-  if (bytes < 0)
-    throw InvalidArgument(fmt::format("allocation '{}': size is {} bytes, must not be negative", name, bytes));
+  if (bytes < 0 || bytes > kMostBytes)
+    throw InvalidArgument(fmt::format("allocation '{}': {} bytes given, allowed are 0 to {}", name, bytes, kMostBytes));
+}
+
+Size checked(const char* option, Size bytes) {
+  if (bytes < 0 || bytes > kMostBytes)
+    throw InvalidArgument(fmt::format("{}: {} given, allowed are 0 to {}", option, bytes, kMostBytes));
+  return bytes;
 }
 
 Size reserved_for(Size bytes) { return round_up(max(bytes, 1), kAlignment); }
@@ -57,8 +65,8 @@ Size add_hole(Holes& holes, Size offset, Size bytes) {
 
 HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes)
     : pes_(pes),
-      data_bytes_(round_up(data_bytes, limit_bytes > data_bytes ? kGrain : 4096)),
-      limit_bytes_(max(data_bytes_, round_up(limit_bytes, kGrain))),
+      data_bytes_(round_up(checked("heap_bytes", data_bytes), limit_bytes > data_bytes ? kGrain : 4096)),
+      limit_bytes_(max(data_bytes_, round_up(checked("heap_limit_bytes", limit_bytes), kGrain))),
       grown_bottom_(range_bytes()),
       grown_end_(range_bytes()),
       next_request_(static_cast<std::size_t>(pes)),
@@ -102,6 +110,7 @@ Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
 }
 
 Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
+  if (bytes < 0 || bytes > kMostBytes) return 0;  // the allocation refuses it
   const Size reserved = reserved_for(bytes);
   if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) return 0;
   if (find_hole(part(MemoryKind::kData).holes, reserved) != kNoRoom) return 0;

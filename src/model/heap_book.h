@@ -62,6 +62,18 @@ class HeapBook {
   std::string describe(int pe, Size offset) const;
   /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
   std::string describe_range(int pe, Size offset, Size bytes) const;
+  struct Buffer {
+    std::string name;
+    Size bytes = 0;
+    Size element_bytes = 1;
+  };
+  using Buffers = std::map<Size, Buffer>;  // by offset
+  const Buffers& local_buffers(int pe) const { return local_[static_cast<std::size_t>(pe)]; }
+  /// For descriptions alone, a buffer that another book holds for another PE.
+  void know_local(int pe, Size offset, Buffer buffer) {
+    local_[static_cast<std::size_t>(pe)][offset] = std::move(buffer);
+  }
+
   /// The name of the symmetric buffer that begins there. Throws InvalidArgument where none does.
   const std::string& name_at(Size offset) const;
 
@@ -83,13 +95,6 @@ class HeapBook {
     Size offset;
     Size left;  ///< before it
   };
-  struct Buffer {
-    std::string name;
-    Size bytes = 0;
-    Size element_bytes = 1;
-  };
-  using Buffers = std::map<Size, Buffer>;  // by offset
-
   Part& part(MemoryKind kind) { return parts_[static_cast<int>(kind)]; }
   const Part& part(MemoryKind kind) const { return parts_[static_cast<int>(kind)]; }
   static MemoryKind kind_at(Size offset) { return offset < kControlBytes ? MemoryKind::kControl : MemoryKind::kData; }

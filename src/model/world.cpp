@@ -20,7 +20,7 @@ Team World::rail_team() const {
 
 Team World::split_strided(int first, int stride, int size) const {
   const Team world = team();
-  if (first < 0 || stride < 1 || size < 1 || first + (size - 1) * stride >= world.size)
+  if (first < 0 || stride < 1 || size < 1 || first + (size - 1) * Size{stride} >= world.size)
     throw InvalidArgument(fmt::format("split_strided: first {}, stride {}, size {} does not lie within 0 to {}", first,
                                       stride, size, world.size - 1));
   const int offset = world.me - first;

@@ -11,6 +11,7 @@
 #include <array>
 #include <span>
 
+#include "model/call_log.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -162,9 +163,7 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
   return std::make_unique<ops::SuitableForm>(o, sequential, std::move(for_few), make_plan(world, op, settings));
 }
 
-}  // namespace
-
-std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
+std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const OperatorOptions& options) {
   ops::check(op, options, world);
   const Machine model = ops::planning_model(world.machine());
   const bool measured = ops::is_measured(world);
@@ -182,8 +181,21 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);
 }
 
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
+  auto plan = make_any_plan(world, op, options);
+  const OperatorOptions& o = plan->options();
+  plan->calls_ = world.calls();
+  if (plan->calls_ != nullptr)
+    plan->number_ = plan->calls_->add(
+        fmt::format("{} {} of at most {} x {} x {}", name(op), name(o.type), o.m, o.n, o.k), world.team());
+  return plan;
+}
+
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
+  if (calls_ != nullptr) calls_->note(number_, call.m);
   if (call.m > 0) enqueue(main, call);
 }
 

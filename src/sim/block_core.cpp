@@ -86,7 +86,7 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int target = role.sim.memory.pe_of(to);
+  const int target = role.owner_of(to, "put", site);
   const bool has_data = bytes > 0 && backed(from) && backed(to);
   engine.trace(engine.current()->id(), kTracePut, bytes);
   const Fault fault = signal == nullptr ? Fault::kNone : role.fault(SyncOperation::kPutSignal, site);
@@ -138,7 +138,7 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int source = role.sim.memory.pe_of(from);
+  const int source = role.owner_of(from, "get", site);
   engine.trace(engine.current()->id(), kTraceGet, bytes);
   const bool reachable = role.sim.topology.reachable(role.pe, source);
   if (role.sim.seams.monitor != nullptr)
@@ -203,12 +203,16 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
   if (n == 0) return;
   int width = 0;
   for (int i = 0; i < n; ++i) width += widths[i];
+  if (width > parent.warps)
+    throw InvalidArgument(
+        fmt::format("parallel: roles of {} warps in all asked, the block has {}", width, parent.warps));
   int running = n;
   Actor* const waiting = engine.current();
   std::vector<std::unique_ptr<Role>> roles;
   for (int i = 0; i < n; ++i) {
     const Lane lane = parent.sim.add_lane(parent.pe, LaneKind::kSm, fmt::format("block {} / role {}", parent.index, i));
-    roles.push_back(std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, lane));
+    roles.push_back(
+        std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, widths[i], lane));
     Role& role = *roles.back();
     role.outstanding = parent.outstanding;
     role.share = widths[i];

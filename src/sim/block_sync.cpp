@@ -31,7 +31,7 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int target = role.sim.memory.pe_of(update.word);
+  const int target = role.owner_of(update.word, "signal", site);
   engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
   role.streaming = false;
   const Fault fault = role.fault(order == Order::kRelease ? SyncOperation::kNotify : SyncOperation::kSignal, site);
@@ -70,6 +70,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   if (fault == Fault::kDropped) return;
   if (fault == Fault::kRelaxed) order = Order::kRelaxed;
   if (fault == Fault::kEarly) value = role.sim.value_before(words, value);
+  if (n > 0) role.reachable_pe(words, "wait", site);
   const Time begin = role.engine().now();
   SignalWait wait;
   wait.words = words;
@@ -106,6 +107,7 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
 }
 
 Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
+  role_->reachable_pe(epochs.words, "next_epoch", site);
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
   const Fault fault = role_->fault(SyncOperation::kEpoch, site);
@@ -186,6 +188,7 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
     role.report_access(AccessKind::kLoad, packets, count * packet_bytes, site);
     return;
   }
+  role.reachable_pe(packets, "packet load", site);
   const Time begin = role.engine().now();
   PacketWait wait;
   wait.packets = static_cast<const std::byte*>(packets);

@@ -8,16 +8,11 @@
 #include "gemm/finish.h"
 #include "gemm/host_gemm.h"
 #include "sim/kernel.h"
-#include "tandem/error.h"
 #include "tandem/gemm_order.h"
 
 namespace tandem::sim {
 
 namespace {
-
-void require(bool holds, const char* field, Size given, const char* allowed) {
-  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
-}
 
 /// One worker's part of a GEMM.
 class Worker {
@@ -270,26 +265,6 @@ class Worker {
 };
 
 }  // namespace
-
-void check_gemm(const Simulator& simulator, const Gemm& gemm) {
-  require(gemm.m >= 0, "m", gemm.m, "0 or more");
-  require(gemm.n >= 0, "n", gemm.n, "0 or more");
-  require(gemm.k >= 0, "k", gemm.k, "0 or more");
-  require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
-  require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
-  require(gemm.sms >= 0 && gemm.sms <= simulator.machine.gpu.sm_count, "sms", gemm.sms, "0 (all) to the machine's SMs");
-  require(gemm.order == TileOrder::kRowMajor || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
-  require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
-  require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
-  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
-  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
-          "1 where tiles go to all PEs");
-  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
-          "kPeersFirst where a chain is set");
-  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the simulator's kernel adds nothing up");
-  check_finish(gemm);
-  require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");
-}
 
 void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause, Thread stream,
               std::function<void(Lane)> on_finish) {

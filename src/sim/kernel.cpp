@@ -80,7 +80,8 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
                                                : sim_.add_lane(request_.pe, LaneKind::kSm,
                                                                at.slot == 0 ? fmt::format("sm {}", at.sm)
                                                                             : fmt::format("sm {}.{}", at.sm, at.slot));
-    auto role = std::make_shared<Role>(sim_, request_.team, request_.pe, block, request_.blocks, lane);
+    auto role =
+        std::make_shared<Role>(sim_, request_.team, request_.pe, block, request_.blocks, request_.threads / 32, lane);
     if (monitor() != nullptr) role->thread = monitor()->begin_block(id_, block);
     const Time begin = sim_.engine.now() + sim_.late(Schedule::Point::kBlockStart, request_.pe);
     if (sim_.observer != nullptr) sim_.observer->on_start(request_.cause.lane, request_.cause.time, lane, begin);

@@ -35,6 +35,10 @@ class Memory {
   bool owns(const void* address) const {
     return as_byte(address) >= base_ && as_byte(address) < base_ + stride_ * pes();
   }
+  /// Whether `bytes` bytes from there lie within one PE's memory.
+  bool holds(const void* address, Size bytes) const {
+    return owns(address) && bytes >= 0 && bytes <= (phantom_ ? stride_ : there_) - offset_of(address);
+  }
   /// Whose memory it is; the address must be `owns`.
   int pe_of(const void* address) const { return static_cast<int>((as_byte(address) - base_) / stride_); }
   /// Offset from the begin of its PE's range: equal for the copies of a symmetric buffer.

@@ -66,7 +66,16 @@ Time Role::store_arrival(Time arrival) {
   return std::max(arrival + sim.late(Schedule::Point::kStore, pe), last_arrival);
 }
 
+int Role::owner_of(const void* address, const char* operation, Site site) const {
+  if (!sim.memory.owns(address))
+    throw InvalidArgument(fmt::format("{}:{}: {} to {}, which is no PE's memory: PEs are 0 to {}", site.file, site.line,
+                                      operation, address, team.size - 1));
+  return sim.memory.pe_of(address);
+}
+
 int Role::reachable_pe(const void* address, const char* operation, Site site) const {
+  if (address == nullptr)
+    throw InvalidArgument(fmt::format("{}:{}: {} of a null address by PE {}", site.file, site.line, operation, pe));
   if (!sim.memory.owns(address)) return pe;  // host memory: arguments, the stack
   const int owner = sim.memory.pe_of(address);
   if (!sim.topology.reachable(pe, owner))

@@ -21,12 +21,13 @@ enum TraceCode : std::uint32_t {
 
 class Role {
  public:
-  Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, Lane drawn_on)
+  Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, int its_warps, Lane drawn_on)
       : sim(simulator),
         team(its_team),
         pe(world_pe),
         index(block),
         count(blocks),
+        warps(its_warps),
         lane(drawn_on),
         outstanding(std::make_shared<Outstanding>()) {}
 
@@ -35,6 +36,7 @@ class Role {
   const int pe;  // of the world
   const int index;
   const int count;
+  const int warps;
   const Lane lane;
   std::shared_ptr<Outstanding> outstanding;
   Thread thread = kNoThread;  // the monitor's
@@ -67,6 +69,8 @@ class Role {
   /// When a store that could arrive at `arrival` does so: stores of a role keep their order.
   Time store_arrival(Time arrival);
 
+  /// Whose memory an address is, to which this role puts, or which it signals. Throws InvalidArgument for none.
+  int owner_of(const void* address, const char* operation, Site site) const;
   /// Whose memory an address is, which this role uses with loads or stores. Throws CheckFailed where it must not.
   int reachable_pe(const void* address, const char* operation, Site site) const;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/call_log.h"
 #include "sim/recorder.h"
 #include "sim/simulator.h"
 #include "sim/stream.h"
@@ -22,10 +23,11 @@ struct HostBarrier {
 
 class SimWorld : public detail::WorldBackend {
  public:
-  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier)
+  SimWorld(sim::Simulator& simulator, int pe, HostBarrier& barrier, CallRecords& records)
       : sim_(simulator),
         pe_(pe),
         barrier_(barrier),
+        calls_(pe, [&records](int other, std::size_t plan) { return records.of(other, plan); }),
         host_(simulator.seams.monitor == nullptr ? sim::kNoThread : simulator.seams.monitor->add_host(pe)) {}
 
   Team team() const override { return sim_.world_team(pe_); }
@@ -45,10 +47,12 @@ class SimWorld : public detail::WorldBackend {
   }
   void free_local(const void* memory) override { sim_.memory.free_local(pe_, memory); }
   void copy_in(void* to, const void* from, Size bytes) override {
+    check_range("copy_in", to, from, bytes);
     report_access(sim::AccessKind::kHostStore, to, bytes);
     if (sim_.memory.backed(to)) copy(to, from, bytes);
   }
   void copy_out(void* to, const void* from, Size bytes) override {
+    check_range("copy_out", from, to, bytes);
     report_access(sim::AccessKind::kHostLoad, from, bytes);
     if (sim_.memory.backed(from)) copy(to, from, bytes);
   }
@@ -71,10 +75,19 @@ class SimWorld : public detail::WorldBackend {
     for (sim::Actor* actor : std::exchange(barrier_.waiting, {})) engine.wake(*actor, engine.now());
   }
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
+  CallLog* calls() override { return &calls_; }
 
  private:
   void report_access(sim::AccessKind kind, const void* address, Size bytes) const {
     if (sim_.seams.monitor != nullptr && bytes > 0) sim_.seams.monitor->access(host_, {kind, address, bytes}, site);
+  }
+  /// `of_pe`: the end in a PE's memory.
+  void check_range(const char* call, const void* of_pe, const void* of_host, Size bytes) const {
+    if (bytes < 0) throw InvalidArgument(fmt::format("{}: {} bytes given, must not be negative", call, bytes));
+    if (bytes > 0 && (!sim_.memory.holds(of_pe, bytes) || of_host == nullptr))
+      throw InvalidArgument(
+          fmt::format("{}: {} bytes between {} and {} given, allowed is one PE's memory and the host's", call, bytes,
+                      of_pe, of_host));
   }
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
   static void copy(void* to, const void* from, Size bytes) {
@@ -84,9 +97,19 @@ class SimWorld : public detail::WorldBackend {
   sim::Simulator& sim_;
   int pe_;
   HostBarrier& barrier_;
+  CallLog calls_;
   const sim::Thread host_;                                // the monitor's
   std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
 };
+
+/// A machine that a simulation can ask for its figures.
+const Machine& with_figures(const Machine& machine) {
+  if (machine.gpu.sm_count < 1 || machine.gpu.block_hbm_gbps.points.empty() || machine.link.store_gbps.points.empty() ||
+      machine.link.load_gbps.points.empty())
+    throw InvalidArgument(
+        fmt::format("machine: '{}' given, which has no figures; load_machine gives one", machine.name));
+  return machine;
+}
 
 }  // namespace
 
@@ -94,9 +117,9 @@ class Simulation::Recorder : public sim::Recorder {};
 
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
-      simulator_(std::make_unique<sim::Simulator>(machine, pes, options.pes_per_node, options.seed, options.phantom,
-                                                  options.graph, options.heap_bytes, options.heap_limit_bytes,
-                                                  recorder_.get(), options.seams)) {
+      simulator_(std::make_unique<sim::Simulator>(with_figures(machine), pes, options.pes_per_node, options.seed,
+                                                  options.phantom, options.graph, options.heap_bytes,
+                                                  options.heap_limit_bytes, recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;
@@ -106,13 +129,16 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
 Simulation::~Simulation() = default;
 
 void Simulation::run(const std::function<void(World&)>& program) {
+  if (!program) throw InvalidArgument("program: none given");
+  if (std::exchange(has_run_, true)) throw InvalidArgument("run: a simulation runs once; make another one");
   sim::Engine& engine = simulator_->engine;
   HostBarrier barrier;
   barrier.size = simulator_->num_pes();
+  CallRecords records(barrier.size);
   std::vector<std::unique_ptr<SimWorld>> backends;
   std::vector<std::unique_ptr<World>> worlds;
   for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
-    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier));
+    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier, records));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
         simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); },

@@ -127,7 +127,9 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;
   for (const void* address : {static_cast<const void*>(to), from})
-    if (!sim_.memory.owns(address)) throw InvalidArgument("copy_async: both addresses must be memory of a PE");
+    if (!sim_.memory.holds(address, bytes))
+      throw InvalidArgument(
+          fmt::format("copy_async: {} bytes at {} given, which is not one PE's memory", bytes, address));
   const int source = sim_.memory.pe_of(from);
   const int target = sim_.memory.pe_of(to);
   if (!sim_.topology.reachable(source, target) || (source != pe_ && target != pe_))
@@ -223,6 +225,7 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
 }
 
 void SimStream::wait_signal(const Signal* word, Epoch value) {
+  if (!sim_.memory.owns(word)) throw InvalidArgument("wait_signal: the word must be memory of a PE");
   enqueue("wait_signal", [this, word, value, at = site] {
     if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
     wait_ = {};

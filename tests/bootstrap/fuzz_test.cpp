@@ -12,7 +12,7 @@
 #include "bootstrap/fd_exchange.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/id_contents.h"
-#include "bootstrap/shared_memory.h"
+#include "bootstrap/share.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {

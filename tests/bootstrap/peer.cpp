@@ -7,7 +7,9 @@
 #include <iostream>
 #include <string>
 
-#include "bootstrap/shared_memory.h"
+#include "bootstrap/share.h"
+#include "model/call_log.h"
+#include "tandem/error.h"
 #include "tandem/placement.h"
 
 namespace tandem::bootstrap::testing {
@@ -92,6 +94,30 @@ void two_worlds(const std::string& id, int pe, int size, const std::string& othe
   }
 }
 
+/// All note the same calls of two plans, and then the last PE another one: all get an error that names both.
+void call_differently(const std::string& id, int pe, int size) {
+  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  FdExchange exchange(session);
+  const SharedMemory memory(exchange, session.world(), 2 * sizeof(PlanCalls));
+  CallLog log(
+      pe, [&](int other, std::size_t plan) { return reinterpret_cast<PlanCalls*>(memory.on(other)) + plan; },
+      [&](const std::string& text) {
+        session.fail({FailureKind::kInvalidArgument, text});
+      });
+  for (const char* const what : {"all_reduce", "broadcast"}) log.add(what, session.world());
+  for (Size call = 0; call < 1000; ++call)
+    for (const std::size_t plan : {0, 1}) log.note(plan, call);
+  try {
+    log.note(1, pe == size - 1 ? 7 : 8);
+    session.barrier("nobody gets through");
+    expect(false, "an error");
+  } catch (const InvalidArgument& error) {
+    const std::string text = error.what();
+    for (const char* const part : {"call 1001 of a plan", "broadcast with count 7", "broadcast with count 8"})
+      expect(text.find(part) != std::string::npos, std::string(part) + ", not: " + text);
+  }
+}
+
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const auto text = [&](int i) { return std::string(argc > i ? argv[i] : ""); };
@@ -103,6 +129,8 @@ int run(int argc, char** argv) {
       lose_a_peer(text(2), number(3), number(4), text(5));
     else if (what == "two")
       two_worlds(text(2), number(3), number(4), text(5));
+    else if (what == "calls")
+      call_differently(text(2), number(3), number(4));
     else if (what == "environment")
       share_from_environment();
     else if (what == "again")

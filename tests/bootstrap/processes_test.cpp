@@ -33,6 +33,7 @@ void expect_all_well(std::vector<Process>& all) {
 
 std::vector<Process> job(const std::vector<std::string>& arguments, int size, const std::string& port) {
   std::vector<Process> all;
+  all.reserve(static_cast<std::size_t>(size));
   for (int pe = 0; pe < size; ++pe)
     all.push_back(peer(arguments, {"RANK=" + std::to_string(pe), "WORLD_SIZE=" + std::to_string(size),
                                    "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}));
@@ -78,6 +79,11 @@ TEST(Processes, AKilledPeerIsKnownAndANewWorldCanBeMade) {
   auto all = peers("lose", UniqueId::create(), 4, next.text());
   EXPECT_EQ(all[1].wait().code, -SIGKILL);
   all.erase(all.begin() + 1);
+  expect_all_well(all);
+}
+
+TEST(Processes, CallsThatDifferAreAnErrorForAll) {
+  auto all = peers("calls", UniqueId::create(), 3);
   expect_all_well(all);
 }
 

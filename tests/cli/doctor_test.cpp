@@ -30,6 +30,7 @@ TEST(Doctor, ReportsOnAnyMachineWithOrWithoutGpus) {
     const auto text = tandem("doctor");
     EXPECT_EQ(text.code, 0);
     EXPECT_THAT(text.out, HasSubstr("--backend cuda does not"));
+    EXPECT_THAT(text.out, HasSubstr("multicast\n  not used on GPUs"));
   }
 }
 

@@ -211,6 +211,37 @@ void check_timeout(int pes) {
   check(pes, {GpuCase{collective_algorithms().front()}});
 }
 
+/// Calls with another count on one PE, compared by the host programs or by the GPUs.
+void check_other_counts(int pes, bool by_gpus) {
+  if (pes == 1) return;
+  std::string problem = "no error";
+  try {
+    CudaOptions options = small_world(10);
+    options.compare_calls = !by_gpus;
+    options.check_calls = by_gpus;
+    CudaThreads threads(pes, options);
+    threads.run([](World& world) {
+      CollectiveOptions all_reduce;
+      all_reduce.max_count = 1000;
+      const auto plan = make_collective(world, Collective::kAllReduce, all_reduce);
+      const Symm<std::byte> data = world.heap().allocate<std::byte>(4000, "data");
+      Stream stream = world.make_stream("main");
+      for (int i = 0; i < 10; ++i) plan->run(stream, data, data, 1000);
+      plan->run(stream, data, data, world.pe() == world.num_pes() - 1 ? 999 : 1000);
+      stream.synchronize();
+    });
+  } catch (const InvalidArgument& error) {
+    const std::string text = error.what();
+    const bool both = text.find("count 999") != std::string::npos && text.find("count 1000") != std::string::npos;
+    problem = both ? "" : text;
+    std::printf("as it should be: %s\n", text.c_str());
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  report(by_gpus ? "another count on one PE, compared by GPUs" : "another count on one PE", problem);
+  check(pes, {GpuCase{collective_algorithms().front()}});
+}
+
 int check_all(int replays, int only, bool every) {
   const int devices = cuda_devices();
   if (devices == 0) {
@@ -237,6 +268,7 @@ int check_all(int replays, int only, bool every) {
     check_replays(pes, replays);
     stage("replays", pes);
     check_timeout(pes);
+    for (const bool by_gpus : {false, true}) check_other_counts(pes, by_gpus);
     stage("timeouts", pes);
   }
   std::printf("%d passed, %d failed\n", passed, failed);

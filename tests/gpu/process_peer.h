@@ -16,7 +16,8 @@ int run_peer(const std::string& part);
 // Parts in which something fails on purpose; afterwards a new world is made.
 void missing_call();
 void other_plans();
-void other_counts();
+void other_counts(bool by_gpus);
+void shared_gpu();
 void exhausted_heap();
 void failed_program();
 void killed_peer(bool is_host);

@@ -39,6 +39,8 @@ void missing_call() {
     });
     std::printf("after %.0f ms: %s\n", now_ms() - at, error.c_str());
     expect(contains(error, "gave up waiting for") && contains(error, "arrived"), "the signal's name, not: " + error);
+    expect(contains(error, "so far PE 0 has called all_reduce two_shot f32 sum of at most 1000 0 times"),
+           "who has not called, not: " + error);
   }
   join_anew();
 }
@@ -60,14 +62,15 @@ void other_plans() {
   join_anew();
 }
 
-/// Calls with other counts, where calls are checked: an error on all PEs, and no buffer of a user is written.
-void other_counts() {
+/// Calls with other counts, compared by the host programs or by the GPUs: an error on all PEs; where GPUs compare, no
+/// buffer of a user is written.
+void other_counts(bool by_gpus) {
   {
     CudaOptions options = small_world();
-    options.check_calls = true;
+    options.compare_calls = !by_gpus;
+    options.check_calls = by_gpus;
     CudaProcess process(placement_from_environment(), options);
     World& world = process.world();
-    if (world.num_pes() == 1) return;
     const auto plan = make_collective(world, Collective::kAllReduce, two_shot(1000));
     const Symm<std::byte> in = world.heap().allocate<std::byte>(4000, "in");
     const Symm<std::byte> out = world.heap().allocate<std::byte>(4000, "out");
@@ -79,14 +82,25 @@ void other_counts() {
     world.barrier();
     world.copy_in(out.local(), before.data(), 4000);
     world.barrier();
-    plan->run(stream, in, out, world.pe() == 0 ? 1000 : 999);
-    const std::string error = error_of<InvalidArgument>([&] { stream.synchronize(); });
+    const std::string error = error_of<InvalidArgument>([&] {
+      plan->run(stream, in, out, world.pe() == 0 ? 1000 : 999);
+      stream.synchronize();
+    });
     std::printf("%s\n", error.c_str());
     expect(contains(error, "count 999") && contains(error, "count 1000"), "not: " + error);
     std::vector<unsigned char> after(4000);
     world.copy_out(after.data(), out.local(), 4000);
-    expect(after == before, "an output that nobody has touched");
+    expect(!by_gpus || after == before, "an output that nobody has touched");
   }
+  join_anew();
+}
+
+/// Processes that would share a GPU: an error on all PEs, before they have memory there.
+void shared_gpu() {
+  CudaOptions options = small_world();
+  options.device = 0;
+  const std::string error = error_of<Unsupported>([&] { CudaProcess(placement_from_environment(), options); });
+  expect(contains(error, "PEs 0 and 1 are processes on one GPU"), "not: " + error);
   join_anew();
 }
 

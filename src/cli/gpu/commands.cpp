@@ -12,7 +12,6 @@
 #include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/sweep.h"
-#include "tandem/error.h"
 
 namespace tandem::cli {
 
@@ -66,9 +65,6 @@ int run_on_gpus(const Arguments& a) {
   Pictures pictures(a);
   GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
   job.record = pictures.wanted();
-  if (job.record && job.by_processes)
-    throw Unsupported(
-        "--trace, --report, --svg: timelines are those of PEs that are threads, not of launched processes");
   const CollectiveRun& run = job.runs.front();
   GpuSize measured;
   const auto on_timeline = [&](const trace::Timeline& timeline, const RecordingInfo& info) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor.h"
@@ -36,6 +37,11 @@ bool has(GetAttribute get, CUdevice_attribute attribute, int device) {
   return get != nullptr && get(&value, attribute, device) == CUDA_SUCCESS && value != 0;
 }
 
+bool has_imex_channels() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidia-caps-imex-channels", ignored);
+}
+
 Json inspect_gpu(int device, GetAttribute get, std::vector<Finding>& findings) {
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
@@ -50,7 +56,9 @@ Json inspect_gpu(int device, GetAttribute get, std::vector<Finding>& findings) {
   std::vector<std::string> handles;
   if (has(get, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device))
     handles.emplace_back("file descriptor");
-  if (has(get, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device)) handles.emplace_back("fabric");
+  // What the GPU has, this process may not be allowed to make.
+  if (has(get, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device))
+    handles.emplace_back(has_imex_channels() ? "fabric" : "fabric (no IMEX channel)");
   gpu["handle_types"] = handles;
   gpu["multicast"] = has(get, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device);
   if (handles.empty())

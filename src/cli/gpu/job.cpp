@@ -58,6 +58,23 @@ void measure(World& world, const GpuJob& job, const Measure& program,
   });
 }
 
+using OnTimeline = std::function<void(const trace::Timeline&, const RecordingInfo&)>;
+
+/// This process's part in a world of processes.
+void run_process(const GpuJob& job, const CudaOptions& options, const Measure& program, const OnTimeline& on_timeline) {
+  CudaProcess process(placement_from_environment(), options);
+  if (job.record) process.record(false);
+  const auto and_record = [&](World& own, CollectiveTurns& turns) {
+    program(own, turns);
+    if (job.record) turns.record_call([&](bool on) { process.record(on); });
+  };
+  measure(process.world(), job, and_record,
+          [&](void* memory, Size bytes) { return process.register_buffer(memory, bytes); });
+  if (!job.record) return;
+  const trace::Timeline& timeline = process.timeline();
+  if (job.speaks) on_timeline(timeline, process.recording_info());
+}
+
 }  // namespace
 
 std::string GpuJob::machine() const {
@@ -121,13 +138,8 @@ void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns
   CudaOptions options;
   options.heap_bytes = job.heap_bytes;
   options.early_launch = job.early_launch;
-  if (job.by_processes) {
-    CudaProcess process(placement_from_environment(), options);
-    measure(process.world(), job, program,
-            [&](void* memory, Size bytes) { return process.register_buffer(memory, bytes); });
-    return;
-  }
   options.record.on = job.record;
+  if (job.by_processes) return run_process(job, options, program, on_timeline);
   CudaThreads threads(job.pes, options);
   threads.run([&](World& world) {
     if (job.record) threads.record(world.pe(), false);
