@@ -16,9 +16,11 @@
 #include <nlohmann/json.hpp>
 
 #include "gemm/cuda/cublas_lt.h"
+#include "gemm/few_rows.h"
 #include "gpu/gemm_shapes.h"
 #include "gpu/normal_data.h"
 #include "gpu/timed_graph.h"
+#include "ops/operator_defaults.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -34,11 +36,11 @@ struct Settings {
 };
 
 struct Candidate {
-  int tile_n;
+  int tile_n;  // 0: what suits the problem
   int panel_group;
 };
 /// The first one is what operators take.
-constexpr Candidate kCandidates[] = {{256, 8}, {256, 4}, {256, 12}, {128, 8}};
+constexpr Candidate kCandidates[] = {{0, 8}, {256, 8}, {192, 8}, {320, 8}, {128, 8}};
 
 struct Problem {
   std::string layer;
@@ -92,6 +94,10 @@ class Bench {
     a_ = world.heap().allocate_local<bf16>(most_a, "a");
     b_ = world.heap().allocate_local<bf16>(most_b, "b");
     c_ = world.heap().allocate_local<bf16>(most_c, "c");
+    constexpr Size kMostColumns = 8192;
+    const FewRowsExchange exchange(kMostColumns, 1);
+    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes() / 8, "sums").as<std::byte>(),
+            world.heap().epochs(exchange.tiles, "calls").words};
     a_data_.fill(world, a_, 0, most_a);
     b_data_.fill(world, b_, 0, most_b);
   }
@@ -106,12 +112,16 @@ class Bench {
   }
 
  private:
+  int tile_n(const Problem& p, const Candidate& candidate) const {
+    return candidate.tile_n > 0 ? candidate.tile_n : ops::suitable_tile_n(p.m, p.n, p.k, world_.machine().gpu.sm_count);
+  }
+
   Gemm gemm_of(const Problem& p, const Candidate& candidate) const {
     Gemm gemm;
     gemm.m = p.m;
     gemm.n = p.n;
     gemm.k = p.k;
-    gemm.tile_n = candidate.tile_n;
+    gemm.tile_n = tile_n(p, candidate);
     gemm.panel_group = candidate.panel_group;
     gemm.a = a_;
     gemm.b = b_;
@@ -119,6 +129,7 @@ class Bench {
     // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
     gemm.order = is_decode(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
+    if (is_decode(p) && &candidate != kCandidates) gemm.sum = sum_;
     return gemm;
   }
 
@@ -131,26 +142,30 @@ class Bench {
     std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
-      if (!own.empty() && (!settings_.all || is_decode(p))) break;
+      if (!own.empty() && (is_decode(p) ? own.size() == 2 || p.m > kFewRowsMost : !settings_.all)) break;
       const Gemm gemm = gemm_of(p, candidate);
       own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
       wrong.push_back(check(p, own.back()));
     }
-    cublas.replay(stream_);
-    cublas.us.clear();
-    for (int round = 0; round < settings_.rounds; ++round) {
-      // Another one begins each round: what ran before heats the GPU.
-      for (std::size_t i = 0; i <= own.size(); ++i) {
-        const std::size_t at = (i + static_cast<std::size_t>(round)) % (own.size() + 1);
-        (at == own.size() ? cublas : own[at]).replay(stream_);
+    // Each one in turn with cuBLASLt alone: what ran before heats the GPU.
+    std::vector<std::vector<double>> peer(own.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      for (int round = -1; round < settings_.rounds; ++round) {
+        own[i].replay(stream_);
+        cublas.replay(stream_);
+        if (round >= 0) continue;
+        own[i].us.clear();
+        cublas.us.clear();
       }
+      peer[i] = std::move(cublas.us);
+      cublas.us = {};
     }
     std::string line = fmt::format("{:<36} tp{} {:>5}x{:>5}x{:>5} cuBLASLt {:8.1f} us {:4.0f} TFLOP/s |", p.layer, p.tp,
-                                   p.m, p.n, p.k, median(cublas.us), estimate_us * 700 / median(cublas.us));
+                                   p.m, p.n, p.k, median(peer[0]), estimate_us * 700 / median(peer[0]));
     for (std::size_t i = 0; i < own.size(); ++i) {
-      const double ratio = add_row(p, kCandidates[i], own[i].us, cublas.us, wrong[i], i == 0, rows);
+      const double ratio = add_row(p, kCandidates[i], own[i].us, peer[i], wrong[i], i == 0, rows);
       if (i == 0 && !is_decode(p)) ratios_.push_back(ratio);
-      line += fmt::format(" {}/{} {:.3f}{}", kCandidates[i].tile_n, kCandidates[i].panel_group, ratio,
+      line += fmt::format(" {}/{} {:.3f}{}", tile_n(p, kCandidates[i]), kCandidates[i].panel_group, ratio,
                           wrong[i] > 0 ? " WRONG" : "");
     }
     std::printf("%s\n", line.c_str());
@@ -158,8 +173,9 @@ class Bench {
   }
 
   /// Gives the time over cuBLASLt's.
-  static double add_row(const Problem& p, const Candidate& candidate, const std::vector<double>& own,
-                        const std::vector<double>& cublas, Size wrong, bool selected, nlohmann::ordered_json& rows) {
+  double add_row(const Problem& p, const Candidate& candidate, const std::vector<double>& own,
+                 const std::vector<double>& cublas, Size wrong, bool selected, nlohmann::ordered_json& rows) const {
+    const int tile_n = this->tile_n(p, candidate);
     std::vector<double> ratios;
     for (std::size_t r = 0; r < own.size(); ++r) ratios.push_back(own[r] / cublas[r]);
     const auto [least, most] = std::minmax_element(own.begin(), own.end());
@@ -171,8 +187,8 @@ class Bench {
                     {"k", p.k},
                     {"pes", 1},
                     {"dtype", "bf16"},
-                    {"algorithm", is_decode(p) ? std::string("few_rows")
-                                               : fmt::format("128x{}/{}", candidate.tile_n, candidate.panel_group)},
+                    {"algorithm",
+                     is_decode(p) ? std::string("few_rows") : fmt::format("128x{}/{}", tile_n, candidate.panel_group)},
                     {"graph", true},
                     {"selected", selected},
                     {"tandem_us", median(own)},
@@ -209,6 +225,7 @@ class Bench {
   cudaStream_t native_;
   cuda::CublasLt cublas_;
   NormalData a_data_, b_data_;
+  GemmSum sum_;                 // of one PE: the kernel for few rows, whatever is selected
   std::vector<double> ratios_;  // of what is selected
   bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };

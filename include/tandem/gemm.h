@@ -104,6 +104,16 @@ struct GemmChain {
   std::byte* passed_on = nullptr;
   Signal* told = nullptr;        ///< [piece]: grows by one for each tile that is visible there
   const Epoch* epoch = nullptr;  ///< calls so far, this one included
+  /// Where set, the own rows are stored here too, shard_rows x n: `c` is the user's, and no peer may read it.
+  std::byte* own_copy = nullptr;
+};
+
+/// Few rows that are added up over all PEs by the blocks that compute them: what is data is its own signal, so that
+/// nothing follows the GEMM. C is then the sum of PEs 0, 1, ..., each rounded to `out_type`, added in f32 and rounded
+/// once: the same bits on every PE. Only where Stream::adds_up says so; `order` is kRowMajor.
+struct GemmSum {
+  Symm<std::byte> exchange;  ///< FewRowsExchange::bytes (src/gemm/few_rows.h), zero before the first call
+  Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
 };
 
 /// One matrix product with its hooks.
@@ -146,6 +156,7 @@ struct Gemm {
   /// Where set, `c` is for the own shard's rows alone, and tiles of other owners travel on; `notify`, which has to be
   /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;
+  GemmSum sum;  ///< where `calls` is set: C is the sum over all PEs
 
   /// Whether the chain brings something to add to `owner`'s rows.
   TANDEM_DEVICE bool chain_adds_to(int owner) const {

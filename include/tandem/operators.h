@@ -103,6 +103,7 @@ struct OperatorOptions {
   int splits = 0;
   /// One of tile_orders(op); empty: what suits the machine's fabric.
   std::string order = {};
+  /// On GPUs, where nothing else but the problem is given, what suits its size takes the place of 128x256.
   int tile_m = 128, tile_n = 256;
   /// Row panels of tiles that are computed together (Gemm::panel_group); 0: all of a piece.
   int panel_group = 8;

@@ -65,6 +65,7 @@ class StreamBackend {
   virtual void agree(const Agreement&, const Team&) {}
   virtual Team world_team() const = 0;
   virtual void* native() = 0;
+  virtual bool adds_up(const Gemm&) const { return false; }
 
   /// Where in the host program the next call stands, for reports.
   Site site = {};
@@ -103,6 +104,9 @@ class Stream {
 
   /// The backend's GEMM with hooks; `team` numbers the PEs in it.
   void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }
+
+  /// Whether it takes GEMMs of these sizes and types with `sum` set; addresses do not count.
+  bool adds_up(const Gemm& gemm) const { return backend_->adds_up(gemm); }
 
   /// Copies bytes with a copy engine; takes no SM. One of the addresses may lie on a reachable peer.
   void copy_async(void* to, const void* from, Size bytes, Site site = Site::here()) { at(site).copy(to, from, bytes); }

@@ -76,6 +76,9 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
   if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
     throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
+  if (gemm.sum.calls != nullptr && decode_kernel(gemm, sm_count) == nullptr)
+    throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
+                                  name(gemm.type)));
   require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
           "1 where tiles go to all PEs");
   require(!gemm.c_at_all || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
@@ -101,6 +104,7 @@ const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
 
 bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
+  if (gemm.sum.calls != nullptr) return false;
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
   const GemmScales& scales = gemm.scales;
   if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;

@@ -82,6 +82,14 @@ void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   start(launch);
 }
 
+bool CudaStream::adds_up(const Gemm& gemm) const {
+  Gemm asked = gemm;
+  asked.a = asked.b = asked.c = nullptr;
+  Epoch calls = 0;
+  asked.sum.calls = &calls;
+  return pes_.sharing(pe_) == 1 && decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
+}
+
 void CudaStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;

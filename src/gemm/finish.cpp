@@ -9,7 +9,7 @@
 namespace tandem {
 
 void check_finish(const Gemm& gemm) {
-  const bool partial = gemm.c_at_collector || gemm.c_at_all || gemm.chain.begun != nullptr;
+  const bool partial = gemm.c_at_collector || gemm.c_at_all || gemm.chain.begun != nullptr || gemm.sum.calls != nullptr;
   if (partial && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
   if (partial && gemm.scales.c != nullptr)

@@ -1,5 +1,6 @@
-/// GEMM + AllReduce, overlapped: the fewest rows by packets after the GEMM, few in one shot, many in two, and between
-/// one and two those whose shards are less than a wave of tiles one after the other; between nodes in chunks.
+/// GEMM + AllReduce, overlapped: the fewest rows within the GEMM, or by packets after it, few in one shot, many in two,
+/// and between one and two those whose shards are less than a wave of tiles one after the other; between nodes in
+/// chunks.
 
 #include "ops/gemm_all_reduce.h"
 
@@ -26,11 +27,13 @@ class GemmAllReduce final : public OperatorPlan {
       packet_rows_ = o.shots == 2 ? 0 : std::min(o.m, OneShot::packet_rows(o));
       // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
       const bool on_gpus = world.machine().gemm.tiles.empty();
+      if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
       const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
       one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
       is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);
     }
+    if (add_up_rows_ > 0) few_rows_.emplace(world, settings);
     if (packet_rows_ > 0) packets_ = sequential(world, settings, packet_rows_);
     if (one_shot_rows_ > packet_rows_) one_shot_.emplace(world, settings, one_shot_rows_);
     const Size few = std::max(packet_rows_, one_shot_rows_);
@@ -46,6 +49,7 @@ class GemmAllReduce final : public OperatorPlan {
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Gemm gemm = product(call);
     if (between_nodes_) return between_nodes_->run(main, gemm, call.c[0]);
+    if (call.m <= add_up_rows_ && few_rows_->run(main, gemm, team_)) return;
     if (call.m <= packet_rows_) return packets_->run(main, call);
     if (call.m <= one_shot_rows_) return one_shot_->run(main, gemm, call.c[0]);
     if (call.m <= sequential_rows_) return sequential_->run(main, call);
@@ -68,7 +72,8 @@ class GemmAllReduce final : public OperatorPlan {
 
   Settings settings_;
   Team team_;
-  Size packet_rows_ = 0, one_shot_rows_ = 0, sequential_rows_ = 0;
+  Size add_up_rows_ = 0, packet_rows_ = 0, one_shot_rows_ = 0, sequential_rows_ = 0;
+  std::optional<FewRows> few_rows_;
   std::optional<OneShot> one_shot_;
   std::optional<TwoShot> two_shot_;
   bool is_chain_ = false;

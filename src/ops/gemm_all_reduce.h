@@ -8,6 +8,20 @@
 
 namespace tandem::ops {
 
+/// For the fewest rows, on GPUs: the GEMM's blocks add up what they computed (GemmSum), and nothing follows it.
+class FewRows {
+ public:
+  FewRows(World& world, const Settings& settings);
+  /// gemm.c = the sum over all PEs; false, and nothing is done, where the stream's GEMM does not add it up.
+  bool run(Stream& main, Gemm gemm, const Team& team) const;
+
+  /// Rows up to which there is a kernel for it.
+  static Size suitable_rows(const World& world, const OperatorOptions& options);
+
+ private:
+  GemmSum sum_;
+};
+
 /// For few rows: every PE gets everybody's partial sums. Nothing is done but the GEMM and one kernel.
 ///
 /// The GEMM stores each tile to all PEs as soon as it is done, so that only the last tile's way is not hidden. For the

@@ -31,7 +31,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
     }
     all_reduce_ = make_collective(world, Collective::kAllReduce, collective);
     const std::string& algorithm = all_reduce_->algorithm();
-    straight_ = algorithm == "one_shot" || algorithm.ends_with("_ll");
+    straight_ = algorithm == "one_shot" || algorithm.find("_ll") != std::string::npos;
     if (!straight_) sums_ = world.heap().allocate<std::byte>(bytes, "gemm_all_reduce sums");
   }
 

@@ -19,6 +19,10 @@ bool is_measured(const World& world);
 /// Options with the choices of that table where the caller left them open.
 OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given);
 
+/// Columns of a tile of the GPUs' GEMM (bf16, B as NxK) with which `sms` SMs compute m x n x k the soonest: wide tiles
+/// need less traffic, but the last wave of them should not leave many SMs idle.
+int suitable_tile_n(Size m, Size n, Size k, int sms);
+
 /// Options with every choice made but `order`, and `form` only where no run may want another one.
 OperatorOptions complete(Operator op, const OperatorOptions& given, const Machine& model, const Team& team);
 

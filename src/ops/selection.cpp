@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/operator_defaults.h"
+#include "ops/steps.h"
 
 namespace tandem {
 
@@ -15,6 +16,21 @@ constexpr Size kMostDecodeRows = 256;
 /// up.
 constexpr Size kMostWavesOfStores = 2;
 constexpr int kTileM = 128, kTileN = 256;
+
+/// Tiles of kTileM rows, in pairs, and how fast they are where all SMs are busy: fitted to 26 local problems of layers.
+struct MeasuredTile {
+  int n;
+  double rate;
+  Size least_k;
+};
+constexpr MeasuredTile kTiles[] = {{kTileN, 1, 0}, {192, 0.99, 4096}, {320, 0.995, 4096}, {128, 0.95, 0}};
+
+/// SMs that compute while an overlapped form communicates; with its defaults otherwise.
+int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
+  const bool steps_beside =
+      op == Operator::kGemmAllReduce || (op == Operator::kGemmReduceScatter && o.copy_by == CopyBy::kCopyEngine);
+  return std::max(1, world.machine().gpu.sm_count - (steps_beside ? ops::kStepSms : 0));
+}
 
 }  // namespace
 
@@ -56,6 +72,20 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
 
 namespace ops {
 
+int suitable_tile_n(Size m, Size n, Size k, int sms) {
+  int best = kTileN;
+  double least = 0;
+  for (const MeasuredTile& tile : kTiles) {
+    if (k < tile.least_k) continue;
+    const Size tiles = ceil_div(m, 2 * kTileM) * 2 * ceil_div(n, tile.n);
+    const double time = static_cast<double>(ceil_div(tiles, Size{sms}) * tile.n) / tile.rate;
+    if (tile.n != kTileN && time >= least) continue;
+    best = tile.n;
+    least = time;
+  }
+  return best;
+}
+
 bool is_measured(const World& world) { return world.machine().gemm.tiles.empty(); }
 
 OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given) {
@@ -67,6 +97,17 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
   if (!o.reduction && selected.reduction && chain_may_be) o.reduction = selected.reduction;
   if (!o.copy_by) o.copy_by = selected.copy_by;
   if (o.splits == 0) o.splits = selected.splits;
+  // Where more was said than what to compute, tiles are the caller's too.
+  const bool is_open = given.use_tuned && given.form == Form::kSuitable && !given.copy_by && given.splits == 0;
+  const bool is_plain =
+      o.ns.empty() && o.type == DType::kBF16 && o.result_type() == o.type && o.b_layout == BLayout::kNxK;
+  if (is_open && is_plain && o.tile_m == kTileM && o.tile_n == kTileN) {
+    const bool gather = op == Operator::kAllGatherGemm;
+    const int pes = world.team().size;
+    const Size n = gather ? ceil_div(o.n, pes) : o.n;
+    const Size k = gather ? o.k : ceil_div(o.k, pes);
+    o.tile_n = suitable_tile_n(o.m, n, k, computing_sms(world, op, o));
+  }
   return o;
 }
 

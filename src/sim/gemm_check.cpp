@@ -44,6 +44,7 @@ void check_gemm(const Simulator& simulator, const Gemm& gemm) {
           "1 where tiles go to all PEs");
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
+  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the simulator's kernel adds nothing up");
   check_finish(gemm);
   check_addresses(simulator, gemm);
   require(gemm.gate.words == nullptr || gemm.gate.epoch != nullptr, "gate.epoch", 0, "an address where a gate is set");

@@ -179,6 +179,7 @@ class Worker {
     }
     const auto [c, first_row] = destination(tile.rows.begin);
     const Time arrival = store_to(c, first_row, tile, product);
+    if (gemm_.chain.own_copy != nullptr && c == gemm_.c) store_to(gemm_.chain.own_copy, first_row, tile, product);
     if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
   }
 

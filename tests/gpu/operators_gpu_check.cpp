@@ -1,7 +1,7 @@
 // Overlapped operators on all GPUs of this machine, a PE on each.
 //
 //   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 4); a group
-//                                            alone: forms, rows, several, shots, bits or finish
+//                                            alone: forms, rows, several, shots, few, bits or finish
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -149,12 +149,27 @@ std::vector<OperatorCase> shots() {
   return all;
 }
 
+/// gemm_all_reduce of so few rows, and so many columns, that the GEMM adds up.
+std::vector<OperatorCase> few() {
+  std::vector<OperatorCase> all;
+  const Size k = Size{256} * cuda_devices();
+  for (const Form form : {Form::kSuitable, Form::kOverlapped})
+    for (const Size m : {64, 48, 33, 17, 1}) {
+      OperatorCase c = make_case(Operator::kGemmAllReduce, m, m == 17 ? 8200 : 8192, k, form);
+      c.fewer_rows = true;
+      all.push_back(c);
+    }
+  return all;
+}
+
 /// For runs whose bits are compared.
 std::vector<OperatorCase> bits() {
   std::vector<OperatorCase> all;
   for (const Operator op : kAllOperators) {
     for (const Size m : {1300, 64})
       for (const Form form : {Form::kSuitable, Form::kSequential}) all.push_back(make_case(op, m, 1056, 2080, form));
+    if (op == Operator::kGemmAllReduce)
+      for (const Size m : {64, 20, 1}) all.push_back(make_case(op, m, 8192, 2080, Form::kSuitable));
     for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
       for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain}) {
         if (op == Operator::kAllGatherGemm && reduction == Reduction::kChain) continue;
@@ -288,8 +303,8 @@ int check_all(int replays, const std::string& only) {
     std::printf("no GPU\n");
     return 2;
   }
-  const std::vector<Group> groups{
-      {"forms", forms()}, {"rows", rows()}, {"several", several()}, {"shots", shots()}, {"bits", bits()}};
+  const std::vector<Group> groups{{"forms", forms()}, {"rows", rows()}, {"several", several()},
+                                  {"shots", shots()}, {"few", few()},   {"bits", bits()}};
   Tally all;
   const auto run = [&](const std::string& name, std::size_t cases, const std::function<bool(Tally&)>& check) {
     if (!only.empty() && only != name) return;

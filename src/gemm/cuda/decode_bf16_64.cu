@@ -3,6 +3,6 @@
 namespace tandem::cuda {
 
 extern const DecodeKernel kBf16Decode64;
-const DecodeKernel kBf16Decode64 = DecodeGemm<cutlass::bfloat16_t, 64>::description(DType::kBF16);
+const DecodeKernel kBf16Decode64 = DecodeGemm<cutlass::bfloat16_t, 64, 2>::description(DType::kBF16);
 
 }  // namespace tandem::cuda

@@ -13,10 +13,10 @@
 
 namespace tandem::cuda {
 
-/// Element: of A, B and C. Rows: of A at most. Two blocks of a cluster each load half of A's rows for both.
-template <class Element, int Rows>
+/// Element: of A, B and C. Rows: of A at most. The blocks of a cluster each load a part of A's rows for all of them.
+template <class Element, int Rows, int Blocks>
 class DecodeGemm {
-  static constexpr int kCluster = 2;
+  static constexpr int kCluster = Blocks;
   static constexpr int kCols = 64;
   static constexpr int kDepth = 64;
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));
@@ -59,7 +59,7 @@ class DecodeGemm {
         PlainMainloop::to_underlying_arguments(cute::make_shape(params.m, params.n, params.k), arguments, nullptr);
     params.mainloop.ahead = tensor_map(gemm.b, gemm.type, gemm.n, gemm.k, kCols, kDepth);
     params.mainloop.boxes_ahead = kBoxesAhead;
-    params.store = Store::params(gemm);
+    params.store = Store::params(gemm, *launch.context);
     params.record = launch.record;
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }

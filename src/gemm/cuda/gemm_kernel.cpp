@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "gemm/few_rows.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -12,12 +13,17 @@ namespace tandem::cuda {
 extern const GemmKernel kBf16Tile128x256;
 extern const GemmKernel kBf16Tile128x256KxN;
 extern const GemmKernel kBf16Tile128x128;
+extern const GemmKernel kBf16Tile128x192;
+extern const GemmKernel kBf16Tile128x320;
 extern const GemmKernel kF16Tile128x256;
 extern const GemmKernel kF16Tile128x256KxN;
 extern const GemmKernel kE4m3ToBf16Tile128x128;
 extern const GemmKernel kE4m3ToF16Tile128x128;
 extern const GemmKernel kE4m3ToE4m3Tile128x128;
 
+extern const DecodeKernel kBf16Decode16;
+extern const DecodeKernel kBf16Decode32;
+extern const DecodeKernel kBf16Decode48;
 extern const DecodeKernel kBf16Decode64;
 
 namespace {
@@ -38,14 +44,14 @@ bool is_for_tma(const Gemm& gemm) {
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256,      &kBf16Tile128x256KxN,   &kBf16Tile128x128,
-                                  &kF16Tile128x256,       &kF16Tile128x256KxN,    &kE4m3ToBf16Tile128x128,
-                                  &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128};
+  static const std::array kernels{
+      &kBf16Tile128x256,       &kBf16Tile128x256KxN,   &kBf16Tile128x128,       &kF16Tile128x256,  &kF16Tile128x256KxN,
+      &kE4m3ToBf16Tile128x128, &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192, &kBf16Tile128x320};
   return kernels;
 }
 
 std::span<const DecodeKernel* const> decode_kernels() {
-  static const std::array kernels{&kBf16Decode64};
+  static const std::array kernels{&kBf16Decode16, &kBf16Decode32, &kBf16Decode48, &kBf16Decode64};
   return kernels;
 }
 
@@ -56,13 +62,10 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
       scaled)
     return nullptr;
   // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
-  // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json).
-  constexpr Size kCols = 64, kFewestRows = 17, kLeastDepth = 8192;
-  constexpr double kLeastBusy = 0.9;
-  const Size tiles = ceil_div(gemm.n, kCols);
-  if (!is_for_tma(gemm)) return nullptr;
-  if (gemm.m < kFewestRows || gemm.k < kLeastDepth) return nullptr;
-  if (static_cast<double>(tiles) < kLeastBusy * static_cast<double>(ceil_div(tiles, sms) * sms)) return nullptr;
+  // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json), but add nothing up.
+  constexpr Size kFewestRows = 17, kLeastDepth = 8192;
+  if (!is_for_tma(gemm) || !few_rows_fill(gemm.n, sms)) return nullptr;
+  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.k < kLeastDepth)) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels())
     if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
   return nullptr;

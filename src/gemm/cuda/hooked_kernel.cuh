@@ -97,6 +97,9 @@ class HookedKernel {
                     storage.mainloop, recorder);
       state.advance(count);
     }
+    // The next kernel may take its places (programmatic dependent launch); where all is over when the last tile has
+    // come, already now.
+    if constexpr (kGroups == 1) cutlass::arch::launch_dependent_grids();
     mainloop.load_tail(pipeline, state);  // a block outlives what its cluster sends it
   }
 
@@ -114,8 +117,7 @@ class HookedKernel {
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop);
       mainloop.mma_tail(pipeline, state, count);
       state.advance(count);
-      // The next kernel may take its places (programmatic dependent launch).
-      if (walk.is_last()) cutlass::arch::launch_dependent_grids();
+      if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
       if (tile.is_empty()) continue;
       if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
       store.write(tile, sums, thread % kGroup);

@@ -21,7 +21,8 @@ namespace tandem::cuda {
 struct DeviceChain {
   const Signal* arrived = nullptr;  ///< [slot]; null: no chain
   const Epoch* epoch = nullptr;
-  int first_owner = -1;  ///< whose sums begin here: nothing is added to them
+  int first_owner = -1;   ///< whose sums begin here: nothing is added to them
+  int copied_owner = -1;  ///< whose rows are stored twice
   Context context;
 };
 
@@ -53,6 +54,7 @@ class TileStore {
   struct Params {
     CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
     CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
+    CUtensorMap own_copy;            ///< of the own rows
     std::byte* to[kMostShards];      ///< what `c` is of
     int shard_begin[kMostShards];
     Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
@@ -86,6 +88,10 @@ class TileStore {
       };
       params.to[owner] = destination_of(gemm, owner, rows.begin);
       params.c[owner] = map(params.to[owner]);
+      if (owner == gemm.me && gemm.chain.own_copy != nullptr) {
+        params.own_copy = map(gemm.chain.own_copy);
+        params.chain.copied_owner = owner;
+      }
       if (gemm.chain_adds_to(owner))
         params.begun[owner] = map(gemm.chain.begun + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
     }
@@ -153,6 +159,8 @@ class TileStore {
         const unsigned slot = boxes_ % kSlots;
         storage_.written[group_][slot].wait(phase());
         if (i == 0) begin = recorder.now();
+        if (tile.piece->owner == params_.chain.copied_owner)
+          store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
         for (int copy = 0; copy < params_.copies; ++copy)
           store_box(&params_.c[tile.piece->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
         if (i == 0 || i + 1 == kBoxes) continue;

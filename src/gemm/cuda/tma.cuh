@@ -60,7 +60,14 @@ __device__ inline void prefetch_box(const CUtensorMap* map, int col, int row) {
                "r"(col), "r"(row)
                : "memory");
 }
-/// The way back; a group of its own.
+/// The way back, in one group with what is stored next.
+__device__ inline void store_box_with_next(const CUtensorMap* map, std::uint32_t from, int col, int row) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
+                   reinterpret_cast<std::uint64_t>(map)),
+               "r"(col), "r"(row), "r"(from)
+               : "memory");
+}
+/// The same, and the group ends.
 __device__ inline void store_box(const CUtensorMap* map, std::uint32_t from, int col, int row) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n\t"
