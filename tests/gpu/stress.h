@@ -89,7 +89,7 @@ class Stress {
 
  private:
   static constexpr Size kCounts[] = {5003, 64, 1000};
-  static constexpr int kCalls = 12;
+  static constexpr int kCalls = 8;
   static constexpr int kFillBlocks = 2;
   static constexpr double kMostDelayUs = 15;
 

@@ -2,7 +2,7 @@
 // data that change from call to call and PEs that are late at random. Prints what fails, and "N passed, N failed"; exit
 // code 1 if anything failed.
 //
-//   stress_gpu_check [CALLS [PES]]    calls of each algorithm (12000: 1,000 replays); only with so many PEs
+//   stress_gpu_check [CALLS [PES]]    calls of each algorithm (8000: 1,000 replays); only with so many PEs
 
 #include <barrier>
 #include <cstdlib>
@@ -131,5 +131,5 @@ int check_all(int calls, int only) {
 }  // namespace tandem::test
 
 int main(int argc, char** argv) {
-  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 12'000, argc > 2 ? std::atoi(argv[2]) : 0);
+  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 8'000, argc > 2 ? std::atoi(argv[2]) : 0);
 }
