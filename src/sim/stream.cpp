@@ -273,12 +273,13 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
   const auto event = std::static_pointer_cast<SimEvent>(state);
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
   enqueue("wait for an event", [this, event] {
-    const auto pass = [this, event](const Cause& cause) {
-      if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, event.get());
+    // By address: whoever records the event keeps it. One that held itself would stay behind where a run fails.
+    const auto pass = [this, at = event.get()](const Cause& cause) {
+      if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
       finish(cause);
     };
     if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
-    event->waiting.push_back([pass, event] { pass(event->cause); });
+    event->waiting.push_back([pass, at = event.get()] { pass(at->cause); });
   });
 }
 
