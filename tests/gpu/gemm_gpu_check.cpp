@@ -431,8 +431,9 @@ void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
   refused({64, 64, 64, DType::kBF16, 100}, "128x100");
   refused({64, 64, 64, DType::kF32}, "f32");
   Case partial{64, 64, 64, DType::kBF16, 256, TileOrder::kOwnFirst};
-  partial.collected = partial.biased = true;
-  refused(partial, "bias is set");
+  partial.collected = true;
+  partial.activation = Activation::kRelu;
+  refused(partial, "activation is set");
 }
 
 int check_all(int rounds) {
