@@ -15,6 +15,16 @@ void require(bool holds, const char* option, Size given, const std::string& allo
   if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
 }
 
+/// Two sides' product in bytes has to fit into Size.
+constexpr Size kMostOfASide = Size{1} << 30;
+
+/// For values that were cast from elsewhere.
+template <class E>
+void require_one_of(const char* what, E given, E last) {
+  require(static_cast<int>(given) >= 0 && given <= last, what, static_cast<Size>(given),
+          fmt::format("0 to {}", static_cast<int>(last)));
+}
+
 void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   const bool gather = op == Operator::kAllGatherGemm;
   const bool fp8 = options.type == DType::kE4M3;
@@ -41,9 +51,15 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
 
 void check(Operator op, const OperatorOptions& options, const World& world) {
   const Machine& machine = world.machine();
+  require_one_of("op", op, Operator::kGemmAllReduce);
+  require_one_of("form", options.form, Form::kCommunicationOnly);
   require(options.m >= 0, "m", options.m, "0 or more");
   require(options.n >= 1, "n", options.n, "1 or more");
   require(options.k >= 1, "k", options.k, "1 or more");
+  const auto most = fmt::format("at most {}", kMostOfASide);
+  require(options.m <= kMostOfASide, "m", options.m, most);
+  require(options.n <= kMostOfASide, "n", options.n, most);
+  require(options.k <= kMostOfASide, "k", options.k, most);
   const Size sum = std::accumulate(options.ns.begin(), options.ns.end(), Size{0});
   if (!options.ns.empty() && op != Operator::kAllGatherGemm)
     throw InvalidArgument(fmt::format("ns: {} given, allowed for {} is one B", options.ns.size(), name(op)));

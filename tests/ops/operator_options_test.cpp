@@ -55,6 +55,19 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.shots = 1; }), "shots: 1 given, allowed is 0");
 }
 
+TEST(OperatorOptions, WhatCannotBeIsRefused) {
+  const Operator gather = Operator::kAllGatherGemm;
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.m = Size{1} << 62; }),
+            "m: 4611686018427387904 given, allowed is at most 1073741824");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.n = (Size{1} << 30) + 8; }),
+            "n: 1073741832 given, allowed is at most 1073741824");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.k = Size{1} << 31; }),
+            "k: 2147483648 given, allowed is at most 1073741824");
+  EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.form = static_cast<Form>(99); }),
+            "form: 99 given, allowed is 0 to 5");
+  EXPECT_EQ(refusal(static_cast<Operator>(99), [](OperatorOptions&) {}), "op: 99 given, allowed is 0 to 2");
+}
+
 TEST(OperatorOptions, CommunicationSmsLeaveOneForTheGemm) {
   const auto sms = [](int given, CopyBy copy_by) {
     return refusal(Operator::kAllGatherGemm, [=](OperatorOptions& o) {

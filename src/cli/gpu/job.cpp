@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bootstrap/environment.h"
 #include "cli/commands.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
@@ -24,10 +26,17 @@ std::string nccl_file(const Arguments& a) {
 
 /// The number that a launcher's variable holds: torchrun's and `tandem launch`'s, or else Slurm's.
 std::optional<int> launched(const char* variable, const char* of_slurm) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) text = std::getenv(of_slurm);
-  if (text == nullptr) return std::nullopt;
-  return std::atoi(text);
+  for (const char* const name : {variable, of_slurm}) {
+    const auto text = bootstrap::variable_of_process(name);
+    if (!text) continue;
+    int number = -1;
+    const char* const end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, number);
+    if (error != std::errc() || stop != end || number < 0)
+      throw InvalidArgument(fmt::format("{}: '{}' given, allowed is a number from 0", name, *text));
+    return number;
+  }
+  return std::nullopt;
 }
 
 std::string today() {
