@@ -87,7 +87,10 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   asked.a = asked.b = asked.c = nullptr;
   Epoch calls = 0;
   asked.sum.calls = &calls;
-  return pes_.sharing(pe_) == 1 && decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
+  // The same answer on all PEs: some that add up here and some that do not would wait for each other.
+  for (int pe = 0; pe < pes_.num_pes(); ++pe)
+    if (pes_.sharing(pe) > 1) return false;
+  return decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

@@ -35,13 +35,18 @@ class CheckedPlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(agreement_.what, in, out, count, max_count_);
-    if (log_ != nullptr) log_->note(number_, count);
-    if (on_device_) {
-      detail::Agreement agreement = agreement_;
-      agreement.count = count;
-      stream.agree(agreement, team_);
-    }
-    plan_->run(stream, in, out, count);
+    const auto enqueue = [&] {
+      if (on_device_) {
+        detail::Agreement agreement = agreement_;
+        agreement.count = count;
+        stream.agree(agreement, team_);
+      }
+      plan_->run(stream, in, out, count);
+    };
+    if (log_ != nullptr)
+      log_->note(number_, count, enqueue);
+    else
+      enqueue();
   }
 
   const std::string& algorithm() const override { return plan_->algorithm(); }

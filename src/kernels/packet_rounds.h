@@ -22,7 +22,8 @@ struct PacketStaging {
     PacketStaging staging;
     constexpr Size kBudget = Size{32} << 20;
     const Size fits = kBudget / (2 * kSlots * setup.blocks() * setup.pes()) / 16 * 16;
-    staging.bytes = max(16, min(min(fits, Size{64} << 10), split(max_bytes, setup.blocks(), 16).step()));
+    // Blocks share elements out by 16, of up to 8 bytes: a part of a small call is one round.
+    staging.bytes = max(16, min(min(fits, Size{64} << 10), split(max_bytes, setup.blocks(), 128).step()));
     staging.each = static_cast<int>(packets_for<P>(staging.bytes));
     staging.packets = setup.template symmetric<P>(staging.packets_in_all(setup), what);
     staging.rounds = setup.epochs();

@@ -58,6 +58,15 @@ void CallLog::note(std::size_t number, Size count) {
   for (int i = 1; i < plan.team.size; ++i) compare(plan, call, count, plan.team.world_pe(i));
 }
 
+void CallLog::take_back(std::size_t number) {
+  const std::lock_guard lock(mutex_);
+  const Plan& plan = plans_.at(number);
+  if (plan.own == nullptr || plan.team.me < 0) return;
+  const std::uint64_t call = plan.own->made.load();
+  plan.own->calls[call % PlanCalls::kRemembered].stamp.store(0);
+  plan.own->made.store(call - 1);
+}
+
 void CallLog::compare(const Plan& plan, std::uint64_t call, Size count, int other) const {
   const PlanCalls& its = *records_(other, plan.number);
   const PlanCalls::Call& found = its.calls[call % PlanCalls::kRemembered];

@@ -52,6 +52,17 @@ class CallLog {
   /// come. Of two PEs that make different calls at least one throws before it enqueues anything. Throws InvalidArgument
   /// naming both.
   void note(std::size_t number, Size count);
+  /// The same around `enqueue`. Where that throws, the call was none: the next one takes its number.
+  template <class Enqueue>
+  void note(std::size_t number, Size count, const Enqueue& enqueue) {
+    note(number, count);
+    try {
+      enqueue();
+    } catch (...) {
+      take_back(number);
+      throw;
+    }
+  }
   /// Plans of which members have made other numbers of calls so far, as an addition to a report ("; so far ..."); empty
   /// where there are none.
   std::string apart() const;
@@ -64,6 +75,7 @@ class CallLog {
     PlanCalls* own;
   };
 
+  void take_back(std::size_t number);
   void compare(const Plan& plan, std::uint64_t call, Size count, int other) const;
 
   int me_;

@@ -20,6 +20,7 @@ class FewRows {
 
  private:
   GemmSum sum_;
+  std::byte* aligned_c_ = nullptr;
 };
 
 /// For few rows: every PE gets everybody's partial sums. Nothing is done but the GEMM and one kernel.

@@ -1,15 +1,27 @@
 #include <algorithm>
+#include <cstdint>
 
 #include "gemm/few_rows.h"
 #include "ops/gemm_all_reduce.h"
 
 namespace tandem::ops {
 
+namespace {
+
+bool is_aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
+}  // namespace
+
 Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
   // Below, a block waits for its peers longer than it computes.
   constexpr Size kLeastDepth = 256;
+  // Rows of A and C of whole 16-byte vectors, on all PEs: either all of them add up in their GEMM or none.
+  constexpr Size kVector = 8;
   const Team team = world.team();
-  if (o.type != DType::kBF16 || o.k / team.size < kLeastDepth) return 0;
+  if (o.type != DType::kBF16 || o.result_type() != DType::kBF16 || o.b_layout != BLayout::kNxK) return 0;
+  if (o.n % kVector != 0 || o.k / team.size < kLeastDepth) return 0;
+  for (int pe = 0; pe < team.size; ++pe)
+    if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
   return few_rows_fill(o.n, world.machine().gpu.sm_count) ? std::min<Size>(o.m, kFewRowsMost) : 0;
 }
 
@@ -19,12 +31,18 @@ FewRows::FewRows(World& world, const Settings& settings) {
       world.heap().allocate<LLPacket>(exchange.bytes() / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
   sum_.exchange = packets.as<std::byte>();
   sum_.calls = world.heap().epochs(exchange.tiles, "gemm_all_reduce calls").words;
+  const Size rows = suitable_rows(world, settings.options);
+  aligned_c_ = world.heap().allocate_local<std::byte>(rows * settings.options.n * 2, "gemm_all_reduce aligned sums");
 }
 
 bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {
   if (!main.adds_up(gemm)) return false;
   gemm.sum = sum_;
+  void* const c = gemm.c;
+  // The kernel stores vectors. Another way for this PE alone would leave the others waiting for its sums.
+  if (!is_aligned(c)) gemm.c = aligned_c_;
   main.gemm(gemm, team);
+  if (gemm.c != c) main.copy_async(c, gemm.c, gemm.m * gemm.n * size_of(gemm.out_type));
   return true;
 }
 

@@ -195,8 +195,13 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
-  if (calls_ != nullptr) calls_->note(number_, call.m);
-  if (call.m > 0) enqueue(main, call);
+  const auto run_all = [&] {
+    if (call.m > 0) enqueue(main, call);
+  };
+  if (calls_ != nullptr)
+    calls_->note(number_, call.m, run_all);
+  else
+    run_all();
 }
 
 }  // namespace tandem

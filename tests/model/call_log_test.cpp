@@ -94,6 +94,17 @@ TEST(CallLog, AnotherOperationIsNamed) {
                                              HasSubstr("PE 1 all_reduce ring bf16 max with count 5")));
 }
 
+TEST(CallLog, ACallThatCouldNotBeEnqueuedWasNone) {
+  Logs logs(2);
+  logs.add("all_reduce");
+  const auto refuse = [] { throw InvalidArgument("in: not aligned"); };
+  EXPECT_THROW(logs[1].note(0, 5, refuse), InvalidArgument);
+  EXPECT_EQ(logs[1].apart(), "");
+  // The second attempt is the same call as the other PE's first.
+  for (const Size count : {5, 7})
+    for (const int pe : {1, 0}) EXPECT_EQ(error_of(logs[pe], 0, count), "");
+}
+
 TEST(CallLog, TeamsAreComparedWithinThemselves) {
   Logs logs(4);
   for (int pe = 0; pe < 4; ++pe) logs[pe].add("all_to_all", {pe / 2 * 2, 1, 2, pe % 2, 2});
