@@ -18,7 +18,7 @@ struct AllGatherPackets : PacketKernel<P> {
       const auto own = block.template load<std::byte>(a.in.local(), rounds.piece(i));
       block.template ll_put_peers<std::byte>(rounds.packets(i, me), own, rounds.flag(i));
     };
-    rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });
+    rounds.exchange(block, send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });
   }
 };
 using AllGatherLL = AllGatherPackets<LLPacket>;

@@ -21,7 +21,7 @@ struct AllToAllPackets : PacketKernel<P> {
         block.template ll_put_fragment<std::byte>(rounds.packets(i, me), values, rounds.flag(i), pe);
       }
     };
-    rounds.exchange(send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local() + me * a.count, i); });
+    rounds.exchange(block, send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local() + me * a.count, i); });
   }
 };
 using AllToAllLL = AllToAllPackets<LLPacket>;

@@ -81,7 +81,7 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
         get(part, i, other(part), others - step - 1);
       }
     };
-    rounds.exchange(pass_on, collect);
+    rounds.exchange(block, pass_on, collect);
   }
 };
 using BroadcastScatterLL128 = BroadcastScatterPackets<LL128Line>;

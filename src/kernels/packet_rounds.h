@@ -40,8 +40,10 @@ struct PacketStaging {
 ///
 /// Rounds are counted over all calls, alike on all PEs, and slots take turns. Where everybody sends to everybody in
 /// each round (`exchange`), that is safe by itself: a PE sends round r when it has everybody's packets of round r - 2;
-/// their sender had then read all packets of round r - 4, which lay in the same slot. Where somebody waits for nobody,
-/// readers return credits. Only staging is written on peers.
+/// their sender had then read all packets of round r - 4, which lay in the same slot. Warps meet nowhere in a call and
+/// follow this rule each by itself; those with no elements in a last, partial round learn nothing from it, though the
+/// next call takes its slot for granted, so there the block meets. Where somebody waits for nobody, readers return
+/// credits. Only staging is written on peers.
 template <class P, class E>
 class PacketRounds {
  public:
@@ -70,11 +72,15 @@ class PacketRounds {
   TANDEM_DEVICE Size stride() const { return stride_; }
 
   /// send(i) and receive(i) of every round; a round is under way while the one before is received.
-  template <class Send, class Receive>
-  TANDEM_DEVICE void exchange(const Send& send, const Receive& receive) const {
+  ///
+  /// The second round of the next call takes the slot of the third last one of this call. That one has been read by all
+  /// of the block's warps before its first one sends the last round, without which no peer ends this call.
+  template <class Block, class Send, class Receive>
+  TANDEM_DEVICE void exchange(Block& block, const Send& send, const Receive& receive) const {
     if (count_ == 0) return;
     send(0);
     for (Size i = 1; i <= count_; ++i) {
+      if (i >= 2 && i == count_ - 1) block.sync();
       if (i < count_) send(i);
       receive(i - 1);
     }

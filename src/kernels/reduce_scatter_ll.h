@@ -33,7 +33,7 @@ struct ReduceScatterPackets : ReducePacketKernel<T, P> {
                   reduce_packets<T>(block, own, static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
                                     rounds.flag(i), a.op));
     };
-    rounds.exchange(send, receive);
+    rounds.exchange(block, send, receive);
   }
 };
 template <class T>

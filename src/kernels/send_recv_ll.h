@@ -19,7 +19,7 @@ struct PacketPairs : CreditedPacketKernel<P> {
     using Base = CreditedPacketKernel<P>;
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const bool credits = to != from;
-    rounds.exchange([&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr, credits); },
+    rounds.exchange(block, [&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr, credits); },
                     [&](Size i) { Base::receive(block, a, rounds, i, from, 0, credits); });
   }
 };
