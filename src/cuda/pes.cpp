@@ -140,6 +140,16 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
                       block, word)};
 }
 
+std::string ended_wait_of(const Pes& pes, int pe) {
+  const volatile WaitReport::Ended& ended = pes.pe(pe).report->ended;
+  if (ended.is_set == 0) return "";
+  const int block = ended.block;
+  const auto expected = static_cast<Epoch>(ended.expected);
+  const auto found = static_cast<Epoch>(ended.found);
+  return fmt::format("PE {}: block {} was waiting for {} >= {}, found {}", pe, block,
+                     pes.describe(const_cast<const void*>(ended.word)), expected, found);
+}
+
 void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
   if (bytes == 0) return;
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, pe.stream.get()), "copy");

@@ -105,6 +105,9 @@ class Pes {
 /// What the report of PE `pe` says, with its own names for memory.
 bootstrap::Failure report_of(const Pes& pes, int pe);
 
+/// What PE `pe` waited for when another PE gave up ("PE 2: block 0 was waiting for ..."); empty if for nothing.
+std::string ended_wait_of(const Pes& pes, int pe);
+
 /// Copies in stream order on the PE's own stream, and waits for it.
 void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes);
 

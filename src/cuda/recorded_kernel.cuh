@@ -19,14 +19,10 @@ __global__ void __launch_bounds__(Threads, 1)
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   const std::uint64_t begin = global_timer();
   Recorder recorder(area, &count);
-  if (threadIdx.x == 0) recorder.lend();  // warps and roles count together
-  __syncthreads();
   Recorded<Usual> block(Usual(context), recorder);
   K::run(block, args);
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  recorder.take_back();
-  recorder.finish(begin);
+  if (threadIdx.x == 0) recorder.finish(begin, block.operations());
 }
 
 template <class K, int Threads>

@@ -12,8 +12,8 @@ __global__ void __launch_bounds__(32) recorded_write_kernel(const RecordArea are
   const std::uint64_t begin = global_timer();
   Recorder recorder(area, nullptr);
   store_release(&word->value, value);
-  recorder.add({RecordKind::kSignal, word, value, static_cast<unsigned>(SignalOp::kSet), 1}, begin, global_timer());
-  recorder.finish(begin);
+  recorder.add(true, 0, {RecordKind::kSignal, word, value, static_cast<unsigned>(SignalOp::kSet), 1}, begin);
+  recorder.finish(begin, 1);
 }
 
 __global__ void __launch_bounds__(32)
@@ -25,12 +25,12 @@ __global__ void __launch_bounds__(32)
   Patience patience(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)
     if (patience.is_over(word, value, found)) break;
-  recorder.add({RecordKind::kWait, word, value, static_cast<unsigned>(Cmp::kGe), 1}, begin, global_timer());
-  recorder.finish(begin);
+  recorder.add(true, 0, {RecordKind::kWait, word, value, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+  recorder.finish(begin, 1);
 }
 
 __global__ void __launch_bounds__(32) stamp_kernel(const RecordArea area) {
-  if (threadIdx.x == 0) Recorder(area, nullptr).finish(global_timer());
+  if (threadIdx.x == 0) Recorder(area, nullptr).finish(global_timer(), 0);
 }
 
 }  // namespace

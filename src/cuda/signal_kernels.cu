@@ -24,7 +24,7 @@ __device__ void disagree(const Context& context, std::uint32_t why, int other, c
                          Epoch found) {
   give_up(context, why, other, word, expected, found);
   *static_cast<volatile std::uint32_t*>(&context.report->ended_by) =
-      *static_cast<volatile std::uint32_t*>(context.abort);
+      *static_cast<volatile std::uint32_t*>(context.abort) & ~kEndIsReported;
 }
 
 /// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.

@@ -157,7 +157,10 @@ void CudaStream::synchronize() {
     failure.raise();
   }
   const std::uint32_t by = report.ended_by;
-  if (const auto end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by))) end->raise();
+  if (auto end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by))) {
+    if (const std::string own = ended_wait_of(pes_, pe_); !own.empty()) end->text += "; " + own;
+    end->raise();
+  }
 }
 
 }  // namespace tandem::cuda

@@ -165,6 +165,18 @@ int Threads::sharing(int number) const {
       std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
 }
 
+/// A time-out with what the other PEs were waiting for: all kernels have ended.
+[[noreturn]] void rethrow_with_waits(const Threads& threads, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Timeout& timeout) {
+    std::string text = timeout.what();
+    for (int pe = 0; pe < threads.num_pes(); ++pe)
+      if (const std::string wait = ended_wait_of(threads, pe); text.find(wait) == std::string::npos) text += "; " + wait;
+    throw Timeout(text);
+  }
+}
+
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {
   check(cudaSetDevice(threads.pe(pe).device), "cudaSetDevice");
   WorldView view(threads, pe);
@@ -204,7 +216,7 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
     });
   for (std::thread& thread : threads) thread.join();
   state_->drain();
-  if (error) std::rethrow_exception(error);
+  if (error) cuda::rethrow_with_waits(*state_, error);
   if (state_->recording() != nullptr) state_->recording()->align();
 }
 

@@ -57,9 +57,10 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   const int target = role.reachable_pe(to, "store", site);
   if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
   role.report_access(AccessKind::kStore, to, bytes, site);
-  const Time sent = role.move(role.pe, target, bytes, Driver::kStores);
-  if (target != role.pe) {
-    const Time arrival = role.store_arrival(sent);
+  if (target == role.pe) {
+    role.begin_local_store(bytes);
+  } else {
+    const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
     role.last_arrival = std::max(role.last_arrival, arrival);
     if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
   }
@@ -190,6 +191,7 @@ void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
 }
 
 void BlockCore::sync(Site site) {
+  role_->end_local_store();
   role_->streaming = false;
   role_->report({.kind = OperationKind::kSync, .scope = Scope::kBlock, .begin = role_->engine().now()}, site);
 }
@@ -219,7 +221,10 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     if (parent.sim.seams.monitor != nullptr) role.thread = parent.sim.seams.monitor->begin_role(parent.thread, i);
     role.share_of = width;
     role.last_arrival = parent.last_arrival;
-    Actor& actor = engine.spawn(engine.now(), [&body, &role, i] { body(i, BlockCore(role)); });
+    Actor& actor = engine.spawn(engine.now(), [&body, &role, i] {
+      body(i, BlockCore(role));
+      role.end_local_store();
+    });
     actor.name = [&parent, i, name = waiting->name] {
       return (name ? name() : fmt::format("PE {}", parent.pe)) + fmt::format(" role {}", i);
     };

@@ -85,7 +85,10 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
     if (monitor() != nullptr) role->thread = monitor()->begin_block(id_, block);
     const Time begin = sim_.engine.now() + sim_.late(Schedule::Point::kBlockStart, request_.pe);
     if (sim_.observer != nullptr) sim_.observer->on_start(request_.cause.lane, request_.cause.time, lane, begin);
-    Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] { self->request_.body(*role); });
+    Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
+      self->request_.body(*role);
+      role->end_local_store();
+    });
     actor.name = [self = shared_from_this(), block] {
       return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);
     };

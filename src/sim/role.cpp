@@ -15,6 +15,8 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
                      : driver == Driver::kLoads ? sim.costs.block_load
                                                 : sim.costs.block_store;
   const Rate rate = whole.share(share, share_of);
+  const bool beside_local_store = !local && driver == Driver::kStores;
+  if (!beside_local_store) end_local_store();
   if (driver == Driver::kLoads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
     streaming = true;
@@ -23,6 +25,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
   for (Size done = 0, chunk = Network::chunk(bytes); done < bytes; done += chunk) {
     const Size part = std::min(chunk, bytes - done);
     const Time ready = engine.now();
+    advance_local_store();
     const Passage passage = sim.network.pass(from, to, part, driver, ready);
     arrived = passage.arrived;
     engine.sleep_until(std::max(ready + rate.time(part), passage.sent));
@@ -30,10 +33,34 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
   return std::max(arrived, engine.now());
 }
 
+void Role::begin_local_store(Size bytes) {
+  end_local_store();
+  local_store_ = {bytes, Network::chunk(bytes), sim.engine.now()};
+  advance_local_store();
+}
+
+void Role::advance_local_store() {
+  const Time now = sim.engine.now();
+  while (local_store_.left > 0 && local_store_.ready <= now) {
+    const Size part = std::min(local_store_.chunk, local_store_.left);
+    const Passage passage = sim.network.pass(pe, pe, part, Driver::kStores, now);
+    local_store_.ready = std::max(now + sim.costs.block_memory.share(share, share_of).time(part), passage.sent);
+    local_store_.left -= part;
+  }
+}
+
+void Role::end_local_store() {
+  while (local_store_.ready > sim.engine.now()) {
+    sim.engine.sleep_until(local_store_.ready);
+    advance_local_store();
+  }
+}
+
 namespace {
 
 template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
+  role.end_local_store();
   role.streaming = false;
   if (wait.advance()) return;
   role.waiting = role.engine().current();
@@ -54,6 +81,7 @@ void Role::await(PacketWait& wait) { block_until_ready(*this, wait); }
 
 void Role::wait_for_outstanding() {
   Engine& engine = sim.engine;
+  end_local_store();
   engine.sleep_until(std::max(engine.now(), last_arrival));
   while (outstanding->operations > 0) {
     outstanding->waiting.push_back(engine.current());

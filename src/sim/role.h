@@ -56,6 +56,11 @@ class Role {
   /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival
   /// time.
   Time move(int from, int to, Size bytes, Driver driver);
+  /// Begins a store to this PE's own memory: nobody waits for it but whatever comes next, other than stores to peers,
+  /// which leave over the link meanwhile.
+  void begin_local_store(Size bytes);
+  /// Waits until that store is done.
+  void end_local_store();
   /// Waits until a flag that `wait` describes is there.
   void await(SignalWait& wait);
   void await(PacketWait& wait);
@@ -73,6 +78,16 @@ class Role {
   int owner_of(const void* address, const char* operation, Site site) const;
   /// Whose memory an address is, which this role uses with loads or stores. Throws CheckFailed where it must not.
   int reachable_pe(const void* address, const char* operation, Site site) const;
+
+ private:
+  /// Hands the memory those chunks of the local store whose turn has come.
+  void advance_local_store();
+
+  struct {
+    Size left = 0;
+    Size chunk = 0;
+    Time ready = 0;  // for the next chunk, or when all is done
+  } local_store_;
 };
 
 }  // namespace tandem::sim

@@ -14,13 +14,12 @@ class GemmRecorder {
   __device__ std::uint64_t now() const { return is_on() ? global_timer() : 0; }
   /// An operation from `begin` to now; role 0 is the block.
   __device__ void add(int role, const Subject& subject, std::uint64_t begin) const {
-    if (is_on()) Recorder(area_, count_).add_from_role(role, subject, begin, global_timer());
+    if (is_on()) Recorder(area_, count_).add_from_role(role, subject, begin);
   }
   /// The block's life; when all roles have added what they had.
   __device__ void finish(std::uint64_t begin) const {
     Recorder recorder(area_, count_);
-    recorder.take_back();
-    recorder.finish(begin);
+    recorder.finish(begin, recorder.take_back());
   }
 
  private:

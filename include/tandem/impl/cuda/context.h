@@ -21,10 +21,20 @@ struct WaitReport {
   Epoch expected;
   Epoch found;
   std::uint32_t ended_by;  ///< what a wait found in the PE's abort word, when it ended for that; 0: none did
+  /// The first wait of the PE that ended because another PE gave up: valid once `is_set`.
+  struct Ended {
+    std::uint32_t is_set;
+    int block;
+    const void* word;
+    Epoch expected;
+    Epoch found;
+  } ended;
 };
 
 /// In an abort word: the PE that gave up, plus 1; or the host did.
 constexpr std::uint32_t kAbortedByHost = 0x80000000U;
+/// Added to it by the first wait that ends for it, and reports.
+constexpr std::uint32_t kEndIsReported = 0x40000000U;
 
 struct Context {
   Team team;

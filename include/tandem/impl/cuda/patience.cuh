@@ -26,6 +26,20 @@ __device__ inline void give_up(const Context& context, std::uint32_t why, int bl
   }
 }
 
+/// A wait ends because somebody else gave up. The PE's first one says what it waited for.
+__device__ inline void end_early(const Context& context, std::uint32_t by, const void* word, Epoch expected,
+                                 Epoch found) {
+  WaitReport& report = *context.report;
+  *static_cast<volatile std::uint32_t*>(&report.ended_by) = by & ~kEndIsReported;
+  if ((atomicOr(context.abort, kEndIsReported) & kEndIsReported) != 0) return;
+  report.ended.block = static_cast<int>(blockIdx.x);
+  report.ended.word = word;
+  report.ended.expected = expected;
+  report.ended.found = found;
+  __threadfence_system();
+  *static_cast<volatile std::uint32_t*>(&report.ended.is_set) = 1;
+}
+
 /// The patience of one wait. Asked after every poll that found nothing:
 /// `if (patience.is_due() && patience.is_over(...)) stop`.
 class Patience {
@@ -38,7 +52,7 @@ class Patience {
   /// Whether to stop waiting, because the time is up or somebody gave up before.
   __device__ bool is_over(const void* word, Epoch expected, Epoch found) {
     if (const std::uint32_t by = *static_cast<volatile std::uint32_t*>(context_.abort)) {
-      *static_cast<volatile std::uint32_t*>(&context_.report->ended_by) = by;
+      end_early(context_, by, word, expected, found);
       return true;
     }
     const std::uint64_t now = global_timer();

@@ -2,7 +2,7 @@
 /// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
 ///
 /// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One thread reads the
-/// timer and writes the record; nobody waits for it, and it waits for nothing that it would not wait for anyway. So a
+/// timer and writes the record, without a branch; nobody waits for it, and it waits for nothing that it would not wait for anyway. So a
 /// record tells what that thread's warp saw: loads, stores and puts end when they were issued, waits when all words are
 /// there. What a load takes is the time to the next operation. The warps of a block or role take turns with loads and
 /// stores in which all of them have a part, so that none falls behind the others; all else is the first one's.
@@ -19,6 +19,7 @@ struct WarpsOf;
 template <int Threads, int Barrier, class P>
 struct WarpsOf<Group<Threads, Barrier, P>> {
   static constexpr int kWarps = Threads / 32;
+  static constexpr bool kIsRole = Barrier != 0;
 };
 
 /// `Base` is a Group: the block's, or that of a role.
@@ -32,6 +33,9 @@ class Recorded : public Base {
         role_(role),
         warp_(threadIdx.x % 32 == 0 ? (static_cast<int>(threadIdx.x) - first_thread) / 32 : kNoWarp),
         records_(warp_ == 0) {}
+
+  /// How many there have been; alike in all threads of the block.
+  __device__ unsigned operations() const { return number_; }
 
   // --- memory
   // ---------------------------------------------------------------------------------------------------------
@@ -183,12 +187,12 @@ class Recorded : public Base {
   /// A record for each PE's packets, as they come.
   template <class T, class Values, class P, class F>
   __device__ void ll_get_all(const Values& own, const P* from, Size stride, Epoch epoch, const F& on_pe) {
-    std::uint64_t begin = now();
+    std::uint64_t begin = timer_if(records_);
     Base::template ll_get_all<T>(own, from, stride, epoch, [&](int pe, const auto& values) {
-      if (records_ && pe != this->pe())
-        add(of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin, global_timer());
+      if (pe != this->pe())
+        add(records_, of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin);
       on_pe(pe, values);
-      begin = now();
+      begin = timer_if(records_);
     });
   }
   /// Two records: packets were waited for, and (at the end) passed on.
@@ -209,9 +213,11 @@ class Recorded : public Base {
   }
   template <int Width, class F>
   __device__ void parallel_for(int n, F&& body) {
+    lend();
     Base::template parallel_for<Width>(n, [&](auto& role, int i) {
       run_role(role, Place{i + 1, i * Width}, [&](auto& own) { body(own, i); });
     });
+    take_back();
   }
 
  private:
@@ -224,10 +230,13 @@ class Recorded : public Base {
     return {kind, packets, epoch << 32 | static_cast<std::uint32_t>(count * Size{sizeof(T)}), sizeof(P)};
   }
 
-  __device__ std::uint64_t now() const { return records_ ? global_timer() : 0; }
-
-  __device__ void add(const Subject& subject, std::uint64_t begin, std::uint64_t end) {
-    recorder_.add_from_role(role_, subject, begin, end);
+  /// By the thread that `records`; all threads count.
+  __device__ void add(bool records, const Subject& subject, std::uint64_t begin) {
+    if constexpr (!kIsRole)
+      recorder_.add(records, number_, subject, begin);
+    else if (records)
+      recorder_.add_from_role(role_, subject, begin);
+    ++number_;
   }
 
   /// Whether every warp has a part in a load or store.
@@ -236,36 +245,34 @@ class Recorded : public Base {
     return range.size() >= Size{kWarps * 32} * kWidth<T>;
   }
   /// Whether this thread records the next operation.
-  __device__ bool is_on_turn(bool for_all) {
-    if (!for_all) return records_;
-    turn_ = turn_ + 1 < kWarps ? turn_ + 1 : 0;
-    return warp_ == turn_;
+  __device__ bool is_on_turn(bool for_all) const {
+    return for_all ? warp_ == static_cast<int>(number_ % kWarps) : records_;
   }
 
   template <class Operation>
   __device__ auto recorded(const Subject& subject, Operation operation) {
-    return recorded_from(records_, now(), subject, operation);
+    return recorded_from(records_, timer_if(records_), subject, operation);
   }
   template <class Operation>
   __device__ auto recorded_in_turn(const Subject& subject, bool for_all, Operation operation) {
     const bool records = is_on_turn(for_all);
-    return recorded_from(records, records ? global_timer() : 0, subject, operation);
+    return recorded_from(records, timer_if(records), subject, operation);
   }
   /// The same from when the first of the values is known, which this warp is about to wait for anyway: until then it
   /// was loading and computing.
   template <class Values, class Operation>
   __device__ void recorded_with(const Values& values, const Subject& subject, bool for_all, Operation operation) {
     const bool records = is_on_turn(for_all);
-    recorded_from(records, records ? timer_after(low_bits(values.raw(0))) : 0, subject, operation);
+    recorded_from(records, timer_after(records, low_bits(values.raw(0))), subject, operation);
   }
   template <class Operation>
   __device__ auto recorded_from(bool records, std::uint64_t begin, const Subject& subject, Operation operation) {
     if constexpr (std::is_void_v<decltype(operation())>) {
       operation();
-      if (records) add(subject, begin, global_timer());
+      add(records, subject, begin);
     } else {
       auto result = operation();
-      if (records) add(subject, begin, global_timer());
+      add(records, subject, begin);
       return result;
     }
   }
@@ -274,6 +281,15 @@ class Recorded : public Base {
     std::uint32_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(A) < sizeof(bits) ? sizeof(A) : sizeof(bits));
     return bits;
+  }
+
+  /// Roles count together; they begin and end with a barrier of the block.
+  __device__ void lend() const {
+    if (threadIdx.x == 0) recorder_.lend(number_);
+  }
+  __device__ void take_back() {
+    number_ = recorder_.take_back();
+    __syncthreads();  // before it is lent again
   }
 
   /// Where a role stands: its number from 1, and its first warp.
@@ -301,7 +317,9 @@ class Recorded : public Base {
   };
   template <int... Widths, std::size_t... Number, class... F>
   __device__ void run_roles(std::index_sequence<Number...>, F&... bodies) {
+    lend();
     Base::template parallel<Widths...>(RoleBody<F>{*this, place_of<Widths...>(Number), bodies}...);
+    take_back();
   }
   template <class Role, class F>
   __device__ void run_role(Role& role, const Place& place, F&& body) {
@@ -310,13 +328,14 @@ class Recorded : public Base {
   }
 
   static constexpr int kWarps = WarpsOf<Base>::kWarps;
+  static constexpr bool kIsRole = WarpsOf<Base>::kIsRole;
   static constexpr int kNoWarp = -1;
 
   Recorder& recorder_;
   const int role_;
   const int warp_;      // of the group; kNoWarp: not a warp's first thread
   const bool records_;  // all but what warps take turns with
-  int turn_ = 0;        // the warp that recorded last, alike in all threads
+  unsigned number_ = 0;  // operations so far, alike in all threads
 };
 
 }  // namespace tandem::cuda
