@@ -7,6 +7,7 @@
 #include <exception>
 #include <thread>
 
+#include "bootstrap/environment.h"
 #include "cuda/error.h"
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
@@ -15,10 +16,24 @@
 
 namespace tandem {
 
+namespace {
+
+/// Whether a launcher started this process as one of several, each of which has a GPU to itself.
+bool is_one_of_several() {
+  const auto is_set = [](const char* place, const char* processes) {
+    const auto count = bootstrap::variable_of_process(processes);
+    return bootstrap::variable_of_process(place) && count && *count != "1";
+  };
+  return is_set("RANK", "WORLD_SIZE") || is_set("SLURM_PROCID", "SLURM_NTASKS");
+}
+
+}  // namespace
+
 int cuda_devices() {
-  // Streams beyond the number of hardware queues wait for each other, which kernels that wait for each other do not
-  // survive. Read when the driver starts; a user's own choice stays.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // Streams beyond the number of hardware queues wait for each other, which kernels of PEs that share a GPU and wait
+  // for each other do not survive. Each queue makes copy engines slower, so who shares nothing keeps the driver's 8.
+  // Read when the driver starts; a user's own choice stays.
+  if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   // Likewise what a kernel's first launch loads: loading waits for the GPU, on which a kernel may wait for that launch.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
