@@ -39,7 +39,11 @@ void BlockCore::read(const void* from, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  role.move(role.reachable_pe(from, "load", site), role.pe, bytes, Driver::kLoads);
+  const int source = role.reachable_pe(from, "load", site);
+  if (source == role.pe)
+    role.begin_local(bytes, Driver::kLoads);
+  else
+    role.move(source, role.pe, bytes, Driver::kLoads);
   role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
   role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
   role.report_access(AccessKind::kLoad, from, bytes, site);
@@ -58,7 +62,7 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
   role.report_access(AccessKind::kStore, to, bytes, site);
   if (target == role.pe) {
-    role.begin_local_store(bytes);
+    role.begin_local(bytes, Driver::kStores);
   } else {
     const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
     role.last_arrival = std::max(role.last_arrival, arrival);
@@ -191,7 +195,7 @@ void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
 }
 
 void BlockCore::sync(Site site) {
-  role_->end_local_store();
+  role_->end_local();
   role_->streaming = false;
   role_->report({.kind = OperationKind::kSync, .scope = Scope::kBlock, .begin = role_->engine().now()}, site);
 }
@@ -223,7 +227,7 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     role.last_arrival = parent.last_arrival;
     Actor& actor = engine.spawn(engine.now(), [&body, &role, i] {
       body(i, BlockCore(role));
-      role.end_local_store();
+      role.end_local();
     });
     actor.name = [&parent, i, name = waiting->name] {
       return (name ? name() : fmt::format("PE {}", parent.pe)) + fmt::format(" role {}", i);

@@ -13,7 +13,7 @@ void BlockCore::fence(Site site) {
   const Time begin = role.engine().now();
   ++role.outstanding->fences;
   // Queue pairs keep their order by themselves; stores over links are waited for.
-  role.end_local_store();
+  role.end_local();
   role.engine().sleep_until(std::max(role.engine().now(), role.last_arrival));
   role.report({.kind = OperationKind::kFence, .begin = begin}, site);
   if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->fence(role.thread, site);
@@ -32,7 +32,7 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  role.end_local_store();
+  role.end_local();
   const int target = role.owner_of(update.word, "signal", site);
   engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
   role.streaming = false;
@@ -99,7 +99,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
 bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   Role& role = *role_;
   const Time begin = role.engine().now();
-  role.end_local_store();
+  role.end_local();
   role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency);
   const bool holds = compare(word->value, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
   if (holds && role.sim.seams.monitor != nullptr)
@@ -139,7 +139,7 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   const Time begin = engine.now();
   const int target = role.reachable_pe(word, "atomic", site);
   const bool releases = order == Order::kRelease || order == Order::kAcqRel;
-  role.end_local_store();
+  role.end_local();
   const Time ready = releases ? std::max(engine.now(), role.last_arrival) : engine.now();
   engine.sleep_until(ready + (target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency));
   const Fault fault = role.fault(SyncOperation::kAtomic, site);

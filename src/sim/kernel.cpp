@@ -87,7 +87,7 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
     if (sim_.observer != nullptr) sim_.observer->on_start(request_.cause.lane, request_.cause.time, lane, begin);
     Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
       self->request_.body(*role);
-      role->end_local_store();
+      role->end_local();
     });
     actor.name = [self = shared_from_this(), block] {
       return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);

@@ -15,8 +15,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
                      : driver == Driver::kLoads ? sim.costs.block_load
                                                 : sim.costs.block_store;
   const Rate rate = whole.share(share, share_of);
-  const bool beside_local_store = !local && driver == Driver::kStores;
-  if (!beside_local_store) end_local_store();
+  if (local || driver != Driver::kStores) end_local();
   if (driver == Driver::kLoads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
     streaming = true;
@@ -25,34 +24,46 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
   for (Size done = 0, chunk = Network::chunk(bytes); done < bytes; done += chunk) {
     const Size part = std::min(chunk, bytes - done);
     const Time ready = engine.now();
-    advance_local_store();
     const Passage passage = sim.network.pass(from, to, part, driver, ready);
     arrived = passage.arrived;
-    engine.sleep_until(std::max(ready + rate.time(part), passage.sent));
+    sleep_beside_local(std::max(ready + rate.time(part), passage.sent));
   }
   return std::max(arrived, engine.now());
 }
 
-void Role::begin_local_store(Size bytes) {
-  end_local_store();
-  local_store_ = {bytes, Network::chunk(bytes), sim.engine.now()};
-  advance_local_store();
+void Role::begin_local(Size bytes, Driver driver) {
+  if (driver == Driver::kLoads && !streaming) {
+    sleep_beside_local(sim.engine.now() + sim.costs.local_latency);
+    streaming = true;
+  }
+  local_.left += bytes;
+  local_.chunk = Network::chunk(bytes);
+  local_.ready = std::max(local_.ready, sim.engine.now());
+  advance_local();
 }
 
-void Role::advance_local_store() {
+void Role::advance_local() {
   const Time now = sim.engine.now();
-  while (local_store_.left > 0 && local_store_.ready <= now) {
-    const Size part = std::min(local_store_.chunk, local_store_.left);
+  while (local_.left > 0 && local_.ready <= now) {
+    const Size part = std::min(local_.chunk, local_.left);
     const Passage passage = sim.network.pass(pe, pe, part, Driver::kStores, now);
-    local_store_.ready = std::max(now + sim.costs.block_memory.share(share, share_of).time(part), passage.sent);
-    local_store_.left -= part;
+    local_.ready = std::max(now + sim.costs.block_memory.share(share, share_of).time(part), passage.sent);
+    local_.left -= part;
   }
 }
 
-void Role::end_local_store() {
-  while (local_store_.ready > sim.engine.now()) {
-    sim.engine.sleep_until(local_store_.ready);
-    advance_local_store();
+void Role::sleep_beside_local(Time until) {
+  while (local_.left > 0 && local_.ready < until) {
+    sim.engine.sleep_until(local_.ready);
+    advance_local();
+  }
+  sim.engine.sleep_until(until);
+}
+
+void Role::end_local() {
+  while (local_.left > 0 || local_.ready > sim.engine.now()) {
+    sim.engine.sleep_until(local_.ready);
+    advance_local();
   }
 }
 
@@ -60,7 +71,7 @@ namespace {
 
 template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
-  role.end_local_store();
+  role.end_local();
   role.streaming = false;
   if (wait.advance()) return;
   role.waiting = role.engine().current();
@@ -81,7 +92,7 @@ void Role::await(PacketWait& wait) { block_until_ready(*this, wait); }
 
 void Role::wait_for_outstanding() {
   Engine& engine = sim.engine;
-  end_local_store();
+  end_local();
   engine.sleep_until(std::max(engine.now(), last_arrival));
   while (outstanding->operations > 0) {
     outstanding->waiting.push_back(engine.current());

@@ -56,11 +56,12 @@ class Role {
   /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival
   /// time.
   Time move(int from, int to, Size bytes, Driver driver);
-  /// Begins a store to this PE's own memory: nobody waits for it but whatever comes next, other than stores to peers,
-  /// which leave over the link meanwhile.
-  void begin_local_store(Size bytes);
-  /// Waits until that store is done.
-  void end_local_store();
+  /// Begins a load from this PE's own memory, or a store to it, behind those that are under way. Only what comes next
+  /// waits for them, other than stores to peers: a block's warps go their own ways, so that some load while others'
+  /// stores leave over the link.
+  void begin_local(Size bytes, Driver driver);
+  /// Waits until they are done.
+  void end_local();
   /// Waits until a flag that `wait` describes is there.
   void await(SignalWait& wait);
   void await(PacketWait& wait);
@@ -80,14 +81,16 @@ class Role {
   int reachable_pe(const void* address, const char* operation, Site site) const;
 
  private:
-  /// Hands the memory those chunks of the local store whose turn has come.
-  void advance_local_store();
+  /// Hands the memory those chunks of local loads and stores whose turn has come.
+  void advance_local();
+  /// Sleeps while they go on.
+  void sleep_beside_local(Time until);
 
   struct {
     Size left = 0;
     Size chunk = 0;
     Time ready = 0;  // for the next chunk, or when all is done
-  } local_store_;
+  } local_;
 };
 
 }  // namespace tandem::sim

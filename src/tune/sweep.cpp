@@ -87,7 +87,7 @@ void Contest::add(Size bytes, const std::vector<Measured>& measured) {
 Group with_choices(Group group, const std::vector<Measured>& measured) {
   std::map<Size, std::vector<Measured>> by_size;
   for (const Measured& one : measured) by_size[one.bytes].push_back(one);
-  constexpr double noise = 1.02;
+  constexpr double noise = 1.01;
   group.sizes.clear();
   for (const auto& [bytes, all] : by_size) {
     Measured winner = best_of(all);

@@ -43,8 +43,8 @@ class Contest {
 };
 
 /// `group` with a choice for each measured size: the one with the fewest blocks within 1 % of the quickest, or that of
-/// the size before where it is within 2 % and takes no more blocks, so that noise does not make choices alternate. A
-/// choice holds up to the geometric mean of its size and the next. `measured`: sizes ascend.
+/// the size before where it is within 1 % of that and takes no more blocks, so that noise does not make choices
+/// alternate. A choice holds up to the geometric mean of its size and the next. `measured`: sizes ascend.
 Group with_choices(Group group, const std::vector<Measured>& measured);
 
 /// Puts a group into a table, in the place of the one for the same collective, PEs and elements.

@@ -33,15 +33,15 @@ TEST(Sweep, TakesTheQuickestOfEachSizeUpToTheGeometricMeanWithTheNext) {
   EXPECT_EQ(parse_selection(to_text({"n", "d", {}, {group}}), "it").groups.size(), 1U);
 }
 
-TEST(Sweep, KeepsTheChoiceOfTheSizeBeforeWithinTwoPerCent) {
+TEST(Sweep, KeepsTheChoiceOfTheSizeBeforeWithinAnotherPerCent) {
   const auto chosen = [](double us) {
     return with_choices(empty_group(Collective::kAllReduce, 2),
-                        {{1000, "ring", 4, 2.0}, {2000, "ring", 8, 3.0}, {2000, "ring", 4, us}})
+                        {{1000, "ring", 4, 2.0}, {2000, "ring", 16, 3.0}, {2000, "ring", 8, 3.02}, {2000, "ring", 4, us}})
         .sizes[1]
         .blocks;
   };
   EXPECT_EQ(chosen(3.05), 4);
-  EXPECT_EQ(chosen(3.07), 8);
+  EXPECT_EQ(chosen(3.06), 8);
 }
 
 TEST(Sweep, DoesNotKeepAChoiceThatTakesMoreBlocks) {
