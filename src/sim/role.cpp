@@ -15,7 +15,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
                      : driver == Driver::kLoads ? sim.costs.block_load
                                                 : sim.costs.block_store;
   const Rate rate = whole.share(share, share_of);
-  if (local || driver != Driver::kStores) end_local();
+  if (local) end_local();
   if (driver == Driver::kLoads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
     streaming = true;

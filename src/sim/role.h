@@ -56,9 +56,9 @@ class Role {
   /// Moves bytes between two PEs' memories by this role's threads; returns when the role may go on, with the arrival
   /// time.
   Time move(int from, int to, Size bytes, Driver driver);
-  /// Begins a load from this PE's own memory, or a store to it, behind those that are under way. Only what comes next
-  /// waits for them, other than stores to peers: a block's warps go their own ways, so that some load while others'
-  /// stores leave over the link.
+  /// Begins a load from this PE's own memory, or a store to it, behind those that are under way. What comes next waits
+  /// for them, but for loads and stores over the link: a block's warps go their own ways, so that some use the memory
+  /// while others use the link.
   void begin_local(Size bytes, Driver driver);
   /// Waits until they are done.
   void end_local();

@@ -237,6 +237,36 @@ TEST(Block, RolesMayWaitForTheirPutsSideBySide) {
       options);
 }
 
+TEST(Block, LocalCopiesGoOnBesideThoseToAPeer) {
+  SimOptions options;
+  options.phantom = true;
+  simulate(
+      2,
+      [](World& world) {
+        constexpr Size count = Size{4} << 20;
+        const auto in = world.heap().allocate<std::byte>(count, "in");
+        const auto out = world.heap().allocate<std::byte>(count, "out");
+        Stream stream = world.make_stream("main");
+        const auto us = [&](const auto& body) {
+          const double begin = world.time_us();
+          launch(stream, {1, 512}, body);
+          return world.time_us() - begin;
+        };
+        if (world.pe() != 0) return;
+        const double nothing = us([](auto&) {});
+        const auto local = [=](auto& block) { block.copy(out.local(), in.local(), count); };
+        const auto remote = [=](auto& block) { block.copy(out.on(1), in.local(), count); };
+        const double local_us = us(local) - nothing;
+        const double remote_us = us(remote) - nothing;
+        const double both = us([=](auto& block) { local(block), remote(block); }) - nothing;
+        const double one_by_one = us([=](auto& block) { local(block), block.sync(), remote(block); }) - nothing;
+        ASSERT_GT(std::min(local_us, remote_us), 10);
+        EXPECT_NEAR(both, std::max(local_us, remote_us), 1);
+        EXPECT_NEAR(one_by_one, local_us + remote_us, 1);
+      },
+      options);
+}
+
 TEST(Block, MatrixFragmentsReduceRowsAndFollowIndices) {
   simulate(1, [](World& world) {
     constexpr int kRows = 4, kCols = 8;
