@@ -187,7 +187,8 @@ int Threads::sharing(int number) const {
   } catch (const Timeout& timeout) {
     std::string text = timeout.what();
     for (int pe = 0; pe < threads.num_pes(); ++pe)
-      if (const std::string wait = ended_wait_of(threads, pe); text.find(wait) == std::string::npos) text += "; " + wait;
+      if (const std::string wait = ended_wait_of(threads, pe); text.find(wait) == std::string::npos)
+        text += "; " + wait;
     throw Timeout(text);
   }
 }

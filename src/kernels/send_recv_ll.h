@@ -19,8 +19,9 @@ struct PacketPairs : CreditedPacketKernel<P> {
     using Base = CreditedPacketKernel<P>;
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const bool credits = to != from;
-    rounds.exchange(block, [&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr, credits); },
-                    [&](Size i) { Base::receive(block, a, rounds, i, from, 0, credits); });
+    rounds.exchange(
+        block, [&](Size i) { Base::send(block, a, rounds, i, to, 1, nullptr, credits); },
+        [&](Size i) { Base::receive(block, a, rounds, i, from, 0, credits); });
   }
 };
 

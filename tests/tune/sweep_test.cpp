@@ -35,8 +35,9 @@ TEST(Sweep, TakesTheQuickestOfEachSizeUpToTheGeometricMeanWithTheNext) {
 
 TEST(Sweep, KeepsTheChoiceOfTheSizeBeforeWithinAnotherPerCent) {
   const auto chosen = [](double us) {
-    return with_choices(empty_group(Collective::kAllReduce, 2),
-                        {{1000, "ring", 4, 2.0}, {2000, "ring", 16, 3.0}, {2000, "ring", 8, 3.02}, {2000, "ring", 4, us}})
+    return with_choices(
+               empty_group(Collective::kAllReduce, 2),
+               {{1000, "ring", 4, 2.0}, {2000, "ring", 16, 3.0}, {2000, "ring", 8, 3.02}, {2000, "ring", 4, us}})
         .sizes[1]
         .blocks;
   };

@@ -2,10 +2,11 @@
 /// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
 ///
 /// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One thread reads the
-/// timer and writes the record, without a branch; nobody waits for it, and it waits for nothing that it would not wait for anyway. So a
-/// record tells what that thread's warp saw: loads, stores and puts end when they were issued, waits when all words are
-/// there. What a load takes is the time to the next operation. The warps of a block or role take turns with loads and
-/// stores in which all of them have a part, so that none falls behind the others; all else is the first one's.
+/// timer and writes the record, without a branch; nobody waits for it, and it waits for nothing that it would not wait
+/// for anyway. So a record tells what that thread's warp saw: loads, stores and puts end when they were issued, waits
+/// when all words are there. What a load takes is the time to the next operation. The warps of a block or role take
+/// turns with loads and stores in which all of them have a part, so that none falls behind the others; all else is the
+/// first one's.
 
 #include <utility>
 
@@ -333,8 +334,8 @@ class Recorded : public Base {
 
   Recorder& recorder_;
   const int role_;
-  const int warp_;      // of the group; kNoWarp: not a warp's first thread
-  const bool records_;  // all but what warps take turns with
+  const int warp_;       // of the group; kNoWarp: not a warp's first thread
+  const bool records_;   // all but what warps take turns with
   unsigned number_ = 0;  // operations so far, alike in all threads
 };
 
