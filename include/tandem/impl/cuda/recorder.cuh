@@ -3,6 +3,7 @@
 
 #include "tandem/impl/cuda/ptx.cuh"
 #include "tandem/impl/cuda/record.h"
+#include "tandem/range.h"
 
 namespace tandem::cuda {
 
