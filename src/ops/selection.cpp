@@ -12,9 +12,12 @@ namespace {
 /// Up to so many rows an all-reduce by packets behind a whole GEMM is the fastest: tiles of a GEMM with hooks would be
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
-/// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
-/// up.
-constexpr Size kMostWavesOfStores = 2;
+/// Up to so many waves of tiles of a GEMM less deep than that the chain's copies cost more time than the GEMM's own
+/// stores to the previous PE hold it up.
+constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192;
+/// From this depth on a wave that is as high as it is wide saves power that fewer bytes from memory take: 16 panels.
+constexpr Size kLeastDepthOfSquareWaves = 16384;
+constexpr int kSquareWave = 16;
 constexpr int kTileM = 128, kTileN = 256;
 
 /// Tiles of kTileM rows, in pairs, and how fast they are where all SMs are busy: fitted to 26 local problems of layers.
@@ -54,7 +57,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       break;
     case Operator::kGemmReduceScatter: {
       const Size wave = std::max(1, world.machine().gpu.sm_count);
-      const bool few = ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
+      const bool few = ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave &&
+                       ceil_div(k, world.num_pes()) < kLeastDepthOfCopies;
       options.reduction = Reduction::kChain;
       options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
       options.splits = 2;
@@ -64,7 +68,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
       options.copy_by = CopyBy::kCopyEngine;
-      options.splits = 4;
+      options.splits = 8;  // the last piece is on its way when the GEMM has ended
       break;
   }
   return options;
@@ -107,6 +111,7 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
     const Size n = gather ? ceil_div(o.n, pes) : o.n;
     const Size k = gather ? o.k : ceil_div(o.k, pes);
     o.tile_n = suitable_tile_n(o.m, n, k, computing_sms(world, op, o));
+    if (o.panel_group == OperatorOptions{}.panel_group && k >= kLeastDepthOfSquareWaves) o.panel_group = kSquareWave;
   }
   return o;
 }
