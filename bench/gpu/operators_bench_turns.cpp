@@ -228,8 +228,8 @@ class Bench {
              const std::vector<TorchTime>& torch_times) {
     {
       const std::lock_guard lock(mutex_);
-      if (rows_.empty() || rows_.back().problem.op != op || rows_.back().problem.layer.name != layer.name ||
-          rows_.back().problem.layer.m != layer.m) {
+      // The first PE that has a problem adds its row.
+      if (problems_done_ == rows_.size()) {
         rows_.push_back({{op, layer}, own});
       } else {
         std::vector<Result>& all = rows_.back().results;
@@ -239,6 +239,7 @@ class Bench {
         }
       }
     }
+    ++problems_done_;
     world_.barrier();
     if (world_.pe() == 0) {
       add_torch(op, rows_.back().results, torch_times);
@@ -272,7 +273,8 @@ class Bench {
   cudaStream_t native_;
   cuda::CublasLt cublas_;
   std::vector<NormalData> a_data_, b_data_;
-  std::vector<double> known_;  // what check() expects of the layer
+  std::vector<double> known_;      // what check() expects of the layer
+  std::size_t problems_done_ = 0;  // by this PE
   Size most_a_ = 0, most_b_ = 0, most_c_ = 0, most_peer_ = 0, most_alone_ = 0;
   bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
   void *peer_ = nullptr, *peer_c_ = nullptr;
