@@ -12,8 +12,8 @@ namespace {
 /// Up to so many rows an all-reduce by packets behind a whole GEMM is the fastest: tiles of a GEMM with hooks would be
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
-/// Up to so many waves of tiles of a GEMM less deep than that the chain's copies cost more time than the GEMM's own
-/// stores to the previous PE hold it up.
+/// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
+/// up; of two PEs, only where a tile takes less than the copies: where the GEMM is less deep.
 constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192;
 /// From this depth on a wave that is as high as it is wide saves power that fewer bytes from memory take: 16 panels.
 constexpr Size kLeastDepthOfSquareWaves = 16384;
@@ -57,8 +57,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       break;
     case Operator::kGemmReduceScatter: {
       const Size wave = std::max(1, world.machine().gpu.sm_count);
-      const bool few = ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave &&
-                       ceil_div(k, world.num_pes()) < kLeastDepthOfCopies;
+      const bool copies_hide = world.num_pes() == 2 && ceil_div(k, Size{2}) >= kLeastDepthOfCopies;
+      const bool few = !copies_hide && ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
       options.reduction = Reduction::kChain;
       options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
       options.splits = 2;
@@ -68,7 +68,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
       options.copy_by = CopyBy::kCopyEngine;
-      options.splits = 8;  // the last piece is on its way when the GEMM has ended
+      // The last piece is still on its way when the GEMM has ended; steps for more peers take longer, too.
+      options.splits = world.num_pes() == 2 ? 8 : 4;
       break;
   }
   return options;
