@@ -1,8 +1,8 @@
 #pragma once
-/// Compiles a kernel a second time, with the block that records.
+/// Compiles a kernel of one's own a second time, with a block that records: worlds with CudaOptions::record show its
+/// operations in their timelines. Of kernels without that form they show when these began and ended.
 
-#include "cuda/recorded_kernels.h"
-#include "cuda/register.cuh"
+#include "tandem/cuda_kernel.cuh"
 #include "tandem/impl/cuda/recorded_block.cuh"
 
 namespace tandem::cuda {
@@ -29,39 +29,25 @@ __global__ void __launch_bounds__(Threads, 1)
   recorder.finish(begin);
 }
 
+/// The form of K that records.
 template <class K, int Threads>
-struct RecordedLauncher {
+struct RecordedForm {
   static void launch(const detail::DeviceLaunch& launch) {
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
-    config.blockDim = dim3(Threads);
-    config.stream = static_cast<cudaStream_t>(launch.stream);
-    cudaLaunchAttribute programmatic{};
-    programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    programmatic.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &programmatic;
-    config.numAttrs = launch.early ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, &recorded_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
-                             *static_cast<const typename K::Args*>(launch.args),
-                             *static_cast<const RecordArea*>(launch.records)),
-          "launch");
+    launch_form<K>(&recorded_kernel<K, Threads>, Threads, launch, *static_cast<const Context*>(launch.context),
+                   *static_cast<const typename K::Args*>(launch.args), *static_cast<const RecordArea*>(launch.records));
   }
-  static int load() {
-    cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, &recorded_kernel<K, Threads>), "loading a kernel");
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &recorded_kernel<K, Threads>, Threads, 0),
-          "loading a kernel");
-    return blocks;
-  }
+  static int load() { return load_form<K>(&recorded_kernel<K, Threads>, Threads); }
+  static inline const detail::DeviceKernel kernel{Threads, launch, load};
 };
 
-/// Makes K, registered before with blocks of `Threads` threads, a kernel whose operations can be recorded.
+/// Adds to what worlds that record load.
+void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
+                         const detail::DeviceKernel& recorded);
+
+/// For K, registered before with blocks of `Threads` threads; InvalidArgument where it was not. Before the first world.
 template <class K, int Threads>
 void register_recorded_kernel() {
-  static const detail::DeviceKernel kernel{Threads, RecordedLauncher<K, Threads>::launch,
-                                           RecordedLauncher<K, Threads>::load};
-  recorded_kernels()[detail::DeviceKernelOf<K>::kernel] = &kernel;
+  add_recorded_kernel(type_name<K>(), detail::DeviceKernelOf<K>::kernel, RecordedForm<K, Threads>::kernel);
 }
 
 }  // namespace tandem::cuda

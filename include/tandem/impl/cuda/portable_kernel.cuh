@@ -1,14 +1,15 @@
 #pragma once
-/// Compiles a portable kernel for GPUs and makes it known to host code.
+/// The __global__ function around a portable kernel, and how one is launched.
 
 #include <cuda_runtime.h>
 
-#include <type_traits>
+#include <string>
+#include <string_view>
 
-#include "cuda/error.h"
-#include "cuda/register.h"
+#include "tandem/error.h"
 #include "tandem/impl/cuda/block.cuh"
 #include "tandem/impl/device_kernel.h"
+#include "tandem/impl/type_name.h"
 
 namespace tandem::cuda {
 
@@ -44,40 +45,47 @@ __global__ void __launch_bounds__(Threads, 1)
   if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
-/// The launch of one kernel with one block size.
-template <class K, int Threads>
-struct Launcher {
-  static void launch(const detail::DeviceLaunch& launch) {
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
-    config.blockDim = dim3(Threads);
-    config.stream = static_cast<cudaStream_t>(launch.stream);
-    cudaLaunchAttribute programmatic{};
-    programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    programmatic.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &programmatic;
-    config.numAttrs = launch.early ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, &portable_kernel<K, Threads>, *static_cast<const Context*>(launch.context),
-                             *static_cast<const typename K::Args*>(launch.args)),
-          "launch");
-  }
-
-  static int load() {
-    cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, &portable_kernel<K, Threads>), "loading a kernel");
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &portable_kernel<K, Threads>, Threads, 0),
-          "loading a kernel");
-    return blocks;
-  }
-};
-
-/// Makes K launchable with blocks of `Threads` threads.
-template <class K, int Threads>
-void register_kernel() {
-  static const detail::DeviceKernel kernel{Threads, Launcher<K, Threads>::launch, Launcher<K, Threads>::load};
-  detail::DeviceKernelOf<K>::kernel = &kernel;
-  registered_kernels().push_back(&kernel);
+/// Throws RuntimeFailure "what kernel: CUDA's own words" unless the code is success.
+inline void check_kernel(cudaError_t code, const char* what, std::string_view kernel) {
+  if (code != cudaSuccess)
+    throw RuntimeFailure(std::string(what) + " " + std::string(kernel) + ": " + cudaGetErrorString(code));
 }
+
+/// Launches `kernel`, a form of the portable kernel K, with these parameters.
+template <class K, class... Parameters>
+void launch_form(void (*kernel)(Parameters...), int threads, const detail::DeviceLaunch& launch,
+                 const Parameters&... parameters) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = static_cast<cudaStream_t>(launch.stream);
+  cudaLaunchAttribute programmatic{};
+  programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  programmatic.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &programmatic;
+  config.numAttrs = launch.early ? 1 : 0;
+  check_kernel(cudaLaunchKernelEx(&config, kernel, parameters...), "launch of", type_name<K>());
+}
+
+/// Loads a form of K on the current device; returns how many of its blocks fit one SM.
+template <class K, class... Parameters>
+int load_form(void (*kernel)(Parameters...), int threads) {
+  cudaFuncAttributes attributes{};
+  check_kernel(cudaFuncGetAttributes(&attributes, kernel), "loading", type_name<K>());
+  int blocks = 0;
+  check_kernel(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0), "loading", type_name<K>());
+  return blocks;
+}
+
+/// The form of K that runs where nothing is recorded.
+template <class K, int Threads>
+struct UsualForm {
+  static void launch(const detail::DeviceLaunch& launch) {
+    launch_form<K>(&portable_kernel<K, Threads>, Threads, launch, *static_cast<const Context*>(launch.context),
+                   *static_cast<const typename K::Args*>(launch.args));
+  }
+  static int load() { return load_form<K>(&portable_kernel<K, Threads>, Threads); }
+  static inline const detail::DeviceKernel kernel{Threads, launch, load};
+};
 
 }  // namespace tandem::cuda
