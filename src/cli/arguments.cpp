@@ -232,7 +232,8 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
       ->type_name("FILE|-");
   for (int i = 1; i < argc; ++i)
     if (*argv[i] == '\0')
-      throw InvalidArgument(fmt::format("{}: '' given; what has a default is left out", i > 1 ? argv[i - 1] : "argument"));
+      throw InvalidArgument(
+          fmt::format("{}: '' given; what has a default is left out", i > 1 ? argv[i - 1] : "argument"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -72,8 +72,8 @@ TileSize parse_tile(const std::string& text) {
   constexpr Size smallest = 8;  // as the tensor cores'; with less a simulation has millions of tiles
   constexpr Size largest = 4096;
   if (!is_tile || min(m, n) < smallest || max(m, n) > largest)
-    throw InvalidArgument(fmt::format("--tile: '{}' given, allowed is MxN with {} to {} each, for example 128x256", text,
-                                      smallest, largest));
+    throw InvalidArgument(fmt::format("--tile: '{}' given, allowed is MxN with {} to {} each, for example 128x256",
+                                      text, smallest, largest));
   return {static_cast<int>(m), static_cast<int>(n)};
 }
 
