@@ -188,6 +188,8 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
   auto plan = make_any_plan(world, op, options);
   const OperatorOptions& o = plan->options();
+  plan->op_ = op;
+  plan->team_ = world.team();
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
     plan->number_ = plan->calls_->add(
@@ -197,6 +199,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
+  if (team_.size > 0 && call.m > 0) ops::check_matrices(op_, options_, team_, call);
   const auto run_all = [&] {
     if (call.m > 0) enqueue(main, call);
   };
