@@ -154,8 +154,9 @@ std::vector<OperatorCase> few() {
   std::vector<OperatorCase> all;
   const Size k = Size{256} * cuda_devices();
   for (const Form form : {Form::kSuitable, Form::kOverlapped})
-    for (const Size m : {64, 48, 33, 17, 1}) {
-      OperatorCase c = make_case(Operator::kGemmAllReduce, m, m == 17 ? 8200 : 8192, k, form);
+    for (const Size m : {256, 200, 128, 65, 64, 48, 33, 17, 1}) {
+      const Size n = m == 17 ? 8200 : m == 65 || m == 200 ? 8072 : 8192;  // some of which end within a tile
+      OperatorCase c = make_case(Operator::kGemmAllReduce, m, n, k, form);
       c.fewer_rows = true;
       all.push_back(c);
     }
