@@ -15,8 +15,8 @@ inline constexpr int kFewRowsMost = 256;
 inline constexpr int kFewRowsSlices = 2;
 
 /// Of the memory in which PEs exchange their sums: a block for each tile, there for two calls in turn, and of each for
-/// each PE. A tile's are the 16-byte vectors of its 128 threads, one for each 16 rows. Behind them, where there are more
-/// than kFewRowsBlock rows, the slices of this PE alone meet.
+/// each PE. A tile's are the 16-byte vectors of its 128 threads, one for each 16 rows. Behind them, where there are
+/// more than kFewRowsBlock rows, the slices of this PE alone meet.
 struct FewRowsExchange {
   static constexpr int kCalls = 2;
   static constexpr int kThreads = 128;
@@ -34,7 +34,9 @@ struct FewRowsExchange {
   TANDEM_DEVICE int tiles(Size rows) const {
     return columns * (rows <= kFewRowsBlock ? 1 : kFewRowsMost / kFewRowsBlock);
   }
-  TANDEM_DEVICE Size bytes(Size rows) const { return rows <= kFewRowsBlock ? begin(tiles(rows)) : slice_place(columns, 0); }
+  TANDEM_DEVICE Size bytes(Size rows) const {
+    return rows <= kFewRowsBlock ? begin(tiles(rows)) : slice_place(columns, 0);
+  }
   /// The tile of the `block`-th kFewRowsBlock rows.
   TANDEM_DEVICE int tile(int column, int block) const { return block * columns + column; }
   /// Where PE `from` puts its part of a tile.

@@ -37,22 +37,20 @@ class SliceSum {
       }
       store_words(theirs + i * kStep, given);
     }
-    Patience patience(sum.context);
-#pragma unroll
-    for (int first = 0; first < kVectors; first += kTogether) take(patience, mine + first * kStep, kept + first * 4);
+    take(sum.context, mine, kept);
   }
 
  private:
   static constexpr std::uint32_t kZero = 0x80000000U;
-  static constexpr int kTogether = 4;  // loads in flight
-  static_assert(kVectors % kTogether == 0);
 
-  __device__ static void take(Patience& patience, std::byte* from, float* kept) {
-    Vector found[kTogether];
+  /// All at once: what counts is how often the way to the L2 cache is gone.
+  __device__ static void take(const Context& context, std::byte* from, float (&kept)[kKept]) {
+    Patience patience(context);
+    Vector found[kVectors];
     for (bool is_here = false; !is_here;) {
       is_here = true;
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
+      for (int i = 0; i < kVectors; ++i) {
         found[i] = load_words(from + i * kStep);
 #pragma unroll
         for (int w = 0; w < 4; ++w) is_here = is_here && found[i].word[w] != 0;
@@ -60,7 +58,7 @@ class SliceSum {
       if (!is_here && patience.is_due() && patience.is_over(from, 1, 0)) break;
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int i = 0; i < kVectors; ++i) {
       store_words(from + i * kStep, Vector{0, 0, 0, 0});
 #pragma unroll
       for (int w = 0; w < 4; ++w) kept[i * 4 + w] += __uint_as_float(found[i].word[w]);

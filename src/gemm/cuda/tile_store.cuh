@@ -1,8 +1,8 @@
 #pragma once
 /// How a tile leaves a block. Each of the two warpgroups that compute writes its 64 rows to shared memory, 64 columns
 /// at a time, and a warp of its own stores them, says when there is room again, and sends the notification. So a
-/// warpgroup waits for nothing but room: not for the other one, and not for its stores. Nor for room, where it keeps the
-/// rounded sums and writes them while the tensor cores compute its next tile.
+/// warpgroup waits for nothing but room: not for the other one, and not for its stores. Nor for room, where it keeps
+/// the rounded sums and writes them while the tensor cores compute its next tile.
 ///
 /// In a chain the storing warp first brings to the room what the tile's sums are added to.
 
@@ -376,7 +376,7 @@ class TileStore {
   const int thread_;
   unsigned boxes_ = 0;
   unsigned told_ = 0;
-  int pending_ = 0;                                                 // boxes
+  int pending_ = 0;                                                  // boxes
   std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];  // of the tile before
 };
 

@@ -7,10 +7,10 @@
 
 #include "gemm/cuda/finish.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
+#include "gemm/cuda/slice_sum.cuh"
 #include "gemm/cuda/tensor_map.h"
 #include "gemm/cuda/tile_walk.cuh"
 #include "gemm/cuda/tma.cuh"
-#include "gemm/cuda/slice_sum.cuh"
 
 namespace tandem::cuda {
 

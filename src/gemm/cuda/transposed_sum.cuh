@@ -43,8 +43,8 @@ __device__ inline Vector load_words(const std::byte* from) {
 template <class Element, int Rows>
 class TransposedSum {
   static constexpr int kVectors = Rows / 16;
-  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;  // of rows, tiles of their own
-  static constexpr int kOfBlock = kFewRowsBlock / 16;                         // vectors
+  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;          // of rows, tiles of their own
+  static constexpr int kOfBlock = kFewRowsBlock / 16;                                 // vectors
   static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;  // from one to the next
   static_assert(Rows % 16 == 0 && (Rows <= kFewRowsBlock || Rows % kFewRowsBlock == 0));
 
