@@ -6,11 +6,12 @@
 
 namespace tandem::cuda {
 
-/// The first of a PE reports, and ends everybody's waits.
-__device__ inline void give_up(const Context& context, std::uint32_t why, int block, const void* word, Epoch expected,
-                               Epoch found) {
+/// The first of a PE reports, and ends everybody's waits. Returns 0, or who else has given up before.
+__device__ inline std::uint32_t give_up(const Context& context, std::uint32_t why, int block, const void* word,
+                                        Epoch expected, Epoch found) {
   const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
-  if (atomicExch(context.abort, by) != 0) return;
+  // Not an exchange: whoever was first, here or on another PE, stays there.
+  if (const std::uint32_t first = atomicCAS(context.abort, 0, by)) return first;
   WaitReport& report = *context.report;
   report.block = block;
   report.word = word;
@@ -24,6 +25,7 @@ __device__ inline void give_up(const Context& context, std::uint32_t why, int bl
     auto* const abort = reinterpret_cast<char*>(context.abort_on_pe0) + pe * context.abort_stride;
     *reinterpret_cast<volatile std::uint32_t*>(abort) = by;
   }
+  return 0;
 }
 
 /// A wait ends because somebody else gave up. The PE's first one says what it waited for.
@@ -58,7 +60,8 @@ class Patience {
     const std::uint64_t now = global_timer();
     if (begin_ == 0) begin_ = now;
     if (now - begin_ < context_.timeout_ns) return false;
-    give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found);
+    if (const std::uint32_t by = give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found))
+      end_early(context_, by, word, expected, found);
     return true;
   }
 
