@@ -9,6 +9,7 @@
 
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cuda/context.h"
+#include "tandem/impl/cuda/ending.cuh"
 #include "tandem/impl/cuda/packets.cuh"
 #include "tandem/impl/cuda/patience.cuh"
 #include "tandem/impl/cuda/ptx.cuh"
@@ -208,14 +209,14 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
     const Signal* const local = words.local();
-    for (Size i = thread_; i < n; i += Threads) poll(local + i, Cmp::kGe, value);
-    sync();
+    bool is_in_vain = false;
+    for (Size i = thread_; i < n; i += Threads) is_in_vain = !poll(local + i, Cmp::kGe, value) || is_in_vain;
+    go_on_unless(is_in_vain);
     return {};
   }
   __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), num_pes(), value); }
   __device__ void signal_wait_until(Signals word, Cmp cmp, Epoch value) {
-    if (thread_ == 0) poll(word.local(), cmp, value);
-    sync();
+    go_on_unless(thread_ == 0 && !poll(word.local(), cmp, value));
   }
   __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
     // Every thread must take the same way, so one thread asks.
@@ -398,10 +399,26 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
-  __device__ void poll(const Signal* word, Cmp cmp, Epoch value) const {
+  /// A barrier behind a wait. Where one of the group waited in vain, all of it ends here: what would follow reads what
+  /// did not come, and writes to peers that do not expect it.
+  __device__ void go_on_unless(bool is_in_vain) {
+    if constexpr (Barrier == 0) {
+      is_in_vain = __syncthreads_or(is_in_vain) != 0;
+    } else if constexpr (Threads == 32) {
+      __syncwarp();
+      is_in_vain = __any_sync(~0U, is_in_vain) != 0;
+    } else {
+      is_in_vain = named_barrier_or(Barrier, Threads, is_in_vain);
+    }
+    if (is_in_vain) end_threads();
+  }
+
+  /// False: nobody answered.
+  __device__ bool poll(const Signal* word, Cmp cmp, Epoch value) const {
     Patience patience(context_);
     for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
-      if (patience.is_due() && patience.is_over(word, value, found)) return;
+      if (patience.is_due() && patience.is_over(word, value, found)) return false;
+    return true;
   }
 
   __device__ PacketPair poll_packets(const LLPacket* packets, std::uint32_t flag, bool both) const {
@@ -434,7 +451,9 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       for (int u = 0; u < N; ++u)
         if ((wanted >> u & 1) != 0) wrong |= arrivals[u].wrong();
       if (Arriving::agreed(wrong == 0)) return;
-      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience))) return;
+      // These threads end: the rest of their block has packets of its own to wait for.
+      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience)))
+        end_threads();
     }
   }
   template <class Arriving, int N>
