@@ -88,6 +88,7 @@ if(TANDEM_TESTS)
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")
     if(name STREQUAL c_api_gpu_check)  # as a program in C
+      target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
       target_link_libraries(${name} PRIVATE tandem_c CUDA::cudart_static)
     else()
       target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)

@@ -174,7 +174,7 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
 }
 
 /// What a kernel of this PE has reported is put into words by who synchronizes: the names of memory are that thread's.
-void Processes::check() const {
+void Processes::check_alive() const {
   if (const auto failure = session_.failure()) failure->raise();
   const volatile WaitReport& report = *pe_.report;
   if (report.set == kCallsOfOtherCounts || report.set == kOtherCalls)
@@ -315,7 +315,7 @@ void CudaProcess::unregister_buffer(void* pointer) {
   state_->windows.erase(found);
 }
 
-void CudaProcess::check() const { state_->processes.check(); }
+void CudaProcess::check() const { state_->processes.check_alive(); }
 
 std::string CudaProcess::failure() const {
   const auto failure = state_->processes.session().failure();

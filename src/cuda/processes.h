@@ -34,7 +34,7 @@ class Processes : public Pes {
   Recording* recording() const override { return recording_.get(); }
 
   /// Throws why the world is over, as far as this process knows. From any thread.
-  void check() const;
+  void check_alive() const;
 
   /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
   void gather_recordings();

@@ -32,9 +32,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       : context_(context),
         thread_(static_cast<int>(threadIdx.x) - first_thread),
         place_(Layout<Threads, P>::place(thread_)) {}
-  __device__ ~Group() {
-    if (epoch_word_ != nullptr && thread_ == 0) store_relaxed(epoch_word_, last_taken_);
-  }
+  __device__ ~Group() { store_epoch(); }
 
   __device__ int pe() const { return context_.team.me; }
   __device__ int num_pes() const { return context_.team.size; }
@@ -410,7 +408,12 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     } else {
       is_in_vain = named_barrier_or(Barrier, Threads, is_in_vain);
     }
-    if (is_in_vain) end_threads();
+    if (!is_in_vain) return;
+    store_epoch();  // what follows in the stream is to wait for this call, too
+    end_threads();
+  }
+  __device__ void store_epoch() const {
+    if (epoch_word_ != nullptr && thread_ == 0) store_relaxed(epoch_word_, last_taken_);
   }
 
   /// False: nobody answered.
@@ -438,7 +441,9 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     Arrival<Q, T, Threads>::put(to, count, raw, epoch, thread_);
   }
 
-  /// Waits until all packets of the wanted arrivals (a bit each) are here.
+  /// Waits until all packets of the wanted arrivals (a bit each) are here. Where they do not come, what follows takes
+  /// what is there: it writes to this PE's output and to peers' staging, never to a peer's output. (Ending the threads
+  /// here made small calls up to 8 % slower.)
   template <class Arriving, int N>
   __device__ void receive(Epoch epoch, Arriving (&arrivals)[N], unsigned wanted) const {
     Patience patience(context_);
@@ -451,9 +456,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       for (int u = 0; u < N; ++u)
         if ((wanted >> u & 1) != 0) wrong |= arrivals[u].wrong();
       if (Arriving::agreed(wrong == 0)) return;
-      // These threads end: the rest of their block has packets of its own to wait for.
-      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience)))
-        end_threads();
+      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience))) return;
     }
   }
   template <class Arriving, int N>
