@@ -113,8 +113,8 @@ void Pes::load_kernels(const Pe& pe) {
 
 void Pes::check_launch(const detail::KernelLaunch& kernel) const {
   if (kernel.device == nullptr)
-    throw Unsupported(
-        fmt::format("launch of {}: this kernel was not compiled for GPUs (see cuda::register_kernel)", kernel.name));
+    throw Unsupported(fmt::format(
+        "launch of {}: this kernel was not compiled for GPUs (tandem/cuda_kernel.cuh: register_kernel)", kernel.name));
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
