@@ -92,7 +92,12 @@ if(TANDEM_TESTS)
     endif()
     tandem_own_code(${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/bench")
-    target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)
+    if(name STREQUAL c_api_gpu_check)  # as a program in C
+      target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+      target_link_libraries(${name} PRIVATE tandem_c CUDA::cudart_static)
+    else()
+      target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)
+    endif()
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
   endforeach()
 

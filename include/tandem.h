@@ -10,7 +10,7 @@
  *   tandem_world_destroy(world);
  *
  * Every function that can fail returns a tandem_status; tandem_last_error() says more. A handle is used by one thread
- * at a time. Several worlds may exist at once.
+ * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once.
  *
  * Pointers are device addresses of the GPU that was current when the world was made. Sizes are in elements, with the
  * meaning of NCCL's calls: `count` elements of each PE are reduced, given or got, as tandem/collectives.h lists them.
@@ -81,6 +81,23 @@ tandem_status tandem_world_from_environment(tandem_world** world, const tandem_o
 /* Waits for the GPU and for the other PEs, unless the world is over. NULL is allowed. */
 tandem_status tandem_world_destroy(tandem_world* world);
 
+/* A world of its own, with a heap of its own, for the PEs that give the same `color`; they are numbered by `key`, then
+ * by their numbers in `world`, which goes on. A negative color: no world, and *part is NULL. Collective over `world`.
+ *
+ *   tandem_world_split(&pair, world, tandem_pe(world) / 2, 0, NULL);     the PEs 2i and 2i + 1 */
+tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int color, int key,
+                                 const tandem_options* options);
+
+/* Ends the world on all PEs: kernels that wait end, what synchronizes or meets returns TANDEM_FAILED with this text. By
+ * any thread, also while another one is blocked in a call. The world still has to be destroyed.
+ *
+ *   tandem_world_abort(world, "rank 3 does not answer"); */
+tandem_status tandem_world_abort(tandem_world* world, const char* why);
+/* What ended the world, TANDEM_SUCCESS while it is well. By any thread; waits for nothing.
+ *
+ *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
+tandem_status tandem_world_error(tandem_world* world);
+
 int tandem_pe(const tandem_world* world);
 int tandem_num_pes(const tandem_world* world);
 
@@ -107,6 +124,44 @@ tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, 
                                 void* stream);
 tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                int root, void* stream);
+
+/* `out` of gather and `in` of scatter: n * count elements at the root. */
+tandem_status tandem_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
+                            void* stream);
+tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
+                             void* stream);
+
+/* Messages between any PEs, of memory anywhere on the GPU, without staging copies by the caller's stream. Between two
+ * PEs they are matched in the order of the calls, and only these two need to call. A message's size is the same on both
+ * sides; where it is not, what fits is received and tandem_synchronize() says so from then on. What goes on at once, as
+ * within NCCL's group, is one call of tandem_send_recv(): at most 512 messages, in any order.
+ *
+ *   tandem_message to = {out, count, TANDEM_BF16, (pe + 1) % n}, from = {in, count, TANDEM_BF16, (pe + n - 1) % n};
+ *   tandem_send_recv(world, &to, 1, &from, 1, stream); */
+typedef struct {
+  void* data;   /* of a send: only read */
+  size_t count; /* elements */
+  tandem_dtype type;
+  int peer;
+} tandem_message;
+
+tandem_status tandem_send(tandem_world* world, const void* data, size_t count, tandem_dtype type, int peer,
+                          void* stream);
+tandem_status tandem_recv(tandem_world* world, void* data, size_t count, tandem_dtype type, int peer, void* stream);
+tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends, size_t num_sends,
+                               const tandem_message* receives, size_t num_receives, void* stream);
+
+/* Collectives whose parts differ, made of such messages: counts and offsets are in elements, one of each for every PE
+ * (at most 256), read during the call. all_gather_v: the same counts on all PEs; PE i gives counts[i] elements, which
+ * lie at offsets[i] of everybody's `out`; in place where `in` is there. all_to_all_v: in_counts[i] elements at
+ * in_offsets[i] go to PE i, which receives as many from here.
+ *
+ *   tandem_all_gather_v(world, rows, all, counts, offsets, TANDEM_BF16, stream); */
+tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out, const size_t* counts,
+                                  const size_t* offsets, tandem_dtype type, void* stream);
+tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const size_t* in_counts,
+                                  const size_t* in_offsets, void* out, const size_t* out_counts,
+                                  const size_t* out_offsets, tandem_dtype type, void* stream);
 
 /* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
  * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it

@@ -30,6 +30,8 @@ tandem_status guarded(Work work) {
     return TANDEM_SUCCESS;
   } catch (const InvalidArgument& error) {
     return keep(TANDEM_INVALID_ARGUMENT, error.what());
+  } catch (const CheckFailed& error) {
+    return keep(TANDEM_INVALID_ARGUMENT, error.what());
   } catch (const Unsupported& error) {
     return keep(TANDEM_UNSUPPORTED, error.what());
   } catch (const OutOfMemory& error) {

@@ -40,18 +40,30 @@ T or_default(T given, T otherwise) {
   return given == T{} ? otherwise : given;
 }
 
-tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
+std::size_t staging_of(const tandem_options& options) {
+  return or_default(options.staging_bytes, std::size_t{64} << 20);
+}
+
+/// `pes`: at most so many.
+tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
-  constexpr std::size_t default_staging = std::size_t{64} << 20;
   constexpr std::size_t for_plans = std::size_t{64} << 20;
-  const std::size_t staging = or_default(options.staging_bytes, default_staging);
+  // What a SendRecvGroup takes with its own choice of lanes.
+  const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);
   tandem::CudaOptions cuda;
-  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + 2 * staging + for_plans);
+  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + 2 * staging_of(options) +
+                                      for_plans + for_messages * static_cast<std::size_t>(pes > 64 ? pes : 1));
   cuda.timeout_s = or_default(options.timeout_s, cuda.timeout_s);
   cuda.join_timeout_s = or_default(options.join_timeout_s, cuda.join_timeout_s);
+  return cuda;
+}
+
+tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
+  tandem::CudaOptions cuda = cuda_options(options, place.pes);
   if (tandem::cuda_devices() == 0) throw tandem::Unsupported("cuda backend: no GPU, or no NVIDIA driver");
   if (cudaGetDevice(&cuda.device) != cudaSuccess) throw tandem::RuntimeFailure("cudaGetDevice failed");
-  return new tandem_world{tandem::c::CWorld(place, cuda, static_cast<Size>(staging))};
+  auto process = std::make_unique<tandem::CudaProcess>(place, cuda);
+  return new tandem_world{tandem::c::CWorld(std::move(process), static_cast<Size>(staging_of(options)))};
 }
 
 tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
@@ -96,6 +108,26 @@ tandem_status tandem_world_from_environment(tandem_world** world, const tandem_o
 
 tandem_status tandem_world_destroy(tandem_world* world) {
   return guarded([&] { delete world; });
+}
+
+tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int color, int key,
+                                 const tandem_options* options) {
+  return guarded([&] {
+    given(part, "part") = nullptr;
+    tandem::c::CWorld& whole = given(world, "world").world;
+    const tandem_options all = options != nullptr ? *options : tandem_options{};
+    auto process = whole.process().split(color, key, cuda_options(all, whole.pes()));
+    if (process == nullptr) return;
+    *part = new tandem_world{tandem::c::CWorld(std::move(process), static_cast<Size>(staging_of(all)))};
+  });
+}
+
+tandem_status tandem_world_abort(tandem_world* world, const char* why) {
+  return guarded([&] { given(world, "world").world.process().abort(why != nullptr ? why : "no reason given"); });
+}
+
+tandem_status tandem_world_error(tandem_world* world) {
+  return guarded([&] { given(world, "world").world.process().check(); });
 }
 
 int tandem_pe(const tandem_world* world) { return world != nullptr ? world->world.pe() : -1; }
@@ -148,6 +180,16 @@ tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, 
 tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                int root, void* stream) {
   return run(world, Collective::kBroadcast, in, out, count, type, TANDEM_SUM, root, stream);
+}
+
+tandem_status tandem_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
+                            void* stream) {
+  return run(world, Collective::kGather, in, out, count, type, TANDEM_SUM, root, stream);
+}
+
+tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
+                             void* stream) {
+  return run(world, Collective::kScatter, in, out, count, type, TANDEM_SUM, root, stream);
 }
 
 tandem_status tandem_synchronize(tandem_world* world, void* stream) {

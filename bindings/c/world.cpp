@@ -32,10 +32,11 @@ void copy_rows(void* to, Size to_pitch, const void* from, Size from_pitch, Size 
 
 }  // namespace
 
-CWorld::CWorld(const Placement& place, const CudaOptions& options, Size staging_bytes)
-    : process_(place, options), staging_bytes_(round_up(std::max(staging_bytes, kLeastStaging), kLine)) {
+CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes)
+    : process_(std::move(process)), staging_bytes_(round_up(std::max(staging_bytes, kLeastStaging), kLine)) {
   staging_in_ = world().heap().allocate<std::byte>(staging_bytes_, "staged input");
   staging_out_ = world().heap().allocate<std::byte>(staging_bytes_, "staged output");
+  group_ = std::make_unique<SendRecvGroup>(world());
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
   end_of_last_.reset(event);
@@ -55,12 +56,12 @@ void CWorld::free(const void* pointer) {
 }
 
 void CWorld::register_memory(void* pointer, Size bytes) {
-  const auto memory = process_.register_buffer(pointer, bytes);
+  const auto memory = process_->register_buffer(pointer, bytes);
   buffers_.push_back({static_cast<const std::byte*>(pointer), bytes, memory});
 }
 
 void CWorld::unregister_memory(void* pointer) {
-  process_.unregister_buffer(pointer);
+  process_->unregister_buffer(pointer);
   buffers_.erase(
       std::remove_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) { return buffer.begin == pointer; }),
       buffers_.end());
@@ -75,7 +76,7 @@ std::optional<Symm<std::byte>> CWorld::shared(const void* pointer, Size bytes) c
 }
 
 Size CWorld::parts(Collective collective) const {
-  const int n = process_.pes();
+  const int n = process_->pes();
   return std::max(input_elements(collective, 1, n, 0, 0), output_elements(collective, 1, n, 0, 0));
 }
 
@@ -96,12 +97,12 @@ CollectivePlan& CWorld::plan_for(const Call& call, Size count) {
 }
 
 void CWorld::run(const Call& call) {
-  const int n = process_.pes();
+  const int n = process_->pes();
   const Size element = size_of(call.type);
   if (call.count < 0 || call.count > (Size{1} << 56) / element / n)
     throw InvalidArgument(fmt::format("count: {} given, more than any memory holds", call.count));
-  const Size ins = input_elements(call.collective, call.count, n, process_.pe(), call.root);
-  const Size outs = output_elements(call.collective, call.count, n, process_.pe(), call.root);
+  const Size ins = input_elements(call.collective, call.count, n, process_->pe(), call.root);
+  const Size outs = output_elements(call.collective, call.count, n, process_->pe(), call.root);
   // On every PE, since where both lie decides, alike on all of them, whether a call is staged.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
     throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
@@ -110,7 +111,7 @@ void CWorld::run(const Call& call) {
   const auto in = shared(call.in, ins * element);
   const auto out = shared(call.out, outs * element);
   if (in && out) {
-    Stream stream = process_.borrow_stream(call.stream);
+    Stream stream = process_->borrow_stream(call.stream);
     plan_for(call, call.count).run(stream, *in, *out, call.count);
   } else {
     run_staged(call);
@@ -118,16 +119,16 @@ void CWorld::run(const Call& call) {
 }
 
 void CWorld::run_staged(const Call& call) {
-  const int n = process_.pes();
+  const int n = process_->pes();
   const Size element = size_of(call.type);
   const Size most = staging_bytes_ / parts(call.collective) / kLine * kLine / element;
   if (most == 0) throw InvalidArgument(fmt::format("staging_bytes: {} is too little for {} PEs", staging_bytes_, n));
-  Stream stream = process_.borrow_stream(call.stream);
+  Stream stream = process_->borrow_stream(call.stream);
   for (Size begin = 0; begin == 0 || begin < call.count; begin += most) {
     const Size count = std::min(most, call.count - begin);
     CollectivePlan& plan = plan_for(call, count);
-    const Size in_rows = input_elements(call.collective, 1, n, process_.pe(), call.root);
-    const Size out_rows = output_elements(call.collective, 1, n, process_.pe(), call.root);
+    const Size in_rows = input_elements(call.collective, 1, n, process_->pe(), call.root);
+    const Size out_rows = output_elements(call.collective, 1, n, process_->pe(), call.root);
     const Size piece = count * element;
     copy_rows(staging_in_.local(), piece, static_cast<const std::byte*>(call.in) + begin * element,
               call.count * element, piece, in_rows, call.stream);
@@ -150,6 +151,21 @@ void CWorld::order_after_last(cudaStream_t stream) {
   last_stream_ = stream;
 }
 
-void CWorld::synchronize(cudaStream_t stream) { process_.borrow_stream(stream).synchronize(); }
+void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, cudaStream_t stream) {
+  order_after_last(stream);
+  Stream borrowed = process_->borrow_stream(stream);
+  group_->run(borrowed, sends, receives);
+  has_sent_ = true;
+}
+
+void CWorld::copy(void* to, const void* from, Size bytes, cudaStream_t stream) {
+  if (to != from) copy_rows(to, bytes, from, bytes, bytes, 1, stream);
+}
+
+void CWorld::synchronize(cudaStream_t stream) {
+  Stream borrowed = process_->borrow_stream(stream);
+  borrowed.synchronize();
+  if (has_sent_) group_->check(borrowed);
+}
 
 }  // namespace tandem::c

@@ -12,6 +12,7 @@
 #include "tandem/collectives.h"
 #include "tandem/cuda.h"
 #include "tandem/operators.h"
+#include "tandem/send_recv.h"
 
 namespace tandem::c {
 
@@ -33,22 +34,26 @@ struct Call {
 
 class CWorld {
  public:
-  CWorld(const Placement& place, const CudaOptions& options, Size staging_bytes);
+  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes);
 
-  int pe() const { return process_.pe(); }
-  int pes() const { return process_.pes(); }
+  int pe() const { return process_->pe(); }
+  int pes() const { return process_->pes(); }
+  CudaProcess& process() { return *process_; }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
   void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
   void run(const Call& call);
+  void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, cudaStream_t stream);
+  /// From one place to another of this PE, in stream order.
+  void copy(void* to, const void* from, Size bytes, cudaStream_t stream);
   void synchronize(cudaStream_t stream);
 
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
-  Stream borrow_stream(cudaStream_t stream) { return process_.borrow_stream(stream); }
+  Stream borrow_stream(cudaStream_t stream) { return process_->borrow_stream(stream); }
   /// What comes next in `stream` runs behind the last call, in whatever stream that was.
   void order_after_last(cudaStream_t stream);
 
@@ -61,7 +66,7 @@ class CWorld {
   };
   using Key = std::tuple<Collective, DType, ReduceOp, int, Size>;
 
-  World& world() { return process_.world(); }
+  World& world() { return process_->world(); }
   CollectivePlan& plan_for(const Call& call, Size count);
   void run_staged(const Call& call);
   /// Nothing where these bytes are not in one of those buffers.
@@ -69,11 +74,14 @@ class CWorld {
   /// How many times `count` the larger buffer holds.
   Size parts(Collective collective) const;
 
-  CudaProcess process_;
+  std::unique_ptr<CudaProcess> process_;
   Size staging_bytes_;
   Symm<std::byte> staging_in_, staging_out_;
   std::vector<Buffer> buffers_;
   int allocations_ = 0;
+  /// Made with the world, so that a message needs no more than its two PEs.
+  std::unique_ptr<SendRecvGroup> group_;
+  bool has_sent_ = false;
   std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
   std::unique_ptr<CUevent_st, EventDestroy> end_of_last_;
   cudaStream_t last_stream_ = nullptr;

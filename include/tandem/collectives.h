@@ -99,6 +99,9 @@ struct AlgorithmInfo {
   std::string summary;
   /// Every PE of the team must be load/store reachable.
   bool one_node_only = false;
+  /// Copy engines write to peers' buffers, from queues that a kernel that ends early cannot hold back; refused where
+  /// World::checks_calls().
+  bool by_copy_engine = false;
 };
 
 /// All algorithms, the default of each collective for one node first.

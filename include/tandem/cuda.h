@@ -44,7 +44,7 @@ struct CudaOptions {
   /// capture into graphs the same of them. The same on all PEs. docs/worlds.md says what is found and what is not.
   bool compare_calls = true;
   /// The GPUs compare too, before each call, in every replay of a graph: where calls differ, all PEs get an error and
-  /// no kernel touches a buffer (copies by copy engines are made). Costs a trip of a flag and a kernel a call.
+  /// nothing touches a buffer; algorithms by copy engine are not taken. Costs a trip of a flag and a kernel a call.
   bool check_calls = false;
 
   /// On: what happens can be recorded, and becomes a timeline. `record.on` is the same on all PEs.
@@ -120,8 +120,17 @@ class CudaProcess {
   Symm<std::byte> register_buffer(void* pointer, Size bytes);
   /// Collective; no kernel uses it any more. Throws InvalidArgument for what is not registered.
   void unregister_buffer(void* pointer);
-  /// Why the world is over; empty: it is not.
+  /// Worlds of their own for the processes with the same `color`, numbered by `key`, then by their numbers here, as
+  /// MPI_Comm_split numbers them; null where the color is negative. Each has its own heap, of `options`, on the same
+  /// GPU. Collective over this world, and this world goes on; the new one may outlive it. Throws as the constructor.
+  std::unique_ptr<CudaProcess> split(int color, int key, const CudaOptions& options = {});
+  /// Ends the world for all PEs: kernels that wait end, and what synchronizes or meets throws RuntimeFailure with this
+  /// text. From any thread, at any time. The world still has to be destroyed.
+  void abort(const std::string& why);
+  /// Why the world is over, as far as the processes have told each other; empty: it is not. From any thread.
   std::string failure() const;
+  /// Throws what ended the world, a wait on this GPU that gave up included. Waits for nothing; from any thread.
+  void check() const;
 
   // With CudaOptions::record on; Unsupported without.
 

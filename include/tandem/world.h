@@ -34,6 +34,7 @@ class WorldBackend {
   virtual void copy_in(void* to, const void* from, Size bytes) = 0;
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
+  virtual void check_launch(const KernelLaunch& kernel) const = 0;
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
   /// Whether plans compare what the PEs call (Agreement).
@@ -130,6 +131,12 @@ class World {
     backend_->copy_out(to, from, bytes);
   }
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
+  /// Throws where Stream::launch<K> would refuse this grid, on all PEs alike: what takes several launches asks before
+  /// the first.
+  template <class K>
+  void check_launch(Grid grid) const {
+    backend_->check_launch({std::string(type_name<K>()), grid, team(), nullptr, detail::DeviceKernelOf<K>::kernel});
+  }
 
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }

@@ -98,8 +98,11 @@ Context Pes::context(const Team& team) const {
 void Pes::set_abort(int number) const {
   // A copy: a kernel would have to find room beside those that wait.
   static const std::uint32_t by_host = kAbortedByHost;
+  int current = 0;
+  cudaGetDevice(&current);
   cudaSetDevice(pe(number).device);
   cudaMemcpyAsync(abort_of(number), &by_host, sizeof(by_host), cudaMemcpyHostToDevice, pe(number).stream.get());
+  cudaSetDevice(current);  // whoever finds calls that differ goes on with its own GPU
 }
 
 void Pes::load_kernels(const Pe& pe) {
@@ -108,10 +111,22 @@ void Pes::load_kernels(const Pe& pe) {
   for (const detail::DeviceKernel* kernel : registered_kernels()) blocks_per_sm_[kernel] = kernel->load();
 }
 
-int Pes::most_blocks(const detail::DeviceKernel& kernel, int number) const {
-  const auto found = blocks_per_sm_.find(&kernel);
-  const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.load();
-  return per_sm * machine_.gpu.sm_count / sharing(number);
+void Pes::check_launch(const detail::KernelLaunch& kernel) const {
+  if (kernel.device == nullptr)
+    throw Unsupported(fmt::format(
+        "launch of {}: this kernel was not compiled for GPUs (tandem/cuda_kernel.cuh: register_kernel)", kernel.name));
+  if (kernel.grid.blocks < 1)
+    throw InvalidArgument(
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+  if (kernel.grid.threads != kernel.device->threads)
+    throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
+                                      kernel.grid.threads, kernel.device->threads));
+  const auto found = blocks_per_sm_.find(kernel.device);
+  const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.device->load();
+  const int most = per_sm * machine_.gpu.sm_count / sharing();
+  if (kernel.grid.blocks > most)
+    throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
+                                  kernel.name, kernel.grid.blocks, sharing(), most));
 }
 
 /// Signals start as zeros, data as NaN.

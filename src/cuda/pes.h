@@ -15,6 +15,7 @@
 #include "tandem/cuda.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/device_kernel.h"
+#include "tandem/stream.h"
 
 namespace tandem::cuda {
 
@@ -53,13 +54,14 @@ class Pes {
   Context context(const Team& team) const;
   bool early_launch() const { return early_launch_; }
   bool checks_calls() const { return checks_calls_; }
-  /// Blocks of a kernel that PE `number` can have on its GPU at once, with as many for each that shares it.
-  int most_blocks(const detail::DeviceKernel& kernel, int number) const;
+  /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a GPU can have
+  /// there at once.
+  void check_launch(const detail::KernelLaunch& kernel) const;
 
   /// A PE of this process.
   virtual const Pe& pe(int number) const = 0;
-  /// PEs on the GPU of PE `pe`, itself included.
-  virtual int sharing(int pe) const = 0;
+  /// PEs on the GPU that the most share. For all PEs the same, so that none refuses or chooses what another does not.
+  virtual int sharing() const = 0;
   virtual const Segment& segment() const = 0;
   /// Offset of a buffer of zeros (control) or NaN in each PE's part, once every PE's is cleared. Collective where it is
   /// symmetric.
@@ -127,6 +129,7 @@ class WorldView : public detail::WorldBackend {
   void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
+  void check_launch(const detail::KernelLaunch& kernel) const override { pes_.check_launch(kernel); }
   void barrier() override { pes_.barrier(); }
   double time_us() const override;
   bool checks_calls() const override { return pes_.checks_calls(); }

@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "bootstrap/split.h"
 #include "cuda/error.h"
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
@@ -172,6 +173,16 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
                             fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
 }
 
+/// What a kernel of this PE has reported is put into words by who synchronizes: the names of memory are that thread's.
+void Processes::check_alive() const {
+  if (const auto failure = session_.failure()) failure->raise();
+  const volatile WaitReport& report = *pe_.report;
+  if (report.set == kCallsOfOtherCounts || report.set == kOtherCalls)
+    throw InvalidArgument("calls of the PEs differ; synchronizing a stream says which");
+  if (report.set != 0 || report.ended_by != 0)
+    throw Timeout("a wait on the GPU gave up; synchronizing a stream says which");
+}
+
 /// The memory in which the PEs compare what they call.
 void Processes::share_calls() {
   for (int pe = 0; pe < num_pes(); ++pe)
@@ -275,6 +286,18 @@ Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
   return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
 }
 
+std::unique_ptr<CudaProcess> CudaProcess::split(int color, int key, const CudaOptions& options) {
+  const auto place = bootstrap::split(state_->processes.session(), color, key);
+  if (!place) return nullptr;
+  CudaOptions on_this_gpu = options;
+  on_this_gpu.device = state_->processes.pe(pe()).device;
+  return std::make_unique<CudaProcess>(*place, on_this_gpu);
+}
+
+void CudaProcess::abort(const std::string& why) {
+  state_->processes.session().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
+}
+
 void CudaProcess::record(bool on) { cuda::recording_of(state_->processes).turn(pe(), on); }
 
 const trace::Timeline& CudaProcess::timeline() {
@@ -291,6 +314,8 @@ void CudaProcess::unregister_buffer(void* pointer) {
   state_->processes.session().barrier("unregistration");
   state_->windows.erase(found);
 }
+
+void CudaProcess::check() const { state_->processes.check_alive(); }
 
 std::string CudaProcess::failure() const {
   const auto failure = state_->processes.session().failure();

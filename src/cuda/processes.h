@@ -21,7 +21,7 @@ class Processes : public Pes {
   bootstrap::FdExchange& exchange() { return exchange_; }
 
   const Pe& pe(int) const override { return pe_; }
-  int sharing(int) const override { return 1; }
+  int sharing() const override { return 1; }
   const Segment& segment() const override { return segment_; }
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
@@ -32,6 +32,9 @@ class Processes : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
   Recording* recording() const override { return recording_.get(); }
+
+  /// Throws why the world is over, as far as this process knows. From any thread.
+  void check_alive() const;
 
   /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
   void gather_recordings();

@@ -32,18 +32,9 @@ Recording* CudaStream::recording() const {
 Team CudaStream::world_team() const { return pes_.team(pe_); }
 
 void CudaStream::launch(detail::KernelLaunch kernel) {
-  if (kernel.device == nullptr)
-    throw Unsupported(fmt::format(
-        "launch of {}: this kernel was not compiled for GPUs (tandem/cuda_kernel.cuh: register_kernel)", kernel.name));
-  if (kernel.grid.blocks < 1)
-    throw InvalidArgument(
-        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
-  if (kernel.grid.threads != kernel.device->threads)
-    throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
-                                      kernel.grid.threads, kernel.device->threads));
+  pes_.check_launch(kernel);
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
-  check_resident(kernel);
   const Context context = pes_.context(kernel.team);
   const detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, pes_.early_launch()};
   if (auto* const recording = this->recording())
@@ -52,17 +43,10 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
     kernel.device->launch(launch);
 }
 
-void CudaStream::check_resident(const detail::KernelLaunch& kernel) const {
-  const int most = pes_.most_blocks(*kernel.device, pe_);
-  if (kernel.grid.blocks > most)
-    throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
-                                  kernel.name, kernel.grid.blocks, pes_.sharing(pe_), most));
-}
-
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   auto* const recording = this->recording();
   const int sms = pes_.machine().gpu.sm_count;
-  const bool is_alone = pes_.sharing(pe_) == 1;
+  const bool is_alone = pes_.sharing() == 1;
   const DecodeKernel* const decode = is_alone ? decode_kernel(gemm, sms) : nullptr;
   if (decode == nullptr && plain_gemms_.takes(gemm)) {
     if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
@@ -70,7 +54,7 @@ void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   }
   if (!is_alone)
     throw Unsupported(
-        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing(pe_)));
+        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing()));
   check_gemm(gemm, sms);
   const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
@@ -88,9 +72,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   Epoch calls = 0;
   asked.sum.calls = &calls;
   // The same answer on all PEs: some that add up here and some that do not would wait for each other.
-  for (int pe = 0; pe < pes_.num_pes(); ++pe)
-    if (pes_.sharing(pe) > 1) return false;
-  return decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
+  return pes_.sharing() == 1 && decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

@@ -45,7 +45,6 @@ class CudaStream : public detail::StreamBackend {
   /// Null where this PE's work is not recorded at present.
   Recording* recording() const;
   RecordedStream named() const { return {pe_, stream_, name_}; }
-  void check_resident(const detail::KernelLaunch& kernel) const;
 
   Pes& pes_;
   int pe_;

@@ -34,8 +34,10 @@ int cuda_devices() {
   // for each other do not survive. Each queue makes copy engines slower, so who shares nothing keeps the driver's 8.
   // Read when the driver starts; a user's own choice stays.
   if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  // Likewise what a kernel's first launch loads: loading waits for the GPU, on which a kernel may wait for that launch.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // The library's own kernels are loaded when a world is made. Others', cuBLASLt's above all, are loaded at their first
+  // call: eagerly, that waits for every kernel of this process on any GPU, which may wait for that call; lazily, for
+  // those on this GPU alone (bench/NOTES.md).
+  setenv("CUDA_MODULE_LOADING", "LAZY", 0);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
@@ -84,8 +86,11 @@ Threads::Threads(int pes, const CudaOptions& options)
     clear(pe(i), i, kAbortOffset, sizeof(std::uint32_t), MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
     if (options.compare_calls)
-      calls_.push_back(
-          std::make_unique<CallLog>(i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); }));
+      calls_.push_back(std::make_unique<CallLog>(
+          i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); },
+          [this, i](const std::string& text) {
+            fail({bootstrap::FailureKind::kInvalidArgument, fmt::format("PE {}: {}", i, text)});
+          }));
   }
   if (options.record.on) recording_ = make_recording(*this, std::move(clocks), options);
 }
@@ -145,13 +150,13 @@ void Threads::barrier() {
     ++round_;
     changed_.notify_all();
   }
-  changed_.wait(lock, [&] { return round_ != round || failed_; });
-  if (round_ == round) throw RuntimeFailure("barrier: the host program of another PE has failed");
+  changed_.wait(lock, [&] { return round_ != round || failure_; });
+  if (round_ == round) failure_->raise();
 }
 
-void Threads::fail() {
+void Threads::fail(const bootstrap::Failure& why) {
   const std::lock_guard lock(mutex_);
-  failed_ = true;
+  if (!failure_) failure_ = why;
   changed_.notify_all();
   for (int i = 0; i < num_pes(); ++i) set_abort(i);
 }
@@ -165,9 +170,9 @@ std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t>
     return failure;
   }
   const std::lock_guard lock(mutex_);
-  if (!by && !failed_) return std::nullopt;
-  return bootstrap::Failure{bootstrap::FailureKind::kRuntimeFailure,
-                            "synchronize: the host program of another PE has failed"};
+  if (by && !failure_)
+    return bootstrap::Failure{bootstrap::FailureKind::kTimeout, "a PE gave up a wait, and did not say which"};
+  return failure_;
 }
 
 void Threads::drain() const {
@@ -177,9 +182,9 @@ void Threads::drain() const {
   }
 }
 
-int Threads::sharing(int number) const {
+int Threads::sharing() const {
   return static_cast<int>(
-      std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pe(number).device; }));
+      std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pes_.front().device; }));
 }
 
 /// A time-out with what the other PEs were waiting for: all kernels have ended.
@@ -229,7 +234,7 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!error) error = std::current_exception();
-        state_->fail();
+        state_->fail({bootstrap::FailureKind::kRuntimeFailure, "the host program of another PE has failed"});
       }
     });
   for (std::thread& thread : threads) thread.join();

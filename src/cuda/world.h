@@ -16,7 +16,8 @@ class Threads : public Pes {
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
-  int sharing(int number) const override;
+  /// GPUs are given out in turns, so none has more than the first.
+  int sharing() const override;
   const Segment& segment() const override { return segment_; }
   Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
@@ -29,8 +30,8 @@ class Threads : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
 
-  /// Ends everybody's waits, on the host and on the GPUs.
-  void fail();
+  /// Ends everybody's waits, on the host and on the GPUs, with the first reason that was given.
+  void fail(const bootstrap::Failure& why);
   /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
   void drain() const;
   Recording* recording() const override { return recording_.get(); }
@@ -45,7 +46,7 @@ class Threads : public Pes {
   std::condition_variable changed_;
   int waiting_ = 0;
   std::uint64_t round_ = 0;
-  bool failed_ = false;
+  std::optional<bootstrap::Failure> failure_;
   CallRecords records_;
   std::vector<std::unique_ptr<CallLog>> calls_;  // by PE
   std::unique_ptr<Recording> recording_;

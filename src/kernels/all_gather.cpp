@@ -24,9 +24,10 @@ std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const Collec
 std::span<const Algorithm> all_gather_algorithms() {
   static const std::array<Algorithm, 8> algorithms{{
       {{kSelf, "push", "every PE's SMs put its bytes to all peers", false}, make_byte_plan<kSelf, AllGatherPush>},
-      {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true},
+      {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true},
        make_copy_engine_push<kSelf, CopyPattern::kAllGather>},
-      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true}, make_copy_engine_pull},
+      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true, true},
+       make_copy_engine_pull},
       {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false},
        make_byte_plan<kSelf, AllGatherTwoLevel>},
       {{kSelf, "ring", "n-1 steps round the PEs, neighbours only", false}, make_byte_plan<kSelf, AllGatherRing>},

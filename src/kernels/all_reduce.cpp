@@ -44,7 +44,7 @@ std::span<const Algorithm> all_reduce_algorithms() {
        make_plan<kThis, AllReduceTwoShotLL>},
       {{kThis, "two_shot_ll128", "two shots with lines of packets, for middle sizes", true},
        make_plan<kThis, AllReduceTwoShotLL128>},
-      {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs and spread the sums", true},
+      {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs and spread the sums", true, true},
        make_copied_reduce<kThis>},
       {{kThis, "multimem", "one shot through the switch; where the machine has multicast", true}, make_multimem},
       {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring"}, make_plan<kThis, AllReduceRing>},

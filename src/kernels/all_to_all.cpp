@@ -16,7 +16,7 @@ constexpr Collective kSelf = Collective::kAllToAll;
 std::span<const Algorithm> all_to_all_algorithms() {
   static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false}, make_byte_plan<kSelf, AllToAllPush>},
-      {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true},
+      {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true, true},
        make_copy_engine_push<kSelf, CopyPattern::kAllToAll>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, AllToAllLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, AllToAllLL128>},

@@ -21,6 +21,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
         element_bytes_(size_of(options.type)),
         own_part_{options.blocks, options.threads},
         lanes_(world, name_) {
+    if (own_part_.blocks > 0) world.check_launch<CopyOwnPart>(own_part_);
     PlanSetup setup(world, team, name_, 1, max_count_ * element_bytes_);
     ready_ = setup.slots("ready");
     arrived_ = setup.signals(kMostChunks * team.size, "arrived");

@@ -64,7 +64,7 @@ bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_nod
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find(collective, algorithm);
-    return found != nullptr && can_run(*found, team);
+    return found != nullptr && can_run(*found, team) && !(world.checks_calls() && found->info.by_copy_engine);
   };
   const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
                           bytes_of(collective, options, team)};
@@ -212,6 +212,8 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
     refuse(
         algorithm.info,
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
+  if (algorithm.info.by_copy_engine && world.checks_calls())
+    refuse(algorithm.info, "cannot be held back where calls differ, which CudaOptions::check_calls promises");
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
   return compare_calls(world, collective, complete, team, algorithm.make(world, complete, team));

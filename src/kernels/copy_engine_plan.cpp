@@ -25,6 +25,7 @@ class CopyEnginePlan final : public CollectivePlan {
         element_bytes_(size_of(options.type)),
         own_part_{options.blocks, options.threads},
         lanes_(world, name_) {
+    if (own_by_sms()) world.check_launch<CopyOwnPart>(own_part_);
     PlanSetup setup(world, team, name_, 1, max_count_ * element_bytes_);
     args_ = {setup.slots("ready"), setup.slots("arrived"), setup.epochs(), source(1), targets()};
   }
@@ -73,12 +74,15 @@ class CopyEnginePlan final : public CollectivePlan {
     }
   }
 
+  /// Whether SMs copy what stays on the GPU, where that is another place.
+  bool own_by_sms() const { return direction_ == CopyDirection::kPush && own_part_.blocks > 0; }
+
   /// After the others, so that the link is not kept waiting. Whether SMs do it, as the end of the call.
   bool copy_own_part(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
     if (!all_peers() && targets() > 0) return false;
     std::byte* const to = place(out, team_.me, team_.me, bytes);
     const std::byte* const from = piece(in, out, team_.me, team_.me, bytes);
-    const bool by_sms = direction_ == CopyDirection::kPush && own_part_.blocks > 0 && to != from;
+    const bool by_sms = own_by_sms() && to != from;
     if (by_sms)
       stream.launch<CopyOwnPart>(own_part_, {args_, to, from, bytes}, team_);
     else

@@ -12,7 +12,7 @@ std::span<const Algorithm> exchange_algorithms() {
   static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "put_signal", "partners put to each other, both ways at once", false},
        make_byte_plan<kSelf, ExchangePutSignal>},
-      {{kSelf, "copy_engine", "copy engines write to the partner; no SM moves data", true},
+      {{kSelf, "copy_engine", "copy engines write to the partner; no SM moves data", true, true},
        make_copy_engine_push<kSelf, CopyPattern::kSwap>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, ExchangeLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, ExchangeLL128>},

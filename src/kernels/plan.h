@@ -86,6 +86,7 @@ class KernelPlan final : public CollectivePlan {
       if (grid_.threads < Kernel::kLeastThreads)
         throw InvalidArgument("threads: " + name_ + " needs at least " + std::to_string(Kernel::kLeastThreads) +
                               " a block, " + std::to_string(grid_.threads) + " given");
+    world.check_launch<Kernel>(grid_);
     PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_);
     args_ = Kernel::prepare(setup);
     if constexpr (requires { args_.op; }) args_.op = options.op;

@@ -44,6 +44,7 @@ class CopiedReducePlan final : public CollectivePlan {
         grid_{plan_blocks(collective, options, team), options.threads},
         max_count_(options.max_count),
         lanes_(world, name_) {
+    world.check_launch<CopiedReduce<T>>(grid_);
     PlanSetup setup(world, team, name_, 1, max_count_);
     const Size shard = gathers_ ? split(max_count_, team.size, 16).step() : max_count_;
     capacity_ = round_up(shard, 16);

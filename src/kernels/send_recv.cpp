@@ -60,7 +60,7 @@ std::span<const Algorithm> send_recv_algorithms() {
   static const std::array<Algorithm, 5> algorithms{{
       {{kSelf, "ring", "every PE puts to the next one's output", false}, make_byte_plan<kSelf, SendRecvRing>},
       {{kSelf, "grouped", "through staging with credits, as any group of sends and receives", false}, make_group},
-      {{kSelf, "copy_engine", "copy engines write to the next PE; no SM moves data", true},
+      {{kSelf, "copy_engine", "copy engines write to the next PE; no SM moves data", true, true},
        make_copy_engine_push<kSelf, CopyPattern::kRing>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, SendRecvLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, SendRecvLL128>},

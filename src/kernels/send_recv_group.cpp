@@ -72,6 +72,7 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
   state_->world = &world;
   state_->team = team;
   state_->grid = {std::min(team.size, kMostGroups) * lanes, Kernel::kThreads};
+  world.check_launch<Kernel>(state_->grid);
   Kernel::Args& args = state_->args;
   args = {};
   args.staging = heap.allocate<std::byte>(channels * options.slots * options.slot_bytes, "send_recv staging").of(team);

@@ -61,6 +61,7 @@ class SimWorld : public detail::WorldBackend {
     streams_.push_back(stream);
     return stream;
   }
+  void check_launch(const detail::KernelLaunch& kernel) const override { sim::check_launch(sim_.machine, kernel); }
   void barrier() override {
     sim::Engine& engine = sim_.engine;
     if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {

@@ -84,8 +84,8 @@ void SimStream::after(Time delay, std::function<void()> then) {
   actor.name = [this] { return fmt::format("PE {} stream {}", pe_, name_); };
 }
 
-void SimStream::launch(tandem::detail::KernelLaunch kernel) {
-  const auto& limits = sim_.machine.gpu;
+void check_launch(const Machine& machine, const tandem::detail::KernelLaunch& kernel) {
+  const auto& limits = machine.gpu;
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
@@ -97,6 +97,10 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
     throw InvalidArgument(
         fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}", kernel.name,
                     kernel.grid.threads, std::min(1024, limits.max_threads_per_sm)));
+}
+
+void SimStream::launch(tandem::detail::KernelLaunch kernel) {
+  check_launch(sim_.machine, kernel);
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;

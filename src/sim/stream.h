@@ -19,6 +19,9 @@ struct SimEvent final : tandem::detail::EventState {
   std::vector<std::function<void()>> waiting;
 };
 
+/// Throws InvalidArgument for a grid that `machine` cannot take.
+void check_launch(const Machine& machine, const tandem::detail::KernelLaunch& kernel);
+
 class SimStream : public tandem::detail::StreamBackend {
  public:
   SimStream(Simulator& simulator, int pe, std::string name);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bootstrap/share.h"
+#include "bootstrap/split.h"
 #include "model/call_log.h"
 #include "tandem/error.h"
 #include "tandem/placement.h"
@@ -118,6 +119,27 @@ void call_differently(const std::string& id, int pe, int size) {
   }
 }
 
+/// Three times: even and odd numbers with the order turned round, all but PE 0, and each by itself; the new worlds work
+/// beside the old one.
+void split_and_share(const std::string& id, int pe, int size) {
+  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  const auto check = [&](int color, int key, int expected_pe, int expected_size) {
+    const auto place = split(session, color, key);
+    expect(place.has_value() == (color >= 0), "a world where the color is not negative");
+    if (place) {
+      expect(place->pe == expected_pe && place->pes == expected_size, "other numbers");
+      Session part(place->id, place->pe, place->pes, kTimeout);
+      FdExchange exchange(part);
+      share(part, exchange, part.world());
+    }
+    session.barrier("split");
+  };
+  const int alike = (size - pe % 2 + 1) / 2;
+  check(pe % 2, -pe, alike - 1 - pe / 2, alike);
+  check(pe == 0 ? -1 : 7, 0, pe - 1, size - 1);
+  check(pe, 5, 0, 1);
+}
+
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const auto text = [&](int i) { return std::string(argc > i ? argv[i] : ""); };
@@ -131,6 +153,8 @@ int run(int argc, char** argv) {
       two_worlds(text(2), number(3), number(4), text(5));
     else if (what == "calls")
       call_differently(text(2), number(3), number(4));
+    else if (what == "split")
+      split_and_share(text(2), number(3), number(4));
     else if (what == "environment")
       share_from_environment();
     else if (what == "again")

@@ -87,6 +87,13 @@ TEST(Processes, CallsThatDifferAreAnErrorForAll) {
   expect_all_well(all);
 }
 
+TEST(Processes, SplitIntoWorldsOfTheirOwn) {
+  for (const int size : {2, 5}) {
+    auto all = peers("split", UniqueId::create(), size);
+    expect_all_well(all);
+  }
+}
+
 TEST(Processes, OneThatNeverComesIsNamed) {
   const UniqueId id = UniqueId::create();
   auto first = peer({"share", id.text(), "0", "3", "3000"});

@@ -72,8 +72,7 @@ inline void check_heap(World& world) {
   const auto behind = heap.allocate<std::byte>(most, "behind");
   expect(behind.local() - all.local() > most, "growth");
   for (const AlgorithmInfo& info : collective_algorithms()) {
-    const bool by_copy_engine = info.name.find("copy_engine") != std::string::npos;
-    if (info.name == "multimem" || (by_copy_engine && world.num_pes() > cuda_devices())) continue;
+    if (info.name == "multimem" || (info.by_copy_engine && world.num_pes() > cuda_devices())) continue;
     GpuCase c{info, DType::kF32, ReduceOp::kSum, 20'003};
     if (world.num_pes() > cuda_devices()) c.blocks = 4;
     check_case(world, c);

@@ -22,9 +22,8 @@ namespace {
 std::vector<AlgorithmInfo> algorithms(int pes) {
   std::vector<AlgorithmInfo> list;
   for (const AlgorithmInfo& info : collective_algorithms()) {
-    const bool by_copy_engine = info.name.find("copy_engine") != std::string::npos;
     // PEs that share a GPU share its queues: nothing promises that their copies run side by side.
-    if (info.name == "multimem" || (by_copy_engine && pes > cuda_devices())) continue;
+    if (info.name == "multimem" || (info.by_copy_engine && pes > cuda_devices())) continue;
     list.push_back(info);
   }
   return list;

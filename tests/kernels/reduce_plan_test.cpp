@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/all_reduce_multi_ring.h"
+#include "kernels/barrier.h"
 #include "kernels/reduce_tree_steps.h"
 #include "support/collective_check.h"
 #include "tandem/error.h"
@@ -130,6 +131,32 @@ TEST(Collectives, RefuseBadOptions) {
   options.algorithm = "tree";
   EXPECT_THAT(refusal_of_options(Collective::kAllReduce, options),
               AllOf(HasSubstr("512"), HasSubstr("all_reduce tree")));
+}
+
+TEST(Collectives, RefuseWhenTheyAreMadeWhatTheirLaunchesWouldRefuse) {
+  Machine machine = load_machine("h200x4");
+  machine.gpu.max_threads_per_sm = 512;
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    // One warp, or blocks of its own choice.
+    if ((info.by_copy_engine && !reduces(info.collective)) || info.name == "grouped") continue;
+    int refused = 0;
+    EXPECT_THROW(Simulation(machine, 2).run([&](World& world) {
+      CollectiveOptions options;
+      options.max_count = 10;
+      options.algorithm = info.name;
+      options.threads = 1024;
+      try {
+        make_collective(world, info.collective, options);
+      } catch (const InvalidArgument& error) {
+        EXPECT_THAT(error.what(), HasSubstr("1024 threads a block"));
+        ++refused;
+      }
+      world.barrier();
+      world.check_launch<kernels::BarrierAll>({1, 513});
+    }),
+                 InvalidArgument);
+    EXPECT_EQ(refused, 2) << name(info.collective) << " " << info.name;
+  }
 }
 
 TEST(Collectives, RefuseACountThatThePlanIsNotMadeFor) {

@@ -1,0 +1,16 @@
+#pragma once
+/// New worlds out of the processes of one that is there.
+
+#include <optional>
+
+#include "bootstrap/session.h"
+#include "tandem/placement.h"
+
+namespace tandem::bootstrap {
+
+/// The processes of `session` with the same `color` get an id in common, and numbers in the order of `key`, then of
+/// their PEs, as MPI_Comm_split numbers them (MPI 4.1, section 7.4.2). Nothing where the color is negative. Collective
+/// over the session.
+std::optional<Placement> split(Session& session, int color, int key);
+
+}  // namespace tandem::bootstrap
