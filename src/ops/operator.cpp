@@ -4,6 +4,7 @@
 #include "ops/operator_defaults.h"
 #include "ops/suitable_form.h"
 #include "ops/tuned.h"
+#include "ops/turns.h"
 
 #include <fmt/format.h>
 
@@ -124,13 +125,14 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   const OperatorOptions& o = settings.options;
   switch (op) {
     case Operator::kAllGatherGemm:
-      return ops::make_all_gather_gemm(world, settings);
+      if (o.form != Form::kOverlapped) return ops::make_all_gather_gemm(world, settings);
+      return ops::by_turns(world, settings, ops::make_all_gather_gemm);
     case Operator::kGemmReduceScatter:
       if (o.reduction != Reduction::kChain || o.form != Form::kOverlapped)
         return ops::make_gemm_reduce_scatter(world, settings);
       if (!world.team().one_node())
         throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
-      return ops::make_gemm_reduce_scatter_chain(world, settings);
+      return ops::by_turns(world, settings, ops::make_gemm_reduce_scatter_chain);
     case Operator::kGemmAllReduce:
       return ops::make_gemm_all_reduce(world, settings);
   }
