@@ -32,6 +32,7 @@ const char* name(Strategy strategy);
 Strategy parse_strategy(const std::string& text);
 
 struct CheckOptions {
+  /// Empty: h200x4, for more than four PEs h200x8.
   Machine machine = {};
   /// At most 32.
   int pes = 4;

@@ -22,6 +22,9 @@ CheckOptions complete(CheckOptions options) {
     throw InvalidArgument(fmt::format("pes: {} given, a check takes 1 to {}", options.pes, kMostPes));
   if (options.schedules < 1)
     throw InvalidArgument(fmt::format("schedules: {} given, allowed is 1 or more", options.schedules));
+  if (options.strategy < Strategy::kRandom || options.strategy > Strategy::kDfs)
+    throw InvalidArgument(
+        fmt::format("strategy: {} given, allowed are the values of Strategy", static_cast<int>(options.strategy)));
   if (options.tile_bytes < 1)
     throw InvalidArgument(fmt::format("tile_bytes: {} given, allowed is 1 or more", options.tile_bytes));
   if (options.machine.name.empty()) options.machine = load_machine(options.pes <= 4 ? "h200x4" : "h200x8");

@@ -60,6 +60,12 @@ TEST(Bounds, ThereIsNoPutOfLessThanNothing) {
                InvalidArgument);
 }
 
+TEST(Bounds, AStrategyIsOneOfThem) {
+  CheckOptions options;
+  options.strategy = static_cast<Strategy>(9);
+  EXPECT_THROW(check([](World&) {}, options), InvalidArgument);
+}
+
 TEST(Bounds, AWholeBufferIsWithinItsBounds) {
   EXPECT_THAT(check_body([](auto& block, const Env& e) {
                 const auto values = block.template load<float>(e.local, Range{0, Env::kCount});

@@ -82,18 +82,33 @@ class GatedMainloop : public Base {
       Base::mma_tail(pipeline, state, count);
     } else {
       const auto token = pipeline.consumer_try_wait(state);
-      if (__any_sync(0xFFFFFFFFU, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
+      // All four warps or none: they share the store's slots, and the tensor cores' instructions.
+      if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
       interleaved_mma(pipeline, state, sums, count, thread, storage, [&] { store.write_next(); });
     }
   }
 
  private:
+  static constexpr int kGroup = 128;  // threads
+
+  /// Whether it holds for any thread of warpgroup `group` ("bar.red" of the PTX ISA): a barrier of the group.
+  __device__ static bool any_of_group(int group, bool holds) {
+    constexpr int kFirst = 8;  // barriers below are CUTLASS's
+    unsigned any = 0;
+    asm volatile(
+        "{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbar.red.or.pred q, %2, %3, p;\n\t"
+        "selp.u32 %0, 1, 0, q;\n\t}"
+        : "=r"(any)
+        : "r"(static_cast<unsigned>(holds)), "r"(kFirst + group), "n"(kGroup)
+        : "memory");
+    return any != 0;
+  }
+
   /// between(): what is done after each step was given to the tensor cores.
   template <class Sums, class Between>
   __device__ static void interleaved_mma(MainloopPipeline& pipeline, PipelineState state, Sums& sums, int count,
                                          int thread, TensorStorage& storage, const Between& between) {
     using cute::_;
-    constexpr int kGroup = 128;
     const auto a_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_A.data()), typename Base::SmemLayoutA{});
     const auto b_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_B.data()), typename Base::SmemLayoutB{});
     typename Base::TiledMma mma;
