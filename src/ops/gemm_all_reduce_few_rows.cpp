@@ -25,7 +25,7 @@ Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
   return few_rows_fill(o.n, world.machine().gpu.sm_count) ? std::min<Size>(o.m, kFewRowsMost) : 0;
 }
 
-FewRows::FewRows(World& world, const Settings& settings) {
+FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.options.activation) {
   const FewRowsExchange exchange(static_cast<int>(settings.options.n), world.team().size);
   const auto packets =
       world.heap().allocate<LLPacket>(exchange.bytes() / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
@@ -38,6 +38,7 @@ FewRows::FewRows(World& world, const Settings& settings) {
 bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {
   if (!main.adds_up(gemm)) return false;
   gemm.sum = sum_;
+  gemm.activation = activation_;
   void* const c = gemm.c;
   // The kernel stores vectors. Another way for this PE alone would leave the others waiting for its sums.
   if (!is_aligned(c)) gemm.c = aligned_c_;

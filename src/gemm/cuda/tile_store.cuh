@@ -23,6 +23,7 @@ struct DeviceChain {
   const Epoch* epoch = nullptr;
   int first_owner = -1;   ///< whose sums begin here: nothing is added to them
   int copied_owner = -1;  ///< whose rows are stored twice
+  int last_owner = -1;    ///< whose sums end here: they are activated
   Context context;
 };
 
@@ -100,6 +101,7 @@ class TileStore {
     params.chain.arrived = gemm.chain.arrived;
     params.chain.epoch = gemm.chain.epoch;
     params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
+    params.chain.last_owner = gemm.me;
     params.chain.context = context;
     return params;
   }
@@ -126,7 +128,9 @@ class TileStore {
   /// The warpgroup's part of a tile: its sums, of which `thread` of the group has some.
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
+    const Activation activation = activation_of(tile);
     const bool adds = adds_to(tile);
+    const bool adds_before = adds && activation != Activation::kNone;  // which is of the complete sum
     const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread / 32 * 16 + thread % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
@@ -134,10 +138,16 @@ class TileStore {
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
       if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols, thread);
-      finish(values, tile.column * TileN + i * kCols, thread);
+      add_bias(values, tile.column * TileN + i * kCols, thread);
       const unsigned slot = boxes_ % kSlots;
+      if (adds_before) {
+        storage_.ready[group_][slot].wait(phase());
+        add(slot_address(slot), values, thread);
+      }
+      activate(activation, values);
+      if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
       storage_.ready[group_][slot].wait(phase());
-      put(shared_address(storage_.slots[group_][slot]), values, thread, adds);
+      put(slot_address(slot), values, thread, adds && !adds_before);
       fence_shared_before_tma();
       __syncwarp();
       if (thread % 32 == 0) storage_.written[group_][slot].arrive();
@@ -193,6 +203,10 @@ class TileStore {
   __device__ bool adds_to(const WalkedTile& tile) const {
     return params_.chain.arrived != nullptr && tile.piece->owner != params_.chain.first_owner;
   }
+  __device__ Activation activation_of(const WalkedTile& tile) const {
+    const bool complete = params_.chain.arrived == nullptr || tile.piece->owner == params_.chain.last_owner;
+    return complete ? params_.activation : Activation::kNone;
+  }
   __device__ int row_of(const WalkedTile& tile) const {
     return tile.row - params_.shard_begin[tile.piece->owner] + group_ * kRows;
   }
@@ -229,24 +243,22 @@ class TileStore {
     }
   }
 
-  __device__ void finish(float (&values)[kCols / 2], int first_col, int thread) const {
-    if (params_.bias != nullptr) {
+  __device__ void add_bias(float (&values)[kCols / 2], int first_col, int thread) const {
+    if (params_.bias == nullptr) return;
 #pragma unroll
-      for (int j = 0; j < kCols / 8; ++j) {
-        const int col = first_col + j * 8 + thread % 4 * 2;
-        if (col >= params_.n) break;
-        const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
-        values[j * 4] += pair.first;
-        values[j * 4 + 1] += pair.second;
-        values[j * 4 + 2] += pair.first;
-        values[j * 4 + 3] += pair.second;
-      }
+    for (int j = 0; j < kCols / 8; ++j) {
+      const int col = first_col + j * 8 + thread % 4 * 2;
+      if (col >= params_.n) break;
+      const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
+      values[j * 4] += pair.first;
+      values[j * 4 + 1] += pair.second;
+      values[j * 4 + 2] += pair.first;
+      values[j * 4 + 3] += pair.second;
     }
-    activate(params_.activation, values);
-    if (!Scaled || params_.scales.c == nullptr) return;
-    const float of_c = __ldg(params_.scales.c);
+  }
+  __device__ static void scale_all(float (&values)[kCols / 2], float scale) {
 #pragma unroll
-    for (float& value : values) value *= of_c;
+    for (float& value : values) value *= scale;
   }
 
   /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
@@ -255,10 +267,31 @@ class TileStore {
     return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
   }
 
+  /// Where two 16-byte pieces of this thread's row are, for j-th and next 8 columns of a box.
+  __device__ static std::uint32_t place_of(std::uint32_t slot, int thread, int j) {
+    return slot + offset_of(thread / 32 * 16 + thread % 16, j + thread % 32 / 16);
+  }
+
+  /// Adds what is in the slot.
+  __device__ static void add(std::uint32_t slot, float (&values)[kCols / 2], int thread) {
+    if constexpr (!kIsFp8) {
+#pragma unroll
+      for (int j = 0; j < kCols / 8; j += 2) {
+        const MatrixWords words = load_matrices(place_of(slot, thread, j));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Pair addend = unpacked<Element>(words.word[i]);
+          values[j * 4 + i * 2] += addend.first;
+          values[j * 4 + i * 2 + 1] += addend.second;
+        }
+      }
+    }
+  }
+
   /// Writes them to the slot, `adds`: added to what is there.
   __device__ static void put(std::uint32_t slot, float (&values)[kCols / 2], int thread, bool adds) {
-    const int lane = thread % 32;
     if constexpr (kIsFp8) {
+      const int lane = thread % 32;
       const int row = thread / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
@@ -267,10 +300,9 @@ class TileStore {
         store_pair(at + 8 * kCols, packed<Element>(values[j * 4 + 2], values[j * 4 + 3]));
       }
     } else {
-      const int row = thread / 32 * 16 + lane % 16;
 #pragma unroll
       for (int j = 0; j < kCols / 8; j += 2) {
-        const std::uint32_t at = slot + offset_of(row, j + lane / 16);
+        const std::uint32_t at = place_of(slot, thread, j);
         MatrixWords words;
         if (adds) words = load_matrices(at);
 #pragma unroll

@@ -69,7 +69,6 @@ class TransposedStore {
       each_box(thread, [&](Values& values, int box) {
 #pragma unroll
         for (int j = 0; j < kBoxRows / 2; ++j) values[j] = biased(box * (kBoxRows / 2) + j);
-        activate(params_.activation, values);
       });
     }
   }
@@ -96,13 +95,14 @@ class TransposedStore {
  private:
   using Values = float[kBoxRows / 2];  // of a thread in a box
 
-  /// Writes them box by box; fill(values, box) gives them.
+  /// Activates and writes them box by box; fill(values, box) gives them.
   template <class Fill>
   __device__ void each_box(int thread, const Fill& fill) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box, ++boxes_) {
       Values values;
       fill(values, box);
+      activate(params_.activation, values);
       storage_.ready.wait(boxes_ % 2);
       put(shared_address(storage_.slot), values, thread);
       fence_shared_before_tma();
