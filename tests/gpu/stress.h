@@ -52,8 +52,12 @@ struct ExpectedWord {
 /// One PE's part: some instances of a collective that take turns on the same buffers, in a stream of their own.
 class Stress {
  public:
-  /// An instance for each of `blocks`: its grid.
-  Stress(World& world, const AlgorithmInfo& info, const std::vector<int>& blocks = {4})
+  /// Calls in a graph, and the least with which each size has one.
+  static constexpr int kCalls = 8;
+  static constexpr int kFewestCalls = 3;
+
+  /// An instance for each of `blocks`: its grid. `calls` of them in the graph.
+  Stress(World& world, const AlgorithmInfo& info, const std::vector<int>& blocks = {4}, int calls = kCalls)
       : world_(world), collective_(info.collective), stream_(world.make_stream(info.name)) {
     for (const int each : blocks) {
       CollectiveOptions options;
@@ -73,13 +77,13 @@ class Stress {
     check_epochs_ = world.heap().epochs(kFillBlocks, "check epochs");
     delays_ = world.heap().epochs(2, "delays");
     graph_ = std::make_unique<Graph>(native(), [&] {
-      for (int i = 0; i < kCalls; ++i) call(static_cast<std::size_t>(i));
+      for (int i = 0; i < calls; ++i) call(static_cast<std::size_t>(i));
     });
   }
 
-  /// Replays the graph until `calls` calls are enqueued. Collective: all PEs are to have made theirs.
-  void enqueue(int calls) {
-    for (int i = 0; i < calls / kCalls; ++i) graph_->launch();
+  /// Collective: all PEs are to have made theirs.
+  void enqueue(int replays) {
+    for (int i = 0; i < replays; ++i) graph_->launch();
   }
   /// Waits for them. Words that differed from what they had to be, in any call.
   Size wrong() {
@@ -89,7 +93,7 @@ class Stress {
 
  private:
   static constexpr Size kCounts[] = {5003, 64, 1000};
-  static constexpr int kCalls = 8;
+  static_assert(std::size(kCounts) == kFewestCalls);
   static constexpr int kFillBlocks = 2;
   static constexpr double kMostDelayUs = 15;
 

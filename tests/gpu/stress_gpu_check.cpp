@@ -1,8 +1,9 @@
 // Stress tests of the collectives on the GPUs that it finds: thousands of calls back to back in replayed graphs, with
-// data that change from call to call and PEs that are late at random. Prints what fails, and "N passed, N failed"; exit
-// code 1 if anything failed.
+// data that change from call to call and PEs that are late at random. With a PE on each GPU a graph holds eight calls;
+// where PEs share GPUs, three: each call waits there for the turns of more blocks. Prints what fails, how many calls
+// there were, and "N passed, N failed"; exit code 1 if anything failed.
 //
-//   stress_gpu_check [CALLS [PES]]    calls of each algorithm (8000: 1,000 replays); only with so many PEs
+//   stress_gpu_check [REPLAYS [PES]]    replays of each algorithm (1000); only with so many PEs
 
 #include <barrier>
 #include <cstdlib>
@@ -12,6 +13,8 @@
 #include "gpu/stress.h"
 
 namespace tandem::test {
+
+constexpr int kReplays = 1000;
 
 namespace {
 
@@ -29,22 +32,22 @@ std::vector<AlgorithmInfo> algorithms(int pes) {
 
 std::string describe(const AlgorithmInfo& info) { return fmt::format("{} {}", name(info.collective), info.name); }
 
-Size run_alone(World& world, const AlgorithmInfo& info, int calls, const std::vector<int>& blocks = {4}) {
-  Stress stress(world, info, blocks);
+Size run_alone(World& world, const AlgorithmInfo& info, int replays, int calls, const std::vector<int>& blocks = {4}) {
+  Stress stress(world, info, blocks, calls);
   world.barrier();
-  stress.enqueue(calls);
+  stress.enqueue(replays);
   return stress.wrong();
 }
 
 /// Two instances at once, each in a stream of its own.
-Size run_together(World& world, const AlgorithmInfo& one, const AlgorithmInfo& other, int calls) {
+Size run_together(World& world, const AlgorithmInfo& one, const AlgorithmInfo& other, int replays) {
   Stress first(world, one);
   Stress second(world, other);
   world.barrier();
   constexpr int turns = 10;
   for (int i = 0; i < turns; ++i) {
-    first.enqueue(calls / turns);
-    second.enqueue(calls / turns);
+    first.enqueue(replays / turns);
+    second.enqueue(replays / turns);
   }
   return first.wrong() + second.wrong();
 }
@@ -56,7 +59,7 @@ struct Leaves {
 };
 
 /// Two worlds at once. What is made, is made before any kernel waits, and taken apart when none does any more.
-void check_two_worlds(int pes, const AlgorithmInfo& one, const AlgorithmInfo& other, int calls) {
+void check_two_worlds(int pes, const AlgorithmInfo& one, const AlgorithmInfo& other, int replays) {
   std::string problems[2];
   Size wrong[2] = {0, 0};
   try {
@@ -70,7 +73,7 @@ void check_two_worlds(int pes, const AlgorithmInfo& one, const AlgorithmInfo& ot
           const Leaves leaves{together};
           Stress stress(world, info);
           together.arrive_and_wait();
-          stress.enqueue(calls);
+          stress.enqueue(replays);
           sum += stress.wrong();
           together.arrive_and_wait();
         });
@@ -90,39 +93,44 @@ void check_two_worlds(int pes, const AlgorithmInfo& one, const AlgorithmInfo& ot
   report(fmt::format("{} and {} in two worlds, {} PEs", describe(one), describe(other), pes), problem);
 }
 
-void check_pes(int pes, int calls) {
+/// Returns how many calls of single algorithms went right; what all PEs make together is one.
+Size check_pes(int pes, int replays) {
   const std::vector<AlgorithmInfo> all = algorithms(pes);
+  const bool share = pes > cuda_devices();
+  const int calls = share ? Stress::kFewestCalls : Stress::kCalls;
+  const int failed_before = failed;
   for (const AlgorithmInfo& info : all)
-    check(fmt::format("{}, {} calls", describe(info), calls), pes,
-          [&](World& world) { return run_alone(world, info, calls); });
-  const int few = calls / 10;
+    check(fmt::format("{}, {} replays of {} calls", describe(info), replays, calls), pes,
+          [&](World& world) { return run_alone(world, info, replays, calls); });
+  const Size right = Size{replays} * calls * (static_cast<Size>(all.size()) - (failed - failed_before));
+  const int few = replays / (share ? 20 : 10);
   for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
     check(describe(all[i]) + ", grids that change", pes, [&](World& world) {
-      return run_alone(world, all[i], few, {3, 1, 7});
+      return run_alone(world, all[i], few, Stress::kCalls, {3, 1, 7});
     });
     check(fmt::format("{} and {} in two streams", describe(all[i]), describe(all[i + 1])), pes,
           [&](World& world) { return run_together(world, all[i], all[i + 1], few); });
   }
-  if (pes > cuda_devices()) return;
-  for (std::size_t i = 0; i + 1 < all.size(); i += 5) check_two_worlds(pes, all[i], all[i + 1], few);
+  for (std::size_t i = 0; !share && i + 1 < all.size(); i += 5) check_two_worlds(pes, all[i], all[i + 1], few);
+  return right;
 }
 
-int check_all(int calls, int only) {
+int check_all(int replays, int only) {
   const int devices = cuda_devices();
   if (devices == 0) {
     std::printf("no GPU\n");
     return 2;
   }
   register_litmus_kernels();
-  if (only > 0) {
-    check_pes(only, calls);
-    return finish();
+  std::set<int> numbers{devices, 3, 4, 8};
+  if (only > 0) numbers = {only};
+  for (const int pes : numbers) {
+    if (pes < devices && only == 0) continue;
+    const Size right = check_pes(pes, replays);
+    constexpr Size least = 100'000;
+    const std::string problem = replays < kReplays || right >= least ? "" : fmt::format("at least {} expected", least);
+    report(fmt::format("{} calls back to back with random delays, {} PEs", right, pes), problem);
   }
-  check_pes(devices, calls);
-  std::set<int> shared{3, 4, 8};
-  shared.erase(devices);
-  for (const int pes : shared)
-    if (pes > devices) check_pes(pes, calls / 20);
   return finish();
 }
 
@@ -131,5 +139,6 @@ int check_all(int calls, int only) {
 }  // namespace tandem::test
 
 int main(int argc, char** argv) {
-  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 8'000, argc > 2 ? std::atoi(argv[2]) : 0);
+  return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : tandem::test::kReplays,
+                                 argc > 2 ? std::atoi(argv[2]) : 0);
 }
