@@ -132,11 +132,9 @@ struct Gemm {
   const void* b = nullptr;      ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;
   /// n values of `out_type` (fp8: of bf16), added to every row in f32; null: none. Where tiles are partial sums that
-  /// are added up elsewhere (with `c_at_collector`, `c_at_all` or `chain`), one PE's bias is in the sum; no scale of C
-  /// may be.
+  /// are added up elsewhere, one PE's bias is in the sum, and no scale of C may be. An activation is of complete sums:
+  /// with `chain` and `sum` too; with `c_at_collector` and `c_at_all` it is for whoever adds up, and none may be here.
   const void* bias = nullptr;
-  /// With `chain` and `sum` that of the complete sums, before they are rounded; with `c_at_collector` and `c_at_all`
-  /// none may be: it is for whoever adds up.
   Activation activation = Activation::kNone;
   GemmScales scales;
 
@@ -164,9 +162,6 @@ struct Gemm {
   TANDEM_DEVICE bool chain_adds_to(int owner) const {
     return chain.begun != nullptr && owner != (me + 1) % rows.shards;
   }
-
-  /// Whether it is a chain in which `owner`'s sums end here.
-  TANDEM_DEVICE bool completes(int owner) const { return chain.begun != nullptr && owner == me; }
 
   /// Who gathers the partial sums of `owner`'s rows in this node: the owner, or the PE with its number within this
   /// node.
