@@ -122,16 +122,17 @@ TEST(GemmAllReduce, OnePlanServesFewAndManyRows) {
   check(test);
 }
 
-/// How a plan of 8192 x 8192 x 4096 carries out runs of `rows`.
+/// How a plan of 8192 x 16384 x 65536 carries out runs of `rows`.
 std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_node = 0) {
   SimOptions sim;
   sim.phantom = true;
   sim.pes_per_node = pes_per_node;
-  sim.heap_bytes = Size{8} << 30;
+  sim.heap_bytes = Size{64} << 30;
   std::string found;
   Simulation(load_machine("h200x8"), 4, sim).run([&](World& world) {
-    options.m = options.n = 8192;
-    options.k = 4096;
+    options.m = 8192;
+    options.n = 16384;
+    options.k = 65536;
     found = make_operator(world, op, options)->way(rows);
   });
   return found;
@@ -140,7 +141,7 @@ std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_nod
 TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   const Operator op = Operator::kGemmAllReduce;
   EXPECT_EQ(way(op, {}, 1), "packets");
-  EXPECT_EQ(way(op, {}, 64), "one_shot");
+  EXPECT_EQ(way(op, {}, 32), "one_shot");
   EXPECT_EQ(way(op, {}, 512), "sequential");
   EXPECT_EQ(way(op, {}, 8192), "two_shot");
   EXPECT_EQ(way(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
