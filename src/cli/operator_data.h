@@ -39,7 +39,7 @@ class OperatorData {
   /// Of a matrix with rows of `width`.
   void copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns, std::byte* to) const;
 
-  const OperatorRun& run_;
+  OperatorRun run_;
   Shape shape_;
   DType type_;
   int pes_;

@@ -88,7 +88,6 @@ TEST(Run, OperatorsAreCheckedWithWhatIsComputedBesideTheProduct) {
 TEST(Run, TheAlgorithmOfAnOperatorIsThatOfItsRows) {
   EXPECT_EQ(run_json("gemm_all_reduce --shape 4x512x512")["algorithm"], "packets");
   EXPECT_EQ(run_json("gemm_all_reduce --shape 300x512x512 --shots 2")["algorithm"], "sequential");
-  EXPECT_EQ(run_json("gemm_reduce_scatter --shape 4x512x512")["algorithm"], "sequential");
 }
 
 TEST(Run, PhantomChecksNothingAndTakesAsLong) {
