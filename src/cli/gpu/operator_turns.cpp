@@ -161,12 +161,12 @@ GpuOperator OperatorTurns::measure(Size m) {
   if (gather) local.gemm.k = run_.options.k;
   std::vector<Program> programs;
   const bool meaningful = !is_part(run_.options.form);
-  const auto program = [&](const char* name, const std::byte* result, OperatorPlan& plan) {
+  const auto add = [&](const char* name, const std::byte* result, OperatorPlan& plan) {
     programs.push_back(
         {name, result, [this, m, &plan] { plan.run(stream_, extras_.call(m, a_, b_, c_)); }, nullptr, {}});
   };
-  program("", meaningful ? c_ : nullptr, *plan_);
-  if (sequential_) program("sequential", c_, *sequential_);
+  add("", meaningful ? c_ : nullptr, *plan_);
+  if (sequential_) add("sequential", c_, *sequential_);
   if (nccl_ != nullptr) add_peers(programs, local);
   OperatorRun run = run_;
   run.options.m = m;
