@@ -96,8 +96,8 @@ class Bench {
     c_ = world.heap().allocate_local<bf16>(most_c, "c");
     constexpr Size kMostColumns = 8192;
     const FewRowsExchange exchange(kMostColumns, 1);
-    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes() / 8, "sums").as<std::byte>(),
-            world.heap().epochs(exchange.tiles, "calls").words};
+    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes(kFewRowsMost) / 8, "sums").as<std::byte>(),
+            world.heap().epochs(exchange.tiles(kFewRowsMost), "calls").words};
     a_data_.fill(world, a_, 0, most_a);
     b_data_.fill(world, b_, 0, most_b);
   }

@@ -22,16 +22,18 @@ Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
   if (o.n % kVector != 0 || o.k / team.size < kLeastDepth) return 0;
   for (int pe = 0; pe < team.size; ++pe)
     if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
-  return few_rows_fill(o.n, world.machine().gpu.sm_count) ? std::min<Size>(o.m, kFewRowsMost) : 0;
+  const int sms = world.machine().gpu.sm_count;
+  if (!few_rows_fill(kFewRowsBlock, o.n, sms)) return 0;
+  return std::min<Size>(o.m, few_rows_fill(kFewRowsMost, o.n, sms) ? kFewRowsMost : kFewRowsBlock);
 }
 
 FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.options.activation) {
   const FewRowsExchange exchange(static_cast<int>(settings.options.n), world.team().size);
-  const auto packets =
-      world.heap().allocate<LLPacket>(exchange.bytes() / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
-  sum_.exchange = packets.as<std::byte>();
-  sum_.calls = world.heap().epochs(exchange.tiles, "gemm_all_reduce calls").words;
   const Size rows = suitable_rows(world, settings.options);
+  const auto packets =
+      world.heap().allocate<LLPacket>(exchange.bytes(rows) / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
+  sum_.exchange = packets.as<std::byte>();
+  sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
   aligned_c_ = world.heap().allocate_local<std::byte>(rows * settings.options.n * 2, "gemm_all_reduce aligned sums");
 }
 

@@ -291,6 +291,7 @@ void check_finish_of(World& world, Stream& stream, Buffers& buffers, DType type)
             c.order = TileOrder::kOwnFirst;
             c.shards = 3;
             c.own = c.notified = true;
+            c.sms = 2;
           }
           report(describe(c), Check<T>(world, stream, buffers, c).run());
         }
@@ -362,7 +363,10 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
       for (const int shards : {1, 3, 8})
         for (const int splits : {1, 3, 8}) {
           Case c{1100, 520, 136, type, tile_n, order, shards, splits, shards / 2, splits == 3 ? 3 : 0};
-          c.sms = splits == 8 ? 6 : 0;
+          if (splits == 8) {  // many tiles a block, which writes one while it computes the next
+            c.sms = 6;
+            c.k = shards == 3 ? 136 : 392;
+          }
           check(c);
           c.own = true;
           check(c);
@@ -383,9 +387,12 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
   c.shards = 4;
   c.splits = 2;
   c.gated = true;
-  Check<bf16> check(world, stream, buffers, c);
-  for (int round = 0; round < rounds; ++round)
-    report("rows that arrive late: " + describe(c), check.run_late(copies, round));
+  int round = 0;
+  for (const int sms : {0, 6}) {  // a tile a block, and several
+    c.sms = sms;
+    Check<bf16> check(world, stream, buffers, c);
+    for (int i = 0; i < rounds; ++i) report("rows that arrive late: " + describe(c), check.run_late(copies, round++));
+  }
 }
 
 /// A gate that nobody opens ends with an error that names its word; a new world works.

@@ -153,12 +153,18 @@ std::vector<OperatorCase> shots() {
 std::vector<OperatorCase> few() {
   std::vector<OperatorCase> all;
   const Size k = Size{256} * cuda_devices();
+  const auto add = [&](Form form, Size m, Size n) {
+    OperatorCase c = make_case(Operator::kGemmAllReduce, m, n, k, form);
+    c.fewer_rows = true;
+    all.push_back(c);
+  };
   for (const Form form : {Form::kSuitable, Form::kOverlapped})
-    for (const Size m : {64, 48, 33, 17, 1}) {
-      OperatorCase c = make_case(Operator::kGemmAllReduce, m, m == 17 ? 8200 : 8192, k, form);
-      c.fewer_rows = true;
-      all.push_back(c);
-    }
+    for (const Size m : {64, 48, 33, 17, 1}) add(form, m, m == 17 ? 8200 : 8192);
+  // Of more rows blocks compute slices; some of these end within a tile.
+  add(Form::kSuitable, 256, 8192);
+  add(Form::kSuitable, 65, 8072);
+  add(Form::kOverlapped, 211, 8072);
+  add(Form::kOverlapped, 128, 8192);
   return all;
 }
 

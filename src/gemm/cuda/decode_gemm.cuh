@@ -1,6 +1,7 @@
 #pragma once
 /// The GEMM of few rows on Hopper: as fast as B comes from memory. Each block takes 64 columns of C and all of its
-/// rows, so that B is read once, and computes their product transposed: the rows of B fill the tensor cores' 64.
+/// rows, so that B is read once, and computes their product transposed: the rows of B fill the tensor cores' 64. Of
+/// more rows A's way from the L2 cache would count: there a block takes 128 columns, and half of the depth.
 ///
 /// Before the kernel may read what the ones before it write, it has the first megabytes of B brought to the L2 cache;
 /// where programmatic dependent launch lets it begin early, that costs no time.
@@ -17,19 +18,22 @@ namespace tandem::cuda {
 template <class Element, int Rows, int Blocks>
 class DecodeGemm {
   static constexpr int kCluster = Blocks;
-  static constexpr int kCols = 64;
+  static constexpr int kGroups = Rows <= kFewRowsBlock ? 1 : 2;
+  static constexpr int kSlices = kGroups == 1 ? 1 : kFewRowsSlices;
+  static constexpr int kCols = kFewRowsColumns * kGroups;
   static constexpr int kDepth = 64;
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));
   using Tile = cute::Shape<cute::Int<kCols>, cute::Int<Rows>, cute::Int<kDepth>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
 
-  using Store = TransposedStore<Element, Rows>;
+  using Store = TransposedStore<Element, Rows, kGroups, kSlices>;
+  using Schedule = std::conditional_t<kGroups == 1, cutlass::gemm::KernelTmaWarpSpecialized,
+                                      cutlass::gemm::KernelTmaWarpSpecializedCooperative>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 2048;  // barriers besides
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, cutlass::layout::RowMajor, kAlignment, Element,
       cutlass::layout::ColumnMajor, kAlignment, float, Tile, Cluster,
-      cutlass::gemm::collective::StageCountAutoCarveout<kReserved>,
-      cutlass::gemm::KernelTmaWarpSpecialized>::CollectiveOp;
+      cutlass::gemm::collective::StageCountAutoCarveout<kReserved>, Schedule>::CollectiveOp;
   using Mainloop = GatedMainloop<PlainMainloop>;
   using Kernel = HookedKernel<Mainloop, Store>;
 
@@ -46,6 +50,8 @@ class DecodeGemm {
     transposed.tile_n = Rows;
     typename Kernel::Params params{};
     params.table = make_tile_table(transposed, kCluster);
+    params.table.columns *= kSlices;
+    params.table.units *= kSlices;
     if (params.table.units == 0) return;
     params.m = static_cast<int>(gemm.n);
     params.n = static_cast<int>(gemm.m);
@@ -64,8 +70,8 @@ class DecodeGemm {
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
 
-  // 8 KB each: of 132 blocks together half of H200's L2.
-  static constexpr int kBoxesAhead = 24;
+  // 192 KB in all: of 132 blocks together half of H200's L2.
+  static constexpr int kBoxesAhead = 24 / kGroups;
 };
 
 }  // namespace tandem::cuda

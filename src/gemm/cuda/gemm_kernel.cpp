@@ -25,6 +25,8 @@ extern const DecodeKernel kBf16Decode16;
 extern const DecodeKernel kBf16Decode32;
 extern const DecodeKernel kBf16Decode48;
 extern const DecodeKernel kBf16Decode64;
+extern const DecodeKernel kBf16Decode128;
+extern const DecodeKernel kBf16Decode256;
 
 namespace {
 
@@ -51,7 +53,8 @@ std::span<const GemmKernel* const> gemm_kernels() {
 }
 
 std::span<const DecodeKernel* const> decode_kernels() {
-  static const std::array kernels{&kBf16Decode16, &kBf16Decode32, &kBf16Decode48, &kBf16Decode64};
+  static const std::array kernels{&kBf16Decode16, &kBf16Decode32,  &kBf16Decode48,
+                                  &kBf16Decode64, &kBf16Decode128, &kBf16Decode256};
   return kernels;
 }
 
@@ -63,9 +66,14 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
     return nullptr;
   // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
   // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json), but add nothing up.
-  constexpr Size kFewestRows = 17, kLeastDepth = 8192;
-  if (!is_for_tma(gemm) || !few_rows_fill(gemm.n, sms)) return nullptr;
-  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.k < kLeastDepth)) return nullptr;
+  constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256, kFewestOfLargest = 208;
+  if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
+  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
+    return nullptr;
+  // Each slice has something to compute.
+  if (gemm.m > kFewRowsBlock && gemm.k < kLeastSlicedDepth) return nullptr;
+  // Between the two largest kernels a product of cuBLASLt's and an all-reduce take less time than the larger one.
+  if (gemm.m > kFewRowsMost / 2 && gemm.m < kFewestOfLargest) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels())
     if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
   return nullptr;

@@ -57,12 +57,13 @@ class HookedKernel {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
       // Nothing may be touched that the kernel before may still write.
       if (warp == 0) {
-        Mainloop::load_ahead(params.mainloop, TileWalk(params.table).tile().row, lane);
+        const WalkedTile first = TileWalk(params.table).tile();
+        Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
         cutlass::arch::wait_on_dependent_grids();
         load(params, storage, pipeline, lane, recorder);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
         cutlass::arch::wait_on_dependent_grids();
-        Store(params.store, storage.store, warp - 2).store(params.table, cute::size<0>(TileShape{}), recorder);
+        Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), recorder);
       }
     }
     if (!recorder.is_on()) return;
@@ -82,8 +83,13 @@ class HookedKernel {
     return own;
   }
 
-  __device__ static int k_tiles(const Params& params) {
-    return cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
+  /// Where blocks compute slices of the depth, the table has a column for each.
+  __device__ static Steps steps_of(const Params& params, const WalkedTile& tile) {
+    const int all = cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
+    if constexpr (Store::kSlices == 1) return {0, all};
+    const int of_slice = (all + Store::kSlices - 1) / Store::kSlices;
+    const int first = tile.column * of_slice;
+    return {first, cute::min(of_slice, all - first)};
   }
 
   __device__ static void load(const Params& params, Storage& storage, Pipeline& pipeline, int lane,
@@ -91,11 +97,12 @@ class HookedKernel {
     Mainloop mainloop;
     const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
     auto state = cutlass::make_producer_start_state<Pipeline>();
-    const int count = k_tiles(params);
     for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
-      mainloop.load(params.mainloop, walk.tile(), pipeline, state, inputs, count, lane, cute::block_rank_in_cluster(),
-                    storage.mainloop, recorder);
-      state.advance(count);
+      const WalkedTile tile = walk.tile();
+      const Steps steps = steps_of(params, tile);
+      mainloop.load(params.mainloop, tile, Store::kSlices == 1 ? tile.column : 0, steps, pipeline, state, inputs, lane,
+                    cute::block_rank_in_cluster(), storage.mainloop, recorder);
+      state.advance(steps.count);
     }
     // The next kernel may take its places (programmatic dependent launch); where all is over when the last tile has
     // come, already now.
@@ -106,21 +113,20 @@ class HookedKernel {
   __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
                                  const GemmRecorder& recorder) {
     Mainloop mainloop;
-    Store store(params.store, storage.store, group);
-    typename Mainloop::PipelineState state;
-    const int count = k_tiles(params);
     const int thread = static_cast<int>(threadIdx.x) - kGroup;
+    Store store(params.store, storage.store, group, thread % kGroup);
+    typename Mainloop::PipelineState state;
     for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
+      const int count = steps_of(params, tile).count;
       const std::uint64_t begin = recorder.now();
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
-      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop);
-      mainloop.mma_tail(pipeline, state, count);
+      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
       state.advance(count);
       if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
       if (tile.is_empty()) continue;
       if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
-      store.write(tile, sums, thread % kGroup);
+      store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);
     }
   }
 };

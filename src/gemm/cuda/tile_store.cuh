@@ -1,7 +1,8 @@
 #pragma once
 /// How a tile leaves a block. Each of the two warpgroups that compute writes its 64 rows to shared memory, 64 columns
 /// at a time, and a warp of its own stores them, says when there is room again, and sends the notification. So a
-/// warpgroup waits for nothing but room: not for the other one, and not for its stores.
+/// warpgroup waits for nothing but room: not for the other one, and not for its stores. Nor for room, where it keeps
+/// the rounded sums and writes them while the tensor cores compute its next tile.
 ///
 /// In a chain the storing warp first brings to the room what the tile's sums are added to.
 
@@ -42,8 +43,15 @@ class TileStore {
   static constexpr int kSlotBytes = kRows * kCols * static_cast<int>(sizeof(Element));
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead: not less than the mainloop has stages
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
+  static constexpr int kPairs = kCols / 4;  // of sums that a thread has in a box, each a register
+  // Of a thread's 232 registers the next tile's sums take TileN / 2, addresses and the like about 24.
+  static constexpr int kPendingRegisters = 208 - TileN / 2;
 
  public:
+  /// Boxes that may be written while the next tile is computed, one each step; the others wait for nothing.
+  static constexpr int kMostPending = Scaled || kIsFp8 ? 0 : cute::min(kBoxes, kPendingRegisters / kPairs);
+  static_assert(kMostPending == 0 || kBoxes - kMostPending <= kSlots);
+  static constexpr int kSlices = 1;  ///< of the depth: a block computes all of it
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
@@ -121,38 +129,51 @@ class TileStore {
     cutlass::arch::fence_barrier_init();
   }
 
-  /// For one warpgroup, or for the warp that stores for it.
-  __device__ TileStore(const Params& params, Storage& storage, int group)
-      : params_(params), storage_(storage), group_(group) {}
+  /// For thread `thread` of one warpgroup, or for the warp that stores for it.
+  __device__ TileStore(const Params& params, Storage& storage, int group, int thread)
+      : params_(params), storage_(storage), group_(group), thread_(thread) {}
 
-  /// The warpgroup's part of a tile: its sums, of which `thread` of the group has some.
+  /// The warpgroup's part of a tile: its sums, of which this thread has some. `later`: the last kMostPending boxes may
+  /// be left to write_next, which is then called as often.
   template <class Sums>
-  __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
+  __device__ void write(const WalkedTile& tile, const Sums& sums, bool later) {
     const Activation activation = activation_of(tile);
     const bool adds = adds_to(tile);
     const bool adds_before = adds && activation != Activation::kNone;  // which is of the complete sum
-    const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread / 32 * 16 + thread % 32 / 4);
+    const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols, thread);
-      add_bias(values, tile.column * TileN + i * kCols, thread);
-      const unsigned slot = boxes_ % kSlots;
-      if (adds_before) {
-        storage_.ready[group_][slot].wait(phase());
-        add(slot_address(slot), values, thread);
-      }
+      if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols);
+      add_bias(values, tile.column * TileN + i * kCols);
+      if (adds_before) add(values);
       activate(activation, values);
       if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
-      storage_.ready[group_][slot].wait(phase());
-      put(slot_address(slot), values, thread, adds && !adds_before);
-      fence_shared_before_tma();
-      __syncwarp();
-      if (thread % 32 == 0) storage_.written[group_][slot].arrive();
-      ++boxes_;
+      // What is added to sums comes before they are rounded.
+      if (i >= kBoxes - kMostPending && later && !adds)
+        keep(i - (kBoxes - kMostPending), values);
+      else
+        write_box([&](std::uint32_t slot) { put(slot, values, adds && !adds_before); });
     }
+    if (kMostPending > 0 && later && !adds) pending_ = kMostPending;
+  }
+
+  /// One box of what is left, if any.
+  __device__ void write_next() {
+    if (pending_ == 0) return;
+    write_box([&](std::uint32_t slot) {
+#pragma unroll
+      for (int i = 0; i < kMostPending; ++i)
+        if (i == kMostPending - pending_) put_pairs(slot, kept_[i]);
+    });
+    --pending_;
+  }
+  /// All of it.
+  __device__ void write_pending() {
+#pragma unroll 1
+    while (pending_ > 0) write_next();
   }
 
   /// The storing warp's part, by one thread: tile by tile.
@@ -226,14 +247,14 @@ class TileStore {
     };
     return {of_row(row), of_row(row + 8)};
   }
-  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col, int thread) const {
+  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col) const {
     const auto of_col = [&](int col) {
       if (params_.scales.b == nullptr) return 1.0F;
       return __ldg(params_.scales.b + (params_.scales.b_per_column ? min(col, params_.n - 1) : 0));
     };
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
-      const int col = first_col + j * 8 + thread % 4 * 2;
+      const int col = first_col + j * 8 + thread_ % 4 * 2;
       const float first = of_col(col);
       const float second = of_col(col + 1);
       values[j * 4] *= of_rows.first * first;
@@ -243,11 +264,11 @@ class TileStore {
     }
   }
 
-  __device__ void add_bias(float (&values)[kCols / 2], int first_col, int thread) const {
+  __device__ void add_bias(float (&values)[kCols / 2], int first_col) const {
     if (params_.bias == nullptr) return;
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {
-      const int col = first_col + j * 8 + thread % 4 * 2;
+      const int col = first_col + j * 8 + thread_ % 4 * 2;
       if (col >= params_.n) break;
       const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
       values[j * 4] += pair.first;
@@ -267,17 +288,27 @@ class TileStore {
     return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
   }
 
-  /// Where two 16-byte pieces of this thread's row are, for j-th and next 8 columns of a box.
-  __device__ static std::uint32_t place_of(std::uint32_t slot, int thread, int j) {
-    return slot + offset_of(thread / 32 * 16 + thread % 16, j + thread % 32 / 16);
+  /// Waits for room and says that it was written; put(slot) writes.
+  template <class Put>
+  __device__ void write_box(const Put& put) {
+    const unsigned slot = boxes_ % kSlots;
+    storage_.ready[group_][slot].wait(phase());
+    put(shared_address(storage_.slots[group_][slot]));
+    fence_shared_before_tma();
+    __syncwarp();
+    if (thread_ % 32 == 0) storage_.written[group_][slot].arrive();
+    ++boxes_;
   }
 
-  /// Adds what is in the slot.
-  __device__ static void add(std::uint32_t slot, float (&values)[kCols / 2], int thread) {
+  /// Waits for what is added to the box that is written next, and adds it.
+  __device__ void add(float (&values)[kCols / 2]) {
     if constexpr (!kIsFp8) {
+      const unsigned slot = boxes_ % kSlots;
+      storage_.ready[group_][slot].wait(phase());
+      const int row = thread_ / 32 * 16 + thread_ % 16;
 #pragma unroll
       for (int j = 0; j < kCols / 8; j += 2) {
-        const MatrixWords words = load_matrices(place_of(slot, thread, j));
+        const MatrixWords words = load_matrices(slot_address(slot) + offset_of(row, j + thread_ % 32 / 16));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const Pair addend = unpacked<Element>(words.word[i]);
@@ -288,11 +319,25 @@ class TileStore {
     }
   }
 
+  __device__ void keep(int place, const float (&values)[kCols / 2]) {
+    if constexpr (kMostPending > 0) {
+#pragma unroll
+      for (int j = 0; j < kPairs; ++j) kept_[place][j] = packed<Element>(values[j * 2], values[j * 2 + 1]);
+    }
+  }
+  __device__ void put_pairs(std::uint32_t slot, const std::uint32_t (&pairs)[kPairs]) const {
+    const int lane = thread_ % 32;
+    const int row = thread_ / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int j = 0; j < kPairs; j += 4)
+      store_matrices(slot + offset_of(row, j / 2 + lane / 16), {pairs[j], pairs[j + 1], pairs[j + 2], pairs[j + 3]});
+  }
+
   /// Writes them to the slot, `adds`: added to what is there.
-  __device__ static void put(std::uint32_t slot, float (&values)[kCols / 2], int thread, bool adds) {
+  __device__ void put(std::uint32_t slot, float (&values)[kCols / 2], bool adds) const {
+    const int lane = thread_ % 32;
     if constexpr (kIsFp8) {
-      const int lane = thread % 32;
-      const int row = thread / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
+      const int row = thread_ / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
         const std::uint32_t at = slot + offset_of(row, j / 2) + static_cast<std::uint32_t>(j % 2 * 8 + lane % 4 * 2);
@@ -300,9 +345,10 @@ class TileStore {
         store_pair(at + 8 * kCols, packed<Element>(values[j * 4 + 2], values[j * 4 + 3]));
       }
     } else {
+      const int row = thread_ / 32 * 16 + lane % 16;
 #pragma unroll
       for (int j = 0; j < kCols / 8; j += 2) {
-        const std::uint32_t at = place_of(slot, thread, j);
+        const std::uint32_t at = slot + offset_of(row, j + lane / 16);
         MatrixWords words;
         if (adds) words = load_matrices(at);
 #pragma unroll
@@ -355,8 +401,11 @@ class TileStore {
   const Params& params_;
   Storage& storage_;
   const int group_;
+  const int thread_;
   unsigned boxes_ = 0;
   unsigned told_ = 0;
+  int pending_ = 0;                                                  // boxes
+  std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];  // of the tile before
 };
 
 }  // namespace tandem::cuda

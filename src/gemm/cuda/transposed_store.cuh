@@ -1,33 +1,37 @@
 #pragma once
-/// How a tile of few rows leaves a block: its product was computed transposed, 64 columns of C for all of its rows, by
-/// one warpgroup. The interface is that of TileStore; there are no shards, and nobody is told. It may be added up over
-/// all PEs first.
+/// How a tile of few rows leaves a block: its product was computed transposed, 64 columns of C for all of its rows by
+/// each warpgroup. The interface is that of TileStore; there are no shards, and nobody is told. It may be added up over
+/// all PEs first. Where a block computes a slice of the depth alone, two of them first add up their slices.
 
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/cuda/finish.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
+#include "gemm/cuda/slice_sum.cuh"
 #include "gemm/cuda/tensor_map.h"
 #include "gemm/cuda/tile_walk.cuh"
 #include "gemm/cuda/tma.cuh"
-#include "gemm/cuda/transposed_sum.cuh"
 
 namespace tandem::cuda {
 
-/// Element: of C, 16 bits. Rows: of C in a tile.
-template <class Element, int Rows>
+/// Element: of C, 16 bits. Rows: of C in a tile. Groups: warpgroups that compute. Slices: of the depth.
+template <class Element, int Rows, int Groups, int Slices>
 class TransposedStore {
-  static constexpr int kCols = 64;
+  static constexpr int kCols = kFewRowsColumns;
   static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
-  static constexpr int kBoxRows = Rows < 64 ? Rows : 64;  // that leave together
-  static constexpr int kBoxes = Rows / kBoxRows;
-  static_assert(kRowBytes == 128 && Rows % kBoxRows == 0 && kBoxRows % 16 == 0);
+  static constexpr int kKept = Rows / Slices;                                     // that the block has in the end
+  static constexpr int kBoxRows = kKept < kFewRowsBlock ? kKept : kFewRowsBlock;  // that leave together
+  static constexpr int kBoxes = kKept / kBoxRows;
+  static_assert(kRowBytes == 128 && kKept % kBoxRows == 0 && kBoxRows % 16 == 0);
+  static_assert(Slices == 1 || Slices == kFewRowsSlices);
 
  public:
+  static constexpr int kSlices = Slices;
+  static constexpr int kMostPending = 0;  ///< a block has one tile
   struct alignas(1024) Storage {
-    std::byte slot[kBoxRows * kRowBytes];
-    cutlass::arch::ClusterBarrier ready;
-    cutlass::arch::ClusterBarrier written;
+    std::byte slot[Groups][kBoxRows * kRowBytes];
+    cutlass::arch::ClusterBarrier ready[Groups];
+    cutlass::arch::ClusterBarrier written[Groups];
   };
 
   struct Params {
@@ -51,63 +55,90 @@ class TransposedStore {
 
   /// By one thread, before a barrier of the block.
   __device__ static void prepare(Storage& storage) {
-    storage.ready.init(1);
-    storage.written.init(4);
+    for (int group = 0; group < Groups; ++group) {
+      storage.ready[group].init(1);
+      storage.written[group].init(4);
+    }
     cutlass::arch::fence_barrier_init();
   }
 
-  __device__ TransposedStore(const Params& params, Storage& storage, int) : params_(params), storage_(storage) {}
+  /// For thread `thread` of one warpgroup, or for the warp that stores for it.
+  __device__ TransposedStore(const Params& params, Storage& storage, int group, int thread)
+      : params_(params), storage_(storage), group_(group), thread_(thread) {}
 
   template <class Sums>
-  __device__ void write(const WalkedTile& tile, const Sums& sums, int thread) {
-    const Pair bias = bias_of(tile.row + thread / 32 * 16 + thread % 32 / 4);
-    const auto biased = [&](int j) { return sums(j) + (j % 4 < 2 ? bias.first : bias.second); };
-    if (params_.sum.calls != nullptr) {
-      const TransposedSum<Element, Rows> sum(params_.sum, tile.row / kCols, thread, biased);
-      each_box(thread, [&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
+  __device__ void write(const WalkedTile& tile, const Sums& sums, bool) {
+    const Pair bias = bias_of(col_of(tile) + thread_ / 32 * 16 + thread_ % 32 / 4);
+    if constexpr (Slices == 1) {
+      write_kept(tile, [&](int j) { return sums(j) + (j % 4 < 2 ? bias.first : bias.second); });
     } else {
-      each_box(thread, [&](Values& values, int box) {
-#pragma unroll
-        for (int j = 0; j < kBoxRows / 2; ++j) values[j] = biased(box * (kBoxRows / 2) + j);
-      });
+      float kept[kKept / 2];
+      SliceSum<Rows / 2>::add_up(params_.sum, col_of(tile) / kCols, tile.column, thread_, sums, kept);
+      write_kept(tile, [&](int j) { return kept[j] + (j % 4 < 2 ? bias.first : bias.second); });
     }
   }
 
   __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
+    const int role = 2 + group_;
     for (TileWalk walk(table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       std::uint64_t begin = 0;
       for (int box = 0; box < kBoxes; ++box, ++boxes_) {
-        storage_.ready.arrive();
-        storage_.written.wait(boxes_ % 2);
+        storage_.ready[group_].arrive();
+        storage_.written[group_].wait(boxes_ % 2);
         if (box == 0) begin = recorder.now();
-        store_box(&params_.c, shared_address(storage_.slot), tile.row, tile.column * Rows + box * kBoxRows);
+        store_box(&params_.c, shared_address(storage_.slot[group_]), col_of(tile), first_row(tile) + box * kBoxRows);
         wait_for_reads<0>();
       }
       wait_for_stores();
-      recorder.add(2, {RecordKind::kStore, nullptr, Size{Rows} * kRowBytes}, begin);
-      if (Epoch* const calls = params_.sum.calls; calls != nullptr)  // which everybody has read
-        calls[tile.row / kCols] = load_relaxed(calls + tile.row / kCols) + 1;
+      recorder.add(role, {RecordKind::kStore, nullptr, Size{kKept} * kRowBytes}, begin);
+      if (params_.sum.calls != nullptr) count_calls(tile);
     }
   }
 
  private:
   using Values = float[kBoxRows / 2];  // of a thread in a box
 
+  // Of the block: without slices there is one tile for all rows.
+  __device__ int first_row(const WalkedTile& tile) const { return Slices == 1 ? 0 : tile.column * kKept; }
+  __device__ int col_of(const WalkedTile& tile) const { return tile.row + group_ * kCols; }
+
+  template <class Kept>
+  __device__ void write_kept(const WalkedTile& tile, const Kept& kept) {
+    if (params_.sum.calls != nullptr) {
+      const TransposedSum<Element, kKept> sum(params_.sum, col_of(tile) / kCols, first_row(tile), thread_, kept);
+      each_box([&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
+    } else {
+      each_box([&](Values& values, int box) {
+#pragma unroll
+        for (int j = 0; j < kBoxRows / 2; ++j) values[j] = kept(box * (kBoxRows / 2) + j);
+      });
+    }
+  }
+
+  /// Of the tiles that this warpgroup added up, which everybody has read.
+  __device__ void count_calls(const WalkedTile& tile) const {
+    const FewRowsExchange places(params_.sum.columns, params_.sum.context.team.size);
+    for (int box = 0; box < kBoxes; ++box) {
+      Epoch* const calls = params_.sum.calls + places.tile(col_of(tile) / kCols, first_row(tile) / kFewRowsBlock + box);
+      *calls = load_relaxed(calls) + 1;
+    }
+  }
+
   /// Activates and writes them box by box; fill(values, box) gives them.
   template <class Fill>
-  __device__ void each_box(int thread, const Fill& fill) {
+  __device__ void each_box(const Fill& fill) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box, ++boxes_) {
       Values values;
       fill(values, box);
       activate(params_.activation, values);
-      storage_.ready.wait(boxes_ % 2);
-      put(shared_address(storage_.slot), values, thread);
+      storage_.ready[group_].wait(boxes_ % 2);
+      put(shared_address(storage_.slot[group_]), values);
       fence_shared_before_tma();
       __syncwarp();
-      if (thread % 32 == 0) storage_.written.arrive();
+      if (thread_ % 32 == 0) storage_.written[group_].arrive();
     }
   }
 
@@ -119,9 +150,9 @@ class TransposedStore {
   }
 
   /// Transposes them into the slot: 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
-  __device__ static void put(std::uint32_t slot, const Values& values, int thread) {
-    const int lane = thread % 32;
-    const int piece = thread / 32 * 2 + lane / 8 % 2;
+  __device__ void put(std::uint32_t slot, const Values& values) const {
+    const int lane = thread_ % 32;
+    const int piece = thread_ / 32 * 2 + lane / 8 % 2;
 #pragma unroll
     for (int j = 0; j < kBoxRows / 8; j += 2) {
       const int row = (j + lane / 16) * 8 + lane % 8;
@@ -135,6 +166,8 @@ class TransposedStore {
 
   const Params& params_;
   Storage& storage_;
+  const int group_;
+  const int thread_;
   unsigned boxes_ = 0;
 };
 

@@ -24,22 +24,40 @@ struct DeviceSum {
   Context context;
 };
 
-/// Element: of C, 16 bits. Rows: of a tile.
+/// Each word by itself is never torn.
+__device__ inline void store_words(std::byte* to, const Vector& v) {
+  asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]),
+               "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
+}
+__device__ inline Vector load_words(const std::byte* from) {
+  Vector v;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from)
+               : "memory");
+  return v;
+}
+
+/// Element: of C, 16 bits. Rows: that a block has.
 template <class Element, int Rows>
 class TransposedSum {
   static constexpr int kVectors = Rows / 16;
+  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;          // of rows, tiles of their own
+  static constexpr int kOfBlock = kFewRowsBlock / 16;                                 // vectors
   static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;  // from one to the next
-  static_assert(Rows % 16 == 0 && Rows <= kFewRowsMost);
+  static_assert(Rows % 16 == 0 && (Rows <= kFewRowsBlock || Rows % kFewRowsBlock == 0));
 
  public:
-  /// For one thread of the 128 of tile `tile`: sends what it has. Of each 16 rows a thread has eight sums: pairs of
-  /// neighbouring rows, in two columns, and again eight rows below.
+  /// For one thread of the 128 of column `column` of tiles, with rows from `row` on: sends what it has. Of each 16 rows
+  /// a thread has eight sums: pairs of neighbouring rows, in two columns, and again eight rows below.
   template <class Sums>
-  __device__ TransposedSum(const DeviceSum& sum, int tile, int thread, const Sums& sums)
-      : sum_(sum), places_(sum.columns, sum.context.team.size), tile_(tile), thread_(thread) {
+  __device__ TransposedSum(const DeviceSum& sum, int column, int row, int thread, const Sums& sums)
+      : sum_(sum), places_(sum.columns, sum.context.team.size), column_(column), row_(row), thread_(thread) {
     // What the call before wrote, here and at the peers: no kernel has waited for it in this warp.
     cutlass::arch::wait_on_dependent_grids();
-    call_ = load_relaxed(sum.calls + tile);
+#pragma unroll
+    for (int i = 0; i < kBlocks; ++i) call_[i] = load_relaxed(sum.calls + tile(i));
 #pragma unroll
     for (int i = 0; i < kVectors; ++i)
 #pragma unroll
@@ -74,21 +92,23 @@ class TransposedSum {
  private:
   static constexpr std::uint32_t kZero = 0x80000000U;
 
-  __device__ bool has(int vector) const { return vector * 16 + thread_ % 4 * 2 < sum_.rows; }
+  __device__ int tile(int block) const { return places_.tile(column_, row_ / kFewRowsBlock + block); }
+  __device__ bool has(int vector) const { return row_ + vector * 16 + thread_ % 4 * 2 < sum_.rows; }
   __device__ std::byte* place(int at, int from, int vector) const {
-    return sum_.exchange.on(at) + places_.place(call_, from, tile_) +
-           (vector * FewRowsExchange::kThreads + thread_) * FewRowsExchange::kVector;
+    const int block = vector / kOfBlock;
+    return sum_.exchange.on(at) + places_.place(call_[block], from, tile(block)) + vector % kOfBlock * kStep +
+           thread_ * FewRowsExchange::kVector;
   }
 
   __device__ void send(int peer) const {
-    std::byte* const to = place(peer, sum_.context.team.me, 0);
 #pragma unroll
     for (int i = 0; i < kVectors; ++i)
-      if (has(i)) store_words(to + i * kStep, own_[i]);
+      if (has(i)) store_words(place(peer, sum_.context.team.me, i), own_[i]);
   }
 
   template <int Vectors>
   __device__ void take(Vector (&theirs)[Vectors], int first, int pe) const {
+    static_assert(Vectors <= kOfBlock);
     std::byte* const from = place(sum_.context.team.me, pe, first);
     Patience patience(sum_.context);
     for (bool is_here = false; !is_here;) {
@@ -107,26 +127,12 @@ class TransposedSum {
       if (has(first + i)) store_words(from + i * kStep, Vector{0, 0, 0, 0});
   }
 
-  /// Each word by itself is never torn.
-  __device__ static void store_words(std::byte* to, const Vector& v) {
-    asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]),
-                 "r"(v.word[2]), "r"(v.word[3])
-                 : "memory");
-  }
-  __device__ static Vector load_words(const std::byte* from) {
-    Vector v;
-    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-                 : "l"(from)
-                 : "memory");
-    return v;
-  }
-
   const DeviceSum& sum_;
   const FewRowsExchange places_;
-  const int tile_;
+  const int column_;
+  const int row_;
   const int thread_;
-  Epoch call_ = 0;
+  Epoch call_[kBlocks];
   Vector own_[kVectors];
 };
 
