@@ -51,6 +51,8 @@ add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kern
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})
+# Whoever compiles kernels with tandem/cuda_kernel.cuh.
+target_compile_options(tandem_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 # The tool runs on GPUs too.
@@ -67,6 +69,9 @@ set_target_properties(tandem tandem_cuda tandem_cuda_kernels tandem_cuda_gemms P
 target_compile_options(tandem PRIVATE -fno-semantic-interposition)  # calls stay as direct as without
 file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
 add_library(tandem_c SHARED ${c_sources})
+add_library(tandem::c ALIAS tandem_c)
+target_include_directories(tandem_c INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                                              "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 tandem_own_code(tandem_c)
 target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
 target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")

@@ -4,6 +4,12 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tandem")
 
 install(TARGETS tandem EXPORT tandem-targets)
+if(TARGET tandem_cuda)
+  # tandem::cuda for programs in C++; tandem::c, which needs nothing else, for programs in C.
+  set_target_properties(tandem_cuda PROPERTIES EXPORT_NAME cuda)
+  set_target_properties(tandem_c PROPERTIES EXPORT_NAME c)
+  install(TARGETS tandem_cuda tandem_c EXPORT tandem-targets)
+endif()
 if(TARGET tandem-cli)
   install(TARGETS tandem-cli)
 endif()

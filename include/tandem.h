@@ -111,7 +111,7 @@ tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, s
 /* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
  * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
  * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
- * is gathered, m x k, or partial sums, a few times m x n. */
+ * is gathered, m x k, or partial sums, a few times m x n; overlapped plans twice, since calls take turns. */
 typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
 
 /* How B lies: as the weights of PyTorch's Linear, or as in the product; fp8 takes the former alone. */
@@ -130,8 +130,8 @@ typedef struct {
   tandem_dtype type; /* of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
   const size_t* ns;  /* all_gather_gemm: columns of each of `num_b` B for one gather, n in all; NULL: one B */
   size_t num_b;
-  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8. For fp8 TANDEM_BF16, TANDEM_F16, and for
-                          * all_gather_gemm TANDEM_E4M3 */
+  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8 (so TANDEM_F32 cannot be asked for). For fp8
+                          * TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
   tandem_layout b_layout;
   tandem_activation activation;
   int a_scale_per_row;    /* fp8, 0 or 1: tandem_run.a_scale has one for each of this PE's rows, else one for all */

@@ -2,15 +2,17 @@
 // PyTorch's asynchronous tensor parallelism.
 //
 //   operators_bench [--out FILE] [--nccl LIBRARY] [--cublaslt LIBRARY] [--torch SCRIPT|none] [--rounds N] [--calls N]
-//                   [--op OP] [--only LAYER] [--shape MxNxK]... [--all]
+//                   [--op OP] [--only LAYER] [--shape MxNxK]... [--all] [--try OPTIONS]...
 //
-// --shape: these global problems in place of the layers of models.
+// --shape: these global problems in place of the layers of models. --try: a further candidate, such as
+// form=overlapped,by=ce,splits=2,tile_n=192: form, by (ce, sm), reduction (chain, owner), order, and the numbers
+// splits, tile_n, group (panels), sms, shots.
 //
 // bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
-// turns, replay by replay, --rounds (5) times. A time is that of one call, of the slowest PE; a ratio is taken round by
-// round to cuBLASLt's time for the GEMM alone on the gathered problem, its median is shown. --all: more candidates than
-// what plans take by themselves and the sequential form. PyTorch takes its turns in processes of its own; the default
-// script lies beside the program.
+// turns, replay by replay, --rounds (9) times. A time is that of one call, of the slowest PE; a ratio is taken round
+// by round to cuBLASLt's time for the GEMM alone on the gathered problem, its median is shown. --all: more candidates
+// than what plans take by themselves and the sequential form. PyTorch takes its turns in processes of its own; the
+// default script lies beside the program.
 
 #include <fmt/format.h>
 
@@ -154,6 +156,8 @@ Settings parse(int argc, char** argv) {
       settings.only = value;
     else if (option == "--shape")
       settings.shapes.push_back(parse_shape(value));
+    else if (option == "--try")
+      settings.tries.push_back(value);
     else if (option == "--rounds")
       settings.rounds = std::stoi(value);
     else if (option == "--calls")

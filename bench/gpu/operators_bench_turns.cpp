@@ -5,94 +5,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
+#include "gpu/operators_bench_candidates.h"
 #include "tandem/operator_tuning.h"
 
 namespace tandem::bench {
 
 namespace {
 
-struct Candidate {
-  std::string name;  // empty: what a plan takes by itself
-  OperatorOptions options;
-};
+/// Of a program, about. At the power limit clocks go up and down by 15 % within 100 to 300 ms: programs that take turns
+/// faster than that have the same share of it.
+constexpr double kTurnUs = 10000;
 
-std::vector<Candidate> candidates(Operator op, const Layer& layer, bool every) {
-  OperatorOptions base;
-  base.m = layer.m;
-  base.n = layer.n;
-  base.k = layer.k;
-  std::vector<Candidate> all{{"", base}};
-  base.use_tuned = false;
-  const auto add = [&](const std::string& name, const auto& change) {
-    OperatorOptions options = base;
-    change(options);
-    all.push_back({name, options});
-  };
-  // What is overlapped has to be worth it. The mover is the quicker one for a whole collective of that size.
-  add("sequential", [&](auto& o) {
-    o.form = Form::kSequential;
-    o.copy_by = op == Operator::kAllGatherGemm && layer.m > 1024 ? CopyBy::kCopyEngine : CopyBy::kSm;
-    o.splits = 1;
-    o.communication_sms = op == Operator::kAllGatherGemm && layer.m <= 1024 ? 16 : -1;
-  });
-  if (!every) return all;
-  if (op != Operator::kGemmAllReduce)
-    add("decomposed", [&](auto& o) {
-      o.form = Form::kDecomposed;
-      o.copy_by = CopyBy::kCopyEngine;
-      o.splits = 1;
-    });
-  base.form = Form::kOverlapped;
-  if (op == Operator::kAllGatherGemm) {
-    for (const int splits : {1, 2})
-      add(fmt::format("copy_engine_push/{}", splits), [&](auto& o) { o.splits = splits; });
-    add("sm_push/2 sms=8", [&](auto& o) {
-      o.splits = 2;
-      o.copy_by = CopyBy::kSm;
-      o.communication_sms = 8;
-    });
-  } else if (op == Operator::kGemmAllReduce) {
-    for (const int splits : {4, 8})
-      if (layer.m > 256) add(fmt::format("chain_copy_engine/{}", splits), [&](auto& o) { o.splits = splits; });
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-      if (layer.m > 256)
-        add(fmt::format("two_shot_{}/4 sms=8", copy_by == CopyBy::kSm ? "sm" : "copy_engine"), [&](auto& o) {
-          o.reduction = Reduction::kOwner;
-          o.shots = 2;
-          o.copy_by = copy_by;
-          o.splits = 4;
-          o.communication_sms = 8;
-        });
-  } else {
-    for (const int splits : {2, 4})
-      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-        add(fmt::format("chain_{}/{}", copy_by == CopyBy::kSm ? "sm" : "copy_engine", splits), [&](auto& o) {
-          o.splits = splits;
-          o.reduction = Reduction::kChain;
-          o.copy_by = copy_by;
-        });
-    add("sm_push/4", [&](auto& o) {
-      o.reduction = Reduction::kOwner;
-      o.splits = 4;
-      o.copy_by = CopyBy::kSm;
-    });
-    add("copy_engine_push/4", [&](auto& o) {
-      o.reduction = Reduction::kOwner;
-      o.copy_by = CopyBy::kCopyEngine;
-      o.splits = 4;
-    });
-  }
-  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-    if (op != Operator::kGemmAllReduce || copy_by == CopyBy::kSm)
-      add(copy_by == CopyBy::kSm ? "sequential_sm" : "sequential_copy_engine", [&](auto& o) {
-        o.form = Form::kSequential;
-        o.copy_by = copy_by;
-        o.splits = 1;
-        o.communication_sms = copy_by == CopyBy::kSm && op == Operator::kAllGatherGemm ? 16 : -1;
-      });
-  add("compute_only", [&](auto& o) { o.form = Form::kComputeOnly; });
-  return all;
+/// In which order `count` programs take their turns: each comes after different ones from round to round, because what
+/// ran before decides the clock that is left.
+std::vector<std::size_t> order_of_round(std::size_t count, int round) {
+  const auto number = static_cast<std::size_t>(round);
+  std::size_t step = 1 + number % count;
+  while (std::gcd(step, count) != 1) ++step;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < count; ++i) order.push_back((number + i * step) % count);
+  return order;
 }
 
 /// What a PE holds of a layer.
@@ -156,12 +90,13 @@ class Bench {
     const Local local(op, layer, world_.pe(), world_.num_pes());
     const double estimate_us =
         2.0 * static_cast<double>(layer.m * local.c_cols) * static_cast<double>(local.a_cols) / 680e6;
-    const int calls = std::clamp(static_cast<int>(40000 / estimate_us), 2, settings_.calls);
+    const int calls = std::clamp(static_cast<int>(kTurnUs / estimate_us), 1, settings_.calls);
     std::vector<TimedGraph> programs;
     std::vector<Result> results;
     add_peers(op, layer, local, calls, programs, results);
     std::vector<std::unique_ptr<OperatorPlan>> plans;
-    for (const Candidate& candidate : candidates(op, layer, settings_.all)) {
+    known_.clear();
+    for (const Candidate& candidate : candidates(op, layer, settings_)) {
       plans.push_back(make_operator(world_, op, candidate.options));
       OperatorPlan& plan = *plans.back();
       world_.barrier();
@@ -182,9 +117,11 @@ class Bench {
     const bool ready = torch && prepare_torch(op, layer, calls);
     std::vector<TorchTime> torch_times;
     for (int round = 0; round < settings_.rounds; ++round) {
-      // Another one begins each round: what ran before heats the GPUs.
-      for (std::size_t i = 0; i < programs.size(); ++i)
-        replay(programs[(i + static_cast<std::size_t>(round)) % programs.size()]);
+      if (torch) {  // clocks have risen while this process waited
+        replay(programs[0]);
+        programs[0].us.pop_back();
+      }
+      for (const std::size_t i : order_of_round(programs.size(), round)) replay(programs[i]);
       if (torch) take_turn_in_torch(ready, torch_times);
     }
     for (std::size_t i = 0; i < programs.size(); ++i) results[i].us = programs[i].us;
@@ -266,7 +203,8 @@ class Bench {
       const Size col = i / 10 * (local.c_cols - 1) / 9;
       bf16 got{};
       world_.copy_out(&got, c_ + row * local.c_cols + col, 2);
-      const double want = expected(op, layer, first_row + row, col);
+      if (known_.size() == static_cast<std::size_t>(i)) known_.push_back(expected(op, layer, first_row + row, col));
+      const double want = known_[static_cast<std::size_t>(i)];
       // Rounded to 8 bits once, partial sums too.
       const double allowed = 0.01 * (std::abs(want) + std::sqrt(static_cast<double>(layer.k)));
       wrong += !(std::abs(static_cast<double>(static_cast<float>(got)) - want) <= allowed);
@@ -290,8 +228,8 @@ class Bench {
              const std::vector<TorchTime>& torch_times) {
     {
       const std::lock_guard lock(mutex_);
-      if (rows_.empty() || rows_.back().problem.op != op || rows_.back().problem.layer.name != layer.name ||
-          rows_.back().problem.layer.m != layer.m) {
+      // The first PE that has a problem adds its row.
+      if (problems_done_ == rows_.size()) {
         rows_.push_back({{op, layer}, own});
       } else {
         std::vector<Result>& all = rows_.back().results;
@@ -301,6 +239,7 @@ class Bench {
         }
       }
     }
+    ++problems_done_;
     world_.barrier();
     if (world_.pe() == 0) {
       add_torch(op, rows_.back().results, torch_times);
@@ -334,6 +273,8 @@ class Bench {
   cudaStream_t native_;
   cuda::CublasLt cublas_;
   std::vector<NormalData> a_data_, b_data_;
+  std::vector<double> known_;      // what check() expects of the layer
+  std::size_t problems_done_ = 0;  // by this PE
   Size most_a_ = 0, most_b_ = 0, most_c_ = 0, most_peer_ = 0, most_alone_ = 0;
   bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
   void *peer_ = nullptr, *peer_c_ = nullptr;

@@ -19,10 +19,11 @@ namespace tandem::bench {
 
 struct Settings {
   std::string out, nccl = "libnccl.so.2", cublaslt, torch, op, only, command = "operators_bench";
-  int rounds = 5;
+  int rounds = 9;
   int calls = 20;
   bool all = false;
-  std::vector<Layer> shapes{};  ///< in place of the layers
+  std::vector<Layer> shapes{};       ///< in place of the layers
+  std::vector<std::string> tries{};  ///< further candidates, see operators_bench.cpp
 };
 
 /// A layer's global problem, for one operator.

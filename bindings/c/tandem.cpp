@@ -80,8 +80,9 @@ tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, 
   return guarded([&] {
     const auto* const bytes = static_cast<const std::byte*>(id);
     given(bytes, "id");
+    given(world, "world");
     const UniqueId parsed = UniqueId::from_bytes({bytes, UniqueId::kBytes});
-    given(world, "world") = create({parsed, pe, pes, pe, pes}, options != nullptr ? *options : tandem_options{});
+    *world = create({parsed, pe, pes, pe, pes}, options != nullptr ? *options : tandem_options{});
   });
 }
 
@@ -101,7 +102,10 @@ int tandem_pe(const tandem_world* world) { return world != nullptr ? world->worl
 int tandem_num_pes(const tandem_world* world) { return world != nullptr ? world->world.pes() : 0; }
 
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
-  return guarded([&] { given(pointer, "pointer") = given(world, "world").world.allocate(static_cast<Size>(bytes)); });
+  return guarded([&] {
+    given(pointer, "pointer");
+    *pointer = given(world, "world").world.allocate(static_cast<Size>(bytes));
+  });
 }
 
 tandem_status tandem_free(tandem_world* world, void* pointer) {

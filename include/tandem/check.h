@@ -66,8 +66,8 @@ struct CheckSite {
 };
 
 struct Finding {
-  /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race, hang,
-  /// wrong_result, nondeterminism, error.
+  /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
+  /// out_of_bounds, hang, wrong_result, nondeterminism, error.
   std::string kind;
   std::vector<CheckSite> sites;  ///< the earlier one first
   std::vector<int> pes;

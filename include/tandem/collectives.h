@@ -85,7 +85,8 @@ class CollectivePlan {
   /// `in` and `out` are the same buffers of the world's heap on all PEs, given on every PE, where it has no elements
   /// too; any element may be the first, multiples of 16 bytes are the quickest. Peers touch them within the run alone:
   /// in stream order they may be used again.
-  /// Throws InvalidArgument for a count that is negative or above max_count, and for a buffer that is none.
+  /// Throws InvalidArgument for a count that is negative or above max_count, for a buffer that is none, and (where PEs'
+  /// calls are compared, as they are by default) for buffers that overlap otherwise than in-place.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Name of the algorithm.
   virtual const std::string& algorithm() const = 0;

@@ -48,7 +48,7 @@ struct CudaOptions {
   bool check_calls = false;
 
   /// On: what happens can be recorded, and becomes a timeline. `record.on` is the same on all PEs.
-  RecordOptions record;
+  RecordOptions record = {};
 
   // Processes only.
 

@@ -145,8 +145,8 @@ class OperatorPlan {
   /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Collective: all
   /// PEs, with the same rows, in the same order. No peer touches the matrices, so they may be used again after the run,
   /// in stream order. Allocates nothing on a device and waits for nothing on the host, so that it can be captured in a
-  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, or
-  /// scales that the options do not ask for.
+  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, a
+  /// null address of one that has elements, or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.
@@ -174,6 +174,8 @@ class OperatorPlan {
   virtual void enqueue(Stream& main, const OperatorCall& call) = 0;
 
   OperatorOptions options_;
+  Operator op_ = Operator::kAllGatherGemm;
+  Team team_{.size = 0};      // 0: it is part of another plan, which has checked the call
   CallLog* calls_ = nullptr;  // where PEs compare their runs
   std::size_t number_ = 0;    // there
 };

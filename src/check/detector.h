@@ -187,6 +187,7 @@ class Detector : public sim::Monitor {
 
   // Findings.
   void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
+  void report_out_of_bounds(const void* address, Size bytes, std::uint32_t number);
   void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const Signal* word);
   bool is_new(const Finding& finding);
   std::string kind_of(const Record& first, const Record& second) const;

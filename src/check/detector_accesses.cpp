@@ -105,6 +105,7 @@ void Detector::record(sim::Thread thread, const void* address, Size bytes, const
     throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
   footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe)).next() ^
                 static_cast<std::uint64_t>(bytes);
+  if (!memory_->within_buffer(address, bytes)) return report_out_of_bounds(address, bytes, access.record.info);
   std::vector<Conflict> conflicts;
   shadows_[static_cast<std::size_t>(pe)].access({begin, begin + bytes}, access, conflicts, cells_);
   for (const Conflict& conflict : conflicts)

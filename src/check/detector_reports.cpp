@@ -7,6 +7,7 @@
 
 #include "check/detector.h"
 #include "check/mutants.h"
+#include "tandem/error.h"
 
 namespace tandem::checker {
 
@@ -67,6 +68,20 @@ void Detector::report_conflict(sim::Thread id, const void* address, const NewAcc
   (is_signal ? finding.signal : finding.buffer) = place(address, conflict.bytes);
   finding.missing = missing(conflict.first, id, access, is_signal);
   findings_.push_back(std::move(finding));
+}
+
+/// The run goes on where there is memory, as on GPUs: in somebody else's buffer.
+void Detector::report_out_of_bounds(const void* address, Size bytes, std::uint32_t number) {
+  Finding finding;
+  finding.kind = "out_of_bounds";
+  finding.sites = {site(number)};
+  finding.pes = {finding.sites[0].pe};
+  finding.buffer = memory_->describe_range(address, bytes);
+  finding.missing = "these bytes do not lie within one buffer of that PE: a larger allocation, or a smaller count";
+  if (is_new(finding)) findings_.push_back(finding);
+  if (!memory_->holds(address, bytes))
+    throw CheckFailed(fmt::format("{} of {} bytes at {} goes beyond that PE's memory", finding.sites[0].operation,
+                                  bytes, finding.buffer));
 }
 
 void Detector::report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const Signal* word) {

@@ -238,6 +238,10 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
       ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
+  for (int i = 1; i < argc; ++i)
+    if (*argv[i] == '\0')
+      throw InvalidArgument(
+          fmt::format("{}: '' given; what has a default is left out", i > 1 ? argv[i - 1] : "argument"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

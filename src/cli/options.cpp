@@ -69,10 +69,11 @@ TileSize parse_tile(const std::string& text) {
   std::string_view rest = text;
   Size m = 0, n = 0;
   const bool is_tile = take_number(rest, m) && take_x(rest) && take_number(rest, n) && rest.empty();
+  constexpr Size smallest = 8;  // as the tensor cores'; with less a simulation has millions of tiles
   constexpr Size largest = 4096;
-  if (!is_tile || m < 1 || n < 1 || m > largest || n > largest)
-    throw InvalidArgument(
-        fmt::format("--tile: '{}' given, allowed is MxN with 1 to {} each, for example 128x256", text, largest));
+  if (!is_tile || min(m, n) < smallest || max(m, n) > largest)
+    throw InvalidArgument(fmt::format("--tile: '{}' given, allowed is MxN with {} to {} each, for example 128x256",
+                                      text, smallest, largest));
   return {static_cast<int>(m), static_cast<int>(n)};
 }
 

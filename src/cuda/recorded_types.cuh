@@ -2,8 +2,8 @@
 /// Registers the recorded forms of a kernel for the element types whose operations can be recorded: those that
 /// timelines are made of. Other types run in their usual form, of which only the time is known.
 
-#include "cuda/recorded_kernel.cuh"
 #include "cuda/register_types.cuh"
+#include "tandem/cuda_recorded_kernel.cuh"
 #include "tandem/numeric.h"
 
 namespace tandem::cuda {

@@ -1,6 +1,7 @@
 #pragma once
 /// The GPU forms of the library's kernels.
 
+#include <string_view>
 #include <vector>
 
 #include "tandem/impl/device_kernel.h"
@@ -10,6 +11,9 @@ namespace tandem::cuda {
 /// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel
 /// deadlocks.
 std::vector<const detail::DeviceKernel*>& registered_kernels();
+
+/// Of tandem/cuda_kernel.cuh, which is for nvcc.
+void add_kernel(std::string_view name, const detail::DeviceKernel*& registered, const detail::DeviceKernel& usual);
 
 // One for each .cu file.
 void register_all_reduce();

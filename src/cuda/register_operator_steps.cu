@@ -1,10 +1,10 @@
 // The GPU forms of the operators' steps between copies and GEMMs. Compiled for at most 32 registers a thread, so that
 // they fit beside a persistent GEMM.
 
-#include "cuda/register.cuh"
 #include "ops/announce.h"
 #include "ops/chain_steps.h"
 #include "ops/steps.h"
+#include "tandem/cuda_kernel.cuh"
 #include "tune/operator_agreement.h"
 
 namespace tandem::cuda {

@@ -1,12 +1,12 @@
 // The GPU forms of the operators' kernels that move and add data.
 
-#include "cuda/register.cuh"
 #include "ops/all_gather_pull.h"
 #include "ops/all_gather_push.h"
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
 #include "ops/sum_and_fetch.h"
 #include "ops/sum_of_all.h"
+#include "tandem/cuda_kernel.cuh"
 
 namespace tandem::cuda {
 

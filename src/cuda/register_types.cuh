@@ -1,7 +1,7 @@
 #pragma once
 /// Registers a kernel for every element type.
 
-#include "cuda/register.cuh"
+#include "tandem/cuda_kernel.cuh"
 #include "tandem/numeric.h"
 
 namespace tandem::cuda {

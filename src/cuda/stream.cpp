@@ -33,8 +33,8 @@ Team CudaStream::world_team() const { return pes_.team(pe_); }
 
 void CudaStream::launch(detail::KernelLaunch kernel) {
   if (kernel.device == nullptr)
-    throw Unsupported(
-        fmt::format("launch of {}: this kernel was not compiled for GPUs (see cuda::register_kernel)", kernel.name));
+    throw Unsupported(fmt::format(
+        "launch of {}: this kernel was not compiled for GPUs (tandem/cuda_kernel.cuh: register_kernel)", kernel.name));
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));

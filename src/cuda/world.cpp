@@ -31,7 +31,9 @@ namespace {
 
 /// That of PE 0. Throws where there are no PEs or GPUs.
 int first_device(int pes) {
-  if (pes < 1) throw InvalidArgument(fmt::format("pes: {} given, at least 1 is needed", pes));
+  if (pes < 1)
+    throw InvalidArgument(
+        fmt::format("pes: {} given, at least 1 is needed; cuda_devices() gives {}", pes, cuda_devices()));
   if (cuda_devices() == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
   return 0;
 }

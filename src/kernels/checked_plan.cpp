@@ -4,6 +4,7 @@
 
 #include "kernels/plan.h"
 #include "model/call_log.h"
+#include "tandem/error.h"
 
 namespace tandem::kernels {
 
@@ -15,6 +16,9 @@ class CheckedPlan final : public CollectivePlan {
               std::unique_ptr<CollectivePlan> plan)
       : plan_(std::move(plan)),
         team_(team),
+        collective_(collective),
+        element_bytes_(size_of(options.type)),
+        root_(options.root),
         max_count_(options.max_count),
         on_device_(world.checks_calls()),
         log_(world.calls()) {
@@ -35,6 +39,7 @@ class CheckedPlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(agreement_.what, in, out, count, max_count_);
+    check_overlap(in.local(), out.local(), count);
     const auto enqueue = [&] {
       if (on_device_) {
         detail::Agreement agreement = agreement_;
@@ -52,8 +57,25 @@ class CheckedPlan final : public CollectivePlan {
   const std::string& algorithm() const override { return plan_->algorithm(); }
 
  private:
+  /// This PE's buffers are apart, or lie as in-place calls have them (tandem/collectives.h).
+  void check_overlap(const std::byte* in, const std::byte* out, Size count) const {
+    const Size in_bytes = input_elements(collective_, count, team_.size, team_.me, root_) * element_bytes_;
+    const Size out_bytes = output_elements(collective_, count, team_.size, team_.me, root_) * element_bytes_;
+    if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
+    const bool has_place = collective_ != Collective::kAllToAll && collective_ != Collective::kSendRecv &&
+                           collective_ != Collective::kExchange;
+    const Size parts = (in_bytes - out_bytes) / (count * element_bytes_);  // how many the input has more
+    const Size own = parts == 0 ? 0 : team_.me * count * element_bytes_;
+    if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
+    throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}", agreement_.what,
+                                      has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
+  }
+
   std::unique_ptr<CollectivePlan> plan_;
   Team team_;
+  Collective collective_;
+  Size element_bytes_;
+  int root_;
   Size max_count_;
   bool on_device_;
   CallLog* log_;

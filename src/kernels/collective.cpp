@@ -84,6 +84,16 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
   throw InvalidArgument(fmt::format("algorithm: {} has no '{}'; it has {}", name(collective), algorithm, names));
 }
 
+void check_team(const Team& team, int pes) {
+  const std::int64_t last = team.first + (std::int64_t{team.size} - 1) * team.stride;
+  if (team.size < 1 || std::min<std::int64_t>(team.first, last) < 0 ||
+      std::max<std::int64_t>(team.first, last) >= pes || (team.size > 1 && team.stride == 0) || team.me < -1 ||
+      team.me >= team.size || team.node_size < 1 || team.size % team.node_size != 0)
+    throw InvalidArgument(fmt::format(
+        "team: first {}, stride {}, size {}, me {}, node_size {} given, allowed is what World gives for {} PEs",
+        team.first, team.stride, team.size, team.me, team.node_size, pes));
+}
+
 void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
   const char* const what = name(collective);
   constexpr Size most_bytes = Size{1} << 46;  // of one buffer: no product overflows
@@ -93,6 +103,9 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
         fmt::format("max_count: {} given to {}, allowed are 0 to {}", options.max_count, what, most_count));
   if (options.root < 0 || options.root >= team.size)
     throw InvalidArgument(fmt::format("root: {} given to {}, allowed are 0 to {}", options.root, what, team.size - 1));
+  if (reduces(collective) && (options.op < ReduceOp::kSum || options.op > ReduceOp::kPremulSum))
+    throw InvalidArgument(
+        fmt::format("op: {} given to {}, allowed are the values of ReduceOp", static_cast<int>(options.op), what));
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
     throw InvalidArgument(
         fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", options.threads, what));
@@ -179,6 +192,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
 CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
                                    const Team& team) {
   using namespace kernels;
+  check_team(team, world.num_pes());
   check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);

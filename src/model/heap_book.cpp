@@ -218,18 +218,29 @@ void HeapBook::free_local(int pe, Size offset) {
 
 std::string HeapBook::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }
 
-std::string HeapBook::describe_range(int pe, Size offset, Size bytes) const {
+const HeapBook::Buffers::value_type* HeapBook::buffer_at(int pe, Size offset) const {
   for (const Buffers* buffers : {&symmetric_, &local_[static_cast<std::size_t>(pe)]}) {
     const auto after = buffers->upper_bound(offset);
     if (after == buffers->begin()) continue;
-    const auto& [begin, buffer] = *std::prev(after);
-    if (offset >= begin + max(buffer.bytes, 1)) continue;
-    const Size first = (offset - begin) / buffer.element_bytes;
-    const Size last = (offset - begin + max(bytes, 1) - 1) / buffer.element_bytes;
-    if (first == last) return fmt::format("{}[{}] on PE {}", buffer.name, first, pe);
-    return fmt::format("{}[{}, {}) on PE {}", buffer.name, first, last + 1, pe);
+    const auto& found = *std::prev(after);
+    if (offset < found.first + max(found.second.bytes, 1)) return &found;
   }
-  return fmt::format("unallocated memory at offset {} on PE {}", offset, pe);
+  return nullptr;
+}
+
+bool HeapBook::within_buffer(int pe, Size offset, Size bytes) const {
+  const auto* const found = buffer_at(pe, offset);
+  return found != nullptr && bytes <= found->first + found->second.bytes - offset;
+}
+
+std::string HeapBook::describe_range(int pe, Size offset, Size bytes) const {
+  const auto* const found = buffer_at(pe, offset);
+  if (found == nullptr) return fmt::format("unallocated memory at offset {} on PE {}", offset, pe);
+  const auto& [begin, buffer] = *found;
+  const Size first = (offset - begin) / buffer.element_bytes;
+  const Size last = (offset - begin + max(bytes, 1) - 1) / buffer.element_bytes;
+  if (first == last) return fmt::format("{}[{}] on PE {}", buffer.name, first, pe);
+  return fmt::format("{}[{}, {}) on PE {}", buffer.name, first, last + 1, pe);
 }
 
 }  // namespace tandem

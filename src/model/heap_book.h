@@ -62,6 +62,8 @@ class HeapBook {
   std::string describe(int pe, Size offset) const;
   /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
   std::string describe_range(int pe, Size offset, Size bytes) const;
+  /// Whether the bytes lie within one buffer.
+  bool within_buffer(int pe, Size offset, Size bytes) const;
   struct Buffer {
     std::string name;
     Size bytes = 0;
@@ -102,6 +104,8 @@ class HeapBook {
     return kind == MemoryKind::kControl ? kControlBytes : data_bytes_ + grown_end_ - grown_begin();
   }
   Size grown_begin() const { return range_bytes(); }
+  /// The buffer that holds the byte there; null where none does.
+  const Buffers::value_type* buffer_at(int pe, Size offset) const;
   Size take_symmetric(MemoryKind kind, Size reserved, Size main_left);
   Request& next_request(int pe, const Request& asked);
   [[noreturn]] void exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const;

@@ -64,6 +64,7 @@ void Chain::follow(const Gemm& gemm) {
     for (int part = 0; part < rows_.splits; ++part) {
       const int slot = rows_.slot(owner, part);
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
+      if (piece.empty()) continue;
       const Size begin = owner * rows_.shard_rows() * row_bytes_ + piece.begin - rows_.shard(owner).begin * row_bytes_;
       copies_.launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
       copies_.copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());

@@ -10,6 +10,7 @@
 
 #include "ops/between_nodes.h"
 #include "ops/product.h"
+#include "ops/turns.h"
 
 namespace tandem::ops {
 
@@ -43,7 +44,7 @@ class GemmAllReduce final : public OperatorPlan {
     if (sequential_rows_ > few) sequential_ = sequential(world, settings, sequential_rows_);
     if (std::max(few, sequential_rows_) == o.m) return;
     if (is_chain_)
-      chain_ = make_gemm_all_reduce_chain(world, settings);
+      chain_ = by_turns(world, settings, make_gemm_all_reduce_chain);
     else
       two_shot_.emplace(world, settings);
   }

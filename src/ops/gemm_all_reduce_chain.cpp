@@ -56,6 +56,7 @@ class GemmAllReduceChain final : public OperatorPlan {
   void offer(const Gemm& gemm) {
     const RowPartition& rows = chain_.rows();
     for (int part = 0; part < rows.splits; ++part) {
+      if (rows.part(team_.me, part).empty()) continue;
       const int slot = rows.slot(team_.me, part);
       offers_.launch<AwaitWord>(
           kOneWarp, {chain_.of_call(computed_) + slot, chain_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
@@ -70,6 +71,7 @@ class GemmAllReduceChain final : public OperatorPlan {
       for (int step = 1; step < team_.size; ++step) {
         const int owner = (team_.me + team_.size - step) % team_.size;
         const Range piece = bytes_of(rows.part(owner, part), row_bytes_);
+        if (piece.empty()) continue;
         takes_.launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
         takes_.copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
                           piece.size());

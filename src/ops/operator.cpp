@@ -5,6 +5,7 @@
 #include "ops/operator_names.h"
 #include "ops/suitable_form.h"
 #include "ops/tuned.h"
+#include "ops/turns.h"
 
 #include <fmt/format.h>
 
@@ -40,13 +41,14 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   const OperatorOptions& o = settings.options;
   switch (op) {
     case Operator::kAllGatherGemm:
-      return ops::make_all_gather_gemm(world, settings);
+      if (o.form != Form::kOverlapped) return ops::make_all_gather_gemm(world, settings);
+      return ops::by_turns(world, settings, ops::make_all_gather_gemm);
     case Operator::kGemmReduceScatter:
       if (o.reduction != Reduction::kChain || o.form != Form::kOverlapped)
         return ops::make_gemm_reduce_scatter(world, settings);
       if (!world.team().one_node())
         throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
-      return ops::make_gemm_reduce_scatter_chain(world, settings);
+      return ops::by_turns(world, settings, ops::make_gemm_reduce_scatter_chain);
     case Operator::kGemmAllReduce:
       return ops::make_gemm_all_reduce(world, settings);
   }
@@ -102,6 +104,8 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
   auto plan = make_any_plan(world, op, options);
   const OperatorOptions& o = plan->options();
+  plan->op_ = op;
+  plan->team_ = world.team();
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
     plan->number_ = plan->calls_->add(
@@ -113,6 +117,7 @@ std::string OperatorPlan::way(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
+  if (team_.size > 0 && call.m > 0) ops::check_matrices(op_, options_, team_, call);
   const auto run_all = [&] {
     if (call.m > 0) enqueue(main, call);
   };

@@ -53,6 +53,10 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   require_one_of("op", op, Operator::kGemmAllReduce);
   require_one_of("form", options.form, Form::kCommunicationOnly);
   require_one_of("activation", options.activation, Activation::kSilu);
+  require_one_of("direction", options.direction, Direction::kPull);
+  require_one_of("b_layout", options.b_layout, BLayout::kKxN);
+  if (options.copy_by) require_one_of("copy_by", *options.copy_by, CopyBy::kSm);
+  if (options.reduction) require_one_of("reduction", *options.reduction, Reduction::kChain);
   require(options.m >= 0, "m", options.m, "0 or more");
   require(options.n >= 1, "n", options.n, "1 or more");
   require(options.k >= 1, "k", options.k, "1 or more");
@@ -99,6 +103,21 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
         fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
   if (options.a_scale_per_row && call.a_scale == nullptr)
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+}
+
+void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+  const auto has_shard = [&](Size whole) { return !split(whole, team.size)[team.me].empty(); };
+  const auto require_given = [](const char* what, const void* matrix, bool has_elements) {
+    if (has_elements && matrix == nullptr)
+      throw InvalidArgument(fmt::format("{}: a null address given, allowed is one of this PE's memory", what));
+  };
+  const bool gathers = op == Operator::kAllGatherGemm;
+  require_given("a", call.a, has_shard(gathers ? call.m : options.k));
+  for (std::size_t i = 0; i < call.b.size(); ++i) {
+    const bool has_columns = has_shard(options.ns.empty() ? options.n : options.ns[i]);
+    require_given("b", call.b[i], gathers ? has_columns : has_shard(options.k));
+    require_given("c", call.c[i], gathers ? has_columns : op == Operator::kGemmAllReduce || has_shard(call.m));
+  }
 }
 
 }  // namespace tandem::ops

@@ -8,5 +8,7 @@ namespace tandem::ops {
 
 void check(Operator op, const OperatorOptions& options, const World& world);
 void check(const OperatorOptions& options, const OperatorCall& call);
+/// That no matrix is missing of which this PE has elements.
+void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call);
 
 }  // namespace tandem::ops

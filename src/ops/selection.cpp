@@ -13,8 +13,11 @@ namespace {
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
 /// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
-/// up.
-constexpr Size kMostWavesOfStores = 2;
+/// up; of two PEs, only where a tile takes less than the copies: where the GEMM is less deep.
+constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192;
+/// From this depth on a wave that is as high as it is wide saves power that fewer bytes from memory take: 16 panels.
+constexpr Size kLeastDepthOfSquareWaves = 16384;
+constexpr int kSquareWave = 16;
 constexpr int kTileM = 128, kTileN = 256;
 
 /// Tiles of kTileM rows, in pairs, and how fast they are where all SMs are busy: fitted to 26 local problems of layers.
@@ -54,7 +57,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       break;
     case Operator::kGemmReduceScatter: {
       const Size wave = std::max(1, world.machine().gpu.sm_count);
-      const bool few = ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
+      const bool copies_hide = world.num_pes() == 2 && ceil_div(k, Size{2}) >= kLeastDepthOfCopies;
+      const bool few = !copies_hide && ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
       options.reduction = Reduction::kChain;
       options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
       options.splits = 2;
@@ -64,7 +68,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
       options.copy_by = CopyBy::kCopyEngine;
-      options.splits = 4;
+      // The last piece is still on its way when the GEMM has ended; steps for more peers take longer, too.
+      options.splits = world.num_pes() == 2 ? 8 : 4;
       break;
   }
   return options;
@@ -107,6 +112,7 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
     const Size n = gather ? ceil_div(o.n, pes) : o.n;
     const Size k = gather ? o.k : ceil_div(o.k, pes);
     o.tile_n = suitable_tile_n(o.m, n, k, computing_sms(world, op, o));
+    if (o.panel_group == OperatorOptions{}.panel_group && k >= kLeastDepthOfSquareWaves) o.panel_group = kSquareWave;
   }
   return o;
 }

@@ -18,6 +18,12 @@ Buffer copy_of(const void* from, Size bytes) {
   return payload;
 }
 
+void check_bytes(const char* operation, Size bytes, Site site) {
+  if (bytes < 0)
+    throw InvalidArgument(
+        fmt::format("{}:{}: {} of {} bytes, must not be negative", site.file, site.line, operation, bytes));
+}
+
 }  // namespace
 
 int BlockCore::pe() const { return role_->team.me; }
@@ -87,6 +93,7 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
   Engine& engine = role.engine();
   const Time begin = engine.now();
   const int target = role.owner_of(to, "put", site);
+  check_bytes("put", bytes, site);
   const bool has_data = bytes > 0 && backed(from) && backed(to);
   engine.trace(engine.current()->id(), kTracePut, bytes);
   const Fault fault = signal == nullptr ? Fault::kNone : role.fault(SyncOperation::kPutSignal, site);
@@ -139,6 +146,7 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
   Engine& engine = role.engine();
   const Time begin = engine.now();
   const int source = role.owner_of(from, "get", site);
+  check_bytes("get", bytes, site);
   engine.trace(engine.current()->id(), kTraceGet, bytes);
   const bool reachable = role.sim.topology.reachable(role.pe, source);
   if (role.sim.seams.monitor != nullptr)

@@ -46,6 +46,10 @@ class Memory {
   bool backed(const void* address) const {
     return !phantom_ || !owns(address) || offset_of(address) < HeapBook::kControlBytes;
   }
+  /// Whether `bytes` bytes from there, an address that is `owns`, lie within one buffer.
+  bool within_buffer(const void* address, Size bytes) const {
+    return book_.within_buffer(pe_of(address), offset_of(address), bytes);
+  }
   /// "arrived[3] on PE 2", for reports.
   std::string describe(const void* address) const;
   /// "inbox[16, 32) on PE 2".

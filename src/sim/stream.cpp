@@ -13,6 +13,8 @@ namespace tandem::sim {
 
 namespace {
 constexpr const char* kEventName = "event";
+/// Those that wait for room take memory: more than any machine has by far.
+constexpr int kMostBlocks = 1 << 20;
 }  // namespace
 
 /// A copy under way on a copy engine.
@@ -87,6 +89,9 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+  if (kernel.grid.blocks > kMostBlocks)
+    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, the simulator takes at most {}", kernel.name,
+                                      kernel.grid.blocks, kMostBlocks));
   if (kernel.grid.threads < 32 || kernel.grid.threads > std::min(1024, limits.max_threads_per_sm) ||
       kernel.grid.threads % 32 != 0)
     throw InvalidArgument(

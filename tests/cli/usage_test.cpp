@@ -163,6 +163,8 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --activation relu", "--activation: does not apply to all_reduce"},
     {"run all_gather_gemm --shape 64x64x64 --tile 0x128", "--tile"},
     {"run all_gather_gemm --shape 64x64x64 --tile 128", "--tile"},
+    {"run all_gather_gemm --shape 64x64x64 --tile 1x1", "with 8 to 4096 each"},
+    {"run all_reduce --machine ''", "--machine: '' given"},
     {"run all_gather_gemm --shape 64x64x64 --communication-sms -2", "--communication-sms"},
     {"run all_gather_gemm --shape 64x64x64 --communication-sms 132", "communication_sms"},
     {"run all_gather_gemm --shape 64x64x64 --dtype i32", "i32"},

@@ -11,13 +11,10 @@
 #include <limits>
 #include <mutex>
 
-#include "cuda/graph.h"
 #include "gpu/normal_data.h"
-#include "tandem/cuda.h"
+#include "gpu/timeline_check.h"
 #include "tandem/operators.h"
-#include "tandem/simulation.h"
 #include "trace/chrome_trace.h"
-#include "trace/cut.h"
 #include "trace/report.h"
 
 namespace tandem::test {
@@ -63,25 +60,6 @@ struct TimelineCase {
 constexpr TimelineCase kCases[] = {{Operator::kAllGatherGemm, 8192, 28672, 4096},
                                    {Operator::kGemmReduceScatter, 8192, 4096, 14336}};
 
-struct Measured {
-  std::string machine;
-  double off_us = 0, on_us = 0;         // of a call, on the slowest PE
-  double begin_us = 1e300, end_us = 0;  // of the last replay that was recorded
-};
-
-int failures = 0;
-
-void expect(bool holds, const std::string& what) {
-  if (holds) return;
-  ++failures;
-  std::printf("FAILED %s\n", what.c_str());
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 struct Buffers {
   bf16 *a, *b, *c;
 };
@@ -97,54 +75,15 @@ Buffers buffers_of(World& world, const TimelineCase& c) {
 /// One PE's part of a case.
 void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& measured, std::mutex& mutex) {
   Stream stream = world.make_stream("main");
-  const auto native = static_cast<cudaStream_t>(stream.native());
   const Buffers buffers = buffers_of(world, c);
   const int pes = world.num_pes();
   const bench::NormalData data(1);
   data.fill(world, buffers.a, 0, (c.gathers() ? c.m / pes : c.m) * c.local_k(pes));
   data.fill(world, buffers.b, 0, c.local_n(pes) * c.local_k(pes));
   const auto plan = make_operator(world, c.op, c.options());
-  cudaEvent_t before = nullptr, after = nullptr;  // as long as the process
-  cuda::check(cudaEventCreate(&before), "cudaEventCreate");
-  cuda::check(cudaEventCreate(&after), "cudaEventCreate");
-  const auto graph = [&](bool recorded) {
-    threads.record(world.pe(), recorded);
-    auto made = std::make_unique<cuda::Graph>(native, [&] {
-      for (int call = 0; call < kCalls; ++call) plan->run(stream, buffers.a, buffers.b, buffers.c);
-    });
-    threads.record(world.pe(), false);
-    return made;
-  };
-  const auto replay = [&](cuda::Graph& calls) {
-    world.barrier();
-    cuda::check(cudaEventRecord(before, native), "cudaEventRecord");
-    calls.launch();
-    cuda::check(cudaEventRecord(after, native), "cudaEventRecord");
-    stream.synchronize();
-    float ms = 0;
-    cuda::check(cudaEventElapsedTime(&ms, before, after), "cudaEventElapsedTime");
-    return static_cast<double>(ms) * 1000 / kCalls;
-  };
-  const auto off = graph(false);
-  const auto on = graph(true);
-  std::vector<double> off_us, on_us;
-  double begin = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    off_us.push_back(replay(*off));
-    begin = world.time_us();
-    on_us.push_back(replay(*on));
-  }
-  const double end = world.time_us();
-  world.barrier();
-  const std::lock_guard lock(mutex);
-  measured.machine = world.machine().name;
-  measured.off_us = std::max(measured.off_us, median(off_us));
-  measured.on_us = std::max(measured.on_us, median(on_us));
-  measured.begin_us = std::min(measured.begin_us, begin);
-  measured.end_us = std::max(measured.end_us, end);
+  RecordedRounds(threads, world, stream, kCalls, kRounds)
+      .run([&] { plan->run(stream, buffers.a, buffers.b, buffers.c); }, measured, mutex);
 }
-
-trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }
 
 /// Tiles of each PE, in order of begin.
 std::vector<std::vector<trace::Span>> tiles_by_pe(const trace::Timeline& timeline, int pes) {
@@ -189,27 +128,12 @@ trace::Timeline best_call(const TimelineCase& c, int pes, trace::Timeline part) 
 
 std::string model(int pes) { return fmt::format("h200x{}-calibrated", pes); }
 
-/// The second of two calls in the simulator.
 trace::Timeline predicted(const TimelineCase& c, int pes) {
-  SimOptions options;
-  options.phantom = true;
-  options.record = true;
-  Simulation simulation(load_machine(model(pes)), pes, options);
-  double begin = 1e300;
-  double end = 0;
-  simulation.run([&](World& world) {
+  return predicted_call(model(pes), pes, [&](World& world, Stream& stream) {
     const Buffers buffers = buffers_of(world, c);
-    const auto plan = make_operator(world, c.op, c.options());
-    Stream stream = world.make_stream("main");
-    for (int call = 0; call < 2; ++call) {
-      world.barrier();
-      if (call == 1) begin = std::min(begin, world.time_us());
-      plan->run(stream, buffers.a, buffers.b, buffers.c);
-      stream.synchronize();
-      end = std::max(end, world.time_us());
-    }
+    const std::shared_ptr<OperatorPlan> plan = make_operator(world, c.op, c.options());
+    return [&stream, buffers, plan] { plan->run(stream, buffers.a, buffers.b, buffers.c); };
   });
-  return trace::cut(simulation.timeline(), picoseconds(begin), picoseconds(end));
 }
 
 /// Without the lanes of roles, so that a picture's share of busy SMs is that of their tiles.
@@ -273,20 +197,10 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
 
 }  // namespace
 
+void run_all(int pes, const std::string& folder) {
+  for (const TimelineCase& c : kCases) run(pes, c, folder);
+}
+
 }  // namespace tandem::test
 
-int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::string folder = argc > 1 ? argv[1] : ".";
-  const int devices = tandem::cuda_devices();
-  try {
-    for (const int pes : {2, 4})
-      for (const auto& c : tandem::test::kCases)
-        if (pes <= devices) tandem::test::run(pes, c, folder);
-  } catch (const std::exception& error) {
-    std::printf("FAILED: %s\n", error.what());
-    return 1;
-  }
-  std::printf("%d failed\n", tandem::test::failures);
-  return tandem::test::failures > 0 || devices < 2 ? 1 : 0;
-}
+int main(int argc, char** argv) { return tandem::test::check_timelines(argc, argv, tandem::test::run_all); }

@@ -1,8 +1,8 @@
 #include "gpu/litmus_device.h"
 
-#include "cuda/register.cuh"
 #include "gpu/litmus_kernels.h"
 #include "gpu/stress_kernels.h"
+#include "tandem/cuda_kernel.cuh"
 
 namespace tandem::test {
 

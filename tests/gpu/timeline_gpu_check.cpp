@@ -10,12 +10,9 @@
 #include <map>
 #include <mutex>
 
-#include "cuda/graph.h"
+#include "gpu/timeline_check.h"
 #include "tandem/collectives.h"
-#include "tandem/cuda.h"
-#include "tandem/simulation.h"
 #include "trace/chrome_trace.h"
-#include "trace/cut.h"
 #include "trace/report.h"
 
 namespace tandem::test {
@@ -63,97 +60,20 @@ const std::vector<TimelineCase>& cases() {
   return all;
 }
 
-struct Measured {
-  double off_us = 0, on_us = 0;         // of a call, on the slowest PE
-  double begin_us = 1e300, end_us = 0;  // of the last replay that was recorded
-};
-
-int failures = 0;
-
-void expect(bool holds, const std::string& what) {
-  if (holds) return;
-  ++failures;
-  std::printf("FAILED %s\n", what.c_str());
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 /// One PE's part of all cases.
-class Program {
- public:
-  Program(CudaThreads& threads, World& world, std::vector<Measured>& measured, std::mutex& mutex)
-      : threads_(threads), world_(world), measured_(measured), mutex_(mutex), stream_(world.make_stream("main")) {
-    in_ = world.heap().allocate<std::byte>(64 * kMiB, "in");
-    out_ = world.heap().allocate<std::byte>(64 * kMiB, "out");
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(64 * kMiB));
-    world.copy_in(in_.local(), zeros.data(), 64 * kMiB);
-    cuda::check(cudaEventCreate(&begin_), "cudaEventCreate");
-    cuda::check(cudaEventCreate(&end_), "cudaEventCreate");
+void run(CudaThreads& threads, World& world, std::vector<Measured>& measured, std::mutex& mutex) {
+  Stream stream = world.make_stream("main");
+  const auto in = world.heap().allocate<std::byte>(64 * kMiB, "in");
+  const auto out = world.heap().allocate<std::byte>(64 * kMiB, "out");
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(64 * kMiB));
+  world.copy_in(in.local(), zeros.data(), 64 * kMiB);
+  RecordedRounds rounds(threads, world, stream, kCalls, kRounds);
+  for (std::size_t i = 0; i < cases().size(); ++i) {
+    const TimelineCase& c = cases()[i];
+    const auto plan = make_collective(world, c.collective, c.options(world.num_pes()));
+    rounds.run([&] { plan->run(stream, in, out, c.count(world.num_pes())); }, measured[i], mutex);
   }
-
-  void run() {
-    for (std::size_t i = 0; i < cases().size(); ++i) run(cases()[i], measured_[i]);
-  }
-
- private:
-  void run(const TimelineCase& c, Measured& measured) {
-    const auto plan = make_collective(world_, c.collective, c.options(world_.num_pes()));
-    const auto calls = [&] {
-      for (int call = 0; call < kCalls; ++call)
-        plan->run(stream_, Symm<const std::byte>(in_), out_, c.count(world_.num_pes()));
-    };
-    const auto graph = [&](bool recorded) {
-      threads_.record(world_.pe(), recorded);
-      auto made = std::make_unique<cuda::Graph>(static_cast<cudaStream_t>(stream_.native()), calls);
-      threads_.record(world_.pe(), false);
-      return made;
-    };
-    const auto off = graph(false);
-    const auto on = graph(true);
-    std::vector<double> off_us, on_us;
-    for (int round = 0; round < kRounds; ++round) {
-      off_us.push_back(replay(*off));
-      const double begin = world_.time_us();
-      on_us.push_back(replay(*on));
-      if (round == kRounds - 1) note(measured, begin, world_.time_us());
-    }
-    world_.barrier();
-    const std::lock_guard lock(mutex_);
-    measured.off_us = std::max(measured.off_us, median(off_us));
-    measured.on_us = std::max(measured.on_us, median(on_us));
-  }
-
-  void note(Measured& measured, double begin, double end) {
-    const std::lock_guard lock(mutex_);
-    measured.begin_us = std::min(measured.begin_us, begin);
-    measured.end_us = std::max(measured.end_us, end);
-  }
-
-  double replay(cuda::Graph& graph) {
-    const auto stream = static_cast<cudaStream_t>(stream_.native());
-    world_.barrier();
-    cuda::check(cudaEventRecord(begin_, stream), "cudaEventRecord");
-    graph.launch();
-    cuda::check(cudaEventRecord(end_, stream), "cudaEventRecord");
-    stream_.synchronize();
-    float ms = 0;
-    cuda::check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    return static_cast<double>(ms) * 1000 / kCalls;
-  }
-
-  CudaThreads& threads_;
-  World& world_;
-  std::vector<Measured>& measured_;
-  std::mutex& mutex_;
-  Stream stream_;
-  Symm<std::byte> in_, out_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
-trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }
+}
 
 /// Blocks of kernels, by PE, in order of begin.
 std::map<int, std::vector<trace::Span>> blocks_by_pe(const trace::Timeline& timeline) {
@@ -207,28 +127,13 @@ trace::Timeline last_call(const TimelineCase& c, const trace::Timeline& part) {
   return trace::without_empty_lanes(trace::cut(part, begin, end));
 }
 
-/// The second of two calls in the simulator.
 trace::Timeline predicted(const TimelineCase& c, int pes) {
-  SimOptions options;
-  options.phantom = true;
-  options.record = true;
-  Simulation simulation(load_machine(pes == 2 ? "h200x2" : "h200x4"), pes, options);
-  double begin = 1e300;
-  double end = 0;
-  simulation.run([&](World& world) {
+  return predicted_call(pes == 2 ? "h200x2" : "h200x4", pes, [&](World& world, Stream& stream) {
     const auto in = world.heap().allocate<std::byte>(c.bytes, "in");
     const auto out = world.heap().allocate<std::byte>(c.bytes, "out");
-    const auto plan = make_collective(world, c.collective, c.options(pes));
-    Stream stream = world.make_stream("main");
-    for (int call = 0; call < 2; ++call) {
-      world.barrier();
-      if (call == 1) begin = std::min(begin, world.time_us());
-      plan->run(stream, Symm<const std::byte>(in), out, c.count(pes));
-      stream.synchronize();
-      end = std::max(end, world.time_us());
-    }
+    const std::shared_ptr<CollectivePlan> plan = make_collective(world, c.collective, c.options(pes));
+    return [&stream, in, out, plan, count = c.count(pes)] { plan->run(stream, in, out, count); };
   });
-  return trace::cut(simulation.timeline(), picoseconds(begin), picoseconds(end));
 }
 
 void write_pictures(const TimelineCase& c, int pes, const Measured& m, const trace::Timeline& part,
@@ -279,7 +184,7 @@ void run(int pes, const std::string& folder) {
   options.record.on = true;
   options.record.bytes = Size{2} << 30;
   CudaThreads threads(pes, options);
-  threads.run([&](World& world) { Program(threads, world, measured, mutex).run(); });
+  threads.run([&](World& world) { run(threads, world, measured, mutex); });
 
   const RecordingInfo& info = threads.recording_info();
   const trace::Timeline& timeline = threads.timeline();
@@ -306,19 +211,9 @@ void run(int pes, const std::string& folder) {
 
 }  // namespace
 
+/// All cases in one world.
+void run_all(int pes, const std::string& folder) { run(pes, folder); }
+
 }  // namespace tandem::test
 
-int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::string folder = argc > 1 ? argv[1] : ".";
-  const int devices = tandem::cuda_devices();
-  try {
-    for (const int pes : {2, 4})
-      if (pes <= devices) tandem::test::run(pes, folder);
-  } catch (const std::exception& error) {
-    std::printf("FAILED: %s\n", error.what());
-    return 1;
-  }
-  std::printf("%d failed\n", tandem::test::failures);
-  return tandem::test::failures > 0 || devices < 2 ? 1 : 0;
-}
+int main(int argc, char** argv) { return tandem::test::check_timelines(argc, argv, tandem::test::run_all); }

@@ -17,9 +17,10 @@ namespace tandem::test {
 namespace {
 
 constexpr int kAbsent = 1, kThrowing = 3;  // numbers of trials
-/// A and B fit, C and its partial sums too; staging beside them does not.
+/// A, B and C fit, and beside them partial sums and staging, or the staging of two plans that take turns; the partial
+/// sums and the staging of two such plans do not.
 constexpr Size kM = 4096, kN = 4096, kK = 1024;
-constexpr Size kSmallHeap = Size{76} << 20;
+constexpr Size kSmallHeap = Size{100} << 20;
 
 int failures = 0;
 

@@ -35,5 +35,28 @@ TEST(OperatorCalls, OtherRowsAreNamed) {
   }
 }
 
+TEST(OperatorCalls, MissingMatricesAreNamed) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const std::string missing : {"a", "b", "c", ""}) {
+      std::string error;
+      try {
+        Simulation(load_machine("h200x4"), 4).run([&](World& world) {
+          OperatorOptions options;
+          options.m = options.n = options.k = 64;
+          const auto plan = make_operator(world, op, options);
+          std::byte* const memory = world.heap().allocate<std::byte>(Size{1} << 16, "matrices").local();
+          const auto unless = [&](const char* what) { return missing == what ? nullptr : memory; };
+          Stream stream = world.make_stream("main");
+          plan->run(stream, 0, nullptr, nullptr, nullptr);  // no rows need none
+          plan->run(stream, unless("a"), unless("b"), unless("c"));
+          stream.synchronize();
+        });
+      } catch (const InvalidArgument& refused) {
+        error = refused.what();
+      }
+      EXPECT_EQ(error, missing.empty() ? "" : missing + ": a null address given, allowed is one of this PE's memory");
+    }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -193,5 +193,56 @@ TEST(BadInput, CollectivesNameTheOption) {
                 HasSubstr("allowed are multiples of 4 bytes"));
 }
 
+/// What a call of `collective` with these offsets into one buffer is told; "" where it runs.
+std::string overlap(Collective collective, Size in, Size out, bool times_pe_in = false, bool times_pe_out = false) {
+  return refusal([=](World& world) {
+    constexpr Size kCount = 4;
+    const auto plan = make_collective(world, collective, {.max_count = kCount});
+    const auto buffer = world.heap().allocate<float>(64, "buffer");
+    const auto at = [&](Size offset, bool times_pe) {
+      return (buffer + offset + (times_pe ? world.pe() * kCount : 0)).as<std::byte>();
+    };
+    Stream stream = world.make_stream("main");
+    plan->run(stream, at(in, times_pe_in), at(out, times_pe_out), kCount);
+    stream.synchronize();
+  });
+}
+
+TEST(BadInput, CollectivesRefuseBuffersThatOverlap) {
+  using enum Collective;
+  EXPECT_THAT(overlap(kAllReduce, 0, 1), HasSubstr("in, out: buffers that overlap"));
+  EXPECT_THAT(overlap(kAllGather, 1, 0, true, false), HasSubstr("buffers that overlap"));
+  EXPECT_THAT(overlap(kReduceScatter, 0, 2, false, true), HasSubstr("buffers that overlap"));
+  for (const Collective collective : {kAllToAll, kSendRecv, kExchange})
+    EXPECT_THAT(overlap(collective, 0, 0), HasSubstr("allowed are separate ones"));
+  EXPECT_EQ(overlap(kAllReduce, 0, 0), "");
+  EXPECT_EQ(overlap(kBroadcast, 0, 0), "");
+  EXPECT_EQ(overlap(kAllGather, 0, 0, true, false), "");
+  EXPECT_EQ(overlap(kReduceScatter, 0, 0, false, true), "");
+  EXPECT_EQ(overlap(kAllReduce, 0, 4), "");  // next to each other
+}
+
+TEST(BadInput, CollectivesRefuseTeamsThatAreNone) {
+  const auto make = [](const Team& team) {
+    return refusal([&](World& world) { make_collective(world, Collective::kAllReduce, {.max_count = 4}, team); });
+  };
+  EXPECT_THAT(make({.first = 3, .stride = 5, .size = 9, .me = 0, .node_size = 9}), HasSubstr("team: first 3"));
+  EXPECT_THAT(make({.size = 0}), HasSubstr("team: "));
+  EXPECT_THAT(make({.size = 2, .node_size = 0}), HasSubstr("team: "));
+  EXPECT_THAT(refusal([](World& world) {
+                make_collective(world, Collective::kAllReduce, {.op = static_cast<ReduceOp>(99), .max_count = 4});
+              }),
+              HasSubstr("op: 99"));
+}
+
+TEST(BadInput, AGridHasAnEnd) {
+  struct Nothing {
+    struct Args {};
+    static void run(sim::Block&, const Args&) {}
+  };
+  EXPECT_THAT(refusal([](World& world) { world.make_stream("main").launch<Nothing>({.blocks = 2'000'000'000}, {}); }),
+              HasSubstr("2000000000 blocks given"));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -42,8 +42,9 @@ Size operator_heap(const OperatorRun& run, int pes) {
   const auto& [m, n, k] = run.shape();
   const bool gather = run.op == Operator::kAllGatherGemm;
   const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
-  // Two plans, each with what it gathers, or with partial sums, staging and sums.
-  const Size staged = 2 * (gather ? m * k : 4 * m * n);
+  // The sequential plan, and the overlapped form's two that take turns, each with what it gathers, or with partial
+  // sums, staging and sums.
+  const Size staged = 3 * (gather ? m * k : 4 * m * n);
   return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
 }
 

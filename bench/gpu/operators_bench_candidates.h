@@ -1,0 +1,19 @@
+#pragma once
+/// The configurations of an operator that operators_bench measures.
+
+#include <string>
+#include <vector>
+
+#include "gpu/operators_bench_turns.h"
+
+namespace tandem::bench {
+
+struct Candidate {
+  std::string name;  ///< empty: what a plan takes by itself
+  OperatorOptions options;
+};
+
+/// What a plan takes by itself comes first, then the sequential form, then what the settings ask for.
+std::vector<Candidate> candidates(Operator op, const Layer& layer, const Settings& settings);
+
+}  // namespace tandem::bench
