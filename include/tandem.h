@@ -166,26 +166,57 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
 /* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
  * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
  * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
- * is gathered, m x k, or partial sums, a few times m x n. */
+ * is gathered, m x k, or partial sums, a few times m x n; overlapped plans twice, since calls take turns. */
 typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
 
-/* The global problem over all PEs. */
+/* How B lies: as the weights of PyTorch's Linear, or as in the product; fp8 takes the former alone. */
+typedef enum { TANDEM_N_X_K = 0, TANDEM_K_X_N = 1 } tandem_layout;
+/* Those of torch.nn.functional, of the sums over all PEs with their bias, before they are rounded. */
+typedef enum {
+  TANDEM_NO_ACTIVATION = 0,
+  TANDEM_RELU = 1,
+  TANDEM_GELU = 2, /* with erf */
+  TANDEM_SILU = 3
+} tandem_activation;
+
+/* The global problem over all PEs. Zeros stand for the defaults of what comes behind `type`. */
 typedef struct {
   size_t m, n, k;    /* m: the most rows of a run */
-  tandem_dtype type; /* TANDEM_BF16 or TANDEM_F16 */
+  tandem_dtype type; /* of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
   const size_t* ns;  /* all_gather_gemm: columns of each of `num_b` B for one gather, n in all; NULL: one B */
   size_t num_b;
+  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8 (so TANDEM_F32 cannot be asked for). For fp8
+                          * TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
+  tandem_layout b_layout;
+  tandem_activation activation;
+  int a_scale_per_row;    /* fp8, 0 or 1: tandem_run.a_scale has one for each of this PE's rows, else one for all */
+  int b_scale_per_column; /* fp8, 0 or 1: those of b_scale have one for each of its columns of C, else one for all */
 } tandem_problem;
+
+/* One run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Lists have as many as the
+ * problem has B, one without `ns`. */
+typedef struct {
+  size_t m; /* rows of the global problem in this run */
+  const void* a;
+  const void* const* b;
+  void* const* c;
+  /* NULL, or for each B the values for this PE's columns of C, of C's type (fp8: bf16). gemm_reduce_scatter and
+   * gemm_all_reduce: all PEs give it, and PE 0's is added, once. */
+  const void* const* bias;
+  const float* a_scale;        /* fp8: what A's values stand for; NULL: 1 */
+  const float* const* b_scale; /* fp8: likewise, for each B; NULL: 1 */
+  const float* const* c_scale; /* a result of fp8: what each C's values are multiplied with; NULL: 1 */
+} tandem_run;
 
 typedef struct tandem_plan tandem_plan;
 
 /* Collective: the same problem on all PEs. */
 tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem_operator op,
                                  const tandem_problem* problem);
-/* One run of `m` rows in `stream`, which returns before it has run; collective. a, b[i] and c[i] are this PE's
- * matrices, anywhere in its GPU's memory, at multiples of 16 bytes: as many b and c as the problem has, one without
- * `ns`. Neither the device's memory nor the host is waited for. The first run in a stream prepares its GEMMs, within a
- * capture too. */
+/* One run in `stream`, which returns before it has run; collective. Neither the device's memory nor the host is waited
+ * for. The first run in a stream prepares its GEMMs, within a capture too. */
+tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, void* stream);
+/* The same without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
 /* No run and no graph may use it any more. Before its world is destroyed; NULL is allowed. */

@@ -132,8 +132,8 @@ struct Gemm {
   const void* b = nullptr;      ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;
   /// n values of `out_type` (fp8: of bf16), added to every row in f32; null: none. Where tiles are partial sums that
-  /// are added up elsewhere (with `c_at_collector`, `c_at_all` or `chain`), one PE's bias is in the sum; neither an
-  /// activation nor a scale of C may be.
+  /// are added up elsewhere, one PE's bias is in the sum, and no scale of C may be. An activation is of complete sums:
+  /// with `chain` and `sum` too; with `c_at_collector` and `c_at_all` it is for whoever adds up, and none may be here.
   const void* bias = nullptr;
   Activation activation = Activation::kNone;
   GemmScales scales;

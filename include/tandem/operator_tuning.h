@@ -21,6 +21,7 @@ struct OperatorKey {
   Operator op = Operator::kAllGatherGemm;
   Size m = 0, n = 0, k = 0;
   DType type = DType::kBF16;
+  BLayout b_layout = BLayout::kNxK;
   int pes = 1;
   int pes_per_node = 1;
   std::string machine;  ///< World::machine().name
@@ -32,7 +33,7 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
 
 struct TunedOperator {
   OperatorKey key;
-  OperatorOptions options;  ///< key.m, n, k and type, and the quickest configuration
+  OperatorOptions options;  ///< key.m, n, k, type and b_layout, and the quickest configuration
   double us = 0;
   double sequential_us = 0;
 };
@@ -79,15 +80,19 @@ struct TuneSetup {
   /// Where set, the simulator predicts all configurations on this machine, and the best `most` of them are tried.
   std::optional<Machine> model = {};
   int most = 24;
+  /// What runs are given besides their matrices: a bias; of fp8 the scales that the problem asks for, or one of each
+  /// matrix.
+  bool bias = false, scales = false;
   /// Told after each trial.
   std::function<void(const OperatorTrial&)> watch = {};
 };
 
-/// The configurations that tuning tries for a problem, the sequential form among them.
+/// The configurations that tuning tries for a problem, the sequential form among them: with its types, layout and
+/// activation.
 std::vector<OperatorOptions> operator_candidates(Operator op, const OperatorOptions& problem, bool one_node, int pes);
 
-/// Tries the configurations of a problem (`problem`: m, n, k, ns and type). One that throws, on whatever PE, is dropped
-/// on all of them.
+/// Tries the configurations of a problem (`problem`: what to compute, as operator_candidates). One that throws, on
+/// whatever PE, is dropped on all of them.
 OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup);
 
 /// Time of one configuration within a world; collective. All PEs get the same: the slowest one's time, or no time and

@@ -76,9 +76,10 @@ struct OperatorOptions {
   /// all_gather_gemm fp8_e4m3.
   std::optional<DType> out_type = {};
   /// Each B as its transpose, as above, or as it is in the product: k x (n shard), or (k shard) x n. On GPUs fp8 takes
-  /// the former alone (the tensor cores' operands).
+  /// the former alone: Hopper's tensor cores want its operands along k, so cuBLASLt takes no other either ("TN format"
+  /// in its documentation). A plan does not transpose: whether B changes between runs is the caller's to know.
   BLayout b_layout = BLayout::kNxK;
-  /// all_gather_gemm only: of partial sums it would be another function.
+  /// Of the sums over all PEs, bias included, in f32 before they are rounded, in every form.
   Activation activation = Activation::kNone;
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale has one for each row, else one for all of A
   bool b_scale_per_column = false;  ///< fp8: those of b_scale have one for each column of C, else one for all
@@ -153,6 +154,17 @@ class OperatorPlan {
 
   /// With all choices made that the caller left open; `form` is that of runs with all rows.
   const OperatorOptions& options() const { return options_; }
+  /// How runs of `m` rows are carried out: name(Form), or of an overlapped gemm_all_reduce the way that so many rows
+  /// take
+  ///   few_rows     the GEMM's blocks add up what they computed (GPUs; matrices at multiples of 16 bytes)
+  ///   packets      a whole GEMM, then an all-reduce by packets
+  ///   one_shot     tiles for all PEs, which add them up
+  ///   sequential   a whole GEMM, then an all-reduce
+  ///   chain        sums grow from PE to PE within the GEMMs, and are fetched
+  ///   two_shot     the owners add up, the others fetch
+  ///   chunks       between nodes: chunks of rows, each one's all-reduce beside the next one's GEMM
+  ///   by_shards    between nodes, with an activation: as gemm_reduce_scatter, then an all-gather
+  virtual std::string way(Size m) const;
 
  protected:
   explicit OperatorPlan(const OperatorOptions& options) : options_(options) {}

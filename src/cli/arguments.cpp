@@ -72,6 +72,14 @@ void add_shape(CLI::App& app, Arguments& a) {
   app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
   app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
   app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
+  app.add_option("--out-dtype", a.out_dtype, "of C (default: that of A and B; of fp8_e4m3 bf16)")->group(group);
+  app.add_option("--b-layout", a.b_layout, "how B lies: NxK, as the weights of PyTorch's Linear (default), or KxN")
+      ->group(group);
+  app.add_flag("--bias", a.bias, "with a bias for each column of C")->group(group);
+  app.add_option("--activation", a.activation, "of C: none (default), relu, gelu or silu")->group(group);
+  app.add_option("--scales", a.scales,
+                 "fp8_e4m3: tensors, one of A and one of B; rows, of A; columns, of C; rows+columns (default: none)")
+      ->group(group);
 }
 
 void add_operator(CLI::App& app, Arguments& a) {

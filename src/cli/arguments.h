@@ -45,6 +45,8 @@ struct Arguments {
 
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
+  std::optional<std::string> out_dtype, b_layout, activation, scales;
+  bool bias = false;
   std::optional<Size> m;
   std::optional<int> splits, shots, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;

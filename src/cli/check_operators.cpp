@@ -23,9 +23,12 @@ class OperatorProgram final : public CheckProgram {
   OperatorProgram(Operator op, const OperatorOptions& options, int pes) : op_(op), options_(options), pes_(pes) {
     // Several B are the same one.
     const Size n = options.ns.empty() ? options.n : options.ns.front();
-    for (int i = 0; i < kCalls; ++i)
-      data_.emplace_back(op, Shape{rows_of_call(options.m, i), n, options.k}, options.type, options.result_type(), pes,
-                         static_cast<std::uint64_t>(i) + 1);
+    OperatorRun call{.op = op, .options = options};
+    call.options.n = n;
+    for (int i = 0; i < kCalls; ++i) {
+      call.options.m = rows_of_call(options.m, i);
+      data_.emplace_back(call, pes, static_cast<std::uint64_t>(i) + 1);
+    }
   }
 
   void run(World& world) const override {
@@ -168,6 +171,11 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
     std::erase_if(all, [](const OperatorVariant& v) { return !v.options.ns.empty() && !v.options.order.empty(); });
   }
   if (op == Operator::kGemmAllReduce) {
+    // Other ways than without: two shots behind a whole GEMM; between nodes by shards.
+    options.activation = Activation::kGelu;
+    options.form = Form::kSequential;
+    all.push_back({"sequential_gelu", options});
+    options.activation = Activation::kNone;
     options.shots = 1;
     for (const Form form : std::span(kForms).first(2)) {
       options.form = form;
@@ -205,7 +213,7 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
           one.variant = mesh ? "mesh" : "";
           one.machine = mesh ? "mi300x8" : machine_for(pes);
           one.pes = pes;
-          one.has_twin = !variant.options.order.empty();
+          one.has_twin = !variant.options.order.empty() || variant.options.activation != Activation::kNone;
           one.pes_per_node = pes_per_node;
           one.make = [op, options = variant.options, pes] {
             return std::make_unique<OperatorProgram>(op, options, pes);

@@ -1,6 +1,8 @@
 // From the arguments to an operator's options.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/run_operator.h"
 #include "tandem/error.h"
 
@@ -42,6 +44,36 @@ bool is_second(const char* option, const std::string& text, const char* first, c
   return text == second;
 }
 
+Activation parse_activation(const std::string& text) {
+  constexpr std::array kNames{"none", "relu", "gelu", "silu"};
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (text == kNames.at(i)) return static_cast<Activation>(i);
+  throw InvalidArgument(fmt::format("--activation: '{}' given, allowed is one of {}", text, fmt::join(kNames, ", ")));
+}
+
+void set_scales(OperatorRun& run, const std::string& text) {
+  OperatorOptions& o = run.options;
+  if (text != "tensors" && text != "rows" && text != "columns" && text != "rows+columns")
+    throw InvalidArgument(
+        fmt::format("--scales: '{}' given, allowed is one of tensors, rows, columns, rows+columns", text));
+  if (o.type != DType::kE4M3)
+    throw InvalidArgument(fmt::format("--scales: given with --dtype {}, allowed for fp8_e4m3 alone", name(o.type)));
+  run.scales = true;
+  o.a_scale_per_row = text.starts_with("rows");
+  o.b_scale_per_column = text.ends_with("columns");
+}
+
+/// What is computed beside the plain product.
+void set_finish(OperatorRun& run, const Arguments& a) {
+  OperatorOptions& o = run.options;
+  if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
+  if (a.out_dtype) o.out_type = parse_dtype(*a.out_dtype);
+  if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
+  if (a.activation) o.activation = parse_activation(*a.activation);
+  run.bias = a.bias;
+  if (a.scales) set_scales(run, *a.scales);
+}
+
 }  // namespace
 
 const char* summary(Form form) {
@@ -74,6 +106,23 @@ const char* summary(Operator op) {
   return "";
 }
 
+std::string extras_text(const OperatorRun& run) {
+  constexpr std::array kActivations{"", "relu", "gelu", "silu"};
+  const OperatorOptions& o = run.options;
+  std::vector<std::string> parts;
+  if (o.out_type && o.out_type != o.type) parts.push_back(fmt::format("to {}", name(*o.out_type)));
+  if (o.b_layout == BLayout::kKxN) parts.emplace_back("KxN");
+  if (run.scales) {
+    const char* const of_rows = o.b_scale_per_column ? "rows and columns" : "rows";
+    parts.push_back(fmt::format("scales of {}", o.a_scale_per_row      ? of_rows
+                                                : o.b_scale_per_column ? "columns"
+                                                                       : "tensors"));
+  }
+  if (run.bias) parts.emplace_back("bias");
+  if (o.activation != Activation::kNone) parts.emplace_back(kActivations.at(static_cast<std::size_t>(o.activation)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 OperatorRun make_operator_run(Operator op, const Arguments& a) {
   refuse_collective_options(a);
   OperatorRun run;
@@ -88,7 +137,7 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   o.m = shape.m;
   o.n = shape.n;
   o.k = shape.k;
-  if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
+  set_finish(run, a);
   if (a.transport && is_second("--transport", *a.transport, "ce", "sm")) o.copy_by = CopyBy::kSm;
   if (a.transport && !o.copy_by) o.copy_by = CopyBy::kCopyEngine;
   o.use_tuned = !a.transport && !a.direction && !a.order && !a.tile && !a.splits && !a.shots && !a.communication_sms;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cli/data.h"
+#include "cli/operator_extras.h"
 #include "cli/parallel.h"
 #include "gemm/reference.h"
 #include "tandem/error.h"
@@ -46,38 +47,46 @@ OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
   return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
 }
 
-OperatorData::OperatorData(Operator op, const Shape& shape, DType type, DType out_type, int pes, std::uint64_t seed)
-    : op_(op),
-      shape_(shape),
-      type_(type),
-      out_type_(out_type),
+OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
+    : run_(run),
+      shape_(run.shape()),
+      type_(run.options.type),
       pes_(pes),
-      a_(normal_matrix(type, shape.m * shape.k, seed, 0)),
-      b_(normal_matrix(type, shape.n * shape.k, seed, 1)) {}
+      seed_(seed),
+      a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
+      b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {}
 
-void OperatorData::copy_part(const std::vector<std::byte>& matrix, Range rows, Range columns, std::byte* to) const {
+void OperatorData::copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns,
+                             std::byte* to) const {
   const Size element = size_of(type_);
   const Size row_bytes = columns.size() * element;
   for (Size row = rows.begin; row < rows.end; ++row, to += row_bytes)
-    std::memcpy(to, matrix.data() + (row * shape_.k + columns.begin) * element, static_cast<std::size_t>(row_bytes));
+    std::memcpy(to, matrix.data() + (row * width + columns.begin) * element, static_cast<std::size_t>(row_bytes));
 }
 
 void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
-  const OperatorShard shard = operator_shard(op_, shape_, pes_, pe);
-  copy_part(a_, shard.a_rows, shard.a_columns, a);
-  copy_part(b_, shard.b_rows, shard.b_columns, b);
+  const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
+  copy_part(a_, shape_.k, shard.a_rows, shard.a_columns, a);
+  if (run_.options.b_layout == BLayout::kNxK)
+    copy_part(b_, shape_.k, shard.b_rows, shard.b_columns, b);
+  else
+    copy_part(b_, shape_.n, shard.b_columns, shard.b_rows, b);
 }
 
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {
-  const double tolerance = operator_tolerance(op_, out_type_, shape_.k, pes_);
+  const DType out_type = run_.options.result_type();
+  const BLayout layout = run_.options.b_layout;
+  const double tolerance = operator_tolerance(run_.op, out_type, shape_.k, pes_);
   check.expectation = fmt::format("within {:.1e}", tolerance);
-  const OperatorShard shard = operator_shard(op_, shape_, pes_, pe);
+  const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;
-  const Size row_bytes = shape_.k * size_of(type_);
-  const Mismatch found =
-      check_gemm(a_.data() + shard.c_rows.begin * row_bytes, shape_.k, b_.data() + shard.c_columns.begin * row_bytes,
-                 shape_.k, BLayout::kNxK, c, shard.c_columns.size(), shard.c_rows.size(), shard.c_columns.size(),
-                 shape_.k, type_, out_type_, tolerance);
+  const Size ldb = layout == BLayout::kNxK ? shape_.k : shape_.n;
+  const std::byte* const a = a_.data() + shard.c_rows.begin * shape_.k * size_of(type_);
+  const std::byte* const b =
+      b_.data() + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type_);
+  const Mismatch found = check_gemm(a, shape_.k, b, ldb, layout, c, shard.c_columns.size(), shard.c_rows.size(),
+                                    shard.c_columns.size(), shape_.k, type_, out_type, tolerance,
+                                    finish_of(run_, seed_, all_of(shard.c_rows), all_of(shard.c_columns)));
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

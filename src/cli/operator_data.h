@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "cli/result.h"
+#include "cli/run_operator.h"
 #include "tandem/operators.h"
 
 namespace tandem::cli {
@@ -23,11 +24,11 @@ struct OperatorShard {
 double operator_tolerance(Operator op, DType out_type, Size k, int pes);
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
 
-/// The global matrices A (m x k) and B (n x k): element i of each is a function of the seed and of i alone.
+/// The global matrices A (m x k) and B (n x k, or k x n): element i of each is a function of the seed and of i alone.
 class OperatorData {
  public:
   /// Throws InvalidArgument for integer types.
-  OperatorData(Operator op, const Shape& shape, DType type, DType out_type, int pes, std::uint64_t seed);
+  OperatorData(const OperatorRun& run, int pes, std::uint64_t seed);
 
   /// Copies a PE's parts of A and B.
   void fill(int pe, std::byte* a, std::byte* b) const;
@@ -35,12 +36,14 @@ class OperatorData {
   void check(int pe, const std::byte* c, Check& check) const;
 
  private:
-  void copy_part(const std::vector<std::byte>& matrix, Range rows, Range columns, std::byte* to) const;
+  /// Of a matrix with rows of `width`.
+  void copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns, std::byte* to) const;
 
-  Operator op_;
+  OperatorRun run_;
   Shape shape_;
-  DType type_, out_type_;
+  DType type_;
   int pes_;
+  std::uint64_t seed_;
   std::vector<std::byte> a_, b_;
 };
 

@@ -70,7 +70,10 @@ int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
     const OperatorRun run = make_operator_run(op, one);
     const auto [setup, speaks] =
         a.on_gpus() ? operator_tune_on_gpus(a, run) : OperatorTuneOnGpus{simulated(make_setup(a))};
-    const OperatorTuning tuning = tune_operator(op, run.options, setup);
+    TuneSetup tune = setup;
+    tune.bias = run.bias;
+    tune.scales = run.scales;
+    const OperatorTuning tuning = tune_operator(op, run.options, tune);
     if (!speaks) continue;
     if (!a.json_to_stdout()) print_trials(op, tuning);
     store_tuned(a.out, tuning.entry());

@@ -60,6 +60,11 @@ void refuse_operator_options(const Arguments& a) {
   refuse(a.shape.has_value(), "--shape", a, why);
   refuse(a.model.has_value(), "--model", a, why);
   refuse(a.m.has_value(), "--m", a, why);
+  refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
+  refuse(a.b_layout.has_value(), "--b-layout", a, why);
+  refuse(a.bias, "--bias", a, why);
+  refuse(a.activation.has_value(), "--activation", a, why);
+  refuse(a.scales.has_value(), "--scales", a, why);
   refuse(a.transport.has_value(), "--transport", a, why);
   refuse(a.direction.has_value(), "--direction", a, why);
   refuse(a.splits.has_value(), "--splits", a, why);

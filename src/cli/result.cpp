@@ -54,6 +54,7 @@ nlohmann::ordered_json to_json(const Result& r) {
   json["bytes"] = value_or_null(r.bytes);
   json["dtype"] = r.dtype;
   json["algorithm"] = r.algorithm;
+  if (!r.extras.empty()) json["extras"] = r.extras;
   json["seed"] = r.seed;
   json["phantom"] = r.phantom;
   json["correct"] = r.check ? nlohmann::ordered_json(r.check->correct()) : nlohmann::ordered_json(nullptr);
@@ -74,6 +75,7 @@ std::string to_table(const Result& r) {
   std::string text = fmt::format("{}: {} of {} on {} PEs of {}, seed {}{}\n", r.op, size, r.dtype, r.pes, r.machine,
                                  r.seed, r.phantom ? ", phantom" : "");
   text += line("algorithm", r.algorithm);
+  if (!r.extras.empty()) text += line("with", r.extras);
   text += line("time", fmt::format("{:.2f} us", r.time_us));
   if (r.sequential_us) text += line("sequential", fmt::format("{:.2f} us", *r.sequential_us));
   if (r.ideal_us) text += line("ideal", fmt::format("{:.2f} us", *r.ideal_us));

@@ -32,6 +32,7 @@ struct Result {
   std::optional<Size> bytes;
   std::string dtype;
   std::string algorithm;
+  std::string extras;  ///< of operators: what is computed beside the plain product
   std::uint64_t seed = 0;
   bool phantom = false;
   std::optional<Check> check;

@@ -7,6 +7,7 @@
 
 #include "cli/measure.h"
 #include "cli/operator_data.h"
+#include "cli/operator_extras.h"
 
 namespace tandem::cli {
 namespace {
@@ -18,8 +19,8 @@ bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCo
 /// nothing to check.
 class Program {
  public:
-  Program(const OperatorRun& run, const OperatorData* data)
-      : run_(run), data_(data), measurement_(run.warmups, run.iterations) {}
+  Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed)
+      : run_(run), data_(data), seed_(seed), measurement_(run.warmups, run.iterations) {}
 
   void operator()(World& world) {
     auto& heap = world.heap();
@@ -31,13 +32,18 @@ class Program {
     auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");
     const auto plan = make_operator(world, run_.op, run_.options);
     options_ = plan->options();
-    if (data_ != nullptr) data_->fill(world.pe(), a, b);
+    way_ = plan->way(run_.options.m);
+    OperatorExtras extras(world, run_, seed_);
+    if (data_ != nullptr) {
+      data_->fill(world.pe(), a, b);
+      extras.fill(run_.options.m);
+    }
     Stream stream = world.make_stream("main");
     constexpr int nan_in_every_type = 0xFF;
     const auto wipe = [&] {
       if (data_ != nullptr) std::memset(c, nan_in_every_type, static_cast<std::size_t>(c_bytes));
     };
-    measurement_.run(world, stream, wipe, [&] { plan->run(stream, a, b, c); });
+    measurement_.run(world, stream, wipe, [&] { plan->run(stream, extras.call(run_.options.m, a, b, c)); });
     if (data_ != nullptr && !is_part(run_.options.form)) data_->check(world.pe(), c, check_);
   }
 
@@ -45,19 +51,23 @@ class Program {
   const Check& check() const { return check_; }
   /// What the plan made of the run's options.
   const OperatorOptions& options() const { return options_; }
+  const std::string& way() const { return way_; }
 
  private:
   const OperatorRun& run_;
   const OperatorData* data_;
+  std::uint64_t seed_;
   Measurement measurement_;
   Check check_;
   OperatorOptions options_;
+  std::string way_;
 };
 
-/// The form, and who moves the bytes where that is a choice.
-std::string algorithm_name(const OperatorOptions& o) {
-  if (o.form == Form::kComputeOnly) return name(o.form);
-  return fmt::format("{}_{}_{}", name(o.form), o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
+/// The form, or the way that such rows take, and who moves the bytes where that is a choice.
+std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
+  const bool moves = way == name(o.form) || way == "chain" || way == "two_shot";
+  if (o.form == Form::kComputeOnly || !moves) return way;
+  return fmt::format("{}_{}_{}", way, o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
                      o.direction == Direction::kPush ? "push" : "pull");
 }
 
@@ -68,7 +78,9 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
-  return shared * static_cast<double>(size_of(run.options.result_type()));  // not less than an element of A or B
+  const double extras = 4 * (m + 2 * n);  // bias and scales
+  // Elements of C are not smaller than those of A and B.
+  return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
 }
 
 /// Time of another form of the same run, in phantom mode.
@@ -80,7 +92,7 @@ double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures&
   phantom.options.phantom = true;
   phantom.options.record = pictures.wants_report() && form == Form::kSequential;
   Simulation simulation(phantom.machine, phantom.pes, phantom.options);
-  Program program(other, nullptr);
+  Program program(other, nullptr, setup.options.seed);
   simulation.run([&](World& world) { program(world); });
   if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
   return program.measurement().mean_us();
@@ -104,11 +116,10 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   std::unique_ptr<OperatorData> data;
   if (!setup.options.phantom) {
     progress.step(fmt::format("{}: random matrices", name(run.op)));
-    data = std::make_unique<OperatorData>(run.op, run.shape(), run.options.type, run.options.result_type(), setup.pes,
-                                          setup.options.seed);
+    data = std::make_unique<OperatorData>(run, setup.pes, setup.options.seed);
   }
   progress.step(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
-  Program program(run, data.get());
+  Program program(run, data.get(), setup.options.seed);
   simulation.run([&](World& world) { program(world); });
 
   Result result;
@@ -117,7 +128,8 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   result.pes = setup.pes;
   result.shape = run.shape().text();
   result.dtype = name(run.options.type);
-  result.algorithm = algorithm_name(program.options());
+  result.algorithm = algorithm_name(program.options(), program.way());
+  result.extras = extras_text(run);
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;
   if (data != nullptr && !is_part(run.options.form)) result.check = program.check();

@@ -16,6 +16,8 @@ struct OperatorRun {
   OperatorOptions options;
   int warmups = 1;
   int iterations = 1;
+  bool bias = false;
+  bool scales = false;  ///< of fp8: of A and B, by row and by column as the options say
 
   Shape shape() const { return {options.m, options.n, options.k}; }
 };
@@ -27,6 +29,9 @@ inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kG
                                           Operator::kGemmAllReduce};
 inline constexpr Form kForms[] = {Form::kSuitable,   Form::kOverlapped,  Form::kSequential,
                                   Form::kDecomposed, Form::kComputeOnly, Form::kCommunicationOnly};
+
+/// "KxN, bias, gelu": what is computed beside the plain product; empty: nothing.
+std::string extras_text(const OperatorRun& run);
 
 /// Throws InvalidArgument for options that are none or do not fit together.
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);

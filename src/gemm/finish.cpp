@@ -1,7 +1,5 @@
 #include "gemm/finish.h"
 
-#include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "tandem/error.h"
@@ -9,25 +7,14 @@
 namespace tandem {
 
 void check_finish(const Gemm& gemm) {
-  const bool partial = gemm.c_at_collector || gemm.c_at_all || gemm.chain.begun != nullptr || gemm.sum.calls != nullptr;
-  if (partial && gemm.activation != Activation::kNone)
+  if (gemm.activation < Activation::kNone || gemm.activation > Activation::kSilu)
+    throw InvalidArgument("gemm: activation is not one of the enumeration's");
+  const bool added_elsewhere = gemm.c_at_collector || gemm.c_at_all;
+  if (added_elsewhere && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
+  const bool partial = added_elsewhere || gemm.chain.begun != nullptr || gemm.sum.calls != nullptr;
   if (partial && gemm.scales.c != nullptr)
     throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
-}
-
-float activate(Activation activation, float value) {
-  switch (activation) {
-    case Activation::kNone:
-      return value;
-    case Activation::kRelu:
-      return value < 0 ? 0 : value;
-    case Activation::kGelu:
-      return value * 0.5F * (1 + std::erf(value / std::numbers::sqrt2_v<float>));
-    case Activation::kSilu:
-      return value / (1 + std::exp(-value));
-  }
-  throw InvalidArgument("gemm: activation is not one of the enumeration's");
 }
 
 DType bias_type(const Gemm& gemm) { return size_of(gemm.out_type) == 1 ? DType::kBF16 : gemm.out_type; }
@@ -41,13 +28,14 @@ void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums) {
       for (Size col = 0; col < columns; ++col)
         bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
+  const Activation activation = gemm.chain.begun == nullptr ? gemm.activation : Activation::kNone;
   const float of_c = scales.c != nullptr ? *scales.c : 1;
   for (Size row = 0; row < rows.size(); ++row) {
     const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;
     for (Size col = 0; col < columns; ++col) {
       const float of_b = scales.b != nullptr ? scales.b[scales.b_per_column ? cols.begin + col : 0] : 1;
       float& sum = sums[row * columns + col];
-      sum = activate(gemm.activation, sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)]) * of_c;
+      sum = activate(activation, sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)]) * of_c;
     }
   }
 }

@@ -1,7 +1,10 @@
 #pragma once
 /// Whether a matrix product is right, element by element, against a reference accumulated in f64.
 
+#include <vector>
+
 #include "gemm/host_gemm.h"
+#include "tandem/gemm.h"
 
 namespace tandem {
 
@@ -38,9 +41,17 @@ double rounding_unit(DType type);
 /// alone is rounded; more where partial sums travel in that type), plus what f32 accumulation does in runs of 256.
 double gemm_tolerance(DType out_type, Size k, int roundings = 1);
 
+/// What is done with a product before it is stored: activation(product * row scale * column scale + bias). Lists have
+/// one value for each row or column, or are empty: 1, and no bias.
+struct ProductFinish {
+  std::vector<float> row_scales, column_scales, bias;
+  Activation activation = Activation::kNone;
+};
+
 /// Compares C (m x n, of `out_type`) with A * B (of `type`; layouts as in host_gemm.h) computed in f64, on all
-/// processors. The answer does not depend on how many there are. Throws InvalidArgument as `host_gemm_tile` does.
+/// processors. The error is measured before the activation, whose slope is at most 1.13. The answer does not depend on
+/// how many there are. Throws InvalidArgument as `host_gemm_tile` does.
 Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout layout, const void* c, Size ldc, Size m,
-                    Size n, Size k, DType type, DType out_type, double tolerance);
+                    Size n, Size k, DType type, DType out_type, double tolerance, const ProductFinish& finish = {});
 
 }  // namespace tandem

@@ -44,6 +44,7 @@ Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
   gemm.sms = sms_;
   gemm.c = own_rows;
   gemm.order = TileOrder::kPeersFirst;
+  gemm.activation = settings_.options.activation;
   const Signals arrived = of_call(arrived_);
   gemm.chain = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
   if (by_copy_engine_) {

@@ -1,6 +1,7 @@
 /// GEMM + AllReduce, overlapped: the fewest rows within the GEMM, or by packets after it, few in one shot, many in two,
 /// and between one and two those whose shards are less than a wave of tiles one after the other; between nodes in
-/// chunks.
+/// chunks. Collectives round the sums that they give: where sums get an activation, the sequential form is two shots
+/// behind a whole GEMM.
 
 #include "ops/gemm_all_reduce.h"
 
@@ -15,6 +16,8 @@ namespace tandem::ops {
 
 namespace {
 
+bool has_activation(const OperatorOptions& o) { return o.activation != Activation::kNone; }
+
 class GemmAllReduce final : public OperatorPlan {
  public:
   GemmAllReduce(World& world, const Settings& settings)
@@ -25,7 +28,7 @@ class GemmAllReduce final : public OperatorPlan {
       return;
     }
     if (o.form == Form::kOverlapped) {
-      packet_rows_ = o.shots == 2 ? 0 : std::min(o.m, OneShot::packet_rows(o));
+      packet_rows_ = o.shots == 2 || has_activation(o) ? 0 : std::min(o.m, OneShot::packet_rows(o));
       // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
       const bool on_gpus = world.machine().gemm.tiles.empty();
       if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
@@ -46,6 +49,16 @@ class GemmAllReduce final : public OperatorPlan {
       two_shot_.emplace(world, settings);
   }
 
+  std::string way(Size m) const override {
+    if (settings_.options.form != Form::kOverlapped) return name(settings_.options.form);
+    if (between_nodes_) return "chunks";
+    if (m <= add_up_rows_) return "few_rows";
+    if (m <= packet_rows_) return "packets";
+    if (m <= one_shot_rows_) return "one_shot";
+    if (m <= sequential_rows_) return "sequential";
+    return is_chain_ ? "chain" : "two_shot";
+  }
+
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Gemm gemm = product(call);
@@ -61,7 +74,8 @@ class GemmAllReduce final : public OperatorPlan {
   static std::unique_ptr<OperatorPlan> sequential(World& world, Settings settings, Size rows) {
     settings.options.m = rows;
     settings.options.form = Form::kSequential;
-    return make_gemm_all_reduce_sequential(world, settings);
+    settings.options.copy_by = CopyBy::kSm;  // few rows: copies start later
+    return make_gemm_all_reduce(world, settings);
   }
 
   /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
@@ -86,7 +100,9 @@ class GemmAllReduce final : public OperatorPlan {
 
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings) {
   const OperatorOptions& o = settings.options;
-  if (o.form != Form::kOverlapped && o.form != Form::kDecomposed)
+  const bool adds_up = o.form != Form::kComputeOnly && o.form != Form::kCommunicationOnly;
+  if (adds_up && has_activation(o) && !world.team().one_node()) return make_gemm_all_reduce_by_shards(world, settings);
+  if (!adds_up || (o.form == Form::kSequential && !has_activation(o)))
     return make_gemm_all_reduce_sequential(world, settings);
   return std::make_unique<GemmAllReduce>(world, settings);
 }

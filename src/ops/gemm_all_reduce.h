@@ -20,6 +20,7 @@ class FewRows {
 
  private:
   GemmSum sum_;
+  Activation activation_;
   std::byte* aligned_c_ = nullptr;
 };
 
@@ -44,6 +45,7 @@ class OneShot {
   void send_tiles(Stream& main, Gemm gemm, void* c);
 
   Team team_;
+  Activation activation_;
   Grid grid_;
   Symm<std::byte> staging_;
   Signals arrived_, released_;
@@ -79,6 +81,7 @@ class TwoShot {
   Grid grid_;
   RowPartition rows_;  // of the call
   Size row_bytes_;
+  Activation activation_;
   Symm<std::byte> partials_, staging_, sums_;
   Signals arrived_, summed_;
   Epoch* expected_;

@@ -27,7 +27,7 @@ Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
   return std::min<Size>(o.m, few_rows_fill(kFewRowsMost, o.n, sms) ? kFewRowsMost : kFewRowsBlock);
 }
 
-FewRows::FewRows(World& world, const Settings& settings) {
+FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.options.activation) {
   const FewRowsExchange exchange(static_cast<int>(settings.options.n), world.team().size);
   const Size rows = suitable_rows(world, settings.options);
   const auto packets =
@@ -40,6 +40,7 @@ FewRows::FewRows(World& world, const Settings& settings) {
 bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {
   if (!main.adds_up(gemm)) return false;
   gemm.sum = sum_;
+  gemm.activation = activation_;
   void* const c = gemm.c;
   // The kernel stores vectors. Another way for this PE alone would leave the others waiting for its sums.
   if (!is_aligned(c)) gemm.c = aligned_c_;

@@ -37,7 +37,8 @@ Size OneShot::suitable_rows(const World& world, const OperatorOptions& o) {
 
 Size OneShot::packet_rows(const OperatorOptions& o) { return kPacketBytes / (o.n * size_of(o.result_type())); }
 
-OneShot::OneShot(World& world, const Settings& settings, Size max_m) : team_(world.team()) {
+OneShot::OneShot(World& world, const Settings& settings, Size max_m)
+    : team_(world.team()), activation_(settings.options.activation) {
   const Size bytes = max_m * settings.result_row_bytes();
   const Size useful = std::max<Size>(1, bytes / kLeastBytesOfBlock);
   grid_ = {static_cast<int>(std::min<Size>(world.machine().gpu.sm_count, useful)), kSumThreads};
@@ -75,6 +76,7 @@ void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
   args.expected = expected_;
   args.through = through_;
   args.finished = finished_;
+  args.activation = activation_;
   main.launch<SumOfAll<T>>(grid_, args);
 }
 

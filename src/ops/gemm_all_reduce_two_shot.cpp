@@ -25,6 +25,7 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       gemm_sms_(world.machine().gpu.sm_count - settings.communication_sms),
       beside_gemm_((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0),
       row_bytes_(settings.result_row_bytes()),
+      activation_(settings.options.activation),
       additions_(world.make_stream("additions")),
       copies_(world.make_stream("copies")) {
   rows_ = settings.rows(team_, settings.options.m);
@@ -104,6 +105,7 @@ void TwoShot::sum(Stream& main, const Gemm& gemm, void* c) {
   // Tiles that the GEMM itself reports are counted; announcements are one for each piece.
   args.tile_m = form_ == Form::kOverlapped ? gemm.tile_m : 0;
   args.columns = ceil_div(gemm.n, gemm.tile_n);
+  args.activation = activation_;
   stream.launch<SumAndFetch<T>>(grid_, args);
 }
 

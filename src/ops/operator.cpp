@@ -2,6 +2,7 @@
 
 #include "ops/operator_check.h"
 #include "ops/operator_defaults.h"
+#include "ops/operator_names.h"
 #include "ops/suitable_form.h"
 #include "ops/tuned.h"
 #include "ops/turns.h"
@@ -9,8 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "model/call_log.h"
 #include "tandem/error.h"
@@ -18,49 +17,6 @@
 namespace tandem {
 
 namespace {
-
-struct OrderName {
-  const char* name;
-  TileOrder order;
-};
-
-constexpr std::array<OrderName, 4> kGatherOrders{{{"own_first", TileOrder::kOwnFirst},
-                                                  {"ring", TileOrder::kRing},
-                                                  {"interleaved", TileOrder::kInterleaved},
-                                                  {"own_node_first", TileOrder::kOwnNodeFirst}}};
-constexpr std::array<OrderName, 2> kScatterOrders{
-    {{"peers_first", TileOrder::kPeersFirst}, {"other_nodes_first", TileOrder::kOtherNodesFirst}}};
-
-constexpr std::array<OrderName, 2> kAllReduceOrders{
-    {{"parts_first", TileOrder::kPartsFirst}, {"peers_first", TileOrder::kPeersFirst}}};
-
-std::span<const OrderName> orders(Operator op) {
-  switch (op) {
-    case Operator::kAllGatherGemm:
-      return kGatherOrders;
-    case Operator::kGemmReduceScatter:
-      return kScatterOrders;
-    case Operator::kGemmAllReduce:
-      return kAllReduceOrders;
-  }
-  return {};
-}
-
-/// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
-TileOrder default_order(Operator op, const World& world) {
-  const bool nodes = !world.team().one_node();
-  if (op == Operator::kGemmAllReduce) return TileOrder::kPartsFirst;
-  if (op == Operator::kGemmReduceScatter) return nodes ? TileOrder::kOtherNodesFirst : TileOrder::kPeersFirst;
-  if (nodes) return TileOrder::kOwnNodeFirst;
-  return world.machine().link.fabric == Fabric::kFullMesh ? TileOrder::kInterleaved : TileOrder::kOwnFirst;
-}
-
-TileOrder parse_order(Operator op, const std::string& text) {
-  for (const OrderName& known : orders(op))
-    if (text == known.name) return known.order;
-  throw InvalidArgument(
-      fmt::format("order: '{}' given, allowed for {} are {}", text, name(op), fmt::join(tile_orders(op), ", ")));
-}
 
 /// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.
 int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
@@ -80,46 +36,6 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
   return team.one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }
-
-}  // namespace
-
-const char* name(Operator op) {
-  switch (op) {
-    case Operator::kAllGatherGemm:
-      return "all_gather_gemm";
-    case Operator::kGemmReduceScatter:
-      return "gemm_reduce_scatter";
-    case Operator::kGemmAllReduce:
-      return "gemm_all_reduce";
-  }
-  return "";
-}
-
-const char* name(Form form) {
-  switch (form) {
-    case Form::kSuitable:
-      return "suitable";
-    case Form::kOverlapped:
-      return "overlapped";
-    case Form::kSequential:
-      return "sequential";
-    case Form::kDecomposed:
-      return "decomposed";
-    case Form::kComputeOnly:
-      return "compute_only";
-    case Form::kCommunicationOnly:
-      return "communication_only";
-  }
-  return "";
-}
-
-std::vector<std::string> tile_orders(Operator op) {
-  std::vector<std::string> names;
-  for (const OrderName& known : orders(op)) names.emplace_back(known.name);
-  return names;
-}
-
-namespace {
 
 std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
@@ -174,7 +90,7 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
   ops::Settings settings;
   settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
   OperatorOptions& o = settings.options;
-  settings.order = o.order.empty() ? default_order(op, world) : parse_order(op, o.order);
+  settings.order = o.order.empty() ? ops::default_order(op, world) : ops::parse_order(op, o.order);
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
   if (op != Operator::kAllGatherGemm) settings.no_bias = zeros(world, o.n * size_of(o.result_type()));
@@ -196,6 +112,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
         fmt::format("{} {} of at most {} x {} x {}", name(op), name(o.type), o.m, o.n, o.k), world.team());
   return plan;
 }
+
+std::string OperatorPlan::way(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);

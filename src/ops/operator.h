@@ -27,6 +27,7 @@ std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Setti
 std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_by_shards(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce_sequential(World& world, const Settings& settings);
 
 }  // namespace tandem::ops

@@ -37,14 +37,13 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   if (fp8 && out != DType::kBF16 && out != DType::kF16 && (out != DType::kE4M3 || !gather))
     throw InvalidArgument(fmt::format("out_type: {} given, allowed for {} of fp8_e4m3 are bf16, f16{}", name(out),
                                       name(op), gather ? ", fp8_e4m3" : " (partial sums travel)"));
-  if (options.activation != Activation::kNone && !gather)
-    throw InvalidArgument(
-        fmt::format("activation: one given, allowed for {} is none: GEMMs have partial sums", name(op)));
   if (!fp8 && (options.a_scale_per_row || options.b_scale_per_column))
     throw InvalidArgument(fmt::format("{}: given, allowed for fp8_e4m3 alone",
                                       options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
   if (fp8 && on_gpus && options.b_layout == BLayout::kKxN)
-    throw InvalidArgument("b_layout: KxN given, allowed for fp8_e4m3 on GPUs is NxK");
+    throw InvalidArgument(
+        "b_layout: KxN given, allowed for fp8_e4m3 on GPUs is NxK (the tensor cores read fp8 along k): transpose B, "
+        "once where it is constant");
 }
 
 }  // namespace
@@ -53,6 +52,7 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   const Machine& machine = world.machine();
   require_one_of("op", op, Operator::kGemmAllReduce);
   require_one_of("form", options.form, Form::kCommunicationOnly);
+  require_one_of("activation", options.activation, Activation::kSilu);
   require_one_of("direction", options.direction, Direction::kPull);
   require_one_of("b_layout", options.b_layout, BLayout::kKxN);
   if (options.copy_by) require_one_of("copy_by", *options.copy_by, CopyBy::kSm);

@@ -45,6 +45,7 @@ Gemm partial_product(const Settings& settings, const Team& team, const OperatorC
   gemm.n = o.n;
   gemm.k = split(o.k, team.size)[team.me].size();
   gemm.a = call.a;
+  gemm.activation = Activation::kNone;
   if (team.me != 0 && gemm.bias != nullptr) gemm.bias = settings.no_bias;
   return gemm;
 }

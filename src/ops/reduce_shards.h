@@ -6,6 +6,7 @@
 /// node is put to that PE while the GEMM still works (shards of other nodes first), and the last stage adds the nodes'
 /// sums. Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
 
+#include "gemm/activation.h"
 #include "ops/pieces.h"
 #include "tandem/block.h"
 
@@ -35,6 +36,7 @@ struct ReduceShards {
     Size n;
     int tile_m;  // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
     Size columns;
+    Activation activation;  // of the sum over all PEs
   };
 
   template <class Block>
@@ -90,6 +92,7 @@ struct ReduceShards {
     const int owner = owner_in(team, node);
     const bool is_last = node == team.me / team.node_size;
     T* const to = team.one_node() ? a.out : (is_last ? a.node_sums.local() : a.outgoing) + node * shard_size(a);
+    const Activation activation = team.one_node() ? a.activation : Activation::kNone;
     const auto tiles =
         static_cast<Epoch>(a.tile_m == 0 ? 1 : ceil_div(a.rows.part(owner, part).size(), a.tile_m) * a.columns);
     Epoch* const counter = a.expected + (Size{block.index()} * team.nodes() + node) * a.rows.splits + part;
@@ -100,7 +103,7 @@ struct ReduceShards {
       auto sum = block.template load<A>(partial(block, a, owner, 0), tile);
       for (int local = 1; local < team.node_size; ++local)
         sum = block.combine(ReduceOp::kSum, sum, block.template load<A>(partial(block, a, owner, local), tile));
-      block.store(to, tile, sum);
+      block.store(to, tile, activated(activation, std::move(sum)));
     }
   }
 
@@ -127,7 +130,7 @@ struct ReduceShards {
       for (int node = 1; node < team.nodes(); ++node)
         sum = block.combine(ReduceOp::kSum, sum,
                             block.template load<A>(a.node_sums.local() + node * shard_size(a), tile));
-      block.store(a.out, tile, sum);
+      block.store(a.out, tile, activated(a.activation, std::move(sum)));
     }
   }
 };

@@ -29,6 +29,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
       direction_(copy_by_ == CopyBy::kSm && !overlapped_ ? Direction::kPull : settings.options.direction),
       rows_(settings.rows(team_, settings.options.m)),
       row_bytes_(settings.result_row_bytes()),
+      activation_(settings.options.activation),
       reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)),
       beside_gemm_(overlapped_ && settings.communication_sms > 0),
       copies_(world.make_stream("copies")),
@@ -169,6 +170,7 @@ void ScatterTransport::launch_reduction(Stream& stream, void* out, const Gemm& g
   // Tiles that the GEMM itself reports are counted; copies and announcements are one for each piece.
   args.tile_m = by_sm && overlapped_ ? gemm.tile_m : 0;
   args.columns = ceil_div(gemm.n, gemm.tile_n);
+  args.activation = activation_;
   stream.launch<ReduceShards<T>>(reducers_, args);
 }
 

@@ -51,6 +51,7 @@ class ScatterTransport {
   Direction direction_;
   RowPartition rows_;  // of the call
   Size row_bytes_;
+  Activation activation_;
   Grid reducers_;
   bool beside_gemm_;          // the reduction has SMs of its own
   Symm<std::byte> partials_;  // m x n: this PE's GEMM, unless its tiles go straight to their collectors

@@ -12,6 +12,8 @@ class SuitableForm final : public OperatorPlan {
                std::unique_ptr<OperatorPlan> overlapped)
       : OperatorPlan(options), rows_(rows), sequential_(std::move(sequential)), overlapped_(std::move(overlapped)) {}
 
+  std::string way(Size m) const override { return (m <= rows_ ? sequential_ : overlapped_)->way(m); }
+
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     (call.m <= rows_ ? sequential_ : overlapped_)->run(main, call);

@@ -5,6 +5,7 @@
 /// Fixed order, in f32: PEs 0, 1, ..., rounded once by the owner, so all PEs get the same bits. Sums are fetched, not
 /// stored to the peers, so that the result may lie anywhere in a PE's memory.
 
+#include "gemm/activation.h"
 #include "ops/pieces.h"
 #include "tandem/block.h"
 
@@ -30,6 +31,7 @@ struct SumAndFetch {
     Size n;
     int tile_m;  // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
     Size columns;
+    Activation activation;  // of the sum
   };
 
   template <class Block>
@@ -80,8 +82,9 @@ struct SumAndFetch {
       auto sum = block.template load<A>(partial(block, a, 0), tile);
       for (int pe = 1; pe < block.num_pes(); ++pe)
         sum = block.combine(ReduceOp::kSum, sum, block.template load<A>(partial(block, a, pe), tile));
-      block.store(a.out + shard_begin(a, block.pe()), tile, sum);
-      block.store(a.sums.local(), tile, sum);
+      const auto result = activated(a.activation, std::move(sum));
+      block.store(a.out + shard_begin(a, block.pe()), tile, result);
+      block.store(a.sums.local(), tile, result);
     }
     for (const int pe : block.peers_from_self())
       block.notify(a.summed + a.rows.slot(block.pe(), part), 1, pe, SignalOp::kAdd);

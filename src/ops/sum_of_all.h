@@ -4,6 +4,7 @@
 ///
 /// Fixed order, in f32: PEs 0, 1, ..., rounded once, so all PEs get the same bits.
 
+#include "gemm/activation.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -11,15 +12,16 @@ namespace tandem::ops {
 template <class T>
 struct SumOfAll {
   struct Args {
-    Symm<T> staging;   // [PE] x count
-    T* out;            // count
-    Size count;        // elements of the result
-    Size tiles;        // of the result: what a PE's word grows by in this call
-    Signals arrived;   // [PE]: its tiles that are here, counted over all calls
-    Signals released;  // one word: PEs that are through with their staging, counted over all calls
-    Epoch* expected;   // [block]: tiles of a PE up to the last call
-    Epoch* through;    // one word: blocks that have read everything, counted over all calls
-    Epoch* finished;   // one word: calls
+    Symm<T> staging;        // [PE] x count
+    T* out;                 // count
+    Size count;             // elements of the result
+    Size tiles;             // of the result: what a PE's word grows by in this call
+    Signals arrived;        // [PE]: its tiles that are here, counted over all calls
+    Signals released;       // one word: PEs that are through with their staging, counted over all calls
+    Epoch* expected;        // [block]: tiles of a PE up to the last call
+    Epoch* through;         // one word: blocks that have read everything, counted over all calls
+    Epoch* finished;        // one word: calls
+    Activation activation;  // of the sum
   };
 
   template <class Block>
@@ -32,7 +34,7 @@ struct SumOfAll {
       auto sum = block.template load<A>(a.staging.local(), tile);
       for (int pe = 1; pe < block.num_pes(); ++pe)
         sum = block.combine(ReduceOp::kSum, sum, block.template load<A>(a.staging.local() + pe * a.count, tile));
-      block.store(a.out, tile, sum);
+      block.store(a.out, tile, activated(a.activation, std::move(sum)));
     }
     release(block, a);
   }

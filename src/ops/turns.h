@@ -18,6 +18,8 @@ class Turns final : public OperatorPlan {
   Turns(std::unique_ptr<OperatorPlan> first, std::unique_ptr<OperatorPlan> second)
       : OperatorPlan(first->options()), plans_{std::move(first), std::move(second)} {}
 
+  std::string way(Size m) const override { return plans_.front()->way(m); }
+
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     plans_[turn_]->run(main, call);

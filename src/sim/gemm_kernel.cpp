@@ -162,6 +162,8 @@ class Worker {
           for (Size j = 0; j < n; ++j)
             product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
       }
+      if (gemm_.chain.begun != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
+        for (float& sum : product) sum = activate(gemm_.activation, sum);
       for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
     });
     return result;

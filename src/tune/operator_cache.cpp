@@ -58,6 +58,7 @@ Json to_json(const TunedOperator& entry) {
           {"n", key.n},
           {"k", key.k},
           {"dtype", name(key.type)},
+          {"b_layout", key.b_layout == BLayout::kNxK ? "NxK" : "KxN"},
           {"pes", key.pes},
           {"pes_per_node", key.pes_per_node},
           {"machine", key.machine},
@@ -76,6 +77,14 @@ Json to_json(const TunedOperator& entry) {
           {"sequential_us", entry.sequential_us}};
 }
 
+/// Files of before had one layout.
+BLayout parse_layout(const Json& json) {
+  const std::string text = json.value("b_layout", "NxK");
+  if (text != "NxK" && text != "KxN")
+    throw InvalidArgument(fmt::format("b_layout: '{}' given, allowed is NxK or KxN", text));
+  return text == "NxK" ? BLayout::kNxK : BLayout::kKxN;
+}
+
 TunedOperator from_json(const Json& json) {
   TunedOperator entry;
   OperatorKey& key = entry.key;
@@ -84,6 +93,7 @@ TunedOperator from_json(const Json& json) {
   key.n = json.at("n");
   key.k = json.at("k");
   key.type = parse_dtype(json.at("dtype").get<std::string>());
+  key.b_layout = parse_layout(json);
   key.pes = json.at("pes");
   key.pes_per_node = json.at("pes_per_node");
   key.machine = json.at("machine");
@@ -93,6 +103,7 @@ TunedOperator from_json(const Json& json) {
   o.n = key.n;
   o.k = key.k;
   o.type = key.type;
+  o.b_layout = key.b_layout;
   o.form = tune::parse_form(json.at("form"));
   o.copy_by = tune::parse_copy_by(json.at("transport"));
   o.direction = tune::parse_direction(json.at("direction"));

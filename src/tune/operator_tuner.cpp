@@ -15,7 +15,7 @@ namespace {
 /// A PE's matrices.
 class Matrices {
  public:
-  Matrices(World& world, Operator op, const OperatorOptions& o) {
+  Matrices(World& world, Operator op, const OperatorOptions& o, const TuneSetup& setup) {
     const bool gather = op == Operator::kAllGatherGemm;
     const Team team = world.team();
     const auto own = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
@@ -28,14 +28,19 @@ class Matrices {
       b_.push_back(buffer(gather ? own(n) : n, k, "b", o.type));
       c_.push_back(
           buffer(op == Operator::kGemmReduceScatter ? own(o.m) : o.m, gather ? own(n) : n, "c", o.result_type()));
+      if (setup.bias) bias_.push_back(buffer(1, gather ? own(n) : n, "bias", DType::kF32));
+      if (setup.scales) b_scale_.push_back(world.heap().allocate_local<float>(gather ? own(n) : n, "b scales"));
     }
+    if (setup.scales) a_scale_ = world.heap().allocate_local<float>(gather ? own(o.m) : o.m, "a scales");
   }
-  OperatorCall call(Size m) const { return {m, a_, b_, c_}; }
+  OperatorCall call(Size m) const { return {m, a_, b_, c_, bias_, a_scale_, b_scale_}; }
 
  private:
   const void* a_;
-  std::vector<const void*> b_;
+  std::vector<const void*> b_, bias_;
   std::vector<void*> c_;
+  const float* a_scale_ = nullptr;
+  std::vector<const float*> b_scale_;
 };
 
 double mean_us(World& world, Stream& stream, const std::function<void()>& call, int calls) {
@@ -49,7 +54,7 @@ double mean_us(World& world, Stream& stream, const std::function<void()>& call, 
 }
 
 /// Where the simulator predicts that it fails, it comes last.
-double predict_us(const Machine& model, const OperatorKey& key, const OperatorOptions& options) {
+double predict_us(const TuneSetup& measured, const OperatorKey& key, const OperatorOptions& options) {
   SimOptions sim;
   sim.phantom = true;
   sim.graph = true;
@@ -57,9 +62,11 @@ double predict_us(const Machine& model, const OperatorKey& key, const OperatorOp
   sim.heap_bytes = Size{1} << 40;
   TuneSetup setup;
   setup.calls = 1;
+  setup.bias = measured.bias;
+  setup.scales = measured.scales;
   double us = std::numeric_limits<double>::max();
   try {
-    Simulation(model, key.pes, sim).run([&](World& world) {
+    Simulation(*measured.model, key.pes, sim).run([&](World& world) {
       const OperatorTrial trial = try_operator(world, key.op, options, setup);
       if (trial.failure.empty()) us = trial.us;
     });
@@ -121,6 +128,7 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
           options.n,
           options.k,
           options.type,
+          options.b_layout,
           team.size,
           team.node_size,
           world.machine().name,
@@ -134,7 +142,7 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
   std::optional<Matrices> matrices;
   std::unique_ptr<OperatorPlan> plan;
   try {
-    matrices.emplace(world, op, options);
+    matrices.emplace(world, op, options, setup);
     plan = make_operator(world, op, options);
   } catch (const Error& error) {
     trial.failure = error.what();
@@ -162,7 +170,7 @@ OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const 
     one_node = world.team().one_node();
   });
   for (const OperatorOptions& options : operator_candidates(op, problem, one_node, tuning.key.pes))
-    tuning.trials.push_back({options, setup.model ? predict_us(*setup.model, tuning.key, options) : 0, 0, {}});
+    tuning.trials.push_back({options, setup.model ? predict_us(setup, tuning.key, options) : 0, 0, {}});
   const std::size_t most = setup.model ? static_cast<std::size_t>(setup.most) : tuning.trials.size();
   for (OperatorTrial* const trial : order_of_trials(tuning.trials, most)) {
     run_trial(*trial, op, setup);

@@ -66,6 +66,30 @@ TEST(Run, JsonOfAnOperator) {
   EXPECT_NEAR(json["overlap_percent"].get<double>(), 100 * (sequential - time) / (sequential - ideal), 1e-9);
 }
 
+TEST(Run, OperatorsAreCheckedWithWhatIsComputedBesideTheProduct) {
+  struct Case {
+    std::string options, extras;
+  };
+  for (const std::string op : {"all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce"})
+    for (const auto& [options, extras] : std::vector<Case>{
+             {"--bias --activation gelu --b-layout KxN", "KxN, bias, gelu"},
+             {"--activation silu --dtype f32 --algo sequential", "silu"},
+             {"--dtype fp8_e4m3 --scales rows+columns --bias --activation relu --out-dtype f16",
+              "to f16, scales of rows and columns, bias, relu"},
+             {"--dtype fp8_e4m3 --scales tensors --b-layout KxN --algo decomposed", "KxN, scales of tensors"},
+         }) {
+      const auto json = run_json(op + " --shape 300x520x256 --pes 3 " + options);
+      EXPECT_EQ(json["correct"], true) << op << " " << options;
+      EXPECT_GT(json["max_rel_error"], 0.0) << op << " " << options;
+      EXPECT_EQ(json["extras"], extras) << op;
+    }
+}
+
+TEST(Run, TheAlgorithmOfAnOperatorIsThatOfItsRows) {
+  EXPECT_EQ(run_json("gemm_all_reduce --shape 4x512x512")["algorithm"], "packets");
+  EXPECT_EQ(run_json("gemm_all_reduce --shape 300x512x512 --shots 2")["algorithm"], "sequential");
+}
+
 TEST(Run, PhantomChecksNothingAndTakesAsLong) {
   for (const std::string what : {"all_reduce --bytes 64K", "gemm_reduce_scatter --shape 300x500x256",
                                  "gemm_all_reduce --shape 300x500x256 --shots 2"}) {

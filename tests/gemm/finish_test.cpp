@@ -57,14 +57,24 @@ TEST(Finish, ScalesAreThoseOfRowsAndColumns) {
   EXPECT_EQ(sums, (std::vector<float>{102, 13}));
 }
 
+TEST(Finish, ActivationsOfOtherValuesAreRefused) {
+  Gemm gemm;
+  gemm.activation = static_cast<Activation>(4);
+  EXPECT_THROW(check_finish(gemm), InvalidArgument);
+}
+
 TEST(Finish, PartialSumsGetABiasAndScalesAlone) {
   const bf16 bias{};
   const std::byte block{};
   Gemm gemm;
   gemm.activation = Activation::kGelu;
   EXPECT_NO_THROW(check_finish(gemm));
-  gemm.chain.begun = &block;
+  gemm.chain.begun = &block;  // complete sums are its own
+  EXPECT_NO_THROW(check_finish(gemm));
+  std::byte staging{};
+  gemm.c_at_all = Symm<std::byte>(&staging, 0, 0);
   EXPECT_THROW(check_finish(gemm), InvalidArgument);
+  gemm.c_at_all = {};
   gemm.activation = Activation::kNone;
   EXPECT_NO_THROW(check_finish(gemm));
   gemm.bias = &bias;

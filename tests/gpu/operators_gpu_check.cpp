@@ -206,6 +206,20 @@ Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const 
   });
 }
 
+/// gemm_all_reduce whose GEMM adds up, with bias and activation.
+std::vector<FinishCase> few_finishes() {
+  std::vector<FinishCase> all;
+  for (const Size m : {64, 33, 17, 1})
+    for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
+      FinishCase c;
+      c.op = Operator::kGemmAllReduce;
+      c.options = {.m = m, .n = 8192, .k = Size{256} * cuda_devices(), .activation = activation, .use_tuned = false};
+      c.bias = m != 33;
+      all.push_back(c);
+    }
+  return all;
+}
+
 CudaOptions world_options() {
   CudaOptions options;
   options.heap_bytes = Size{8} << 30;
@@ -326,7 +340,8 @@ int check_all(int replays, const std::string& only) {
   };
   for (const Group& group : groups)
     run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
-  const auto cases = finish_cases(650, 576, 320, false);
+  auto cases = finish_cases(650, 576, 320, false);
+  for (const FinishCase& c : few_finishes()) cases.push_back(c);
   run("finish", cases.size(), [&](Tally& tally) { return check_finishes(cases, pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;

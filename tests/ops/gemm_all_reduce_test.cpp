@@ -122,6 +122,39 @@ TEST(GemmAllReduce, OnePlanServesFewAndManyRows) {
   check(test);
 }
 
+/// How a plan of 8192 x 16384 x 65536 carries out runs of `rows`.
+std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_node = 0) {
+  SimOptions sim;
+  sim.phantom = true;
+  sim.pes_per_node = pes_per_node;
+  sim.heap_bytes = Size{64} << 30;
+  std::string found;
+  Simulation(load_machine("h200x8"), 4, sim).run([&](World& world) {
+    options.m = 8192;
+    options.n = 16384;
+    options.k = 65536;
+    found = make_operator(world, op, options)->way(rows);
+  });
+  return found;
+}
+
+TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
+  const Operator op = Operator::kGemmAllReduce;
+  EXPECT_EQ(way(op, {}, 1), "packets");
+  EXPECT_EQ(way(op, {}, 32), "one_shot");
+  EXPECT_EQ(way(op, {}, 512), "sequential");
+  EXPECT_EQ(way(op, {}, 8192), "two_shot");
+  EXPECT_EQ(way(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
+  EXPECT_EQ(way(op, {.form = Form::kSequential}, 1), "sequential");
+  EXPECT_EQ(way(op, {.form = Form::kDecomposed}, 1), "decomposed");
+  EXPECT_EQ(way(op, {.form = Form::kComputeOnly}, 1), "compute_only");
+  EXPECT_EQ(way(op, {.form = Form::kOverlapped}, 1, 2), "chunks");
+  EXPECT_EQ(way(op, {.activation = Activation::kGelu}, 1), "one_shot");
+  EXPECT_EQ(way(op, {.activation = Activation::kGelu, .form = Form::kSequential}, 1, 2), "by_shards");
+  EXPECT_EQ(way(Operator::kGemmReduceScatter, {}, 1), "sequential");
+  EXPECT_EQ(way(Operator::kGemmReduceScatter, {}, 8192), "overlapped");
+}
+
 TEST(GemmAllReduce, SameSeedSameTrace) {
   for (const int shots : {1, 2}) {
     OperatorCase test = numbered_case({"h200x8", 4}, shots, Form::kOverlapped, 2);

@@ -51,7 +51,7 @@ inline const std::vector<std::vector<double>>& products(const OperatorOptions& o
 /// One PE's part of a case.
 class FinishedOperator {
  public:
-  static constexpr Size kBytes = Size{4} << 20;  ///< of its memory
+  static constexpr Size kBytes = Size{12} << 20;  ///< of its memory
 
   FinishedOperator(World& world, const FinishCase& test, std::byte* memory)
       : world_(world), case_(test), memory_(memory), plan_(make_operator(world, test.op, test.options)) {
@@ -233,7 +233,7 @@ inline std::vector<FinishCase> finish_cases(Size m, Size n, Size k, bool fp8_kxn
     o.b_scale_per_column = kind == 3 || kind == 5;
     c.bias = number % 4 != 3;
     if (kind < 2 || fp8_kxn) o.b_layout = number % 2 == 0 ? BLayout::kKxN : BLayout::kNxK;
-    if (gather) o.activation = static_cast<Activation>(number % 4);
+    o.activation = static_cast<Activation>(number % 4);
     if (gather && number % 5 == 0) o.ns = {n / 2, n - n / 2};
     ++number;
     all.push_back(c);

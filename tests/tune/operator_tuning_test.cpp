@@ -31,7 +31,7 @@ class OperatorCache : public ::testing::Test {
 
   static TunedOperator entry(Size m) {
     TunedOperator tuned;
-    tuned.key = {Operator::kGemmReduceScatter, m, 64, 128, DType::kF16, 4, 4, "h200x4", "1.2.3"};
+    tuned.key = {Operator::kGemmReduceScatter, m, 64, 128, DType::kF16, BLayout::kNxK, 4, 4, "h200x4", "1.2.3"};
     tuned.options = {.m = m, .n = 64, .k = 128, .type = DType::kF16, .form = Form::kOverlapped};
     tuned.options.copy_by = CopyBy::kSm;
     tuned.options.splits = 3;
@@ -65,6 +65,13 @@ TEST_F(OperatorCache, GivesBackWhatWasStoredUnderItsKeyAlone) {
   other = entry(1).key;
   other.pes = 8;
   EXPECT_FALSE(find_tuned(file_, other, warning).has_value());
+  other = entry(1).key;
+  other.b_layout = BLayout::kKxN;
+  EXPECT_FALSE(find_tuned(file_, other, warning).has_value());
+  TunedOperator transposed = entry(1);
+  transposed.key.b_layout = BLayout::kKxN;
+  store_tuned(file_, transposed);
+  EXPECT_TRUE(find_tuned(file_, other, warning).has_value());
   EXPECT_EQ(warning, "");
 }
 

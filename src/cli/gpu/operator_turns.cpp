@@ -63,7 +63,8 @@ OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const
       method_(method),
       run_(run),
       stream_(world.make_stream("measured")),
-      cuda_stream_(static_cast<cudaStream_t>(stream_.native())) {
+      cuda_stream_(static_cast<cudaStream_t>(stream_.native())),
+      extras_(world, run_, method.seed) {
   const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
   const Size element = size_of(run.options.type);
   a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * element, "a");
@@ -76,7 +77,10 @@ OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const
     sequential.form = Form::kSequential;
     sequential_ = make_operator(world, run.op, sequential);
   }
-  fill(b_, kStreamOfB, shard.b_rows, shard.b_columns);
+  if (run.options.b_layout == BLayout::kNxK)
+    fill(b_, kStreamOfB, run.options.k, shard.b_rows, shard.b_columns);
+  else
+    fill(b_, kStreamOfB, run.options.n, shard.b_columns, shard.b_rows);
   if (nccl == nullptr) return;
   cublas_ = std::make_unique<cuda::CublasLt>();
   const Size gathered = run.op == Operator::kAllGatherGemm ? run.options.m * run.options.k : 0;
@@ -90,7 +94,7 @@ OperatorTurns::~OperatorTurns() {
   cudaFree(product_);
 }
 
-void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Range rows, Range columns) const {
+void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const {
   dispatch(run_.options.type, [&]<class T>() {
     if constexpr (is_float<T>) {
       const NormalData<T> data(method_.seed);
@@ -101,7 +105,7 @@ void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Range rows, Range 
         values.resize(static_cast<std::size_t>(count * columns.size()));
         for_pieces(count, 16, [&](Range part) {
           for (Size row = part.begin; row < part.end; ++row)
-            data.fill(stream, (first + row) * run_.options.k + columns.begin, values.data() + row * columns.size(),
+            data.fill(stream, (first + row) * width + columns.begin, values.data() + row * columns.size(),
                       columns.size());
         });
         const Size bytes = static_cast<Size>(values.size() * sizeof(T));
@@ -118,7 +122,7 @@ void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local
   const bool gather = run_.op == Operator::kAllGatherGemm;
   const void* const a = gather ? whole_ : a_;
   auto* const product = static_cast<std::byte*>(product_);
-  if (gather) fill(static_cast<std::byte*>(whole_), kStreamOfA, {0, local.gemm.m}, {0, run_.options.k});
+  if (gather) fill(static_cast<std::byte*>(whole_), kStreamOfA, run_.options.k, {0, local.gemm.m}, {0, run_.options.k});
   cublas_->prepare(local.gemm);
   const auto multiply = [this, a, product, gemm = local.gemm] { cublas_->run(gemm, a, b_, product, cuda_stream_); };
   programs.push_back({"cublas", nullptr, multiply, nullptr, {}});
@@ -147,21 +151,30 @@ GpuOperator OperatorTurns::measure(Size m) {
   Local local;
   local.shard = operator_shard(run_.op, {m, run_.options.n, run_.options.k}, world_.num_pes(), world_.pe());
   const bool gather = run_.op == Operator::kAllGatherGemm;
-  local.gemm = {m, local.shard.c_columns.size(), local.shard.a_columns.size(), run_.options.type,
-                run_.options.result_type()};
-  fill(a_, kStreamOfA, local.shard.a_rows, local.shard.a_columns);
+  local.gemm = {m,
+                local.shard.c_columns.size(),
+                local.shard.a_columns.size(),
+                run_.options.type,
+                run_.options.result_type(),
+                run_.options.b_layout};
+  fill(a_, kStreamOfA, run_.options.k, local.shard.a_rows, local.shard.a_columns);
+  extras_.fill(m);
   if (gather) local.gemm.k = run_.options.k;
   std::vector<Program> programs;
   const bool meaningful = !is_part(run_.options.form);
-  programs.push_back({"", meaningful ? c_ : nullptr, [this, m] { plan_->run(stream_, m, a_, b_, c_); }, nullptr, {}});
-  if (sequential_)
-    programs.push_back({"sequential", c_, [this, m] { sequential_->run(stream_, m, a_, b_, c_); }, nullptr, {}});
+  const auto add = [&](const char* name, const std::byte* result, OperatorPlan& plan) {
+    programs.push_back(
+        {name, result, [this, m, &plan] { plan.run(stream_, extras_.call(m, a_, b_, c_)); }, nullptr, {}});
+  };
+  add("", meaningful ? c_ : nullptr, *plan_);
+  if (sequential_) add("sequential", c_, *sequential_);
   if (nccl_ != nullptr) add_peers(programs, local);
   OperatorRun run = run_;
   run.options.m = m;
   const int calls = std::min(calls_of(run, world_.num_pes()), method_.calls);
   for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
   GpuOperator measured;
+  measured.way = plan_->way(m);
   measured.m = m;
   std::map<std::string, bool> right;
   for (Program& program : programs) {
@@ -231,7 +244,12 @@ void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& c
   const Size element = size_of(out_type);
   std::vector<std::byte> found(static_cast<std::size_t>(height * width * element));
   for (Size i = 0; i < height; ++i) data.fill(kStreamOfA, rows[static_cast<std::size_t>(i)] * k, a.data() + i * k, k);
-  for (Size j = 0; j < width; ++j) data.fill(kStreamOfB, columns[static_cast<std::size_t>(j)] * k, b.data() + j * k, k);
+  for (Size j = 0; j < width; ++j) {
+    const Size column = columns[static_cast<std::size_t>(j)];
+    if (run_.options.b_layout == BLayout::kNxK) data.fill(kStreamOfB, column * k, b.data() + j * k, k);
+    for (Size l = 0; l < k && run_.options.b_layout == BLayout::kKxN; ++l)
+      b[static_cast<std::size_t>(j * k + l)] = data(kStreamOfB, l * run_.options.n + column);
+  }
   std::vector<std::byte> row(static_cast<std::size_t>(local.shard.c_columns.size() * element));
   for (Size i = 0; i < height; ++i) {
     const Size at = rows[static_cast<std::size_t>(i)] - local.shard.c_rows.begin;
@@ -244,8 +262,9 @@ void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& c
   }
   const double tolerance = operator_tolerance(run_.op, out_type, k, world_.num_pes());
   check.expectation = fmt::format("within {:.1e}", tolerance);
-  const Mismatch mismatch = check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k,
-                                       run_.options.type, out_type, tolerance);
+  const Mismatch mismatch =
+      check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k, run_.options.type,
+                 out_type, tolerance, finish_of(run_, method_.seed, rows, columns));
   check.checked += mismatch.checked;
   check.wrong += mismatch.wrong;
   if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();

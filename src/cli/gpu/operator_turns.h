@@ -11,6 +11,7 @@
 #include "cli/data.h"
 #include "cli/gpu/collective_turns.h"
 #include "cli/operator_data.h"
+#include "cli/operator_extras.h"
 #include "cli/run_operator.h"
 #include "gemm/cuda/cublas_lt.h"
 
@@ -19,6 +20,7 @@ namespace tandem::cli {
 /// What was measured with one number of rows.
 struct GpuOperator {
   Size m = 0;
+  std::string way;           ///< how it was carried out (OperatorPlan::way)
   double us = 0;             ///< median over the rounds, of the slowest PE
   double spread = 0;         ///< of the rounds: (most - least) / median
   double sequential_us = 0;  ///< 0: not asked for
@@ -53,8 +55,8 @@ class OperatorTurns {
   };
 
   void add_peers(std::vector<Program>& programs, const Local& local);
-  /// Both matrices of a PE, or the whole of A.
-  void fill(std::byte* to, std::uint64_t stream, Range rows, Range columns) const;
+  /// Both matrices of a PE, or the whole of A; `width`: of the whole matrix's rows.
+  void fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
   Check check(Program& program, const Local& local);
   void check_samples(const std::byte* c, const Local& local, Check& check) const;
   template <class T>
@@ -68,6 +70,7 @@ class OperatorTurns {
   Stream stream_;
   cudaStream_t cuda_stream_;
   std::byte *a_, *b_, *c_;
+  OperatorExtras extras_;
   std::unique_ptr<OperatorPlan> plan_, sequential_;
   std::unique_ptr<cuda::CublasLt> cublas_;
   void *whole_ = nullptr, *product_ = nullptr;  // of the peers: the gathered A, a GEMM's result

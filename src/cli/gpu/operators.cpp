@@ -34,7 +34,9 @@ OperatorJob make_job(const Arguments& a, const std::string& subject) {
   one.subject = subject;
   all.run = make_operator_run(std::get<Operator>(parse_subject(subject)), one);
   all.job = make_gpu_job(a, {}, {1});
-
+  const bool is_plain = !all.run.bias && !all.run.scales && all.run.options.activation == Activation::kNone;
+  if (a.versus && !is_plain)
+    throw InvalidArgument("--vs: given, allowed without --bias, --activation and --scales: peers have plain products");
   return all;
 }
 
@@ -54,6 +56,12 @@ void measure_rows(const OperatorJob& job, const std::function<void(const GpuOper
 
 bool is_selected(const OperatorRun& run) { return run.options.use_tuned && run.options.form == Form::kSuitable; }
 
+/// The plan, and what so many rows make of it.
+std::string algorithm(const OperatorJob& job, const GpuOperator& measured, const OperatorOptions& options) {
+  const std::string plan = describe(job.run.op, options);
+  return measured.way == name(options.form) ? plan : fmt::format("{} ({})", measured.way, plan);
+}
+
 Result to_result(const OperatorJob& job, const GpuOperator& measured, const OperatorOptions& options) {
   Result result;
   result.op = name(job.run.op);
@@ -62,7 +70,8 @@ Result to_result(const OperatorJob& job, const GpuOperator& measured, const Oper
   result.pes = job.job.pes;
   result.shape = Shape{measured.m, options.n, options.k}.text();
   result.dtype = name(options.type);
-  result.algorithm = describe(job.run.op, options);
+  result.algorithm = algorithm(job, measured, options);
+  result.extras = extras_text(job.run);
   result.seed = job.job.method.seed;
   const bool is_part = options.form == Form::kComputeOnly || options.form == Form::kCommunicationOnly;
   if (!is_part) result.check = measured.check;
@@ -80,8 +89,10 @@ nlohmann::ordered_json to_row(const OperatorJob& job, const GpuOperator& measure
           {"k", options.k},
           {"pes", job.job.pes},
           {"dtype", name(options.type)},
-          {"algorithm", describe(job.run.op, options)},
+          {"algorithm", algorithm(job, measured, options)},
           {"form", name(options.form)},
+          {"way", measured.way},
+          {"extras", extras_text(job.run)},
           {"graph", job.job.method.graph},
           {"by", job.job.by_processes ? "processes" : "threads"},
           {"selected", is_selected(job.run)},
@@ -95,9 +106,11 @@ nlohmann::ordered_json to_row(const OperatorJob& job, const GpuOperator& measure
 }
 
 std::string header(const OperatorJob& job) {
-  std::string text = fmt::format("# {}, {} PEs on {}{}\n#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>7}", name(job.run.op),
-                                 job.job.pes, job.job.machine(), job.job.method.graph ? ", graph" : "", "M", "N", "K",
-                                 "type", "time", "sequential", "#wrong");
+  const std::string extras = extras_text(job.run);
+  std::string text =
+      fmt::format("# {}{}{}, {} PEs on {}{}\n#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>7}", name(job.run.op),
+                  extras.empty() ? "" : " with ", extras, job.job.pes, job.job.machine(),
+                  job.job.method.graph ? ", graph" : "", "M", "N", "K", "type", "time", "sequential", "#wrong");
   if (job.job.nccl) text += fmt::format(" {:>11} {:>11}", "cublas", "nccl+cublas");
   return text + "  (us)  algorithm";
 }
@@ -112,7 +125,7 @@ std::string line(const OperatorJob& job, const GpuOperator& measured, const Oper
       const auto found = measured.peers.find(peer);
       text += fmt::format(" {:>11}", found == measured.peers.end() ? "N/A" : or_none(found->second));
     }
-  return text + "        " + describe(job.run.op, options);
+  return text + "        " + algorithm(job, measured, options);
 }
 
 }  // namespace

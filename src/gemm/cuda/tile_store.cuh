@@ -24,6 +24,7 @@ struct DeviceChain {
   const Epoch* epoch = nullptr;
   int first_owner = -1;   ///< whose sums begin here: nothing is added to them
   int copied_owner = -1;  ///< whose rows are stored twice
+  int last_owner = -1;    ///< whose sums end here: they are activated
   Context context;
 };
 
@@ -108,6 +109,7 @@ class TileStore {
     params.chain.arrived = gemm.chain.arrived;
     params.chain.epoch = gemm.chain.epoch;
     params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
+    params.chain.last_owner = gemm.me;
     params.chain.context = context;
     return params;
   }
@@ -135,7 +137,9 @@ class TileStore {
   /// be left to write_next, which is then called as often.
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, bool later) {
+    const Activation activation = activation_of(tile);
     const bool adds = adds_to(tile);
+    const bool adds_before = adds && activation != Activation::kNone;  // which is of the complete sum
     const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
@@ -143,12 +147,15 @@ class TileStore {
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
       if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols);
-      finish(values, tile.column * TileN + i * kCols);
+      add_bias(values, tile.column * TileN + i * kCols);
+      if (adds_before) add(values);
+      activate(activation, values);
+      if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
       // What is added to sums comes before they are rounded.
       if (i >= kBoxes - kMostPending && later && !adds)
         keep(i - (kBoxes - kMostPending), values);
       else
-        write_box([&](std::uint32_t slot) { put(slot, values, adds); });
+        write_box([&](std::uint32_t slot) { put(slot, values, adds && !adds_before); });
     }
     if (kMostPending > 0 && later && !adds) pending_ = kMostPending;
   }
@@ -217,6 +224,10 @@ class TileStore {
   __device__ bool adds_to(const WalkedTile& tile) const {
     return params_.chain.arrived != nullptr && tile.piece->owner != params_.chain.first_owner;
   }
+  __device__ Activation activation_of(const WalkedTile& tile) const {
+    const bool complete = params_.chain.arrived == nullptr || tile.piece->owner == params_.chain.last_owner;
+    return complete ? params_.activation : Activation::kNone;
+  }
   __device__ int row_of(const WalkedTile& tile) const {
     return tile.row - params_.shard_begin[tile.piece->owner] + group_ * kRows;
   }
@@ -253,24 +264,22 @@ class TileStore {
     }
   }
 
-  __device__ void finish(float (&values)[kCols / 2], int first_col) const {
-    if (params_.bias != nullptr) {
+  __device__ void add_bias(float (&values)[kCols / 2], int first_col) const {
+    if (params_.bias == nullptr) return;
 #pragma unroll
-      for (int j = 0; j < kCols / 8; ++j) {
-        const int col = first_col + j * 8 + thread_ % 4 * 2;
-        if (col >= params_.n) break;
-        const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
-        values[j * 4] += pair.first;
-        values[j * 4 + 1] += pair.second;
-        values[j * 4 + 2] += pair.first;
-        values[j * 4 + 3] += pair.second;
-      }
+    for (int j = 0; j < kCols / 8; ++j) {
+      const int col = first_col + j * 8 + thread_ % 4 * 2;
+      if (col >= params_.n) break;
+      const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
+      values[j * 4] += pair.first;
+      values[j * 4 + 1] += pair.second;
+      values[j * 4 + 2] += pair.first;
+      values[j * 4 + 3] += pair.second;
     }
-    activate(params_.activation, values);
-    if (!Scaled || params_.scales.c == nullptr) return;
-    const float of_c = __ldg(params_.scales.c);
+  }
+  __device__ static void scale_all(float (&values)[kCols / 2], float scale) {
 #pragma unroll
-    for (float& value : values) value *= of_c;
+    for (float& value : values) value *= scale;
   }
 
   /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
@@ -289,6 +298,25 @@ class TileStore {
     __syncwarp();
     if (thread_ % 32 == 0) storage_.written[group_][slot].arrive();
     ++boxes_;
+  }
+
+  /// Waits for what is added to the box that is written next, and adds it.
+  __device__ void add(float (&values)[kCols / 2]) {
+    if constexpr (!kIsFp8) {
+      const unsigned slot = boxes_ % kSlots;
+      storage_.ready[group_][slot].wait(phase());
+      const int row = thread_ / 32 * 16 + thread_ % 16;
+#pragma unroll
+      for (int j = 0; j < kCols / 8; j += 2) {
+        const MatrixWords words = load_matrices(slot_address(slot) + offset_of(row, j + thread_ % 32 / 16));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Pair addend = unpacked<Element>(words.word[i]);
+          values[j * 4 + i * 2] += addend.first;
+          values[j * 4 + i * 2 + 1] += addend.second;
+        }
+      }
+    }
   }
 
   __device__ void keep(int place, const float (&values)[kCols / 2]) {

@@ -113,7 +113,6 @@ class TransposedStore {
       each_box([&](Values& values, int box) {
 #pragma unroll
         for (int j = 0; j < kBoxRows / 2; ++j) values[j] = kept(box * (kBoxRows / 2) + j);
-        activate(params_.activation, values);
       });
     }
   }
@@ -127,13 +126,14 @@ class TransposedStore {
     }
   }
 
-  /// Writes them box by box; fill(values, box) gives them.
+  /// Activates and writes them box by box; fill(values, box) gives them.
   template <class Fill>
   __device__ void each_box(const Fill& fill) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box, ++boxes_) {
       Values values;
       fill(values, box);
+      activate(params_.activation, values);
       storage_.ready[group_].wait(boxes_ % 2);
       put(shared_address(storage_.slot[group_]), values);
       fence_shared_before_tma();

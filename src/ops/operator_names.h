@@ -1,0 +1,14 @@
+#pragma once
+/// The tile orders of operators by their names.
+
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+/// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
+TileOrder default_order(Operator op, const World& world);
+
+/// Throws InvalidArgument that lists the operator's orders.
+TileOrder parse_order(Operator op, const std::string& text);
+
+}  // namespace tandem::ops
