@@ -111,7 +111,8 @@ tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, s
 /* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
  * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
  * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
- * is gathered, m x k, or partial sums, a few times m x n. */
+ * is gathered, m x k, or partial sums, a few times m x n; where it overlaps within a node twice that, for two calls
+ * that take turns. */
 typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
 
 /* The global problem over all PEs. */
