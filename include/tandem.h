@@ -166,7 +166,8 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
 /* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
  * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
  * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
- * is gathered, m x k, or partial sums, a few times m x n; overlapped plans twice, since calls take turns. */
+ * is gathered, m x k, or partial sums, a few times m x n; where it overlaps within a node twice that, for two calls
+ * that take turns. */
 typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
 
 /* How B lies: as the weights of PyTorch's Linear, or as in the product; fp8 takes the former alone. */
