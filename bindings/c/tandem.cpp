@@ -30,6 +30,17 @@ using tandem::c::given;
 using tandem::c::guarded;
 using tandem::c::type_of;
 
+/// With zeros where there are none. Throws where sums of sizes would overflow.
+tandem_options checked(const tandem_options* options) {
+  const tandem_options all = options != nullptr ? *options : tandem_options{};
+  constexpr std::size_t most = std::size_t{1} << 46;
+  if (all.heap_bytes > most || all.staging_bytes > most)
+    throw InvalidArgument(all.heap_bytes > most ? "heap_bytes: more than any memory holds given"
+                                                : "staging_bytes: more than any memory holds given");
+  if (!(all.join_timeout_s >= 0)) throw InvalidArgument("join_timeout_s: a negative number, or none, given");
+  return all;
+}
+
 tandem::ReduceOp op_of(tandem_op op) {
   if (op < TANDEM_SUM || op > TANDEM_AVG) throw InvalidArgument("op: no tandem_op given");
   return static_cast<tandem::ReduceOp>(op);
@@ -94,14 +105,14 @@ tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, 
     given(bytes, "id");
     given(world, "world");
     const UniqueId parsed = UniqueId::from_bytes({bytes, UniqueId::kBytes});
-    *world = create({parsed, pe, pes, pe, pes}, options != nullptr ? *options : tandem_options{});
+    *world = create({parsed, pe, pes, pe, pes}, checked(options));
   });
 }
 
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options) {
   return guarded([&] {
     given(world, "world");
-    const tandem_options all = options != nullptr ? *options : tandem_options{};
+    const tandem_options all = checked(options);
     *world = create(tandem::placement_from_environment(or_default(all.join_timeout_s, 600.0)), all);
   });
 }

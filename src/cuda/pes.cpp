@@ -42,7 +42,12 @@ bool has_early_launch(int device) {
 /// The environment's, where it has one.
 double timeout_of(const CudaOptions& options) {
   const char* const text = std::getenv("TANDEM_TIMEOUT_S");
-  if (text == nullptr || *text == '\0') return options.timeout_s;
+  if (text == nullptr || *text == '\0') {
+    if (!(options.timeout_s > 0 && options.timeout_s <= kMostSeconds))
+      throw InvalidArgument(
+          fmt::format("timeout_s: {} given, allowed are seconds up to {}", options.timeout_s, kMostSeconds));
+    return options.timeout_s;
+  }
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (*end != '\0' || !(seconds > 0 && seconds <= kMostSeconds))
