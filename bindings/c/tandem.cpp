@@ -126,7 +126,7 @@ tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int c
   return guarded([&] {
     given(part, "part") = nullptr;
     tandem::c::CWorld& whole = given(world, "world").world;
-    const tandem_options all = options != nullptr ? *options : tandem_options{};
+    const tandem_options all = checked(options);
     auto process = whole.process().split(color, key, cuda_options(all, whole.pes()));
     if (process == nullptr) return;
     *part = new tandem_world{tandem::c::CWorld(std::move(process), static_cast<Size>(staging_of(all)))};

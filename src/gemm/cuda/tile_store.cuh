@@ -44,13 +44,13 @@ class TileStore {
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead: not less than the mainloop has stages
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
   static constexpr int kPairs = kCols / 4;  // of sums that a thread has in a box, each a register
-  // Of a thread's 232 registers the next tile's sums take TileN / 2, addresses and the like about 24.
-  static constexpr int kPendingRegisters = 208 - TileN / 2;
+  // Of a thread's 232 registers the next tile's sums take TileN / 2, and addresses and the like about 40.
+  static constexpr int kFitting = cute::min(kBoxes, cute::max(0, 192 - TileN / 2) / kPairs);
 
  public:
-  /// Boxes that may be written while the next tile is computed, one each step; the others wait for nothing.
-  static constexpr int kMostPending = Scaled || kIsFp8 ? 0 : cute::min(kBoxes, kPendingRegisters / kPairs);
-  static_assert(kMostPending == 0 || kBoxes - kMostPending <= kSlots);
+  /// Boxes that may be written while the next tile is computed, one each step; for the others there is room, or else
+  /// none is left for later.
+  static constexpr int kMostPending = Scaled || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
   static constexpr int kSlices = 1;  ///< of the depth: a block computes all of it
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
@@ -163,11 +163,7 @@ class TileStore {
   /// One box of what is left, if any.
   __device__ void write_next() {
     if (pending_ == 0) return;
-    write_box([&](std::uint32_t slot) {
-#pragma unroll
-      for (int i = 0; i < kMostPending; ++i)
-        if (i == kMostPending - pending_) put_pairs(slot, kept_[i]);
-    });
+    write_box([&](std::uint32_t slot) { put_kept<0>(slot); });
     --pending_;
   }
   /// All of it.
@@ -323,6 +319,16 @@ class TileStore {
     if constexpr (kMostPending > 0) {
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) kept_[place][j] = packed<Element>(values[j * 2], values[j * 2 + 1]);
+    }
+  }
+  /// The box that is next, if it is `kPlace` or behind it. Not a loop: registers have no index.
+  template <int kPlace>
+  __device__ void put_kept(std::uint32_t slot) const {
+    if constexpr (kPlace < kMostPending) {
+      if (kPlace == kMostPending - pending_)
+        put_pairs(slot, kept_[kPlace]);
+      else
+        put_kept<kPlace + 1>(slot);
     }
   }
   __device__ void put_pairs(std::uint32_t slot, const std::uint32_t (&pairs)[kPairs]) const {
