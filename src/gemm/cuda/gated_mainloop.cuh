@@ -101,7 +101,7 @@ class GatedMainloop : public Base {
         : "=r"(any)
         : "r"(static_cast<unsigned>(holds)), "r"(kFirst + group), "n"(kGroup)
         : "memory");
-    return any != 0;
+    return __shfl_sync(~0U, any, 0) != 0;  // from one lane: as TileStore's pending boxes
   }
 
   /// between(): what is done after each step was given to the tensor cores.

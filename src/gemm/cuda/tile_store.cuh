@@ -157,7 +157,9 @@ class TileStore {
       else
         write_box([&](std::uint32_t slot) { put(slot, values, adds && !adds_before); });
     }
-    if (kMostPending > 0 && later && !adds) pending_ = kMostPending;
+    // From one lane, so that the compiler sees that a warp's threads agree: else it takes the tensor cores' descriptors
+    // from registers of threads.
+    if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds ? kMostPending : 0, 0);
   }
 
   /// One box of what is left, if any.
