@@ -21,7 +21,7 @@ ACTIVATIONS = [lambda x: x, torch.nn.functional.relu, torch.nn.functional.gelu, 
 
 class Options(ctypes.Structure):
     _fields_ = [("heap_bytes", ctypes.c_size_t), ("staging_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
-                ("join_timeout_s", ctypes.c_double)]
+                ("join_timeout_s", ctypes.c_double), ("heap_limit_bytes", ctypes.c_size_t)]
 
 
 class Problem(ctypes.Structure):
@@ -45,11 +45,11 @@ def pointers(tensors):
 class Tandem:
     """The part of the C API that this program uses; errors are exceptions."""
 
-    def __init__(self, path, heap_bytes):
+    def __init__(self, path):
         self.library = ctypes.CDLL(path)
         self.library.tandem_last_error.restype = ctypes.c_char_p
         self.world = ctypes.c_void_p()
-        options = Options(heap_bytes=heap_bytes, timeout_s=5)
+        options = Options(timeout_s=5)
         self.check(self.library.tandem_world_from_environment(ctypes.byref(self.world), ctypes.byref(options)))
 
     def check(self, status):
@@ -159,7 +159,7 @@ def main():
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=torch.device("cuda", device))
     torch.manual_seed(dist.get_rank())
-    tandem = Tandem(os.environ["TANDEM_LIBRARY"], 2 << 30)
+    tandem = Tandem(os.environ["TANDEM_LIBRARY"])
     most, k = 2048, 4096
     wrong = runs = 0
     plans = []

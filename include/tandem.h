@@ -62,10 +62,12 @@ typedef struct tandem_world tandem_world;
 
 /* Zeros stand for the defaults, and NULL for all of them. The same on all PEs. */
 typedef struct {
-  size_t heap_bytes;     /* for tandem_alloc(); default 256 MiB */
-  size_t staging_bytes;  /* for memory that is not the heap's; default 64 MiB */
-  double timeout_s;      /* of a wait on the GPU; default 30 */
-  double join_timeout_s; /* for the other processes; default 600 */
+  size_t heap_bytes;       /* for tandem_alloc() and plans, at the beginning; default 256 MiB */
+  size_t staging_bytes;    /* for memory that is not the heap's; default 64 MiB */
+  double timeout_s;        /* of a wait on the GPU; default 30 */
+  double join_timeout_s;   /* for the other processes; default 600 */
+  size_t heap_limit_bytes; /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
+                              Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
 } tandem_options;
 
 /* What went wrong last on this thread: one line; valid until the next call on it. */

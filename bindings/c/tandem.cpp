@@ -3,6 +3,8 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "guard.h"
 
@@ -34,9 +36,10 @@ using tandem::c::type_of;
 tandem_options checked(const tandem_options* options) {
   const tandem_options all = options != nullptr ? *options : tandem_options{};
   constexpr std::size_t most = std::size_t{1} << 46;
-  if (all.heap_bytes > most || all.staging_bytes > most)
-    throw InvalidArgument(all.heap_bytes > most ? "heap_bytes: more than any memory holds given"
-                                                : "staging_bytes: more than any memory holds given");
+  const std::pair<const char*, std::size_t> sizes[] = {
+      {"heap_bytes", all.heap_bytes}, {"staging_bytes", all.staging_bytes}, {"heap_limit_bytes", all.heap_limit_bytes}};
+  for (const auto& [name, bytes] : sizes)
+    if (bytes > most) throw InvalidArgument(std::string(name) + ": more than any memory holds given");
   if (!(all.join_timeout_s >= 0)) throw InvalidArgument("join_timeout_s: a negative number, or none, given");
   return all;
 }
@@ -58,12 +61,15 @@ std::size_t staging_of(const tandem_options& options) {
 /// `pes`: at most so many.
 tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
+  constexpr std::size_t default_limit = std::size_t{128} << 30;
   constexpr std::size_t for_plans = std::size_t{64} << 20;
   // What a SendRecvGroup takes with its own choice of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);
   tandem::CudaOptions cuda;
-  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + 2 * staging_of(options) +
-                                      for_plans + for_messages * static_cast<std::size_t>(pes > 64 ? pes : 1));
+  const std::size_t own =
+      2 * staging_of(options) + for_plans + for_messages * static_cast<std::size_t>(pes > 64 ? pes : 1);
+  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + own);
+  cuda.heap_limit_bytes = static_cast<Size>(or_default(options.heap_limit_bytes, default_limit) + own);
   cuda.timeout_s = or_default(options.timeout_s, cuda.timeout_s);
   cuda.join_timeout_s = or_default(options.join_timeout_s, cuda.join_timeout_s);
   return cuda;

@@ -1,107 +1,12 @@
-// The parts of c_api_gpu_check, as one process of each goes through them.
-#include <cuda_runtime.h>
-
-#include <chrono>
-#include <stdexcept>
-#include <string>
-#include <thread>
+// The parts of c_api_gpu_check that are about calls, as one process of each goes through them.
 #include <vector>
 
+#include "gpu/c_api_joined.h"
 #include "gpu/c_api_parts.h"
-#include "tandem.h"
 
 namespace tandem::test {
 
 namespace {
-
-using Words = std::vector<unsigned>;
-
-void expect(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error("expected: " + what);
-}
-
-void cuda(cudaError_t code) {
-  if (code != cudaSuccess) throw std::runtime_error(cudaGetErrorString(code));
-}
-
-/// What has to go well.
-void well(tandem_status status) {
-  if (status != TANDEM_SUCCESS)
-    throw std::runtime_error("status " + std::to_string(status) + ": " + tandem_last_error());
-}
-
-/// What has to fail like this.
-void refused(tandem_status status, tandem_status expected, const std::string& part) {
-  const std::string text = tandem_last_error();
-  expect(status == expected && text.find(part) != std::string::npos,
-         "status " + std::to_string(expected) + " and '" + part + "', not " + std::to_string(status) + ": " + text);
-}
-
-/// Memory of cudaMalloc, some words of which are used.
-class Memory {
- public:
-  explicit Memory(size_t words) : size_(words) { cuda(cudaMalloc(&begin_, (words + 1) * 4)); }
-  explicit Memory(const Words& contents) : Memory(contents.size()) {
-    cuda(cudaMemcpy(begin_, contents.data(), contents.size() * 4, cudaMemcpyHostToDevice));
-  }
-  ~Memory() { cudaFree(begin_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  unsigned* at(size_t word = 0) const { return begin_ + word; }
-  Words contents() const {
-    Words words(size_);
-    cuda(cudaMemcpy(words.data(), begin_, size_ * 4, cudaMemcpyDeviceToHost));
-    return words;
-  }
-
- private:
-  unsigned* begin_ = nullptr;
-  size_t size_;
-};
-
-unsigned word(int from, int to, size_t i) {
-  return static_cast<unsigned>(from) * 1'000'003U + static_cast<unsigned>(to) * 10'007U + static_cast<unsigned>(i) * 7U;
-}
-
-Words words(int from, int to, size_t count) {
-  Words all(count);
-  for (size_t i = 0; i < count; ++i) all[i] = word(from, to, i);
-  return all;
-}
-
-/// A world, and what its PEs need to know of it.
-struct Joined {
-  tandem_world* world = nullptr;
-  int pe = 0;
-  int n = 0;
-
-  explicit Joined(double timeout_s = 10) {
-    tandem_options options{};
-    options.timeout_s = timeout_s;
-    well(tandem_world_from_environment(&world, &options));
-    number();
-  }
-  Joined(const Joined& whole, int color, int key) {
-    well(tandem_world_split(&world, whole.world, color, key, nullptr));
-    number();
-  }
-  ~Joined() { tandem_world_destroy(world); }
-  Joined(const Joined&) = delete;
-  Joined& operator=(const Joined&) = delete;
-
- private:
-  void number() {
-    pe = tandem_pe(world);
-    n = tandem_num_pes(world);
-  }
-};
-
-void check_all_reduce(const Joined& all, cudaStream_t stream) {
-  const Memory data(Words(1003, static_cast<unsigned>(all.pe) + 1));
-  well(tandem_all_reduce(all.world, data.at(), data.at(), 1003, TANDEM_U32, TANDEM_SUM, stream));
-  well(tandem_synchronize(all.world, stream));
-  expect(data.contents() == Words(1003, static_cast<unsigned>(all.n * (all.n + 1) / 2)), "the sum");
-}
 
 /// Round a ring, of sizes from one word to some MiB, also where only two PEs call.
 void messages() {
@@ -198,27 +103,6 @@ void gather_and_scatter() {
   }
 }
 
-/// Parts of a world work beside it and beside each other, and may go before or after it.
-void splits() {
-  cudaStream_t stream = nullptr;
-  cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  for (int round = 0; round < 3; ++round) {
-    const Joined all;
-    const Joined turned(all, 3, -all.pe);
-    expect(turned.pe == all.n - 1 - all.pe && turned.n == all.n, "numbers turned round");
-    const Joined alone(all, all.pe, 0);
-    expect(alone.pe == 0 && alone.n == 1, "a world of one PE");
-    tandem_world* none = all.world;
-    well(tandem_world_split(&none, all.world, -1, 0, nullptr));
-    expect(none == nullptr, "no world for a negative color");
-    check_all_reduce(turned, stream);
-    check_all_reduce(all, nullptr);
-    check_all_reduce(alone, stream);
-    check_all_reduce(turned, nullptr);
-  }
-  cudaStreamDestroy(stream);
-}
-
 void wrong_calls() {
   const Joined all;
   const Memory data(Words(100, 1));
@@ -246,36 +130,16 @@ void wrong_calls() {
   expect(in.contents() == Words(50, 1), "what fits");
 }
 
-/// All wait for a message that nobody sends; a thread of the last PE ends that.
-void aborts() {
-  {
-    const Joined all(60);
-    const Memory in(100);
-    check_all_reduce(all, nullptr);
-    std::thread other;
-    const auto begin = std::chrono::steady_clock::now();
-    well(tandem_recv(all.world, in.at(), 100, TANDEM_U32, (all.pe + 1) % all.n, nullptr));
-    if (all.pe == all.n - 1)
-      other = std::thread([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
-        well(tandem_world_abort(all.world, "on purpose"));
-      });
-    refused(tandem_synchronize(all.world, nullptr), TANDEM_FAILED, "aborted: on purpose");
-    if (other.joinable()) other.join();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    expect(took.count() < 10, "an end at once, not after " + std::to_string(took.count()) + " s");
-    refused(tandem_world_error(all.world), TANDEM_FAILED, "aborted: on purpose");
-    refused(tandem_barrier(all.world), TANDEM_FAILED, "aborted: on purpose");
-  }
-  check_all_reduce(Joined(), nullptr);
-}
-
 }  // namespace
 
 const std::vector<CApiPart>& c_api_parts() {
-  static const std::vector<CApiPart> all{{"messages", messages},         {"parts_that_differ", parts_that_differ},
-                                         {"gather", gather_and_scatter}, {"splits", splits},
-                                         {"wrong_calls", wrong_calls},   {"aborts", aborts}};
+  static const std::vector<CApiPart> all{{"messages", messages},
+                                         {"parts_that_differ", parts_that_differ},
+                                         {"gather", gather_and_scatter},
+                                         {"splits", splits},
+                                         {"growth", growth},
+                                         {"wrong_calls", wrong_calls},
+                                         {"aborts", aborts}};
   return all;
 }
 

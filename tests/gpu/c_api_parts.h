@@ -11,4 +11,8 @@ struct CApiPart {
 };
 const std::vector<CApiPart>& c_api_parts();
 
+void splits();
+void growth();
+void aborts();
+
 }  // namespace tandem::test
