@@ -12,20 +12,6 @@ static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &
 static_assert(TANDEM_SUM == static_cast<int>(tandem::ReduceOp::kSum) &&
               TANDEM_AVG == static_cast<int>(tandem::ReduceOp::kAvg));
 
-namespace tandem::c {
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-Handles<tandem_world>& worlds() {
-  static Handles<tandem_world> all("tandem_world");
-  return all;
-}
-
-}  // namespace tandem::c
-
 namespace {
 
 using tandem::Collective;
