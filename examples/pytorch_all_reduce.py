@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 
 # tandem.h: tandem_dtype, tandem_op.
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int8: 5, torch.int32: 7, torch.int64: 9,
-          torch.float64: 11}
+DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.int8: 6, torch.int32: 8, torch.int64: 10,
+          torch.float64: 12}
 TANDEM_UNSUPPORTED = 2
 OPS = {dist.ReduceOp.SUM: 0, dist.ReduceOp.PRODUCT: 1, dist.ReduceOp.MIN: 2, dist.ReduceOp.MAX: 3}
 

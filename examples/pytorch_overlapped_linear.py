@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 # tandem.h: tandem_operator, tandem_dtype, tandem_activation, tandem_status.
 ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE = range(3)
-BF16, E4M3 = 2, 3
+BF16, E4M3 = 3, 4
 NO_ACTIVATION, RELU, GELU, SILU = range(4)
 INVALID_ARGUMENT = 1
 ACTIVATIONS = [lambda x: x, torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu]

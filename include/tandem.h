@@ -10,7 +10,8 @@
  *   tandem_world_destroy(world);
  *
  * Every function that can fail returns a tandem_status; tandem_last_error() says more. A handle is used by one thread
- * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once.
+ * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once. Handles that are
+ * NULL or were destroyed are TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
  *
  * Pointers are device addresses of the GPU that was current when the world was made. Sizes are in elements, with the
  * meaning of NCCL's calls: `count` elements of each PE are reduced, given or got, as tandem/collectives.h lists them.
@@ -41,19 +42,20 @@ typedef enum {
   TANDEM_FAILED = 5   /* a PE is gone, or the GPU failed; the world is over */
 } tandem_status;
 
+/* 0 is none of them, so that a type which was not given is not taken for one. */
 typedef enum {
-  TANDEM_F32 = 0,
-  TANDEM_F16 = 1,
-  TANDEM_BF16 = 2,
-  TANDEM_E4M3 = 3,
-  TANDEM_E5M2 = 4,
-  TANDEM_I8 = 5,
-  TANDEM_U8 = 6,
-  TANDEM_I32 = 7,
-  TANDEM_U32 = 8,
-  TANDEM_I64 = 9,
-  TANDEM_U64 = 10,
-  TANDEM_F64 = 11
+  TANDEM_F32 = 1,
+  TANDEM_F16 = 2,
+  TANDEM_BF16 = 3,
+  TANDEM_E4M3 = 4,
+  TANDEM_E5M2 = 5,
+  TANDEM_I8 = 6,
+  TANDEM_U8 = 7,
+  TANDEM_I32 = 8,
+  TANDEM_U32 = 9,
+  TANDEM_I64 = 10,
+  TANDEM_U64 = 11,
+  TANDEM_F64 = 12
 } tandem_dtype;
 
 typedef enum { TANDEM_SUM = 0, TANDEM_PROD = 1, TANDEM_MIN = 2, TANDEM_MAX = 3, TANDEM_AVG = 4 } tandem_op;
@@ -80,7 +82,8 @@ tandem_status tandem_unique_id_create(void* id, const char* address);
 /* Joins on the current GPU; returns when all have come. NULL options: the defaults. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options);
-/* Waits for the GPU and for the other PEs, unless the world is over. NULL is allowed. */
+/* Waits for the GPU and for the other PEs, unless the world is over. Its plans have to be destroyed before:
+ * TANDEM_INVALID_ARGUMENT otherwise, and the world stays. NULL is allowed. */
 tandem_status tandem_world_destroy(tandem_world* world);
 
 /* A world of its own, with a heap of its own, for the PEs that give the same `color`; they are numbered by `key`, then
@@ -100,6 +103,7 @@ tandem_status tandem_world_abort(tandem_world* world, const char* why);
  *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
 tandem_status tandem_world_error(tandem_world* world);
 
+/* -1 and 0 for what is no world. */
 int tandem_pe(const tandem_world* world);
 int tandem_num_pes(const tandem_world* world);
 
@@ -188,8 +192,8 @@ typedef struct {
   tandem_dtype type; /* of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
   const size_t* ns;  /* all_gather_gemm: columns of each of `num_b` B for one gather, n in all; NULL: one B */
   size_t num_b;
-  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8 (so TANDEM_F32 cannot be asked for). For fp8
-                          * TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
+  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8. No other is allowed but for fp8: TANDEM_BF16,
+                          * TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
   tandem_layout b_layout;
   tandem_activation activation;
   int a_scale_per_row;    /* fp8, 0 or 1: tandem_run.a_scale has one for each of this PE's rows, else one for all */
@@ -222,7 +226,7 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 /* The same without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
-/* No run and no graph may use it any more. Before its world is destroyed; NULL is allowed. */
+/* No run and no graph may use it any more. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
 
 /* Blocks until the stream is empty; says what went wrong on the GPU, or with another PE. */

@@ -8,23 +8,25 @@ using tandem::Size;
 using tandem::c::CWorld;
 using tandem::c::given;
 using tandem::c::guarded;
+using tandem::c::world_of;
 
 Size bytes_of(size_t count, tandem_dtype type) {
-  const Size element = tandem::size_of(tandem::c::type_of(type));
-  constexpr size_t most = size_t{1} << 46;
-  if (count > most) throw InvalidArgument("count: more than any memory holds given");
-  return static_cast<Size>(count) * element;
+  return tandem::c::size_of_c(count, "count") * tandem::size_of(tandem::c::type_of(type));
 }
 
-const tandem_message* given_list(const tandem_message* messages, size_t count, const char* what) {
-  return count == 0 ? messages : &given(messages, what);
+/// Looked at before anything is read.
+void check_list(const tandem_message* messages, size_t count, const char* what) {
+  constexpr auto most = static_cast<size_t>(tandem::SendRecvGroup::kMostMessages);
+  if (count > most)
+    throw InvalidArgument(fmt::format("num_{}: {} given, allowed are {} messages in all", what, count, most));
+  if (count > 0) given(messages, what);
 }
 
 void send_recv(tandem_world* world, const tandem_message* sends, size_t num_sends, const tandem_message* receives,
                size_t num_receives, void* stream) {
-  CWorld& where = given(world, "world").world;
-  given_list(sends, num_sends, "sends");
-  given_list(receives, num_receives, "receives");
+  CWorld& where = world_of(world);
+  check_list(sends, num_sends, "sends");
+  check_list(receives, num_receives, "receives");
   std::vector<tandem::Send> out;
   std::vector<tandem::Receive> in;
   for (size_t i = 0; i < num_sends; ++i)
@@ -36,13 +38,15 @@ void send_recv(tandem_world* world, const tandem_message* sends, size_t num_send
 
 /// Parts of one buffer, one for each PE.
 struct Parts {
+  const char* name;
   std::byte* begin;
   const size_t* counts;
   const size_t* offsets;
   tandem_dtype type;
 
   Size bytes(int pe) const { return bytes_of(counts[pe], type); }
-  std::byte* of(int pe) const { return begin + bytes_of(offsets[pe], type); }
+  /// Null given for a part that has elements is no address, whatever its offset.
+  std::byte* of(int pe) const { return bytes(pe) > 0 ? &given(begin, name) + bytes_of(offsets[pe], type) : begin; }
 };
 
 /// This PE's own part stays on its GPU; every other goes to, or comes from, its PE.
@@ -50,7 +54,8 @@ template <class Out>
 void exchange(CWorld& world, const Out& sent, const Parts& received, cudaStream_t stream) {
   const int me = world.pe();
   if (sent.bytes(me) != received.bytes(me))
-    throw InvalidArgument("counts: this PE sends itself another number of elements than it receives");
+    throw InvalidArgument(fmt::format("out_counts[{}]: {} bytes given, allowed is what this PE sends itself, {}", me,
+                                      received.bytes(me), sent.bytes(me)));
   std::vector<tandem::Send> sends;
   std::vector<tandem::Receive> receives;
   for (int step = 1; step < world.pes(); ++step) {
@@ -59,8 +64,10 @@ void exchange(CWorld& world, const Out& sent, const Parts& received, cudaStream_
     if (sent.bytes(to) > 0) sends.push_back({to, sent.of(to), sent.bytes(to)});
     if (received.bytes(from) > 0) receives.push_back({from, received.of(from), received.bytes(from)});
   }
+  std::byte* const to = received.of(me);
+  const std::byte* const from = sent.of(me);
   world.send_recv(sends, receives, stream);
-  world.copy(received.of(me), sent.of(me), sent.bytes(me), stream);
+  world.copy(to, from, sent.bytes(me), stream);
 }
 
 }  // namespace
@@ -84,14 +91,15 @@ tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends,
 tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out, const size_t* counts,
                                   const size_t* offsets, tandem_dtype type, void* stream) {
   return guarded([&] {
-    CWorld& where = given(world, "world").world;
-    const Parts received{static_cast<std::byte*>(out), &given(counts, "counts"), &given(offsets, "offsets"), type};
+    CWorld& where = world_of(world);
+    const Parts received{"out", static_cast<std::byte*>(out), &given(counts, "counts"), &given(offsets, "offsets"),
+                         type};
     /// The same to everybody.
     struct Whole {
       std::byte* begin;
       Size size;
       Size bytes(int) const { return size; }
-      std::byte* of(int) const { return begin; }
+      std::byte* of(int) const { return size > 0 ? &given(begin, "in") : begin; }
     };
     auto* const begin = static_cast<std::byte*>(const_cast<void*>(in));
     exchange(where, Whole{begin, received.bytes(where.pe())}, received, static_cast<cudaStream_t>(stream));
@@ -103,9 +111,9 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
                                   const size_t* out_offsets, tandem_dtype type, void* stream) {
   return guarded([&] {
     auto* const begin = static_cast<std::byte*>(const_cast<void*>(in));
-    const Parts sent{begin, &given(in_counts, "in_counts"), &given(in_offsets, "in_offsets"), type};
-    const Parts received{static_cast<std::byte*>(out), &given(out_counts, "out_counts"),
+    const Parts sent{"in", begin, &given(in_counts, "in_counts"), &given(in_offsets, "in_offsets"), type};
+    const Parts received{"out", static_cast<std::byte*>(out), &given(out_counts, "out_counts"),
                          &given(out_offsets, "out_offsets"), type};
-    exchange(given(world, "world").world, sent, received, static_cast<cudaStream_t>(stream));
+    exchange(world_of(world), sent, received, static_cast<cudaStream_t>(stream));
   });
 }

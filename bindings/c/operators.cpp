@@ -13,7 +13,7 @@ static_assert(TANDEM_NO_ACTIVATION == static_cast<int>(tandem::Activation::kNone
               TANDEM_SILU == static_cast<int>(tandem::Activation::kSilu));
 
 struct tandem_plan {
-  tandem::c::CWorld& world;
+  tandem_world& world;
   std::unique_ptr<tandem::OperatorPlan> plan;
   std::size_t matrices;
   /// Streams that it has run in: each keeps what its GEMMs have prepared, which captured graphs use.
@@ -25,6 +25,13 @@ namespace {
 using tandem::Size;
 using tandem::c::given;
 using tandem::c::guarded;
+using tandem::c::one_of;
+using tandem::c::size_of_c;
+
+tandem::c::Handles<tandem_plan>& plans() {
+  static tandem::c::Handles<tandem_plan> all("tandem_plan");
+  return all;
+}
 
 bool flag(int value, const char* what) {
   if (value != 0 && value != 1)
@@ -34,20 +41,22 @@ bool flag(int value, const char* what) {
 
 tandem::OperatorOptions options_of(const tandem_problem& problem) {
   tandem::OperatorOptions options;
-  options.m = static_cast<Size>(problem.m);
-  options.n = static_cast<Size>(problem.n);
-  options.k = static_cast<Size>(problem.k);
+  options.m = size_of_c(problem.m, "m");
+  options.n = size_of_c(problem.n, "n");
+  options.k = size_of_c(problem.k, "k");
   options.type = tandem::c::type_of(problem.type);
+  // Each has a column at least.
+  const std::size_t most = problem.ns != nullptr ? problem.n : 1;
+  if (problem.num_b > most)
+    throw tandem::InvalidArgument(fmt::format("num_b: {} given, allowed is at most {}", problem.num_b,
+                                              problem.ns != nullptr ? "n" : "1 where ns is NULL"));
   for (std::size_t i = 0; problem.ns != nullptr && i < problem.num_b; ++i)
-    options.ns.push_back(static_cast<Size>(problem.ns[i]));
-  constexpr auto kDefault = static_cast<tandem_dtype>(0);  // f32, which no operator of another type gives
-  if (problem.out_type != kDefault) options.out_type = tandem::c::type_of(problem.out_type);
-  if (problem.b_layout < TANDEM_N_X_K || problem.b_layout > TANDEM_K_X_N)
-    throw tandem::InvalidArgument("b_layout: no tandem_layout given");
-  options.b_layout = static_cast<tandem::BLayout>(problem.b_layout);
-  if (problem.activation < TANDEM_NO_ACTIVATION || problem.activation > TANDEM_SILU)
-    throw tandem::InvalidArgument("activation: no tandem_activation given");
-  options.activation = static_cast<tandem::Activation>(problem.activation);
+    options.ns.push_back(size_of_c(problem.ns[i], "ns"));
+  if (problem.out_type != tandem_dtype{}) options.out_type = tandem::c::type_of(problem.out_type, "out_type");
+  options.b_layout =
+      static_cast<tandem::BLayout>(one_of(problem.b_layout, TANDEM_N_X_K, TANDEM_K_X_N, "b_layout", "tandem_layout"));
+  options.activation = static_cast<tandem::Activation>(
+      one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_SILU, "activation", "tandem_activation"));
   options.a_scale_per_row = flag(problem.a_scale_per_row, "a_scale_per_row");
   options.b_scale_per_column = flag(problem.b_scale_per_column, "b_scale_per_column");
   return options;
@@ -58,13 +67,14 @@ tandem::OperatorOptions options_of(const tandem_problem& problem) {
 tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem_operator op,
                                  const tandem_problem* problem) {
   return guarded([&] {
-    given(plan, "plan");
-    if (op < TANDEM_ALL_GATHER_GEMM || op > TANDEM_GEMM_ALL_REDUCE)
-      throw tandem::InvalidArgument("op: no tandem_operator given");
-    tandem::c::CWorld& where = given(world, "world").world;
+    given(plan, "plan") = nullptr;
+    one_of(op, TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_ALL_REDUCE, "op", "tandem_operator");
+    tandem_world& where = tandem::c::worlds().at(world, "world");
     const tandem::OperatorOptions options = options_of(given(problem, "problem"));
-    auto made = where.make_plan(static_cast<tandem::Operator>(op), options);
-    *plan = new tandem_plan{where, std::move(made), options.ns.empty() ? 1 : options.ns.size(), {}};
+    auto made = where.world.make_plan(static_cast<tandem::Operator>(op), options);
+    const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
+    *plan = plans().keep(std::unique_ptr<tandem_plan>(new tandem_plan{where, std::move(made), matrices, {}}));
+    ++where.plans;
   });
 }
 
@@ -76,22 +86,27 @@ tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const 
 
 tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, void* stream) {
   return guarded([&] {
-    tandem_plan& made = given(plan, "plan");
+    tandem_plan& made = plans().at(plan, "plan");
+    tandem::c::CWorld& world = made.world.world;
     const tandem_run& r = given(run, "run");
     given(r.b, "b");
     given(r.c, "c");
     auto* const native = static_cast<cudaStream_t>(stream);
     auto found = made.streams.find(native);
-    if (found == made.streams.end()) found = made.streams.emplace(native, made.world.borrow_stream(native)).first;
-    made.world.order_after_last(native);
+    if (found == made.streams.end()) found = made.streams.emplace(native, world.borrow_stream(native)).first;
+    world.order_after_last(native);
     const auto listed = [&]<class T>(T* const* list) {
       return std::span<T* const>(list, list == nullptr ? 0 : made.matrices);
     };
-    made.plan->run(found->second, {static_cast<Size>(r.m), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
+    made.plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
                                    listed(r.b_scale), listed(r.c_scale)});
   });
 }
 
 tandem_status tandem_plan_destroy(tandem_plan* plan) {
-  return guarded([&] { delete plan; });
+  return guarded([&] {
+    if (plan == nullptr) return;
+    const auto taken = plans().take(plan, "plan");
+    --taken->world.plans;
+  });
 }

@@ -3,24 +3,14 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
-#include <string>
-#include <utility>
 
 #include "guard.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
-static_assert(TANDEM_F64 == static_cast<int>(tandem::DType::kF64) && TANDEM_I8 == static_cast<int>(tandem::DType::kI8));
+static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&
+              TANDEM_I8 - TANDEM_F32 == static_cast<int>(tandem::DType::kI8));
 static_assert(TANDEM_SUM == static_cast<int>(tandem::ReduceOp::kSum) &&
               TANDEM_AVG == static_cast<int>(tandem::ReduceOp::kAvg));
-
-namespace tandem::c {
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-}  // namespace tandem::c
 
 namespace {
 
@@ -30,23 +20,27 @@ using tandem::Size;
 using tandem::UniqueId;
 using tandem::c::given;
 using tandem::c::guarded;
+using tandem::c::size_of_c;
 using tandem::c::type_of;
+using tandem::c::world_of;
+using tandem::c::worlds;
 
-/// With zeros where there are none. Throws where sums of sizes would overflow.
+/// With zeros where there are none.
 tandem_options checked(const tandem_options* options) {
   const tandem_options all = options != nullptr ? *options : tandem_options{};
-  constexpr std::size_t most = std::size_t{1} << 46;
-  const std::pair<const char*, std::size_t> sizes[] = {
-      {"heap_bytes", all.heap_bytes}, {"staging_bytes", all.staging_bytes}, {"heap_limit_bytes", all.heap_limit_bytes}};
-  for (const auto& [name, bytes] : sizes)
-    if (bytes > most) throw InvalidArgument(std::string(name) + ": more than any memory holds given");
-  if (!(all.join_timeout_s >= 0)) throw InvalidArgument("join_timeout_s: a negative number, or none, given");
+  size_of_c(all.heap_bytes, "heap_bytes");
+  size_of_c(all.staging_bytes, "staging_bytes");
+  size_of_c(all.heap_limit_bytes, "heap_limit_bytes");
+  const auto check_seconds = [](double given, const char* what) {
+    if (!(given >= 0)) throw InvalidArgument(fmt::format("{}: {} given, allowed is 0 or more", what, given));
+  };
+  check_seconds(all.timeout_s, "timeout_s");
+  check_seconds(all.join_timeout_s, "join_timeout_s");
   return all;
 }
 
 tandem::ReduceOp op_of(tandem_op op) {
-  if (op < TANDEM_SUM || op > TANDEM_AVG) throw InvalidArgument("op: no tandem_op given");
-  return static_cast<tandem::ReduceOp>(op);
+  return static_cast<tandem::ReduceOp>(tandem::c::one_of(op, TANDEM_SUM, TANDEM_AVG, "op", "tandem_op"));
 }
 
 template <class T>
@@ -75,20 +69,24 @@ tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
   return cuda;
 }
 
+tandem_world* kept(std::unique_ptr<tandem::CudaProcess> process, const tandem_options& options) {
+  tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)));
+  return worlds().keep(std::unique_ptr<tandem_world>(new tandem_world{std::move(world)}));
+}
+
 tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
   tandem::CudaOptions cuda = cuda_options(options, place.pes);
   if (tandem::cuda_devices() == 0) throw tandem::Unsupported("cuda backend: no GPU, or no NVIDIA driver");
   if (cudaGetDevice(&cuda.device) != cudaSuccess) throw tandem::RuntimeFailure("cudaGetDevice failed");
   auto process = std::make_unique<tandem::CudaProcess>(place, cuda);
-  return new tandem_world{tandem::c::CWorld(std::move(process), static_cast<Size>(staging_of(options)))};
+  return kept(std::move(process), options);
 }
 
 tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
                   tandem_dtype type, tandem_op op, int root, void* stream) {
   return guarded([&] {
-    given(world, "world")
-        .world.run({collective, in, out, static_cast<Size>(count), type_of(type), op_of(op), root,
-                    static_cast<cudaStream_t>(stream)});
+    world_of(world).run({collective, in, out, size_of_c(count, "count"), type_of(type), op_of(op), root,
+                         static_cast<cudaStream_t>(stream)});
   });
 }
 
@@ -108,8 +106,8 @@ tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, 
                                   const tandem_options* options) {
   return guarded([&] {
     const auto* const bytes = static_cast<const std::byte*>(id);
+    given(world, "world") = nullptr;
     given(bytes, "id");
-    given(world, "world");
     const UniqueId parsed = UniqueId::from_bytes({bytes, UniqueId::kBytes});
     *world = create({parsed, pe, pes, pe, pes}, checked(options));
   });
@@ -117,56 +115,60 @@ tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, 
 
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options) {
   return guarded([&] {
-    given(world, "world");
+    given(world, "world") = nullptr;
     const tandem_options all = checked(options);
     *world = create(tandem::placement_from_environment(or_default(all.join_timeout_s, 600.0)), all);
   });
 }
 
 tandem_status tandem_world_destroy(tandem_world* world) {
-  return guarded([&] { delete world; });
+  return guarded([&] {
+    if (world == nullptr) return;
+    if (const int plans = worlds().at(world, "world").plans; plans > 0)
+      throw InvalidArgument(fmt::format("world: {} plans of it are left, allowed is none: destroy them first", plans));
+    worlds().take(world, "world");
+  });
 }
 
 tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int color, int key,
                                  const tandem_options* options) {
   return guarded([&] {
     given(part, "part") = nullptr;
-    tandem::c::CWorld& whole = given(world, "world").world;
+    tandem::c::CWorld& whole = world_of(world);
     const tandem_options all = checked(options);
     auto process = whole.process().split(color, key, cuda_options(all, whole.pes()));
-    if (process == nullptr) return;
-    *part = new tandem_world{tandem::c::CWorld(std::move(process), static_cast<Size>(staging_of(all)))};
+    if (process != nullptr) *part = kept(std::move(process), all);
   });
 }
 
 tandem_status tandem_world_abort(tandem_world* world, const char* why) {
-  return guarded([&] { given(world, "world").world.process().abort(why != nullptr ? why : "no reason given"); });
+  return guarded([&] { world_of(world).process().abort(why != nullptr ? why : "no reason given"); });
 }
 
 tandem_status tandem_world_error(tandem_world* world) {
-  return guarded([&] { given(world, "world").world.process().check(); });
+  return guarded([&] { world_of(world).process().check(); });
 }
 
-int tandem_pe(const tandem_world* world) { return world != nullptr ? world->world.pe() : -1; }
-int tandem_num_pes(const tandem_world* world) { return world != nullptr ? world->world.pes() : 0; }
+int tandem_pe(const tandem_world* world) { return worlds().has(world) ? world->world.pe() : -1; }
+int tandem_num_pes(const tandem_world* world) { return worlds().has(world) ? world->world.pes() : 0; }
 
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
   return guarded([&] {
-    given(pointer, "pointer");
-    *pointer = given(world, "world").world.allocate(static_cast<Size>(bytes));
+    given(pointer, "pointer") = nullptr;
+    *pointer = world_of(world).allocate(size_of_c(bytes, "bytes"));
   });
 }
 
 tandem_status tandem_free(tandem_world* world, void* pointer) {
-  return guarded([&] { given(world, "world").world.free(pointer); });
+  return guarded([&] { world_of(world).free(pointer); });
 }
 
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes) {
-  return guarded([&] { given(world, "world").world.register_memory(pointer, static_cast<Size>(bytes)); });
+  return guarded([&] { world_of(world).register_memory(pointer, size_of_c(bytes, "bytes")); });
 }
 
 tandem_status tandem_unregister(tandem_world* world, void* pointer) {
-  return guarded([&] { given(world, "world").world.unregister_memory(pointer); });
+  return guarded([&] { world_of(world).unregister_memory(pointer); });
 }
 
 tandem_status tandem_all_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
@@ -210,9 +212,9 @@ tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, siz
 }
 
 tandem_status tandem_synchronize(tandem_world* world, void* stream) {
-  return guarded([&] { given(world, "world").world.synchronize(static_cast<cudaStream_t>(stream)); });
+  return guarded([&] { world_of(world).synchronize(static_cast<cudaStream_t>(stream)); });
 }
 
 tandem_status tandem_barrier(tandem_world* world) {
-  return guarded([&] { given(world, "world").world.barrier(); });
+  return guarded([&] { world_of(world).barrier(); });
 }

@@ -99,8 +99,6 @@ CollectivePlan& CWorld::plan_for(const Call& call, Size count) {
 void CWorld::run(const Call& call) {
   const int n = process_->pes();
   const Size element = size_of(call.type);
-  if (call.count < 0 || call.count > (Size{1} << 56) / element / n)
-    throw InvalidArgument(fmt::format("count: {} given, more than any memory holds", call.count));
   const Size ins = input_elements(call.collective, call.count, n, process_->pe(), call.root);
   const Size outs = output_elements(call.collective, call.count, n, process_->pe(), call.root);
   // On every PE, since where both lie decides, alike on all of them, whether a call is staged.

@@ -6,6 +6,7 @@
 #include "gemm/cuda/gemm_recorder.cuh"
 #include "gemm/cuda/tile_walk.cuh"
 #include "gemm/cuda/tma.cuh"
+#include "tandem/impl/cuda/ending.cuh"
 
 namespace tandem::cuda {
 
@@ -91,16 +92,10 @@ class GatedMainloop : public Base {
  private:
   static constexpr int kGroup = 128;  // threads
 
-  /// Whether it holds for any thread of warpgroup `group` ("bar.red" of the PTX ISA): a barrier of the group.
+  /// Whether it holds for any thread of warpgroup `group`: a barrier of the group.
   __device__ static bool any_of_group(int group, bool holds) {
     constexpr int kFirst = 8;  // barriers below are CUTLASS's
-    unsigned any = 0;
-    asm volatile(
-        "{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbar.red.or.pred q, %2, %3, p;\n\t"
-        "selp.u32 %0, 1, 0, q;\n\t}"
-        : "=r"(any)
-        : "r"(static_cast<unsigned>(holds)), "r"(kFirst + group), "n"(kGroup)
-        : "memory");
+    const unsigned any = named_barrier_or(kFirst + group, kGroup, holds) ? 1 : 0;
     return __shfl_sync(~0U, any, 0) != 0;  // from one lane: as TileStore's pending boxes
   }
 

@@ -70,12 +70,14 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
     return nullptr;
-  // Each slice has something to compute.
-  if (gemm.m > kFewRowsBlock && gemm.k < kLeastSlicedDepth) return nullptr;
   // Between the two largest kernels a product of cuBLASLt's and an all-reduce take less time than the larger one.
   if (gemm.m > kFewRowsMost / 2 && gemm.m < kFewestOfLargest) return nullptr;
-  for (const DecodeKernel* kernel : decode_kernels())
-    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
+  for (const DecodeKernel* kernel : decode_kernels()) {
+    if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
+    // A slice with nothing to compute would wait for its first step for ever.
+    const bool is_sliced = kernel->rows > kFewRowsBlock;
+    return is_sliced && gemm.k < kLeastSlicedDepth ? nullptr : kernel;
+  }
   return nullptr;
 }
 

@@ -1,0 +1,118 @@
+// Overlapped operators through the C API: plans that cannot be, runs that cannot be, and what is right beside them.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "c_api/simulated/process.h"
+
+namespace tandem::test {
+namespace {
+
+constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
+
+/// "": the problem is refused on all of two PEs with such a text.
+void refused(const std::function<void(tandem_problem&)>& change, const std::string& part,
+             tandem_operator op = TANDEM_ALL_GATHER_GEMM) {
+  run_in_c(2, [&](CPeer& peer) {
+    tandem_problem problem{.m = 64, .n = 64, .k = 64, .type = TANDEM_BF16};
+    change(problem);
+    auto* plan = reinterpret_cast<tandem_plan*>(&problem);
+    EXPECT_EQ(unlike(tandem_plan_create(&plan, peer.world, op, &problem), kInvalid, part), "");
+    EXPECT_EQ(plan, nullptr);
+  });
+}
+
+TEST(Plans, ProblemsThatCannotBe) {
+  const size_t ns[] = {32, 33};
+  refused([](tandem_problem& p) { p.n = 0; }, "n: 0 given, allowed is 1 or more");
+  refused([](tandem_problem& p) { p.m = ~size_t{0}; }, "m: 18446744073709551615 given");
+  refused([](tandem_problem& p) { p.type = tandem_dtype{}; }, "type: 0 given, allowed is a tandem_dtype, 1 to 12");
+  refused([](tandem_problem& p) { p.type = TANDEM_I8; }, "type: i8 given");
+  refused([](tandem_problem& p) { p.out_type = TANDEM_F32; }, "out_type: f32 given, allowed for bf16 is the same");
+  refused([](tandem_problem& p) { p.out_type = static_cast<tandem_dtype>(99); }, "out_type: 99 given");
+  refused([](tandem_problem& p) { p.b_layout = static_cast<tandem_layout>(2); }, "b_layout: 2 given");
+  refused([](tandem_problem& p) { p.activation = static_cast<tandem_activation>(-1); }, "activation: -1 given");
+  refused([](tandem_problem& p) { p.a_scale_per_row = 2; }, "a_scale_per_row: 2 given");
+  refused([](tandem_problem& p) { p.b_scale_per_column = 1; }, "b_scale_per_column: given");
+  refused([](tandem_problem& p) { p.num_b = 3; }, "num_b: 3 given, allowed is at most 1 where ns is NULL");
+  refused([&](tandem_problem& p) { p.ns = ns, p.num_b = ~size_t{0}; }, "num_b: 18446744073709551615 given");
+  refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 65 given, allowed is n, 64, in all");
+  refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 2 given", TANDEM_GEMM_ALL_REDUCE);
+  refused([](tandem_problem&) {}, "op: 3 given, allowed is a tandem_operator, 0 to 2", static_cast<tandem_operator>(3));
+}
+
+TEST(Plans, NullsAreNamed) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_plan* plan = nullptr;
+    const tandem_problem problem{.m = 64, .n = 64, .k = 64, .type = TANDEM_BF16};
+    const auto made = [&](tandem_plan** where, const tandem_problem* what) {
+      return tandem_plan_create(where, peer.world, TANDEM_ALL_GATHER_GEMM, what);
+    };
+    EXPECT_EQ(unlike(made(nullptr, &problem), kInvalid, "plan: NULL given"), "");
+    EXPECT_EQ(unlike(made(&plan, nullptr), kInvalid, "problem: NULL given"), "");
+  });
+}
+
+/// A layer of ones: each element of the result is k.
+class Layer {
+ public:
+  Layer(CPeer& peer, tandem_operator op) : peer_(peer) {
+    const tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_F32, .out_type = TANDEM_F32};
+    EXPECT_EQ(unlike(tandem_plan_create(&plan, peer.world, op, &problem), TANDEM_SUCCESS), "");
+    for (float*& matrix : matrices) {
+      matrix = peer.simulated.heap().allocate_local<float>(kSize * kSize, "matrix");
+      const std::vector<float> ones(kSize * kSize, 1);
+      peer.simulated.copy_in(matrix, ones.data(), kSize * kSize * 4);
+    }
+  }
+  tandem_status run(size_t m, const void* a, const void* b, void* c) {
+    return tandem_plan_run(plan, m, a, &b, &c, peer_.stream);
+  }
+  float result() {
+    EXPECT_EQ(unlike(tandem_synchronize(peer_.world, peer_.stream), TANDEM_SUCCESS), "");
+    float first = 0;
+    peer_.simulated.copy_out(&first, matrices[2], sizeof first);
+    return first;
+  }
+
+  static constexpr Size kSize = 64;
+  tandem_plan* plan = nullptr;
+  float* matrices[3] = {};
+
+ private:
+  CPeer& peer_;
+};
+
+TEST(Plans, RunsThatCannotBeLeaveTheNextOneRight) {
+  for (const auto op : {TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_REDUCE_SCATTER, TANDEM_GEMM_ALL_REDUCE})
+    run_in_c(2, [&](CPeer& peer) {
+      Layer layer(peer, op);
+      float* const a = layer.matrices[0];
+      float* const b = layer.matrices[1];
+      float* const c = layer.matrices[2];
+      const void* const some_b = b;
+      void* const some_c = c;
+      tandem_plan* const plan = layer.plan;
+      EXPECT_EQ(unlike(layer.run(65, a, b, c), kInvalid, "m: 65 given, allowed is 0 to the plan's 64"), "");
+      EXPECT_EQ(unlike(layer.run(~size_t{0}, a, b, c), kInvalid, "m: 18446744073709551615 given"), "");
+      EXPECT_EQ(unlike(layer.run(64, nullptr, b, c), kInvalid, "a: a null address given"), "");
+      EXPECT_EQ(unlike(layer.run(64, a, nullptr, c), kInvalid, "b: a null address given"), "");
+      EXPECT_EQ(unlike(layer.run(64, a, b, nullptr), kInvalid, "c: a null address given"), "");
+      EXPECT_EQ(unlike(tandem_plan_run_with(plan, nullptr, peer.stream), kInvalid, "run: NULL given"), "");
+      EXPECT_EQ(unlike(tandem_plan_run(plan, 64, a, nullptr, &some_c, peer.stream), kInvalid, "b: NULL given"), "");
+      EXPECT_EQ(unlike(tandem_plan_run(plan, 64, a, &some_b, nullptr, peer.stream), kInvalid, "c: NULL given"), "");
+      const tandem_run scaled{.m = 64, .a = a, .b = &some_b, .c = &some_c, .a_scale = a};
+      EXPECT_EQ(unlike(tandem_plan_run_with(plan, &scaled, peer.stream), kInvalid, "scales: given"), "");
+      EXPECT_EQ(unlike(tandem_world_destroy(peer.world), kInvalid, "1 plans of it are left"), "");
+      EXPECT_EQ(unlike(layer.run(0, nullptr, nullptr, nullptr), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(layer.run(64, a, b, c), TANDEM_SUCCESS), "");
+      EXPECT_EQ(layer.result(), 64);
+      EXPECT_EQ(unlike(tandem_plan_destroy(plan), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_plan_destroy(plan), kInvalid, "allowed is a tandem_plan that was made"), "");
+      EXPECT_EQ(unlike(layer.run(64, a, b, c), kInvalid, "plan: "), "");
+    });
+}
+
+}  // namespace
+}  // namespace tandem::test
