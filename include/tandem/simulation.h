@@ -86,8 +86,10 @@ class Simulation {
 
  private:
   class Recorder;
+  struct Hosts;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<sim::Simulator> simulator_;
+  std::unique_ptr<Hosts> hosts_;  // plans that outlive the run may name what is theirs
   bool has_run_ = false;
 };
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "kernels/team_check.h"
 #include "tandem/error.h"
 
 namespace tandem {
 
 TeamBarrier make_team_barrier(World& world, const Team& team, int blocks) {
+  kernels::check_team(world, team);
   if (blocks < 1) throw InvalidArgument(fmt::format("blocks: {} given to a barrier, at least 1 is needed", blocks));
   return {world.heap().signals(Size{blocks} * TeamBarrier::kMostRounds, "barrier words").of(team),
           world.heap().epochs(blocks, "barrier epochs")};

@@ -16,6 +16,7 @@ class CheckedPlan final : public CollectivePlan {
               std::unique_ptr<CollectivePlan> plan)
       : plan_(std::move(plan)),
         team_(team),
+        world_pe_(world.pe()),
         collective_(collective),
         element_bytes_(size_of(options.type)),
         root_(options.root),
@@ -39,6 +40,8 @@ class CheckedPlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(agreement_.what, in, out, count, max_count_);
+    check_handle("in", in, count);
+    check_handle("out", out, count);
     check_overlap(in.local(), out.local(), count);
     const auto enqueue = [&] {
       if (on_device_) {
@@ -57,6 +60,12 @@ class CheckedPlan final : public CollectivePlan {
   const std::string& algorithm() const override { return plan_->algorithm(); }
 
  private:
+  /// A handle made for a team (Symm::of) would be taken for the world's.
+  void check_handle(const char* what, Symm<const std::byte> handle, Size count) const {
+    if (count > 0 && handle.local() != handle.on(world_pe_))
+      throw InvalidArgument(
+          fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
+  }
   /// This PE's buffers are apart, or lie as in-place calls have them (tandem/collectives.h).
   void check_overlap(const std::byte* in, const std::byte* out, Size count) const {
     const Size in_bytes = input_elements(collective_, count, team_.size, team_.me, root_) * element_bytes_;
@@ -73,6 +82,7 @@ class CheckedPlan final : public CollectivePlan {
 
   std::unique_ptr<CollectivePlan> plan_;
   Team team_;
+  int world_pe_;
   Collective collective_;
   Size element_bytes_;
   int root_;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/checked_plan.h"
+#include "kernels/team_check.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 
@@ -82,16 +83,6 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
   for (const Algorithm& candidate : algorithms_of(collective))
     names += (names.empty() ? "" : ", ") + candidate.info.name;
   throw InvalidArgument(fmt::format("algorithm: {} has no '{}'; it has {}", name(collective), algorithm, names));
-}
-
-void check_team(const Team& team, int pes) {
-  const std::int64_t last = team.first + (std::int64_t{team.size} - 1) * team.stride;
-  if (team.size < 1 || std::min<std::int64_t>(team.first, last) < 0 ||
-      std::max<std::int64_t>(team.first, last) >= pes || (team.size > 1 && team.stride == 0) || team.me < -1 ||
-      team.me >= team.size || team.node_size < 1 || team.size % team.node_size != 0)
-    throw InvalidArgument(fmt::format(
-        "team: first {}, stride {}, size {}, me {}, node_size {} given, allowed is what World gives for {} PEs",
-        team.first, team.stride, team.size, team.me, team.node_size, pes));
 }
 
 void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
@@ -192,7 +183,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
 CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
                                    const Team& team) {
   using namespace kernels;
-  check_team(team, world.num_pes());
+  check_team(world, team);
   check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);

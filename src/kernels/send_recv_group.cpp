@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/team_check.h"
 #include "tandem/error.h"
 #include "tandem/send_recv.h"
 
@@ -66,6 +67,7 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options)
 SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const Team& team)
     : state_(std::make_unique<State>()) {
   check_options(options);
+  kernels::check_team(world, team);
   const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size);
   const Size channels = Size{team.size} * lanes;
   SymmetricHeap& heap = world.heap();

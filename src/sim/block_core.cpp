@@ -45,7 +45,7 @@ void BlockCore::read(const void* from, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int source = role.reachable_pe(from, "load", site);
+  const int source = role.reachable_pe(from, bytes, "load", site);
   if (source == role.pe)
     role.begin_local(bytes, Driver::kLoads);
   else
@@ -64,7 +64,7 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int target = role.reachable_pe(to, "store", site);
+  const int target = role.reachable_pe(to, bytes, "store", site);
   if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
   role.report_access(AccessKind::kStore, to, bytes, site);
   if (target == role.pe) {
@@ -82,8 +82,8 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const bool has_data = backed(from) && backed(to);
-  const int source = role.reachable_pe(from, "load", site);
-  const int target = role.reachable_pe(to, "store", site);
+  const int source = role.reachable_pe(from, bytes, "load", site);
+  const int target = role.reachable_pe(to, bytes, "store", site);
   if (source != role.pe || target == role.pe)
     read(from, bytes, site);
   else  // its time is that of the store

@@ -72,7 +72,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   if (fault == Fault::kDropped) return;
   if (fault == Fault::kRelaxed) order = Order::kRelaxed;
   if (fault == Fault::kEarly) value = role.sim.value_before(words, value);
-  if (n > 0) role.reachable_pe(words, "wait", site);
+  if (n > 0) role.reachable_pe(words, ((n - 1) * stride + 1) * Size{sizeof(Signal)}, "wait", site);
   const Time begin = role.engine().now();
   SignalWait wait;
   wait.words = words;
@@ -98,6 +98,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
 
 bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   Role& role = *role_;
+  role.reachable_pe(word, sizeof(Signal), "signal_test", site);
   const Time begin = role.engine().now();
   role.end_local();
   role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency);
@@ -110,7 +111,7 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
 }
 
 Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
-  role_->reachable_pe(epochs.words, "next_epoch", site);
+  role_->reachable_pe(epochs.words, (Size{role_->index} + 1) * Size{sizeof(Epoch)}, "next_epoch", site);
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
   const Fault fault = role_->fault(SyncOperation::kEpoch, site);
@@ -137,7 +138,7 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int target = role.reachable_pe(word, "atomic", site);
+  const int target = role.reachable_pe(word, bytes, "atomic", site);
   const bool releases = order == Order::kRelease || order == Order::kAcqRel;
   role.end_local();
   const Time ready = releases ? std::max(engine.now(), role.last_arrival) : engine.now();
@@ -173,7 +174,7 @@ void BlockCore::write_packets(void* to, Buffer packets, Site site) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int target = role.reachable_pe(to, "packet store", site);
+  const int target = role.reachable_pe(to, bytes, "packet store", site);
   if (role.fault(SyncOperation::kPacketStore, site) == Fault::kDropped) return;
   role.report_access(AccessKind::kPacketStore, to, bytes, site);
   const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
@@ -192,7 +193,7 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
     role.report_access(AccessKind::kLoad, packets, count * packet_bytes, site);
     return;
   }
-  role.reachable_pe(packets, "packet load", site);
+  role.reachable_pe(packets, count * packet_bytes, "packet load", site);
   const Time begin = role.engine().now();
   PacketWait wait;
   wait.packets = static_cast<const std::byte*>(packets);

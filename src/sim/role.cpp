@@ -112,10 +112,12 @@ int Role::owner_of(const void* address, const char* operation, Site site) const 
   return sim.memory.pe_of(address);
 }
 
-int Role::reachable_pe(const void* address, const char* operation, Site site) const {
+int Role::reachable_pe(const void* address, Size bytes, const char* operation, Site site) const {
   if (address == nullptr)
     throw InvalidArgument(fmt::format("{}:{}: {} of a null address by PE {}", site.file, site.line, operation, pe));
-  if (!sim.memory.owns(address)) return pe;  // host memory: arguments, the stack
+  if (!sim.memory.holds(address, bytes))
+    throw InvalidArgument(fmt::format("{}:{}: {} of {} bytes at {} by PE {}, which are not in one PE's memory",
+                                      site.file, site.line, operation, bytes, address, pe));
   const int owner = sim.memory.pe_of(address);
   if (!sim.topology.reachable(pe, owner))
     throw CheckFailed(fmt::format("{}:{}: {} of {} by PE {}, which cannot reach it by loads and stores; use put or get",

@@ -77,8 +77,9 @@ class Role {
 
   /// Whose memory an address is, to which this role puts, or which it signals. Throws InvalidArgument for none.
   int owner_of(const void* address, const char* operation, Site site) const;
-  /// Whose memory an address is, which this role uses with loads or stores. Throws CheckFailed where it must not.
-  int reachable_pe(const void* address, const char* operation, Site site) const;
+  /// Whose memory `bytes` bytes are, which this role uses with loads or stores. Throws CheckFailed where it must not,
+  /// InvalidArgument where they are not in one PE's memory.
+  int reachable_pe(const void* address, Size bytes, const char* operation, Site site) const;
 
  private:
   /// Hands the memory those chunks of local loads and stores whose turn has come.

@@ -18,7 +18,7 @@ namespace {
 /// Host programs meet here.
 struct HostBarrier {
   int size = 0;
-  std::vector<sim::Actor*> waiting;
+  std::vector<sim::Actor*> waiting = {};
 };
 
 class SimWorld : public detail::WorldBackend {
@@ -64,6 +64,7 @@ class SimWorld : public detail::WorldBackend {
   void check_launch(const detail::KernelLaunch& kernel) const override { sim::check_launch(sim_.machine, kernel); }
   void barrier() override {
     sim::Engine& engine = sim_.engine;
+    if (engine.current() == nullptr) throw InvalidArgument("barrier: allowed within a host program's run alone");
     if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
       barrier_.waiting.push_back(engine.current());
       engine.block([this] {
@@ -116,6 +117,13 @@ const Machine& with_figures(const Machine& machine) {
 
 class Simulation::Recorder : public sim::Recorder {};
 
+struct Simulation::Hosts {
+  HostBarrier barrier;
+  CallRecords records;
+  std::vector<std::unique_ptr<SimWorld>> backends = {};
+  std::vector<std::unique_ptr<World>> worlds = {};
+};
+
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
     : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(with_figures(machine), pes, options.pes_per_node, options.seed,
@@ -133,11 +141,8 @@ void Simulation::run(const std::function<void(World&)>& program) {
   if (!program) throw InvalidArgument("program: none given");
   if (std::exchange(has_run_, true)) throw InvalidArgument("run: a simulation runs once; make another one");
   sim::Engine& engine = simulator_->engine;
-  HostBarrier barrier;
-  barrier.size = simulator_->num_pes();
-  CallRecords records(barrier.size);
-  std::vector<std::unique_ptr<SimWorld>> backends;
-  std::vector<std::unique_ptr<World>> worlds;
+  hosts_.reset(new Hosts{{.size = simulator_->num_pes()}, CallRecords(simulator_->num_pes())});
+  auto& [barrier, records, backends, worlds] = *hosts_;
   for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
     backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier, records));
     worlds.push_back(std::make_unique<World>(*backends.back()));

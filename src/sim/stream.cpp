@@ -48,6 +48,8 @@ std::string SimStream::describe() const {
 }
 
 void SimStream::enqueue(std::string name, std::function<void()> start) {
+  if (sim_.engine.current() == nullptr)
+    throw InvalidArgument(fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, name));
   if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
   used_ = used_ || name != kEventName;
   work_.push_back({std::move(name), std::move(start)});
@@ -101,8 +103,12 @@ void check_launch(const Machine& machine, const tandem::detail::KernelLaunch& ke
 
 void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   check_launch(sim_.machine, kernel);
-  if (kernel.team.me < 0)
+  const Team& team = kernel.team;
+  if (team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+  if (team.world_pe(team.me) != pe_)
+    throw InvalidArgument(fmt::format("launch of {}: a team seen from PE {} given to a stream of PE {}", kernel.name,
+                                      team.world_pe(team.me), pe_));
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
   std::string name = kernel.name;
   enqueue(std::move(name), [this, gap, kernel = std::move(kernel)] {
@@ -266,6 +272,7 @@ void SimStream::end_wait() {
 
 std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   auto event = std::make_shared<SimEvent>();
+  event->of = &sim_;
   event->after_work = used_;
   enqueue(kEventName, [this, event] {
     event->done = true;
@@ -279,7 +286,9 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
 
 void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
   if (state == nullptr) throw InvalidArgument("wait: the event was never recorded");
-  const auto event = std::static_pointer_cast<SimEvent>(state);
+  const auto event = std::dynamic_pointer_cast<SimEvent>(state);
+  if (event == nullptr || event->of != &sim_)
+    throw InvalidArgument("wait: an event of another simulation, or of GPUs, given");
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
   enqueue("wait for an event", [this, event] {
     // By address: whoever records the event keeps it. One that held itself would stay behind where a run fails.

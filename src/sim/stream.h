@@ -13,6 +13,7 @@
 namespace tandem::sim {
 
 struct SimEvent final : tandem::detail::EventState {
+  const Simulator* of = nullptr;
   bool done = false;
   bool after_work = false;  // else it stands for nothing
   Cause cause;              // what it was recorded after

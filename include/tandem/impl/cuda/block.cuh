@@ -10,28 +10,27 @@
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/ending.cuh"
-#include "tandem/impl/cuda/packets.cuh"
-#include "tandem/impl/cuda/patience.cuh"
-#include "tandem/impl/cuda/ptx.cuh"
-#include "tandem/impl/cuda/raw.cuh"
+#include "tandem/impl/cuda/fragment_place.cuh"
+#include "tandem/impl/cuda/thread_copy.cuh"
+#include "tandem/impl/cuda/waits.cuh"
 #include "tandem/reduce_op.h"
 #include "tandem/signal.h"
 
 namespace tandem::cuda {
 
-/// In a kernel that uses packets (`P`, else void), fragments are laid out for these.
+/// `P`: the packets that the kernel uses, or void.
 template <int Threads, int Barrier = 0, class P = void>
 class Group : public BlockOps<Group<Threads, Barrier, P>> {
+  using Place = FragmentPlace<Threads, P>;
+
  public:
   template <class T>
-  static constexpr int kVectorsOf = std::is_void_v<P> ? kVectors<T> : 1;
+  static constexpr int kVectorsOf = Place::template kVectorsOf<T>;
   template <class A, class T>
   using FragmentFor = Fragment<A, kWidth<T>, kVectorsOf<T>>;
 
   __device__ Group(const Context& context, int first_thread = 0)
-      : context_(context),
-        thread_(static_cast<int>(threadIdx.x) - first_thread),
-        place_(Layout<Threads, P>::place(thread_)) {}
+      : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread), place_(thread_) {}
   __device__ ~Group() { store_epoch(); }
 
   __device__ int pe() const { return context_.team.me; }
@@ -44,7 +43,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   template <class T>
   __device__ Tiles tiles(Range range) const {
-    return {range, Size{Layout<Threads, P>::kPlaces} * kWidth<T> * kVectorsOf<T>};
+    return {range, Place::template kElements<T>};
   }
 
   // --- memory
@@ -58,8 +57,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
     Raw<T, kVectorsOf<T>> raw;
-    load_raw(raw, from, range);
-    return raw.template as<A>(range.size(), valid<T>(range.size()));
+    place_.load(raw, from, range);
+    return raw.template as<A>(range.size(), place_.template valid<T>(range.size()));
   }
 
   template <class T>
@@ -72,13 +71,14 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
     constexpr int kAtOnce = 4;
-    Fragment<A, kWidth<Element>, kVectorsOf<Element>> result(range.size(), valid<Element>(range.size()));
+    Fragment<A, kWidth<Element>, kVectorsOf<Element>> result(range.size(),
+                                                             place_.template valid<Element>(range.size()));
 #pragma unroll 1
     for (int first = 0; first < num_pes(); first += kAtOnce) {
       Raw<Element, kVectorsOf<Element>> raw[kAtOnce];
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u)
-        if (first + u < num_pes()) load_raw<Element>(raw[u], from.on(first + u), range);
+        if (first + u < num_pes()) place_.template load<Element>(raw[u], from.on(first + u), range);
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) {
         if (first + u >= num_pes()) break;
@@ -91,24 +91,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   template <class T, class A>
   __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
-    const Raw<T, kVectorsOf<T>> raw = Raw<T, kVectorsOf<T>>::of(values);
-    const int size = static_cast<int>(range.size());
-#pragma unroll
-    for (int u = 0; u < kVectorsOf<T>; ++u) {
-      const int at = first<T>(u);
-      if (at >= size) break;
-      T* const target = to + range.begin + at;
-      if (aligned && at + kWidth<T> <= size) {
-        store_vector(target, reinterpret_cast<const Vector&>(raw.elements[u]));
-      } else if constexpr (!std::is_void_v<P>) {
-        store_elements(target, raw.words(u), size - at);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < size) target[i] = raw.elements[u][i];
-      }
-    }
+    place_.store(to, range, values);
   }
 
   template <class T>
@@ -120,7 +103,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class T>
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
     sync();
-    copy_bytes(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), count * Size{sizeof(T)});
+    copy_bytes<Threads>(thread_, reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from),
+                        count * Size{sizeof(T)});
     sync();
   }
 
@@ -208,13 +192,13 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ Token wait(Signals words, Size n, Epoch value) {
     const Signal* const local = words.local();
     bool is_in_vain = false;
-    for (Size i = thread_; i < n; i += Threads) is_in_vain = !poll(local + i, Cmp::kGe, value) || is_in_vain;
+    for (Size i = thread_; i < n; i += Threads) is_in_vain = !poll(context_, local + i, Cmp::kGe, value) || is_in_vain;
     go_on_unless(is_in_vain);
     return {};
   }
   __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), num_pes(), value); }
   __device__ void signal_wait_until(Signals word, Cmp cmp, Epoch value) {
-    go_on_unless(thread_ == 0 && !poll(word.local(), cmp, value));
+    go_on_unless(thread_ == 0 && !poll(context_, word.local(), cmp, value));
   }
   __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
     // Every thread must take the same way, so one thread asks.
@@ -276,7 +260,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void ll_put(Symm<Q> to, const T* from, Size count, Epoch epoch, int pe) {
     for (const Range tile : tiles<T>({0, count})) {
       Raw<T, kVectorsOf<T>> raw;
-      load_raw(raw, from, tile);
+      place_.load(raw, from, tile);
       put_packets(to.on(pe) + packets_for<Q>(tile.begin * Size{sizeof(T)}), tile.size(), raw, epoch);
     }
   }
@@ -298,8 +282,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class A, class T, class Q>
   __device__ auto ll_get(const Q* from, Size count, Epoch epoch) {
     Arrival<Q, T, Threads> arrival[1] = {{from, count, epoch, thread_}};
-    receive(epoch, arrival, 1);
-    return arrival[0].raw().template as<A>(count, valid<T>(count));
+    receive(context_, epoch, arrival, 1);
+    return arrival[0].raw().template as<A>(count, place_.template valid<T>(count));
   }
   /// The packets of several PEs are looked for together: one trip to memory.
   template <class T, class A, class Q, class F>
@@ -315,7 +299,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
         arrivals[u] = {from + (first + u) * stride, own.size(), epoch, thread_};
         if (first + u < num_pes() && first + u != pe()) wanted |= 1U << u;
       }
-      receive(epoch, arrivals, wanted);
+      receive(context_, epoch, arrivals, wanted);
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) {
         if (first + u >= num_pes()) break;
@@ -329,7 +313,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     const auto flag = static_cast<std::uint32_t>(epoch);
     for (Size i = Size{2} * thread_; i < packets; i += Size{2} * Threads) {
       const bool both = i + 1 < packets;
-      const PacketPair got = poll_packets(from + i, flag, both);
+      const PacketPair got = poll_packets(context_, from + i, flag, both);
       if (both)
         store_packets(to.on(pe) + i, got);
       else
@@ -422,150 +406,10 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     if (epoch_word_ != nullptr && thread_ == 0) store_relaxed(epoch_word_, last_taken_);
   }
 
-  /// False: nobody answered.
-  __device__ bool poll(const Signal* word, Cmp cmp, Epoch value) const {
-    Patience patience(context_);
-    for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
-      if (patience.is_due() && patience.is_over(word, value, found)) return false;
-    return true;
-  }
-
-  __device__ PacketPair poll_packets(const LLPacket* packets, std::uint32_t flag, bool both) const {
-    Patience patience(context_);
-    for (;;) {
-      const PacketPair got = load_packets(packets);
-      const auto first_flag = static_cast<std::uint32_t>(got.packet[0] >> 32);
-      const auto second_flag = both ? static_cast<std::uint32_t>(got.packet[1] >> 32) : flag;
-      if (first_flag == flag && second_flag == flag) return got;
-      if (patience.is_due() && patience.is_over(packets, flag, first_flag)) return got;
-    }
-  }
-
   template <class Q, class T>
   __device__ void put_packets(Q* to, Size count, const Raw<T, 1>& raw, Epoch epoch) const {
     static_assert(std::is_same_v<P, Q>, "a kernel's Packet says which packets it uses");
     Arrival<Q, T, Threads>::put(to, count, raw, epoch, thread_);
-  }
-
-  /// Waits until all packets of the wanted arrivals (a bit each) are here. Where they do not come, what follows takes
-  /// what is there: it writes to this PE's output and to peers' staging, never to a peer's output. (Ending the threads
-  /// made small calls up to 0.2 us slower.)
-  template <class Arriving, int N>
-  __device__ void receive(Epoch epoch, Arriving (&arrivals)[N], unsigned wanted) const {
-    Patience patience(context_);
-    for (;;) {
-#pragma unroll
-      for (int u = 0; u < N; ++u)
-        if ((wanted >> u & 1) != 0) arrivals[u].fetch();
-      std::uint64_t wrong = 0;
-#pragma unroll
-      for (int u = 0; u < N; ++u)
-        if ((wanted >> u & 1) != 0) wrong |= arrivals[u].wrong();
-      if (Arriving::agreed(wrong == 0)) return;
-      if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience))) return;
-    }
-  }
-  template <class Arriving, int N>
-  __device__ static bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], unsigned wanted, Patience& patience) {
-    const void* missing = nullptr;
-    Epoch found = 0;
-#pragma unroll
-    for (int u = 0; u < N; ++u) {
-      if ((wanted >> u & 1) == 0 || arrivals[u].wrong() == 0) continue;
-      missing = arrivals[u].address();
-      found = arrivals[u].found();
-    }
-    return patience.is_over(missing, epoch, found);
-  }
-
-  template <class T>
-  __device__ int first(int u) const {
-    return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
-  }
-
-  /// Vectors of this thread that hold elements of a fragment of `size`.
-  template <class T>
-  __device__ int valid(Size size) const {
-    // Large fragments are full as a rule, and asking costs them 5 %.
-    if constexpr (std::is_void_v<P>) return kVectorsOf<T>;
-    int count = 0;
-#pragma unroll
-    for (int u = 0; u < kVectorsOf<T>; ++u) count += first<T>(u) < static_cast<int>(size) ? 1 : 0;
-    return count;
-  }
-
-  template <class T>
-  __device__ void load_raw(Raw<T, kVectorsOf<T>>& raw, const T* from, Range range) const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
-    const int size = static_cast<int>(range.size());
-#pragma unroll
-    for (int u = 0; u < kVectorsOf<T>; ++u) {
-      const int at = first<T>(u);
-      if (at >= size) break;
-      const T* const source = from + range.begin + at;
-      if (aligned && at + kWidth<T> <= size) {
-        reinterpret_cast<Vector&>(raw.elements[u]) = load_vector(source);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < size) raw.elements[u][i] = source[i];
-      }
-    }
-  }
-
-  /// Up to 16 bytes one element after the other, in little code: kernels with packets are small and often cold.
-  template <class T>
-  __device__ static void store_elements(T* to, const std::uint32_t* words, int count) {
-    constexpr int kBits = 8 * static_cast<int>(sizeof(T));
-    std::uint64_t low = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
-    std::uint64_t high = words[2] | static_cast<std::uint64_t>(words[3]) << 32;
-#pragma unroll 1
-    for (int i = 0; i < kWidth<T> && i < count; ++i) {
-      T element;
-      __builtin_memcpy(&element, &low, sizeof(T));
-      to[i] = element;
-      if constexpr (kBits == 64)
-        low = high;
-      else
-        low = low >> kBits | high << (64 - kBits);
-      high >>= kBits % 64;
-    }
-  }
-
-  /// 16-byte accesses where both ends allow it, else of 4 bytes, else of one.
-  __device__ void copy_bytes(char* to, const char* from, Size bytes) const {
-    const auto low_bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-    Size done = 0;
-    if (low_bits % 16 == 0) {
-      copy_vectors(to, from, bytes / 16);
-      done = bytes / 16 * 16;
-    } else if (low_bits % 4 == 0) {
-      copy_elements(reinterpret_cast<std::uint32_t*>(to), reinterpret_cast<const std::uint32_t*>(from), bytes / 4);
-      done = bytes / 4 * 4;
-    }
-    copy_elements(to + done, from + done, bytes - done);
-  }
-
-  /// One piece of code for whole steps and the last one: eight accesses in flight in both.
-  __device__ void copy_vectors(char* to, const char* from, Size vectors) const {
-    constexpr int kInFlight = 8;
-#pragma unroll 1
-    for (Size at = thread_; at < vectors; at += kInFlight * Threads) {
-      const Size left = (vectors - at + Threads - 1) / Threads;  // of this thread
-      Vector v[kInFlight];
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u)
-        if (u < left) v[u] = load_vector(from + (at + u * Threads) * 16);
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u)
-        if (u < left) store_vector(to + (at + u * Threads) * 16, v[u]);
-    }
-  }
-
-  template <class Element>
-  __device__ void copy_elements(Element* to, const Element* from, Size count) const {
-#pragma unroll 1
-    for (Size at = thread_; at < count; at += Threads) to[at] = from[at];
   }
 
   template <int FirstWarp, int Id, int Width, int... Rest, class F, class... G>
@@ -580,7 +424,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   const Context& context_;
   const int thread_;
-  const int place_;  // of this thread's elements in a fragment
+  const Place place_;  // of this thread's elements in a fragment
   Epoch* epoch_word_ = nullptr;
   Epoch last_taken_ = 0;
 };

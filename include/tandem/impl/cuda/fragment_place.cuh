@@ -1,0 +1,106 @@
+#pragma once
+/// Where in memory the elements of a fragment lie that a thread holds, and how it loads and stores them.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tandem/impl/cuda/packets.cuh"
+#include "tandem/impl/cuda/raw.cuh"
+#include "tandem/range.h"
+
+namespace tandem::cuda {
+
+/// A thread's place in a group of `Threads`. In a kernel that uses packets (`P`, else void), fragments are laid out for
+/// these.
+template <int Threads, class P>
+class FragmentPlace {
+ public:
+  template <class T>
+  static constexpr int kVectorsOf = std::is_void_v<P> ? kVectors<T> : 1;
+  /// Elements of a fragment of T.
+  template <class T>
+  static constexpr Size kElements = Size{Layout<Threads, P>::kPlaces} * kWidth<T>* kVectorsOf<T>;
+
+  __device__ explicit FragmentPlace(int thread) : place_(Layout<Threads, P>::place(thread)) {}
+
+  /// Vectors of this thread that hold elements of a fragment of `size`.
+  template <class T>
+  __device__ int valid(Size size) const {
+    // Large fragments are full as a rule, and asking costs them 5 %.
+    if constexpr (std::is_void_v<P>) return kVectorsOf<T>;
+    int count = 0;
+#pragma unroll
+    for (int u = 0; u < kVectorsOf<T>; ++u) count += first<T>(u) < static_cast<int>(size) ? 1 : 0;
+    return count;
+  }
+
+  template <class T>
+  __device__ void load(Raw<T, kVectorsOf<T>>& raw, const T* from, Range range) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
+    const int size = static_cast<int>(range.size());
+#pragma unroll
+    for (int u = 0; u < kVectorsOf<T>; ++u) {
+      const int at = first<T>(u);
+      if (at >= size) break;
+      const T* const source = from + range.begin + at;
+      if (aligned && at + kWidth<T> <= size) {
+        reinterpret_cast<Vector&>(raw.elements[u]) = load_vector(source);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kWidth<T>; ++i)
+          if (at + i < size) raw.elements[u][i] = source[i];
+      }
+    }
+  }
+
+  template <class T, class A>
+  __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to + range.begin) % 16 == 0;
+    const Raw<T, kVectorsOf<T>> raw = Raw<T, kVectorsOf<T>>::of(values);
+    const int size = static_cast<int>(range.size());
+#pragma unroll
+    for (int u = 0; u < kVectorsOf<T>; ++u) {
+      const int at = first<T>(u);
+      if (at >= size) break;
+      T* const target = to + range.begin + at;
+      if (aligned && at + kWidth<T> <= size) {
+        store_vector(target, reinterpret_cast<const Vector&>(raw.elements[u]));
+      } else if constexpr (!std::is_void_v<P>) {
+        store_elements(target, raw.words(u), size - at);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kWidth<T>; ++i)
+          if (at + i < size) target[i] = raw.elements[u][i];
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  __device__ int first(int u) const {
+    return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
+  }
+
+  /// Up to 16 bytes one element after the other, in little code: kernels with packets are small and often cold.
+  template <class T>
+  __device__ static void store_elements(T* to, const std::uint32_t* words, int count) {
+    constexpr int kBits = 8 * static_cast<int>(sizeof(T));
+    std::uint64_t low = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
+    std::uint64_t high = words[2] | static_cast<std::uint64_t>(words[3]) << 32;
+#pragma unroll 1
+    for (int i = 0; i < kWidth<T> && i < count; ++i) {
+      T element;
+      __builtin_memcpy(&element, &low, sizeof(T));
+      to[i] = element;
+      if constexpr (kBits == 64)
+        low = high;
+      else
+        low = low >> kBits | high << (64 - kBits);
+      high >>= kBits % 64;
+    }
+  }
+
+  const int place_;
+};
+
+}  // namespace tandem::cuda
