@@ -92,7 +92,8 @@ struct TuneSetup {
 std::vector<OperatorOptions> operator_candidates(Operator op, const OperatorOptions& problem, bool one_node, int pes);
 
 /// Tries the configurations of a problem (`problem`: what to compute, as operator_candidates). One that throws, on
-/// whatever PE, is dropped on all of them.
+/// whatever PE, is dropped on all of them. Throws InvalidArgument for a setup without in_world, calls below 1 and a
+/// negative `most`.
 OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup);
 
 /// Time of one configuration within a world; collective. All PEs get the same: the slowest one's time, or no time and

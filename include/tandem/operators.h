@@ -120,7 +120,7 @@ struct OperatorOptions {
 /// make_operator as they are. On GPUs, plans take them where the caller left a choice open.
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
-/// One run of an operator: the matrices of this PE, anywhere in its memory.
+/// One run of an operator: the matrices of this PE, anywhere in its memory. C overlaps none of the others.
 struct OperatorCall {
   Size m = 0;  ///< rows of the global problem in this run
   const void* a = nullptr;

@@ -6,17 +6,10 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <thread>
 
-#include "bootstrap/split.h"
 #include "cuda/error.h"
-#include "cuda/recorded_kernels.h"
-#include "cuda/register.h"
 #include "cuda/self_test.h"
-#include "cuda/stream.h"
-#include "cuda/window.h"
-#include "cuda/world_recording.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -224,102 +217,3 @@ void Processes::test_links() {
 }
 
 }  // namespace tandem::cuda
-
-namespace tandem {
-
-namespace {
-
-int device_of(const CudaOptions& options, int local_pe) {
-  const int devices = cuda_devices();
-  if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
-  if (options.device >= devices)
-    throw InvalidArgument(
-        fmt::format("device: {} given, allowed are 0 to {} (-1: by local number)", options.device, devices - 1));
-  return options.device >= 0 ? options.device : local_pe % devices;
-}
-
-}  // namespace
-
-namespace {
-
-void register_kernels(const CudaOptions& options) {
-  cuda::register_collectives();
-  if (options.record.on) cuda::register_recorded_collectives();
-}
-
-}  // namespace
-
-struct CudaProcess::State {
-  State(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
-      : processes(id, pe, pes, device, options), view(processes, pe), world(view) {}
-
-  std::map<void*, cuda::Window> windows;  // goes last: peers use it until the processes have parted
-  cuda::Processes processes;
-  cuda::WorldView view;
-  World world;
-};
-
-CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
-  register_kernels(options);
-  state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
-}
-
-CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
-  register_kernels(options);
-  state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
-}
-
-CudaProcess::~CudaProcess() = default;
-
-World& CudaProcess::world() { return state_->world; }
-int CudaProcess::pe() const { return state_->processes.me(); }
-int CudaProcess::pes() const { return state_->processes.num_pes(); }
-
-Stream CudaProcess::borrow_stream(void* cuda_stream) {
-  return Stream(std::make_shared<cuda::CudaStream>(state_->processes, state_->processes.me(),
-                                                   static_cast<cudaStream_t>(cuda_stream)));
-}
-
-Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
-  if (state_->windows.count(pointer) != 0)
-    throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
-  return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
-}
-
-std::unique_ptr<CudaProcess> CudaProcess::split(int color, int key, const CudaOptions& options) {
-  const auto place = bootstrap::split(state_->processes.session(), color, key);
-  if (!place) return nullptr;
-  CudaOptions on_this_gpu = options;
-  on_this_gpu.device = state_->processes.pe(pe()).device;
-  return std::make_unique<CudaProcess>(*place, on_this_gpu);
-}
-
-void CudaProcess::abort(const std::string& why) {
-  state_->processes.session().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
-}
-
-void CudaProcess::record(bool on) { cuda::recording_of(state_->processes).turn(pe(), on); }
-
-const trace::Timeline& CudaProcess::timeline() {
-  cuda::Recording& recording = cuda::recording_of(state_->processes);
-  state_->processes.gather_recordings();
-  return recording.timeline();
-}
-
-const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(state_->processes).info(); }
-
-void CudaProcess::unregister_buffer(void* pointer) {
-  const auto found = state_->windows.find(pointer);
-  if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
-  state_->processes.session().barrier("unregistration");
-  state_->windows.erase(found);
-}
-
-void CudaProcess::check() const { state_->processes.check_alive(); }
-
-std::string CudaProcess::failure() const {
-  const auto failure = state_->processes.session().failure();
-  return failure ? failure->text : "";
-}
-
-}  // namespace tandem

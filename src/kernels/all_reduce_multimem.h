@@ -5,6 +5,7 @@
 /// Fixed order: the switch's on a GPU, the same for all PEs; PE order in the simulator. Rounded to T once.
 /// Each PE's port carries the data once out and once in. Needs multicast. In-place allowed.
 
+#include "kernels/all_reduce_one_shot.h"
 #include "kernels/reduce_input.h"
 #include "tandem/block.h"
 
@@ -12,26 +13,11 @@ namespace tandem::kernels {
 
 template <class T>
 struct AllReduceMultimem {
-  struct Args {
-    Symm<const T> in;
-    Symm<T> out;
-    Symm<T> inputs;     // staging, [2][capacity]: this PE's input, by epoch parity
-    Size capacity = 0;  // elements of each
-    Signals arrived;    // [block][PE]: that PE's input is in its staging
-    Epochs epochs;      // [block]
-    ReduceOp op = ReduceOp::kSum;
-    Size count = 0;
-    Accumulator<T> scale = 1;
-  };
+  using Args = typename AllReduceOneShot<T>::Args;
 
   template <class Setup>
   static Args prepare(Setup& setup) {
-    Args a;
-    a.capacity = round_up(setup.max_count(), 16);
-    a.inputs = setup.template symmetric<T>(2 * a.capacity, "inputs");
-    a.arrived = setup.slots("arrived");
-    a.epochs = setup.epochs();
-    return a;
+    return AllReduceOneShot<T>::prepare(setup);
   }
 
   // Two slots suffice: who has finished call e+1 has heard of e+1 from everybody, so everybody had finished e.

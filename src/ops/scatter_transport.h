@@ -6,9 +6,8 @@
 ///
 ///   SMs, push           the GEMM stores its tiles straight into the collector's staging and counts them there
 ///   SMs, pull           tiles stay local and are counted at the collector, whose reduction loads them
-///   copy engine, push   tiles stay local and are counted locally; a complete piece is copied to the collector's
-///   staging copy engine, pull   tiles stay local and are counted at the collector, whose copy engine fetches complete
-///   pieces
+///   copy engine, push   tiles stay local and are counted locally; complete pieces are copied to the staging
+///   copy engine, pull   tiles stay local and are counted at the collector, which fetches complete pieces
 
 #include "ops/operator.h"
 #include "ops/reduce_shards.h"

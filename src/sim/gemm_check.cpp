@@ -25,6 +25,13 @@ void check_addresses(const Simulator& simulator, const Gemm& gemm) {
   if (gemm.k > 0 && (gemm.own_a == nullptr || gemm.rows.shards > 1)) given("a", gemm.a);
   if (gemm.k > 0) given("b", gemm.b);
   if (stays_here) given("c", gemm.c);
+  const auto given_or_none = [&](const char* field, const void* address) {
+    if (address != nullptr) given(field, address);
+  };
+  given_or_none("bias", gemm.bias);
+  given_or_none("scales.a", gemm.scales.a);
+  given_or_none("scales.b", gemm.scales.b);
+  given_or_none("scales.c", gemm.scales.c);
 }
 
 }  // namespace

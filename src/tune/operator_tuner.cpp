@@ -1,4 +1,6 @@
 // Tries configurations of operators, each as one unit on all PEs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <mutex>
@@ -117,6 +119,15 @@ std::vector<OperatorTrial*> order_of_trials(std::vector<OperatorTrial>& trials, 
   return chosen;
 }
 
+void check(const TuneSetup& setup) {
+  if (!setup.in_world) throw InvalidArgument("in_world: none given, allowed is what runs a host program in a world");
+  const auto check_at_least = [](int least, int given, const char* what) {
+    if (given < least) throw InvalidArgument(fmt::format("{}: {} given, allowed is {} or more", what, given, least));
+  };
+  check_at_least(1, setup.calls, "calls");
+  check_at_least(0, setup.most, "most");
+}
+
 int rank(const OperatorTrial& trial) { return trial.us > 0 ? 0 : trial.failure.empty() ? 2 : 1; }
 
 }  // namespace
@@ -160,6 +171,7 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
 }
 
 OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup) {
+  check(setup);
   OperatorTuning tuning;
   bool one_node = true;
   Found found;
@@ -186,7 +198,8 @@ OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const 
 
 TunedOperator OperatorTuning::entry() const {
   if (trials.empty() || trials.front().us == 0)
-    throw Unsupported(std::string(name(key.op)) + ": no configuration ran, so there is nothing to choose");
+    throw Unsupported(fmt::format("{}: no configuration ran, so there is nothing to choose{}", name(key.op),
+                                  trials.empty() ? "" : "; the first: " + trials.front().failure));
   return {key, trials.front().options, trials.front().us, sequential_us};
 }
 

@@ -129,6 +129,16 @@ TEST(BadInput, StreamsNeedAddressesOfPes) {
                 barrier_on(stream, TeamBarrier{}, world.team());
               }),
               HasSubstr("make_team_barrier"));
+  const auto with_bias_of_the_host = [](World& world) {
+    const std::vector<bf16> bias(8);
+    bf16* const matrix = world.heap().allocate_local<bf16>(64, "a, b and c");
+    Gemm gemm;
+    gemm.m = gemm.n = gemm.k = 8;
+    gemm.a = gemm.b = gemm.c = matrix;
+    gemm.bias = bias.data();
+    world.make_stream("main").gemm(gemm, world.team());
+  };
+  EXPECT_THAT(refusal(with_bias_of_the_host), HasSubstr("gemm: bias is"));
   for (const char* const left_out : {"a", "b", "c"}) {
     const auto without = [&](World& world) {
       Gemm gemm;

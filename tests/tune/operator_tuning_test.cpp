@@ -165,6 +165,29 @@ TEST(OperatorTuning, TriesTheBestPredictionsAndTheBaseline) {
   EXPECT_GT(tuning.trials.size(), tried.size());
 }
 
+TEST(OperatorTuning, WhatCannotBeIsNamed) {
+  const auto refusal = [](const std::function<void(TuneSetup&)>& change) -> std::string {
+    TuneSetup wrong = simulated(2);
+    change(wrong);
+    try {
+      tune_operator(Operator::kAllGatherGemm, {.m = 64, .n = 64, .k = 64}, wrong);
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_THAT(refusal([](TuneSetup& s) { s.in_world = nullptr; }), HasSubstr("in_world: none given"));
+  EXPECT_EQ(refusal([](TuneSetup& s) { s.calls = 0; }), "calls: 0 given, allowed is 1 or more");
+  EXPECT_EQ(refusal([](TuneSetup& s) { s.most = -5; }), "most: -5 given, allowed is 0 or more");
+  const OperatorTuning none = tune_operator(Operator::kAllGatherGemm, {.m = 64, .n = 0, .k = 64}, simulated(2));
+  try {
+    none.entry();
+    FAIL();
+  } catch (const Unsupported& error) {
+    EXPECT_THAT(error.what(), HasSubstr("n: 0 given, allowed is 1 or more"));
+  }
+}
+
 TEST(OperatorTuning, TheSlowestPeCountsOnAllPes) {
   TuneSetup setup = simulated(3);
   setup.time = [](World& world, Stream&, const std::function<void()>&) { return 10.0 + world.pe(); };
