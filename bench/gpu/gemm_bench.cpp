@@ -40,7 +40,7 @@ struct Candidate {
   int panel_group;
 };
 /// The first one is what operators take.
-constexpr Candidate kCandidates[] = {{0, 8}, {256, 8}, {192, 8}, {320, 8}, {128, 8}};
+constexpr Candidate kCandidates[] = {{0, 8}, {256, 8}, {192, 8}, {128, 8}};
 
 struct Problem {
   std::string layer;

@@ -20,13 +20,11 @@ constexpr Size kLeastDepthOfSquareWaves = 16384;
 constexpr int kSquareWave = 16;
 constexpr int kTileM = 128, kTileN = 256;
 
-/// Tiles of kTileM rows, in pairs, and how fast they are where all SMs are busy: fitted to 26 local problems of layers.
-struct MeasuredTile {
-  int n;
-  double rate;
-  Size least_k;
-};
-constexpr MeasuredTile kTiles[] = {{kTileN, 1, 0}, {192, 0.99, 4096}, {320, 0.995, 4096}, {128, 0.95, 0}};
+/// Columns of the tiles of kTileM rows that there are, the widest first.
+constexpr int kTileWidths[] = {kTileN, 192, 128};
+/// What a tile takes besides its steps, in steps of one row of A and one column of B: fitted to 26 local problems of
+/// layers.
+constexpr Size kTileOverhead = 21000;
 
 /// SMs that compute while an overlapped form communicates; with its defaults otherwise.
 int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
@@ -78,17 +76,11 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
 namespace ops {
 
 int suitable_tile_n(Size m, Size n, Size k, int sms) {
-  int best = kTileN;
-  double least = 0;
-  for (const MeasuredTile& tile : kTiles) {
-    if (k < tile.least_k) continue;
-    const Size tiles = ceil_div(m, 2 * kTileM) * 2 * ceil_div(n, tile.n);
-    const double time = static_cast<double>(ceil_div(tiles, Size{sms}) * tile.n) / tile.rate;
-    if (tile.n != kTileN && time >= least) continue;
-    best = tile.n;
-    least = time;
-  }
-  return best;
+  const auto time = [&](int width) {
+    const Size pairs = ceil_div(m, 2 * kTileM) * ceil_div(n, width);
+    return ceil_div(pairs, Size{std::max(1, sms / 2)}) * (width * k + kTileOverhead);
+  };
+  return *std::ranges::min_element(kTileWidths, {}, time);
 }
 
 bool is_measured(const World& world) { return world.machine().gemm.tiles.empty(); }

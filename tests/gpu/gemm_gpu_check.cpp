@@ -347,7 +347,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
       throw;
     }
   };
-  for (const int tile_n : {256, 128, 192, 320}) {
+  for (const int tile_n : {256, 128, 192}) {
     if (type == DType::kF16 && tile_n != 256) continue;  // there is no such kernel
     for (const Shape s : {Shape{128, 256, 64},
                           {256, 256, 128},

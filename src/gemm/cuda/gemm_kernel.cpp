@@ -14,7 +14,6 @@ extern const GemmKernel kBf16Tile128x256;
 extern const GemmKernel kBf16Tile128x256KxN;
 extern const GemmKernel kBf16Tile128x128;
 extern const GemmKernel kBf16Tile128x192;
-extern const GemmKernel kBf16Tile128x320;
 extern const GemmKernel kF16Tile128x256;
 extern const GemmKernel kF16Tile128x256KxN;
 extern const GemmKernel kE4m3ToBf16Tile128x128;
@@ -46,9 +45,9 @@ bool is_for_tma(const Gemm& gemm) {
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{
-      &kBf16Tile128x256,       &kBf16Tile128x256KxN,   &kBf16Tile128x128,       &kF16Tile128x256,  &kF16Tile128x256KxN,
-      &kE4m3ToBf16Tile128x128, &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192, &kBf16Tile128x320};
+  static const std::array kernels{&kBf16Tile128x256,      &kBf16Tile128x256KxN,    &kBf16Tile128x128,
+                                  &kF16Tile128x256,       &kF16Tile128x256KxN,     &kE4m3ToBf16Tile128x128,
+                                  &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192};
   return kernels;
 }
 

@@ -1,0 +1,23 @@
+#include <gtest/gtest.h>
+
+#include "ops/operator_defaults.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kSms = 132;
+
+TEST(SuitableTile, LeavesTheFewestSmsIdle) {
+  EXPECT_EQ(ops::suitable_tile_n(8192, 5120, 8192, kSms), 256);   // 9.7 waves
+  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 8192, kSms), 128);  // 6.8 waves, of 256 columns 3.4
+  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 14336, kSms), 192);  // 20.8 waves, of 256 columns 15.5
+  EXPECT_EQ(ops::suitable_tile_n(128, 256, 8192, kSms), 128);     // a pair of tiles each to two SMs, not to one
+}
+
+TEST(SuitableTile, IsWideWhereTilesTakeLittleTime) {
+  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 16384, kSms), 128);
+  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 512, kSms), 256);
+}
+
+}  // namespace
+}  // namespace tandem
