@@ -1,7 +1,7 @@
 #pragma once
 /// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them. What
-/// computes 16-bit types besides writes the tile before, and takes what is added to this one, while the tensor cores are
-/// busy.
+/// computes 16-bit types besides writes the tile before, and takes what is added to this one, while the tensor cores
+/// are busy.
 
 #include "gemm/cuda/device_wait.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"

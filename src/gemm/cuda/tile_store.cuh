@@ -326,7 +326,10 @@ class TileStore {
 
   /// One box of what is added to the sums, to be kept until they are complete.
   __device__ void take_addend() {
-    use_slot([&](std::uint32_t slot) { take_kept<0>(slot); });
+    use_slot([&](std::uint32_t slot) {
+      take_kept<0>(slot);
+      fence_shared_before_tma();  // it brings the next box when told, not when these loads are done
+    });
     --awaited_;
   }
   /// The box that is next, if it is `kPlace` or behind it.
