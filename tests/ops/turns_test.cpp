@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/operator_case.h"
+#include "tandem/check.h"
 #include "tandem/simulation.h"
 
 namespace tandem {
@@ -38,9 +39,8 @@ TEST(Turns, EveryCallButThoseOfNoRowsIsTheOtherPlans) {
   EXPECT_EQ(turns, (std::vector<int>{0, 1, 0, 1, 0}));
 }
 
-/// Runs of both plans, in whatever order graphs of an odd number of calls put them, with the PEs late in turn. Returns
-/// the wrong elements.
-Size wrong_of_turns(int pes, CopyBy copy_by) {
+/// Runs of both plans, in whatever order graphs of an odd number of calls put them, with the PEs late in turn.
+void check_turns(int pes, CopyBy copy_by) {
   constexpr Size kM = 70, kN = 24, kK = 12;
   constexpr std::size_t kTurns[] = {0, 1, 0, 0, 1, 1, 1, 0, 1};
   constexpr int kRuns = std::size(kTurns);
@@ -53,7 +53,7 @@ Size wrong_of_turns(int pes, CopyBy copy_by) {
   settings.order = TileOrder::kPeersFirst;
   const auto expected = test::reference(settings.options, kRuns);
   Size wrong = 0;
-  Simulation(load_machine("h200x8"), pes, SimOptions{.heap_bytes = Size{16} << 20}).run([&](World& world) {
+  const auto program = [&](World& world) {
     const test::Shards shards(Operator::kGemmReduceScatter, settings.options, world.pe(), pes);
     ops::Settings of_both = settings;
     of_both.turns = ops::turn_words(world);
@@ -74,13 +74,15 @@ Size wrong_of_turns(int pes, CopyBy copy_by) {
       for (Size i = 0; i < shards.c_size(); ++i)
         wrong += static_cast<double>(c[run * shards.c_size() + i]) !=
                  expected[static_cast<std::size_t>(run)][static_cast<std::size_t>(shards.c_rows.begin * kN + i)];
-  });
-  return wrong;
+  };
+  const CheckResult result = check(program, {.machine = load_machine("h200x8"), .pes = pes, .schedules = 5});
+  EXPECT_TRUE(result.clean()) << result.text();
+  EXPECT_EQ(wrong, 0);
 }
 
-TEST(Turns, ChainsAreExactInAnyOrderOfTurns) {
+TEST(Turns, ChainsAreExactAndWithoutRacesInAnyOrderOfTurns) {
   for (const int pes : {2, 3, 4})
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) EXPECT_EQ(wrong_of_turns(pes, copy_by), 0);
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_turns(pes, copy_by);
 }
 
 }  // namespace
