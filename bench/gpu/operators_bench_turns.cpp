@@ -17,6 +17,8 @@ namespace {
 /// Of a program, about. At the power limit clocks go up and down by 15 % within 100 to 300 ms: programs that take turns
 /// faster than that have the same share of it.
 constexpr double kTurnUs = 10000;
+/// Turns of a GEMM after which clocks that rose while the GPUs were idle have come down again, or nearly.
+constexpr int kSettlingTurns = 6;
 
 /// In which order `count` programs take their turns: each comes after different ones from round to round, because what
 /// ran before decides the clock that is left.
@@ -117,7 +119,7 @@ class Bench {
     const bool ready = torch && prepare_torch(op, layer, calls);
     std::vector<TorchTime> torch_times;
     for (int round = 0; round < settings_.rounds; ++round) {
-      if (torch) {  // clocks have risen while this process waited
+      for (int i = 0; torch && i < kSettlingTurns; ++i) {  // clocks have risen while this process waited
         replay(programs[0]);
         programs[0].us.pop_back();
       }

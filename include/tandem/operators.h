@@ -142,10 +142,10 @@ class OperatorPlan {
  public:
   virtual ~OperatorPlan() = default;
 
-  /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Collective: all
-  /// PEs, with the same rows, in the same order. No peer touches the matrices, so they may be used again after the run,
-  /// in stream order. Allocates nothing on a device and waits for nothing on the host, so that it can be captured in a
-  /// graph. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, a
+  /// Enqueues one run of `call.m` rows on `main` behind all runs before (and on streams of its own, joined before it
+  /// ends). Collective: all PEs, with the same rows, in the same order. No peer touches the matrices: they may be used
+  /// again after the run, in stream order. Allocates nothing on a device and waits for nothing on the host: it can be
+  /// captured. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, a
   /// null address of one that has elements, or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }

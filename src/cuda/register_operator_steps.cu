@@ -21,7 +21,7 @@ void register_operator_steps() {
   register_kernel<AwaitShards, 32>();
   register_kernel<Announce, 32>();
   register_kernel<ChainBegin, 32>();
-  register_kernel<ChainEnd, 32>();
+  register_kernel<ChainAwait, 32>();
 }
 
 }  // namespace tandem::cuda

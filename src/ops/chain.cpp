@@ -23,8 +23,12 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   staging_ = heap.allocate<std::byte>(bytes, name + " chain");
   arrived_ = heap.signals(tile_words(), name + " arrived");
   computed_ = heap.signals(tile_words(), name + " computed for others");
-  steps_.released = heap.signals(1, name + " released");
-  steps_.epochs = heap.epochs(1, name + " epoch");
+  const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
+  steps_.ended = turns.ended;
+  steps_.begun = turns.begun;
+  steps_.last = heap.allocate_local<Epoch>(1, name + " last call");
+  steps_.epoch = heap.allocate_local<Epoch>(1, name + " epoch");
+  steps_.with_copies = by_copy_engine_;
   class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
   if (by_copy_engine_) partials_ = heap.allocate_local<std::byte>(bytes, name + " partials");
   const int left_free = std::max(settings.communication_sms, steps_beside || by_copy_engine_ ? kStepSms : 0);
@@ -57,6 +61,7 @@ Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
 void Chain::follow(const Gemm& gemm) {
   if (!by_copy_engine_) return;
   copies_.wait(begun_);
+  copies_.launch<ChainAwait>(kOneWarp, steps_);
   const Signals computed = of_call(computed_), arrived = of_call(arrived_);
   const TileSequence sequence(gemm);
   for (int step = 0; step + 1 < rows_.shards; ++step) {
@@ -76,7 +81,6 @@ void Chain::follow(const Gemm& gemm) {
 
 void Chain::end(Stream& main) {
   if (by_copy_engine_) main.wait_for(copies_);
-  main.launch<ChainEnd>(kOneWarp, steps_);
 }
 
 }  // namespace tandem::ops

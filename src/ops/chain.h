@@ -14,19 +14,19 @@ class Chain {
   /// `steps_beside`: steps on other streams run while the GEMM does.
   Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside);
 
-  /// Counts the call, of `m` rows, and waits until the previous PE's staging may be written.
+  /// Counts the call, of `m` rows; where nobody copies, waits until the previous PE's staging may be written.
   void begin(Stream& main, Size m);
   /// The GEMM that comes next; `own_rows`: where the complete sums of the own rows go.
   Gemm gemm(const OperatorCall& call, void* own_rows) const;
   /// Once it is enqueued: sends on what it computes for others, piece by piece.
   void follow(const Gemm& gemm);
-  /// This PE's staging may be written again.
+  /// `main` goes on when all is sent. The next call's beginning says that this PE's staging may be written again.
   void end(Stream& main);
 
   /// Of the call.
   const RowPartition& rows() const { return rows_; }
   /// Calls so far.
-  const Epoch* epoch() const { return steps_.epochs.words; }
+  const Epoch* epoch() const { return steps_.epoch; }
   /// What counts tiles has words for each class of rows: how many words in all, those of the call, and calls with it.
   Size tile_words() const { return Size{classes_.count()} * rows_.slots(); }
   Signals of_call(Signals words) const { return words + Size{class_} * rows_.slots(); }

@@ -29,7 +29,8 @@ class GemmAllReduceChain final : public OperatorPlan {
   }
 
  private:
-  /// Of two PEs, the chain itself knows that the other one is through with the last call.
+  /// Of two PEs, the other one has begun this call, so has all of the last one, when own rows can be complete: they add
+  /// to what it sent.
   bool has_others_than_next() const { return team_.size > 2; }
 
   void enqueue(Stream& main, const OperatorCall& call) override {

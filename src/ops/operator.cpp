@@ -16,6 +16,10 @@
 
 namespace tandem {
 
+ops::TurnWords ops::turn_words(World& world) {
+  return {world.heap().signals(world.num_pes(), "operator ended"), world.heap().epochs(1, "operator begun")};
+}
+
 namespace {
 
 /// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.

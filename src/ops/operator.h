@@ -7,6 +7,13 @@
 
 namespace tandem::ops {
 
+/// Of the plans that take turns (turns.h), or of one alone.
+struct TurnWords {
+  Signals ended;  ///< [PE]: how many calls of theirs a peer is through with, where it says so
+  Epochs begun;   ///< one word: how many this PE has begun
+};
+TurnWords turn_words(World& world);
+
 /// Options with every default filled in.
 struct Settings {
   OperatorOptions options;
@@ -15,6 +22,7 @@ struct Settings {
   const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
   /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
   Size sequential_rows = 0;
+  TurnWords turns = {};  ///< none: the plan makes its own
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
   RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "ops/operator_case.h"
+#include "tandem/check.h"
 #include "tandem/simulation.h"
 
 namespace tandem {
@@ -35,6 +37,52 @@ TEST(Turns, EveryCallButThoseOfNoRowsIsTheOtherPlans) {
     for (const Size m : {8, 3, 0, 8, 1, 0, 0, 2}) plan.run(stream, m, data.data(), data.data(), data.data());
   });
   EXPECT_EQ(turns, (std::vector<int>{0, 1, 0, 1, 0}));
+}
+
+/// Runs of both plans, in whatever order graphs of an odd number of calls put them, with the PEs late in turn.
+void check_turns(int pes, CopyBy copy_by) {
+  constexpr Size kM = 70, kN = 24, kK = 12;
+  constexpr std::size_t kTurns[] = {0, 1, 0, 0, 1, 1, 1, 0, 1};
+  constexpr int kRuns = std::size(kTurns);
+  ops::Settings settings;
+  settings.options = {.m = kM, .n = kN, .k = kK, .type = DType::kF32, .form = Form::kOverlapped};
+  settings.options.copy_by = copy_by;
+  settings.options.reduction = Reduction::kChain;
+  settings.options.splits = 2;
+  settings.options.tile_m = settings.options.tile_n = 16;
+  settings.order = TileOrder::kPeersFirst;
+  const auto expected = test::reference(settings.options, kRuns);
+  Size wrong = 0;
+  const auto program = [&](World& world) {
+    const test::Shards shards(Operator::kGemmReduceScatter, settings.options, world.pe(), pes);
+    ops::Settings of_both = settings;
+    of_both.turns = ops::turn_words(world);
+    const std::unique_ptr<OperatorPlan> plans[] = {ops::make_gemm_reduce_scatter_chain(world, of_both),
+                                                   ops::make_gemm_reduce_scatter_chain(world, of_both)};
+    const auto matrix = [&](Size size) { return world.heap().allocate_local<float>(kRuns * size, "matrices"); };
+    float *const a = matrix(shards.a_size()), *const b = matrix(shards.b_size()), *const c = matrix(shards.c_size());
+    const float* const idle = world.heap().allocate_local<float>(1 << 14, "idle");
+    Stream stream = world.make_stream("main");
+    for (int run = 0; run < kRuns; ++run) {
+      test::fill(a + run * shards.a_size(), run, 0, shards.a_rows, shards.a_cols);
+      test::fill(b + run * shards.b_size(), run, 1, shards.b_rows, shards.b_cols);
+      if (run % pes == world.pe()) stream.launch<test::Dawdle>({1, 128}, {idle, 1 << 14, 20});
+      plans[kTurns[run]]->run(stream, a + run * shards.a_size(), b + run * shards.b_size(), c + run * shards.c_size());
+    }
+    stream.synchronize();
+    for (int run = 0; run < kRuns; ++run)
+      for (Size i = 0; i < shards.c_size(); ++i)
+        wrong += static_cast<double>(c[run * shards.c_size() + i]) !=
+                 expected[static_cast<std::size_t>(run)][static_cast<std::size_t>(shards.c_rows.begin * kN + i)];
+  };
+  const CheckResult result = check(program, {.machine = load_machine("h200x8"), .pes = pes, .schedules = 5});
+  EXPECT_TRUE(result.clean()) << result.text();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Turns, ChainsAreExactAndWithoutRacesInAnyOrderOfTurns) {
+  for (const int pes : {2, 3, 4})
+    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_turns(pes, copy_by);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 /// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them. What
-/// computes 16-bit types besides writes the tile before, while the tensor cores are busy.
+/// computes 16-bit types besides writes the tile before, and takes what is added to this one, while the tensor cores
+/// are busy.
 
 #include "gemm/cuda/device_wait.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
@@ -73,8 +74,8 @@ class GatedMainloop : public Base {
                storage);
   }
 
-  /// A warpgroup's share of one tile. While a step is computed, it writes some of the tile before, as the store has it
-  /// pending; all of it before it waits for what has not arrived.
+  /// A warpgroup's share of one tile. While a step is computed, it does what the store has to do beside: writes some of
+  /// the tile before, all of it before it waits for what has not arrived.
   template <class Sums, class Store>
   __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
                       TensorStorage& storage, const Params& params, Store& store) {
@@ -85,7 +86,7 @@ class GatedMainloop : public Base {
       const auto token = pipeline.consumer_try_wait(state);
       // All four warps or none: they share the store's slots, and the tensor cores' instructions.
       if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
-      interleaved_mma(pipeline, state, sums, count, thread, storage, [&] { store.write_next(); });
+      interleaved_mma(pipeline, state, sums, count, thread, storage, [&](int left) { store.use_step(left); });
     }
   }
 
@@ -99,7 +100,7 @@ class GatedMainloop : public Base {
     return __shfl_sync(~0U, any, 0) != 0;  // from one lane: as TileStore's pending boxes
   }
 
-  /// between(): what is done after each step was given to the tensor cores.
+  /// between(left): what is done after each step was given to the tensor cores, which `left` steps follow.
   template <class Sums, class Between>
   __device__ static void interleaved_mma(MainloopPipeline& pipeline, PipelineState state, Sums& sums, int count,
                                          int thread, TensorStorage& storage, const Between& between) {
@@ -125,11 +126,11 @@ class GatedMainloop : public Base {
     PipelineState done = state;
     mma.accumulate_ = cute::GMMA::ScaleOut::Zero;
     step();
-    between();
+    between(count - 1);
 #pragma unroll 1
     for (int i = 1; i < count; ++i) {
       step();
-      between();
+      between(count - 1 - i);
       cute::warpgroup_wait<1>();
       cute::warpgroup_fence_operand(sums);
       pipeline.consumer_release(done);

@@ -120,6 +120,7 @@ class HookedKernel {
       const WalkedTile tile = walk.tile();
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = recorder.now();
+      if constexpr (Store::kMostPending > 0) store.begin(tile);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
       state.advance(count);

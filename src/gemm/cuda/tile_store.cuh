@@ -4,7 +4,9 @@
 /// warpgroup waits for nothing but room: not for the other one, and not for its stores. Nor for room, where it keeps
 /// the rounded sums and writes them while the tensor cores compute its next tile.
 ///
-/// In a chain the storing warp first brings to the room what the tile's sums are added to.
+/// In a chain the storing warp first brings what the tile's sums are added to. Where there are registers for all of a
+/// tile, the warpgroup takes it from there near the end of the tile's own computation; else it stays in the room until
+/// the sums come.
 
 #include <cutlass/arch/barrier.h>
 
@@ -51,6 +53,8 @@ class TileStore {
   /// Boxes that may be written while the next tile is computed, one each step; for the others there is room, or else
   /// none is left for later.
   static constexpr int kMostPending = Scaled || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
+  /// Whether registers hold what is added, too: no tile has both at once, what is added and what is left for later.
+  static constexpr bool kKeepsAddends = kMostPending == kBoxes;
   static constexpr int kSlices = 1;  ///< of the depth: a block computes all of it
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
@@ -133,13 +137,26 @@ class TileStore {
   __device__ TileStore(const Params& params, Storage& storage, int group, int thread)
       : params_(params), storage_(storage), group_(group), thread_(thread) {}
 
+  /// Before the steps of a tile.
+  __device__ void begin(const WalkedTile& tile) {
+    if (kKeepsAddends) awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() ? kBoxes : 0, 0);
+  }
+  /// After a step, which `left` steps follow: writes a box of the tile before or, near the end, takes one of what is
+  /// added. Every other step: the room for two has to do.
+  __device__ void use_step(int left) {
+    if (pending_ > 0) return write_next();
+    if (kKeepsAddends && awaited_ > 0 && left <= 2 * awaited_ + 1) take_addend();
+  }
+
   /// The warpgroup's part of a tile: its sums, of which this thread has some. `later`: the last kMostPending boxes may
-  /// be left to write_next, which is then called as often.
+  /// be left to use_step, which is then called as often.
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, bool later) {
     const Activation activation = activation_of(tile);
     const bool adds = adds_to(tile);
-    const bool adds_before = adds && activation != Activation::kNone;  // which is of the complete sum
+    const bool adds_to_rounded = adds && !kKeepsAddends;
+    const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // which is of the complete sum
+    while (awaited_ > 0) take_addend();
     const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
@@ -148,27 +165,22 @@ class TileStore {
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
       if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols);
       add_bias(values, tile.column * TileN + i * kCols);
+      if (adds && kKeepsAddends) add_kept(i, values);
       if (adds_before) add(values);
       activate(activation, values);
       if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
       // What is added to sums comes before they are rounded.
-      if (i >= kBoxes - kMostPending && later && !adds)
+      if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
         keep(i - (kBoxes - kMostPending), values);
       else
-        write_box([&](std::uint32_t slot) { put(slot, values, adds && !adds_before); });
+        write_box([&](std::uint32_t slot) { put(slot, values, adds_to_rounded && !adds_before); });
     }
     // From one lane, so that the compiler sees that a warp's threads agree: else it takes the tensor cores' descriptors
     // from registers of threads.
-    if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds ? kMostPending : 0, 0);
+    if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
   }
 
-  /// One box of what is left, if any.
-  __device__ void write_next() {
-    if (pending_ == 0) return;
-    write_box([&](std::uint32_t slot) { put_kept<0>(slot); });
-    --pending_;
-  }
-  /// All of it.
+  /// All of what is left for later.
   __device__ void write_pending() {
 #pragma unroll 1
     while (pending_ > 0) write_next();
@@ -181,6 +193,7 @@ class TileStore {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       if (adds_to(tile)) await_addend(tile, table, tile_m, recorder, role);
+      if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
       make_ready(tile, 0, boxes_);
       make_ready(tile, 1, boxes_ + 1);
       std::uint64_t begin = 0;
@@ -289,13 +302,59 @@ class TileStore {
   /// Waits for room and says that it was written; put(slot) writes.
   template <class Put>
   __device__ void write_box(const Put& put) {
+    use_slot([&](std::uint32_t slot) {
+      put(slot);
+      fence_shared_before_tma();
+    });
+  }
+  /// Waits until the slot whose turn it is is ready, and says that use(slot) is over.
+  template <class Use>
+  __device__ void use_slot(const Use& use) {
     const unsigned slot = boxes_ % kSlots;
     storage_.ready[group_][slot].wait(phase());
-    put(shared_address(storage_.slots[group_][slot]));
-    fence_shared_before_tma();
+    use(slot_address(slot));
     __syncwarp();
     if (thread_ % 32 == 0) storage_.written[group_][slot].arrive();
     ++boxes_;
+  }
+
+  /// One box of the tile before.
+  __device__ void write_next() {
+    write_box([&](std::uint32_t slot) { put_kept<0>(slot); });
+    --pending_;
+  }
+
+  /// One box of what is added to the sums, to be kept until they are complete.
+  __device__ void take_addend() {
+    use_slot([&](std::uint32_t slot) {
+      take_kept<0>(slot);
+      fence_shared_before_tma();  // it brings the next box when told, not when these loads are done
+    });
+    --awaited_;
+  }
+  /// The box that is next, if it is `kPlace` or behind it.
+  template <int kPlace>
+  __device__ void take_kept(std::uint32_t slot) {
+    if constexpr (kKeepsAddends && kPlace < kBoxes) {
+      if (kPlace != kBoxes - awaited_) return take_kept<kPlace + 1>(slot);
+      const int row = thread_ / 32 * 16 + thread_ % 16;
+#pragma unroll
+      for (int j = 0; j < kPairs; j += 4) {
+        const MatrixWords words = load_matrices(slot + offset_of(row, j / 2 + thread_ % 32 / 16));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) kept_[kPlace][j + i] = words.word[i];
+      }
+    }
+  }
+  __device__ void add_kept(int place, float (&values)[kCols / 2]) const {
+    if constexpr (kKeepsAddends) {
+#pragma unroll
+      for (int j = 0; j < kPairs; ++j) {
+        const Pair addend = unpacked<Element>(kept_[place][j]);
+        values[j * 2] += addend.first;
+        values[j * 2 + 1] += addend.second;
+      }
+    }
   }
 
   /// Waits for what is added to the box that is written next, and adds it.
@@ -372,9 +431,20 @@ class TileStore {
 
   /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: its slot's last one was read.
   __device__ void make_ready(const WalkedTile& tile, int box, unsigned number) {
+    if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
+    storage_.ready[group_][number % kSlots].arrive();
+  }
+  /// Hands the warpgroup what is added, box by box as it takes them.
+  __device__ void bring_addends(const WalkedTile& tile) {
+    for (int i = 0; i < kSlots; ++i) load_addend(tile, i, boxes_ + i);
+    for (int i = 0; i < kBoxes; ++i, ++boxes_) {
+      storage_.written[group_][boxes_ % kSlots].wait(phase());
+      if (i + kSlots < kBoxes) load_addend(tile, i + kSlots, boxes_ + kSlots);
+    }
+  }
+  __device__ void load_addend(const WalkedTile& tile, int box, unsigned number) {
     const unsigned slot = number % kSlots;
     auto& ready = storage_.ready[group_][slot];
-    if (!adds_to(tile)) return ready.arrive();
     ready.arrive_and_expect_tx(kSlotBytes);
     load_box(&params_.begun[tile.piece->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
   }
@@ -412,8 +482,9 @@ class TileStore {
   const int thread_;
   unsigned boxes_ = 0;
   unsigned told_ = 0;
-  int pending_ = 0;                                                  // boxes
-  std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];  // of the tile before
+  int pending_ = 0;  // boxes of the tile before in kept_
+  int awaited_ = 0;  // boxes of what is added to this one that are not there yet
+  std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];
 };
 
 }  // namespace tandem::cuda
