@@ -15,6 +15,7 @@ CUtensorMapDataType data_type(DType type) {
 }
 
 CUtensorMapSwizzle swizzle(Size row_bytes) {
+  if (row_bytes > 128) return CU_TENSOR_MAP_SWIZZLE_NONE;
   if (row_bytes == 128) return CU_TENSOR_MAP_SWIZZLE_128B;
   return row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_32B;
 }

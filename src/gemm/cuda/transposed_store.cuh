@@ -69,13 +69,29 @@ class TransposedStore {
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, bool) {
     const Pair bias = bias_of(col_of(tile) + thread_ / 32 * 16 + thread_ % 32 / 4);
-    if constexpr (Slices == 1) {
-      write_kept(tile, [&](int j) { return sums(j) + (j % 4 < 2 ? bias.first : bias.second); });
-    } else {
-      float kept[kKept / 2];
-      SliceSum<Rows / 2>::add_up(params_.sum, col_of(tile) / kCols, tile.column, thread_, sums, kept);
-      write_kept(tile, [&](int j) { return kept[j] + (j % 4 < 2 ? bias.first : bias.second); });
+    const auto biased = [&](int j, float value) { return value + (j % 4 < 2 ? bias.first : bias.second); };
+    if (Slices == 1 && params_.sum.calls == nullptr) {
+      each_box([&](Values& values, int box) {
+#pragma unroll
+        for (int j = 0; j < kValues; ++j) values[j] = biased(j, sums(box * kValues + j));
+      });
+      return;
     }
+    const int column = col_of(tile) / kCols;
+    TransposedSum<Element, kKept> sum(params_.sum, column, first_row(tile), thread_);
+    if constexpr (Slices == 1) {
+      sum.template send<kKept / 2>([&](int j) { return biased(j, sums(j)); }, 0);
+    } else {
+      // A box is on its way to the peers while the next one is waited for.
+      const SliceSum<Rows / 2, kValues> slice(params_.sum, column, tile.column, thread_, sums);
+#pragma unroll
+      for (int box = 0; box < kBoxes; ++box) {
+        Values kept;
+        slice.add_up(sums, box * kValues, kept);
+        sum.template send<kValues>([&](int j) { return biased(j, kept[j]); }, box * kBoxRows / 16);
+      }
+    }
+    each_box([&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
   }
 
   __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
@@ -98,24 +114,12 @@ class TransposedStore {
   }
 
  private:
-  using Values = float[kBoxRows / 2];  // of a thread in a box
+  static constexpr int kValues = kBoxRows / 2;  // of a thread in a box
+  using Values = float[kValues];
 
   // Of the block: without slices there is one tile for all rows.
   __device__ int first_row(const WalkedTile& tile) const { return Slices == 1 ? 0 : tile.column * kKept; }
   __device__ int col_of(const WalkedTile& tile) const { return tile.row + group_ * kCols; }
-
-  template <class Kept>
-  __device__ void write_kept(const WalkedTile& tile, const Kept& kept) {
-    if (params_.sum.calls != nullptr) {
-      const TransposedSum<Element, kKept> sum(params_.sum, col_of(tile) / kCols, first_row(tile), thread_, kept);
-      each_box([&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
-    } else {
-      each_box([&](Values& values, int box) {
-#pragma unroll
-        for (int j = 0; j < kBoxRows / 2; ++j) values[j] = kept(box * (kBoxRows / 2) + j);
-      });
-    }
-  }
 
   /// Of the tiles that this warpgroup added up, which everybody has read.
   __device__ void count_calls(const WalkedTile& tile) const {

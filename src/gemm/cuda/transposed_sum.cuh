@@ -49,24 +49,33 @@ class TransposedSum {
   static_assert(Rows % 16 == 0 && (Rows <= kFewRowsBlock || Rows % kFewRowsBlock == 0));
 
  public:
-  /// For one thread of the 128 of column `column` of tiles, with rows from `row` on: sends what it has. Of each 16 rows
-  /// a thread has eight sums: pairs of neighbouring rows, in two columns, and again eight rows below.
-  template <class Sums>
-  __device__ TransposedSum(const DeviceSum& sum, int column, int row, int thread, const Sums& sums)
+  /// For one thread of the 128 of column `column` of tiles, with rows from `row` on.
+  __device__ TransposedSum(const DeviceSum& sum, int column, int row, int thread)
       : sum_(sum), places_(sum.columns, sum.context.team.size), column_(column), row_(row), thread_(thread) {
     // What the call before wrote, here and at the peers: no kernel has waited for it in this warp.
     cutlass::arch::wait_on_dependent_grids();
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i) call_[i] = load_relaxed(sum.calls + tile(i));
+  }
+
+  /// Sends `Count` / 8 vectors, from the `first`-th on. Of each 16 rows a thread has eight sums: pairs of neighbouring
+  /// rows, in two columns, and again eight rows below.
+  template <int Count, class Sums>
+  __device__ void send(const Sums& sums, int first) {
 #pragma unroll
-    for (int i = 0; i < kVectors; ++i)
+    for (int i = 0; i < Count / 8; ++i)
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
         const std::uint32_t word = packed<Element>(sums(i * 8 + w * 2), sums(i * 8 + w * 2 + 1));
-        own_[i].word[w] = word == 0 ? kZero : word;
+        own_[first + i].word[w] = word == 0 ? kZero : word;
       }
-    const Team& team = sum.context.team;
-    for (int step = 1; step < team.size; ++step) send((team.me + step) % team.size);
+    const Team& team = sum_.context.team;
+    for (int step = 1; step < team.size; ++step) {
+      const int peer = (team.me + step) % team.size;
+#pragma unroll
+      for (int i = first; i < first + Count / 8; ++i)
+        if (has(i)) store_words(place(peer, team.me, i), own_[i]);
+    }
   }
 
   /// The sums over all PEs of `Count` / 8 vectors, from the `first`-th on.
@@ -97,14 +106,11 @@ class TransposedSum {
   __device__ std::byte* place(int at, int from, int vector) const {
     const int block = vector / kOfBlock;
     return sum_.exchange.on(at) + places_.place(call_[block], from, tile(block)) + vector % kOfBlock * kStep +
-           thread_ * FewRowsExchange::kVector;
+           place_of_thread() * FewRowsExchange::kVector;
   }
-
-  __device__ void send(int peer) const {
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i)
-      if (has(i)) store_words(place(peer, sum_.context.team.me, i), own_[i]);
-  }
+  /// Of a few rows one in four threads has some: theirs lie side by side. Where others lay between them, sectors of
+  /// memory would be written in part, and first be read to fill them up.
+  __device__ int place_of_thread() const { return thread_ % 4 * (FewRowsExchange::kThreads / 4) + thread_ / 4; }
 
   template <int Vectors>
   __device__ void take(Vector (&theirs)[Vectors], int first, int pe) const {
