@@ -340,7 +340,8 @@ int check_all(int replays, const std::string& only) {
   };
   for (const Group& group : groups)
     run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
-  auto cases = finish_cases(650, 576, 320, false);
+  // Rows of 16 bytes on each PE, of fp8 and of two B, too.
+  auto cases = finish_cases(650, Size{288} * pes, Size{160} * pes, false);
   for (const FinishCase& c : few_finishes()) cases.push_back(c);
   run("finish", cases.size(), [&](Tally& tally) { return check_finishes(cases, pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);

@@ -51,7 +51,7 @@ inline const std::vector<std::vector<double>>& products(const OperatorOptions& o
 /// One PE's part of a case.
 class FinishedOperator {
  public:
-  static constexpr Size kBytes = Size{12} << 20;  ///< of its memory
+  static constexpr Size kBytes = Size{32} << 20;  ///< of its memory
 
   FinishedOperator(World& world, const FinishCase& test, std::byte* memory)
       : world_(world), case_(test), memory_(memory), plan_(make_operator(world, test.op, test.options)) {
