@@ -18,7 +18,7 @@ namespace {
 /// faster than that have the same share of it.
 constexpr double kTurnUs = 10000;
 /// Turns of a GEMM after which clocks that rose while the GPUs were idle have come down again, or nearly.
-constexpr int kSettlingTurns = 6;
+constexpr int kSettlingTurns = 3;
 
 /// In which order `count` programs take their turns: each comes after different ones from round to round, because what
 /// ran before decides the clock that is left.

@@ -1,6 +1,6 @@
 // Overlapped operators on all GPUs of this machine, a PE on each.
 //
-//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 4); a group
+//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 3); a group
 //                                            alone: forms, rows, several, shots, few, bits or finish
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
@@ -354,7 +354,7 @@ int check_all(int replays, const std::string& only) {
 
 int main(int argc, char** argv) {
   try {
-    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 4, argc > 2 ? argv[2] : "");
+    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 3, argc > 2 ? argv[2] : "");
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 1;

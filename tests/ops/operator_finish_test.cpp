@@ -17,7 +17,7 @@ Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
   SimOptions sim;
   sim.seed = seed;
   sim.pes_per_node = place.pes_per_node;
-  sim.heap_bytes = Size{24} << 20;
+  sim.heap_bytes = FinishedOperator::kBytes + (Size{12} << 20);
   Simulation simulation(load_machine(place.machine), place.pes, sim);
   Size wrong = 0;
   simulation.run([&](World& world) {
