@@ -256,14 +256,15 @@ bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, 
   try {
     CudaThreads(pes, world_options()).run([&](World& world) {
       Stream stream = world.make_stream("main");
-      std::byte* const memory = world.heap().allocate_local<std::byte>(FinishedOperator::kBytes, "matrices");
+      constexpr Size kRoom = Size{32} << 20;
+      std::byte* const memory = world.heap().allocate_local<std::byte>(kRoom, "matrices");
       std::byte* const idle = world.heap().allocate_local<std::byte>(2 * kIdle, "idle");
       for (const FinishCase& c : cases) {
         std::ostringstream what;
         what << c;
         Size wrong = 0;
         try {
-          FinishedOperator one(world, c, memory);
+          FinishedOperator one(world, c, memory, kRoom);
           wrong = run_finish(world, stream, one, c.options.m, idle, replays);
         } catch (const std::exception& error) {
           std::printf("PE %d in %s: %s\n", world.pe(), what.str().c_str(), error.what());

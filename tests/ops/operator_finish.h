@@ -64,10 +64,9 @@ Size count_in_threads(Range rows, const Count& count) {
 /// One PE's part of a case.
 class FinishedOperator {
  public:
-  static constexpr Size kBytes = Size{32} << 20;  ///< of its memory
-
-  FinishedOperator(World& world, const FinishCase& test, std::byte* memory)
-      : world_(world), case_(test), memory_(memory), plan_(make_operator(world, test.op, test.options)) {
+  /// `memory`: `room` bytes of this PE's.
+  FinishedOperator(World& world, const FinishCase& test, std::byte* memory, Size room)
+      : world_(world), case_(test), memory_(memory), room_(room), plan_(make_operator(world, test.op, test.options)) {
     const OperatorOptions& o = test.options;
     a_ = take(o.m * o.k * size_of(o.type));
     a_scale_ = reinterpret_cast<float*>(take(o.m * Size{sizeof(float)}));
@@ -141,7 +140,7 @@ class FinishedOperator {
     std::byte* const begin = memory_;
     memory_ += ceil_div(bytes, 256) * 256;
     used_ += ceil_div(bytes, 256) * 256;
-    if (used_ > kBytes) throw std::length_error("FinishedOperator::kBytes");
+    if (used_ > room_) throw std::length_error("FinishedOperator: room for its matrices");
     return begin;
   }
 
@@ -215,6 +214,7 @@ class FinishedOperator {
   World& world_;
   const FinishCase& case_;
   std::byte* memory_;
+  Size room_;
   Size used_ = 0;
   std::unique_ptr<OperatorPlan> plan_;
   std::byte* a_ = nullptr;

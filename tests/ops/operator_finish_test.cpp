@@ -17,11 +17,12 @@ Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
   SimOptions sim;
   sim.seed = seed;
   sim.pes_per_node = place.pes_per_node;
-  sim.heap_bytes = FinishedOperator::kBytes + (Size{12} << 20);
+  constexpr Size kRoom = Size{12} << 20;
+  sim.heap_bytes = 2 * kRoom;
   Simulation simulation(load_machine(place.machine), place.pes, sim);
   Size wrong = 0;
   simulation.run([&](World& world) {
-    FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(FinishedOperator::kBytes, "matrices"));
+    FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
     constexpr Size kIdle = 1 << 14;
     const float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
     Stream stream = world.make_stream("main");
