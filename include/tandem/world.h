@@ -74,7 +74,8 @@ class SymmetricHeap {
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
 
-  /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data.
+  /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data. A heap that may
+  /// grow does so for symmetric buffers alone: what all PEs need may as well be one.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
     return static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),

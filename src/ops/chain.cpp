@@ -30,7 +30,7 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   steps_.epoch = heap.allocate_local<Epoch>(1, name + " epoch");
   steps_.with_copies = by_copy_engine_;
   class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
-  if (by_copy_engine_) partials_ = heap.allocate_local<std::byte>(bytes, name + " partials");
+  if (by_copy_engine_) partials_ = heap.allocate<std::byte>(bytes, name + " partials").local();
   const int left_free = std::max(settings.communication_sms, steps_beside || by_copy_engine_ ? kStepSms : 0);
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }

@@ -37,7 +37,7 @@ FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.
       world.heap().allocate<LLPacket>(exchange.bytes(rows) / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
   sum_.exchange = packets.as<std::byte>();
   sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
-  aligned_c_ = world.heap().allocate_local<std::byte>(rows * settings.options.n * 2, "gemm_all_reduce aligned sums");
+  aligned_c_ = world.heap().allocate<std::byte>(rows * settings.options.n * 2, "gemm_all_reduce aligned sums").local();
 }
 
 bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {

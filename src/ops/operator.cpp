@@ -60,7 +60,7 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
 }
 
 const void* zeros(World& world, Size bytes) {
-  auto* const memory = world.heap().allocate_local<std::byte>(bytes, "no bias");
+  auto* const memory = world.heap().allocate<std::byte>(bytes, "no bias").local();
   world.copy_in(memory, std::vector<std::byte>(static_cast<std::size_t>(bytes)).data(), bytes);
   return memory;
 }

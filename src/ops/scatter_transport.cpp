@@ -44,7 +44,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
   staging_ = heap.allocate<std::byte>(staged ? all : 0, "gemm_reduce_scatter staging");
   const Size sums = team_.one_node() ? 0 : team_.nodes() * shard_bytes();
   node_sums_ = heap.allocate<std::byte>(sums, "gemm_reduce_scatter node sums");
-  outgoing_ = heap.allocate_local<std::byte>(sums, "gemm_reduce_scatter outgoing");
+  outgoing_ = heap.allocate<std::byte>(sums, "gemm_reduce_scatter outgoing").local();
   computed_ = heap.signals(rows_.slots(), "gemm_reduce_scatter computed");
   expected_computed_ = heap.allocate_local<Epoch>(rows_.slots(), "gemm_reduce_scatter computed before");
   arrived_ = heap.signals(rows_.slots(), "gemm_reduce_scatter arrived");

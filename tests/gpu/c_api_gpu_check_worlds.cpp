@@ -58,6 +58,17 @@ void growth() {
                                  TANDEM_MAX, stream));
     }
     well(tandem_all_reduce(all.world, last, last, 1003, TANDEM_U32, TANDEM_SUM, stream));
+    for (const tandem_operator op : {TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_REDUCE_SCATTER, TANDEM_GEMM_ALL_REDUCE}) {
+      tandem_problem problem{};
+      problem.m = 4096;
+      problem.n = 2048;
+      problem.k = 1024;
+      problem.type = TANDEM_BF16;
+      problem.num_b = 1;
+      tandem_plan* plan = nullptr;
+      well(tandem_plan_create(&plan, all.world, op, &problem));
+      well(tandem_plan_destroy(plan));
+    }
     cuda(cudaGraphLaunch(made, stream));
     well(tandem_synchronize(all.world, stream));
     const auto n = static_cast<unsigned>(all.n);

@@ -55,6 +55,31 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.shots = 1; }), "shots: 1 given, allowed is 0");
 }
 
+/// Bytes of data that plans hold as a PE's own buffers, for which no heap grows.
+Size own_data(Operator op, const OperatorOptions& options) {
+  Size bytes = -1;
+  Simulation simulation(load_machine("h200x4"), 4);
+  simulation.run([&](World& world) {
+    constexpr Size kMark = 256;
+    const auto* const before = world.heap().allocate_local<std::byte>(kMark, "before");
+    const auto plan = make_operator(world, op, options);
+    const auto* const after = world.heap().allocate_local<std::byte>(kMark, "after");
+    if (world.pe() == 1) bytes = before - after - kMark;
+  });
+  return bytes;
+}
+
+TEST(OperatorOptions, PlansTakeDataThatTheHeapGrowsFor) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const CopyBy by : {CopyBy::kSm, CopyBy::kCopyEngine})
+      for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain})
+        for (const Size m : {16, 4096}) {
+          OperatorOptions options{.m = m, .n = 2048, .k = 256, .copy_by = by};
+          if (op != Operator::kAllGatherGemm) options.reduction = reduction;
+          EXPECT_EQ(own_data(op, options), 0) << name(op) << " of " << m << " rows";
+        }
+}
+
 TEST(OperatorOptions, WhatCannotBeIsRefused) {
   const Operator gather = Operator::kAllGatherGemm;
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.m = Size{1} << 62; }),
