@@ -21,11 +21,13 @@ constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192, kLeastDepthOf
 constexpr Size kLeastDepthOfSquareWaves = 16384;
 constexpr int kSquareWave = 16;
 constexpr int kTileM = 128, kTileN = 256;
-/// Of more than two PEs, where each has fewer columns than that, a shard is computed about as fast as it comes: GEMMs
-/// wait less for parts of shards, and much less by narrow tiles, of which a late one holds up less (8192x10240x8192 of
-/// four: tiles of 256 columns 1.35 of the GEMM alone with whole shards, 1.38 with halves, 1.25 with quarters, of 128
-/// columns 1.27, 1.14 and 1.09; 8192x28672x4096: 1.06, 1.04, 1.05).
-constexpr Size kFewColumns = 4096;
+/// Of more than two PEs, where each has fewer columns than that, a GEMM has little to do while a shard comes: it waits
+/// less for parts of shards, and much less by narrow tiles, of which a late one holds up less. Four PEs, time over that
+/// of the GEMM alone, with whole shards, halves and quarters:
+///   8192 10240 8192    256 columns 1.35, 1.38, 1.25   128 columns 1.27, 1.11, 1.09
+///   8192 18432 16384   256 columns 1.06               128 columns 1.04,     , 1.02
+///   8192 28672 4096    256 columns 1.05, 1.04, 1.05   128 columns 1.08,     , 1.09
+constexpr Size kFewColumns = 6144;
 constexpr int kPartsForFewColumns = 4;
 /// What narrow tiles may take more, if nothing waits.
 constexpr double kMostForNarrowTiles = 1.05;
@@ -43,8 +45,8 @@ Size tile_time(Size m, Size n, Size k, int sms, int width) {
   return ceil_div(pairs, Size{std::max(1, sms / 2)}) * (width * k + kTileOverhead);
 }
 
-/// Whether AllGather + GEMM of `columns` columns a PE waits for the link.
-bool comes_as_fast_as_computed(int pes, Size columns) { return pes > 2 && columns < kFewColumns; }
+/// Whether AllGather + GEMM of `columns` columns a PE waits for the link now and then.
+bool waits_for_link(int pes, Size columns) { return pes > 2 && columns < kFewColumns; }
 
 /// Of a wave, what a shard of a chain should be at least.
 constexpr double kNearlyAWave = 0.9;
@@ -74,7 +76,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
   switch (op) {
     case Operator::kAllGatherGemm:
       options.copy_by = CopyBy::kCopyEngine;
-      options.splits = comes_as_fast_as_computed(world.num_pes(), n / world.num_pes()) ? kPartsForFewColumns : 1;
+      options.splits = waits_for_link(world.num_pes(), n / world.num_pes()) ? kPartsForFewColumns : 1;
       break;
     case Operator::kGemmReduceScatter: {
       const Size wave = std::max(1, world.machine().gpu.sm_count);
@@ -105,7 +107,7 @@ int suitable_tile_n(Size m, Size n, Size k, int sms) {
 
 int suitable_gather_tile_n(Size m, Size n, Size k, int pes, int sms) {
   const int suitable = suitable_tile_n(m, n, k, sms);
-  if (!comes_as_fast_as_computed(pes, n)) return suitable;
+  if (!waits_for_link(pes, n)) return suitable;
   const auto most = kMostForNarrowTiles * static_cast<double>(tile_time(m, n, k, sms, suitable));
   return static_cast<double>(tile_time(m, n, k, sms, kNarrowest)) <= most ? kNarrowest : suitable;
 }

@@ -23,10 +23,11 @@ TEST(SuitableTile, IsWideWhereTilesTakeLittleTime) {
   EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 512, kSms), 256);
 }
 
-TEST(SuitableTile, IsNarrowWhereRowsComeAsFastAsTheyAreComputed) {
+TEST(SuitableTile, IsNarrowWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(ops::suitable_tile_n(8192, 2560, 8192, kSms), 256);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 4, kSms), 128);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 2, kSms), 256);
+  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 4608, 16384, 4, kSms), 128);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 7168, 4096, 4, kSms), 256);  // many columns
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 1024, 4, kSms), 256);  // little depth: 8 % more for narrow tiles
 }
@@ -63,8 +64,9 @@ int gather_splits(const char* machine, int pes, Size n) {
   return splits;
 }
 
-TEST(SelectedOptions, ShardsTravelInPartsWhereTheLinkIsAsSlowAsTheGemm) {
+TEST(SelectedOptions, ShardsTravelInPartsWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(gather_splits("h200x4", 4, 10240), 4);
+  EXPECT_EQ(gather_splits("h200x4", 4, 18432), 4);
   EXPECT_EQ(gather_splits("h200x4", 4, 28672), 1);
   EXPECT_EQ(gather_splits("h200x2", 2, 10240), 1);
   EXPECT_EQ(gather_splits("h200x2", 2, 5120), 1);
