@@ -13,23 +13,43 @@ namespace {
 /// mostly empty.
 constexpr Size kMostDecodeRows = 256;
 /// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
-/// up; of two PEs, only where a tile takes less than the copies: where the GEMM is less deep.
-constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192;
+/// up; only where a tile takes less than the copies: where the GEMM is less deep. Of more than two PEs a shard is half
+/// as large (four PEs, 1024 rows, 8192 columns, tiles of 128: stores 1.18 and copies 1.12 of the GEMM alone with a
+/// depth of 7168, 1.34 and 1.48 with 4096).
+constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192, kLeastDepthOfCopiesForMore = 6144;
 /// From this depth on a wave that is as high as it is wide saves power that fewer bytes from memory take: 16 panels.
 constexpr Size kLeastDepthOfSquareWaves = 16384;
 constexpr int kSquareWave = 16;
 constexpr int kTileM = 128, kTileN = 256;
-/// Of more than two PEs, where each has fewer columns than that, a shard is computed about as fast as it comes: GEMMs
-/// wait less for parts of shards (8192x10240x8192 of four: 1.45 of the GEMM alone with whole shards, 1.38 with halves,
-/// 1.26 with quarters; 8192x28672x4096: 1.04, 1.05, 1.05).
-constexpr Size kFewColumns = 4096;
+/// Of more than two PEs, where each has fewer columns than that, a GEMM has little to do while a shard comes: it waits
+/// less for parts of shards, and much less by narrow tiles, of which a late one holds up less. Four PEs, time over that
+/// of the GEMM alone, with whole shards, halves and quarters:
+///   8192 10240 8192    256 columns 1.35, 1.38, 1.25   128 columns 1.27, 1.11, 1.09
+///   8192 18432 16384   256 columns 1.06               128 columns 1.04,     , 1.02
+///   8192 28672 4096    256 columns 1.05, 1.04, 1.05   128 columns 1.08,     , 1.09
+constexpr Size kFewColumns = 6144;
 constexpr int kPartsForFewColumns = 4;
+/// What narrow tiles may take more, if nothing waits.
+constexpr double kMostForNarrowTiles = 1.05;
 
 /// Columns of the tiles of kTileM rows that there are, the widest first.
-constexpr int kTileWidths[] = {kTileN, 192, 128};
+constexpr int kNarrowest = 128;
+constexpr int kTileWidths[] = {kTileN, 192, kNarrowest};
 /// What a tile takes besides its steps, in steps of one row of A and one column of B: fitted to 26 local problems of
 /// layers.
 constexpr Size kTileOverhead = 21000;
+
+/// All waves of tiles of `width` columns, in the same unit.
+Size tile_time(Size m, Size n, Size k, int sms, int width) {
+  const Size pairs = ceil_div(m, 2 * kTileM) * ceil_div(n, width);
+  return ceil_div(pairs, Size{std::max(1, sms / 2)}) * (width * k + kTileOverhead);
+}
+
+/// Whether AllGather + GEMM of `columns` columns a PE waits for the link now and then.
+bool waits_for_link(int pes, Size columns) { return pes > 2 && columns < kFewColumns; }
+
+/// Of a wave, what a shard of a chain should be at least.
+constexpr double kNearlyAWave = 0.9;
 
 /// SMs that compute while an overlapped form communicates; with its defaults otherwise.
 int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
@@ -56,11 +76,12 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
   switch (op) {
     case Operator::kAllGatherGemm:
       options.copy_by = CopyBy::kCopyEngine;
-      options.splits = world.num_pes() > 2 && n / world.num_pes() < kFewColumns ? kPartsForFewColumns : 1;
+      options.splits = waits_for_link(world.num_pes(), n / world.num_pes()) ? kPartsForFewColumns : 1;
       break;
     case Operator::kGemmReduceScatter: {
       const Size wave = std::max(1, world.machine().gpu.sm_count);
-      const bool copies_hide = world.num_pes() == 2 && ceil_div(k, Size{2}) >= kLeastDepthOfCopies;
+      const int pes = world.num_pes();
+      const bool copies_hide = ceil_div(k, pes) >= (pes <= 2 ? kLeastDepthOfCopies : kLeastDepthOfCopiesForMore);
       const bool few = !copies_hide && ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
       options.reduction = Reduction::kChain;
       options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
@@ -81,11 +102,26 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
 namespace ops {
 
 int suitable_tile_n(Size m, Size n, Size k, int sms) {
-  const auto time = [&](int width) {
-    const Size pairs = ceil_div(m, 2 * kTileM) * ceil_div(n, width);
-    return ceil_div(pairs, Size{std::max(1, sms / 2)}) * (width * k + kTileOverhead);
+  return *std::ranges::min_element(kTileWidths, {}, [&](int width) { return tile_time(m, n, k, sms, width); });
+}
+
+int suitable_gather_tile_n(Size m, Size n, Size k, int pes, int sms) {
+  const int suitable = suitable_tile_n(m, n, k, sms);
+  if (!waits_for_link(pes, n)) return suitable;
+  const auto most = kMostForNarrowTiles * static_cast<double>(tile_time(m, n, k, sms, suitable));
+  return static_cast<double>(tile_time(m, n, k, sms, kNarrowest)) <= most ? kNarrowest : suitable;
+}
+
+int suitable_chain_tile_n(Size m, Size n, Size k, int pes, int sms) {
+  const int suitable = suitable_tile_n(m, n, k, sms);
+  if (pes <= 2) return suitable;
+  const auto is_wave = [&](int width) {
+    const Size pairs = ceil_div(ceil_div(m, pes), 2 * kTileM) * ceil_div(n, width);
+    return kNearlyAWave * static_cast<double>(sms / 2) <= static_cast<double>(pairs);
   };
-  return *std::ranges::min_element(kTileWidths, {}, time);
+  for (const int width : kTileWidths)
+    if (width <= suitable && is_wave(width)) return width;
+  return kNarrowest;
 }
 
 bool is_measured(const World& world) { return world.machine().gemm.tiles.empty(); }
@@ -108,7 +144,11 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
     const int pes = world.team().size;
     const Size n = gather ? ceil_div(o.n, pes) : o.n;
     const Size k = gather ? o.k : ceil_div(o.k, pes);
-    o.tile_n = suitable_tile_n(o.m, n, k, computing_sms(world, op, o));
+    const int sms = computing_sms(world, op, o);
+    const bool chain = op == Operator::kGemmReduceScatter && o.reduction == Reduction::kChain;
+    o.tile_n = gather  ? suitable_gather_tile_n(o.m, n, k, pes, sms)
+               : chain ? suitable_chain_tile_n(o.m, n, k, pes, sms)
+                       : suitable_tile_n(o.m, n, k, sms);
     if (o.panel_group == OperatorOptions{}.panel_group && k >= kLeastDepthOfSquareWaves) o.panel_group = kSquareWave;
   }
   return o;
