@@ -48,8 +48,8 @@ Size tile_time(Size m, Size n, Size k, int sms, int width) {
 /// Whether AllGather + GEMM of `columns` columns a PE waits for the link now and then.
 bool waits_for_link(int pes, Size columns) { return pes > 2 && columns < kFewColumns; }
 
-/// Of a wave, what a shard of a chain should be at least.
-constexpr double kNearlyAWave = 0.9;
+/// How much of a wave a shard of a chain should be at least.
+constexpr Size kPercentOfAWave = 90;
 
 /// SMs that compute while an overlapped form communicates; with its defaults otherwise.
 int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
@@ -117,7 +117,7 @@ int suitable_chain_tile_n(Size m, Size n, Size k, int pes, int sms) {
   if (pes <= 2) return suitable;
   const auto is_wave = [&](int width) {
     const Size pairs = ceil_div(ceil_div(m, pes), 2 * kTileM) * ceil_div(n, width);
-    return kNearlyAWave * static_cast<double>(sms / 2) <= static_cast<double>(pairs);
+    return 100 * pairs >= kPercentOfAWave * (sms / 2);
   };
   for (const int width : kTileWidths)
     if (width <= suitable && is_wave(width)) return width;
