@@ -39,7 +39,10 @@ class Recorded : public Base {
       : Base(base),
         recorder_(recorder),
         place_(place),
-        warp_(__shfl_sync(~0U, threadIdx.x / 32, 0) - static_cast<unsigned>(place.first_warp)) {}
+        turn_(turn_of(threadIdx.x / 32 - static_cast<unsigned>(place.first_warp))),
+        turn_bits_(turn_ == kNever ? kNever
+                   : turn_ == 0    ? kHalf - 1
+                                   : kWarps - 1) {}
 
   /// Slots and operations so far; alike in all threads of the block.
   __device__ RecordCount record_count() const { return {number_, number_ - left_out_}; }
@@ -49,12 +52,21 @@ class Recorded : public Base {
 
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
-    add_begin(turn<T>(range), of_tile(RecordKind::kLoad, from, range));
-    return Base::template load<A>(from, range);
+    const Subject subject = of_tile(RecordKind::kLoad, from, range);
+    if constexpr (std::is_same_v<A, std::remove_const_t<T>>) {
+      // Behind it: what recording takes is over before the data is here.
+      auto values = Base::template load<A>(from, range);
+      add_begin(turn<T>(range), subject);
+      hold(values);
+      return values;
+    } else {
+      add_begin(turn<T>(range), subject);
+      return Base::template load<A>(from, range);
+    }
   }
   template <class T>
   __device__ T load_scalar(const T* from) {
-    add_begin(warp_, {RecordKind::kLoad, from, sizeof(T)});
+    add_begin(first(), {RecordKind::kLoad, from, sizeof(T)});
     return Base::load_scalar(from);
   }
   template <class A, class T>
@@ -132,8 +144,10 @@ class Recorded : public Base {
              [&] { Base::notify_all(words, value); });
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
-    return recorded({RecordKind::kWait, words.local(), value, static_cast<unsigned>(Cmp::kGe), n},
-                    [&] { return Base::wait(words, n, value); });
+    const std::uint64_t begin = global_timer();
+    const Token token = Base::wait(words, n, value);  // with a barrier, behind which any warp knows
+    add(turn(), {RecordKind::kWait, words.local(), value, static_cast<unsigned>(Cmp::kGe), n}, begin);
+    return token;
   }
   __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), this->num_pes(), value); }
   __device__ void signal_wait_until(Signals word, Cmp cmp, Epoch value) {
@@ -180,7 +194,7 @@ class Recorded : public Base {
   }
   template <class T, class P, class Values>
   __device__ void ll_put_fragment(Symm<P> to, const Values& values, Epoch epoch, int pe) {
-    recorded_from(timer_after(warp_, low_bits(values.raw(0))),
+    recorded_from(timer_after(first(), low_bits(values.raw(0))),
                   of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
                   [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
   }
@@ -243,23 +257,35 @@ class Recorded : public Base {
   }
 
   __device__ unsigned slot() const { return kIsRole ? place_.first_slot + number_ * place_.step : number_; }
-  /// By the first warp; all threads count.
-  __device__ void add(const Subject& subject, std::uint64_t begin) {
-    recorder_.add(warp_, slot(), place_.role, subject, begin);
+  /// By the warp where `off` is 0; all threads count.
+  __device__ void add(unsigned off, const Subject& subject, std::uint64_t begin) {
+    recorder_.add(off, slot(), place_.role, subject, begin);
     ++number_;
   }
-  /// What goes on until the next operation, from when `value` is known: by the warp where `off` is 0.
+  __device__ void add(const Subject& subject, std::uint64_t begin) { add(first(), subject, begin); }
+  /// What goes on until the next operation, from when `value` is known.
   __device__ void add_begin(unsigned off, const Subject& subject, std::uint32_t value = 0) {
     recorder_.add_begin(off, value, slot(), place_.role, subject);
     ++number_;
   }
 
+  /// 0 in the warp whose turn it is.
+  __device__ unsigned turn() const {
+    if constexpr (kInBits) return (turn_ ^ number_) & turn_bits_;
+    return turn_ ^ number_ % kWarps;
+  }
+  /// 0 in the first warp.
+  __device__ unsigned first() const { return kInBits ? turn_ ^ kNever : turn_; }
   /// 0 in the warp that records a load or store: where every warp has a part in it, they take turns.
   template <class T>
   __device__ unsigned turn(Range range) const {
-    if (static_cast<int>(range.size()) < static_cast<int>(kWarps) * 32 * kWidth<T>) return warp_;
-    if constexpr ((kWarps & (kWarps - 1)) == 0) return (warp_ ^ number_) & (kWarps - 1);
-    return warp_ ^ number_ % kWarps;
+    return static_cast<int>(range.size()) < static_cast<int>(kWarps) * 32 * kWidth<T> ? first() : turn();
+  }
+
+  /// The first warp, which tells peers what all have done, has no turn, and another one two.
+  __device__ static unsigned turn_of(unsigned warp) {
+    if (!kInBits) return warp;
+    return warp == 0 ? kNever : warp % kHalf == 0 ? 0 : warp;
   }
 
   template <class Operation>
@@ -276,6 +302,12 @@ class Recorded : public Base {
       add(subject, begin);
       return result;
     }
+  }
+  /// What looks at the values stays behind this.
+  template <class Values>
+  __device__ static void hold(Values& values) {
+#pragma unroll
+    for (int i = 0; i < 4 * Values::kVectors; ++i) asm volatile("" : "+r"(values.words(0)[i]));
   }
   template <class A>
   __device__ static std::uint32_t low_bits(const A& value) {
@@ -339,16 +371,21 @@ class Recorded : public Base {
   }
   /// What has gone on until the next operation is over.
   __device__ void add_end() {
-    add_begin(warp_, {RecordKind::kEnd});
+    add_begin(first(), {RecordKind::kEnd});
     ++left_out_;
   }
 
   static constexpr unsigned kWarps = WarpsOf<Base>::kWarps;
+  static constexpr bool kInBits = (kWarps & (kWarps - 1)) == 0;
+  static constexpr unsigned kHalf = kWarps > 1 ? kWarps / 2 : 1;
+  static constexpr unsigned kNever = kWarps > 1 ? 1U << 31 : 0;
   static constexpr bool kIsRole = WarpsOf<Base>::kIsRole;
 
   const Recorder& recorder_;
   const RolePlace place_;
-  const unsigned warp_;    // of the group
+  // This warp's turns: numbers whose `turn_bits_` are `turn_`.
+  const unsigned turn_;
+  const unsigned turn_bits_;
   unsigned number_ = 0;    // of its next slot, alike in all threads
   unsigned left_out_ = 0;  // of them, without an operation
 };
