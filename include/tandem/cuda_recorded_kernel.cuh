@@ -11,18 +11,18 @@ template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, 1)
     recorded_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args,
                     const __grid_constant__ RecordArea area) {
-  __shared__ unsigned count;
+  __shared__ RecordCount count;
   using Usual = Block<Threads, typename PacketOf<K>::Type>;
   // Not later, as kernels of packets do it: records lie where the launch before may still write its own.
   wait_for_previous_grid();
   let_next_grid_start();
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   const std::uint64_t begin = global_timer();
-  Recorder recorder(area, &count);
+  const Recorder recorder(area, &count);
   Recorded<Usual> block(Usual(context), recorder);
   K::run(block, args);
   __syncthreads();
-  if (threadIdx.x == 0) recorder.finish(begin, block.operations());
+  if (threadIdx.x == 0) recorder.finish(begin, block.record_count());
 }
 
 /// The form of K that records.

@@ -11,7 +11,8 @@ namespace tandem {
 struct RecordOptions {
   /// Whether what kernels, copies and signals do can be recorded.
   bool on = false;
-  /// Operations of one block in one launch for which there is room, 32 bytes each.
+  /// Operations of one block in one launch for which there is room, 32 bytes each. Roles that run side by side take as
+  /// much each as the one with the most operations.
   int operations = 1023;
   /// Room for records on each PE's GPU. Launches that do not fit any more run without being recorded.
   Size bytes = Size{512} << 20;

@@ -10,10 +10,10 @@ namespace {
 __global__ void __launch_bounds__(32) recorded_write_kernel(const RecordArea area, Signal* word, Epoch value) {
   if (threadIdx.x != 0) return;
   const std::uint64_t begin = global_timer();
-  Recorder recorder(area, nullptr);
+  const Recorder recorder(area, nullptr);
   store_release(&word->value, value);
-  recorder.add(true, 0, {RecordKind::kSignal, word, value, static_cast<unsigned>(SignalOp::kSet), 1}, begin);
-  recorder.finish(begin, 1);
+  recorder.add(0, 0, 0, {RecordKind::kSignal, word, value, static_cast<unsigned>(SignalOp::kSet), 1}, begin);
+  recorder.finish(begin, {1, 1});
 }
 
 __global__ void __launch_bounds__(32)
@@ -21,16 +21,16 @@ __global__ void __launch_bounds__(32)
                          Epoch value) {
   if (threadIdx.x != 0) return;
   const std::uint64_t begin = global_timer();
-  Recorder recorder(area, nullptr);
+  const Recorder recorder(area, nullptr);
   Patience patience(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)
     if (patience.is_over(word, value, found)) break;
-  recorder.add(true, 0, {RecordKind::kWait, word, value, static_cast<unsigned>(Cmp::kGe), 1}, begin);
-  recorder.finish(begin, 1);
+  recorder.add(0, 0, 0, {RecordKind::kWait, word, value, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+  recorder.finish(begin, {1, 1});
 }
 
 __global__ void __launch_bounds__(32) stamp_kernel(const RecordArea area) {
-  if (threadIdx.x == 0) Recorder(area, nullptr).finish(global_timer(), 0);
+  if (threadIdx.x == 0) Recorder(area, nullptr).finish(global_timer(), {0, 0});
 }
 
 }  // namespace

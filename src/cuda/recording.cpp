@@ -12,6 +12,7 @@
 #include "cuda/signal_kernels.h"
 #include "tandem/error.h"
 #include "trace/buffer_name.h"
+#include "trace/gpu_spans.h"
 
 namespace tandem::cuda {
 
@@ -230,10 +231,8 @@ void Recording::collect(const Pe& own, trace::GpuPart& part) const {
     trace::GpuWork drawn = work.drawn;
     for (std::size_t& before : drawn.after) before += first;
     for (int block = 0; block < work.blocks; ++block) {
-      const auto begin = records.begin() + (work.area.records - own.records) + Size{block} * work.area.stride;
-      const Size kept = std::min<Size>(static_cast<Size>(begin->payload), work.area.stride - 1);
-      // A launch that was captured and never replayed has left zeros.
-      drawn.blocks.emplace_back(begin, begin->begin == 0 ? begin : begin + 1 + kept);
+      const auto* const begin = records.data() + (work.area.records - own.records) + Size{block} * work.area.stride;
+      drawn.blocks.push_back(trace::records_of_block({begin, static_cast<std::size_t>(work.area.stride)}));
     }
     part.work.push_back(std::move(drawn));
   }

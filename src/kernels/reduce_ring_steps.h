@@ -50,9 +50,11 @@ struct RingReduce {
 template <class T, class Block>
 TANDEM_DEVICE auto ring_sum(Block& block, const RingReduce<T>& a, Range tile, bool has_partial) {
   using A = Accumulator<T>;
-  const auto own = load_input<T>(block, a.in.local(), tile, a.op, a.scale);
-  if (!has_partial) return own.template convert<A>();
-  const auto partial = block.template load<T>(a.partial.local(), tile);  // both are under way
+  const auto own_input = [&] { return load_input<T>(block, a.in.local(), tile, a.op, a.scale); };
+  if (!has_partial) return own_input().template convert<A>();
+  // Both are under way: not the other way round, since what an input is multiplied by is asked for behind its load.
+  const auto partial = block.template load<T>(a.partial.local(), tile);
+  const auto own = own_input();
   return block.combine(a.op, partial.template convert<A>(), own.template convert<A>());
 }
 

@@ -87,9 +87,10 @@ TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, R
         return block.template load<T>(a.partial.local() + tree.slot_of(i) * a.capacity, tile);
       };
       const auto sum_of = [&] {
-        const auto own = load_input<T>(block, a.in.local(), tile, a.op, a.scale);
-        if (children == 0) return own.template convert<A>();
-        const auto first = from_child(0);  // both are under way
+        const auto own_input = [&] { return load_input<T>(block, a.in.local(), tile, a.op, a.scale); };
+        if (children == 0) return own_input().template convert<A>();
+        const auto first = from_child(0);  // both are under way: see ring_sum
+        const auto own = own_input();
         return block.combine(a.op, own.template convert<A>(), first.template convert<A>());
       };
       auto sum = sum_of();

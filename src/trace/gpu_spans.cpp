@@ -45,6 +45,8 @@ Drawn drawn(RecordKind kind) {
       return {SpanKind::kWait, "packets"};
     case RecordKind::kCompute:
       return {SpanKind::kCompute, "tile"};
+    case RecordKind::kEnd:
+      break;
   }
   return {SpanKind::kCompute, ""};
 }
@@ -54,6 +56,11 @@ namespace {
 bool is_packets(RecordKind kind) { return kind == RecordKind::kPacketPut || kind == RecordKind::kPacketGet; }
 
 constexpr std::uint64_t kLowerHalf = 0xFFFF'FFFF;
+
+/// Whether a record says when its operation began alone.
+bool goes_on(const Record& record) {
+  return record.kind == RecordKind::kLoad || (record.kind == RecordKind::kStore && record.duration == 0);
+}
 
 /// Whether what ends later was over at `until`, when its role's next operation had begun.
 bool is_over(const Record& record, std::uint64_t until) {
@@ -71,10 +78,24 @@ Size bytes_of(const Record& record) {
     case RecordKind::kWait:
     case RecordKind::kTest:
     case RecordKind::kCompute:
+    case RecordKind::kEnd:
       return 0;
     default:
       return static_cast<Size>(is_packets(record.kind) ? record.payload & kLowerHalf : record.payload);
   }
+}
+
+std::vector<Record> records_of_block(std::span<const Record> part) {
+  const Record& life = part.front();
+  std::vector<Record> records;
+  if (life.begin == 0) return records;
+  const std::size_t slots = std::min(static_cast<std::size_t>(life.payload >> 32), part.size() - 1);
+  records.reserve(slots + 1);
+  records.push_back(life);
+  records.front().payload &= kLowerHalf;
+  for (const Record& record : part.subspan(1, slots))
+    if (record.begin >= life.begin) records.push_back(record);
+  return records;
 }
 
 std::vector<Record> operations_of(const std::vector<Record>& block) {
@@ -86,11 +107,11 @@ std::vector<Record> operations_of(const std::vector<Record>& block) {
   for (auto record = operations.rbegin(); record != operations.rend(); ++record) {
     const std::uint64_t until = next.try_emplace(record->role, end).first->second;
     next[record->role] = record->begin;
-    // Loads go on until then. Stores and puts are over: which warp saw them, and which the next one, makes them differ
-    // by less than one of them takes.
-    if (until > record->begin && (record->kind == RecordKind::kLoad || is_over(*record, until)))
+    // Puts are over: which warp saw them, and which the next one, makes them differ by less than one of them takes.
+    if (until > record->begin && (goes_on(*record) || is_over(*record, until)))
       record->duration = static_cast<std::uint32_t>(until - record->begin);
   }
+  std::erase_if(operations, [](const Record& record) { return record.kind == RecordKind::kEnd; });
   return operations;
 }
 

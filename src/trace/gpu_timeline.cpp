@@ -138,7 +138,7 @@ class Conversion {
     if (life.end > ended) std::tie(ended, lane) = std::pair(life.end, life.lane);
     if (life.block == kNone) return;
     const std::vector<Record>& records = work.blocks[life.block];
-    const auto kept = static_cast<Size>(records.size()) - 1;
+    const auto kept = static_cast<Size>(operations(life).size());
     findings_.records += kept;
     findings_.lost_records += static_cast<Size>(records.front().payload) - kept;
     for (const Record& record : operations(life)) {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gpu/graph.h"
 #include "support/collective_values.h"
+#include "support/in_threads.h"
 #include "tandem/collectives.h"
 
 namespace tandem::test {
@@ -147,35 +147,13 @@ class CollectiveRounds {
   T input(int round, int call, int pe, Size i) const { return values_.template input<T>(round * kCalls + call, pe, i); }
 
   using Host = std::vector<T>;  // a buffer with its guards
-  struct HostBuffers {
-    Host first, second;
-  };
-
-  /// Calls `work` for every call: side by side where there is much to do, since hosts are slower than GPUs.
-  template <class Work>
-  void for_calls(Work work) const {
-    constexpr Size worth_threads = 2000;
-    std::vector<std::thread> threads;
-    for (int call = 1; call < kCalls; ++call)
-      if (c_.count >= worth_threads)
-        threads.emplace_back(work, call);
-      else
-        work(call);
-    work(0);
-    for (std::thread& thread : threads) thread.join();
-  }
 
   void fill(int round) {
-    HostBuffers hosts[kCalls];
-    for_calls([&](int call) {
-      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
-      hosts[call] = {made(round, call, b.first), made(round, call, b.second)};
-    });
     for (int call = 0; call < kCalls; ++call) {
       const Buffers& b = buffers_[static_cast<std::size_t>(call)];
       const Size bytes = (b.size + 2 * kGuard) * Size{sizeof(T)};
-      world_.copy_in(b.first.local(), hosts[call].first.data(), bytes);
-      world_.copy_in(b.second.local(), hosts[call].second.data(), bytes);
+      for (const Symm<T>& buffer : {b.first, b.second})
+        world_.copy_in(buffer.local(), made(round, call, buffer).data(), bytes);
     }
   }
 
@@ -186,54 +164,70 @@ class CollectiveRounds {
     Host host(static_cast<std::size_t>(whole));
     std::memset(static_cast<void*>(host.data()), kGuardByte, host.size() * sizeof(T));
     const Size at = b.in.local() - buffer.local();
-    if (at >= 0 && at < whole)
-      for (Size i = 0; i < ins(call, me()); ++i) host[static_cast<std::size_t>(at + i)] = input(round, call, me(), i);
+    if (at < 0 || at >= whole) return host;
+    in_threads({0, ins(call, me())}, 1, [&](Range part) {
+      for (Size i = part.begin; i < part.end; ++i) host[static_cast<std::size_t>(at + i)] = input(round, call, me(), i);
+    });
     return host;
   }
 
   void check(int round) {
-    HostBuffers hosts[kCalls];
     for (int call = 0; call < kCalls; ++call) {
       const Buffers& b = buffers_[static_cast<std::size_t>(call)];
       const Size whole = b.size + 2 * kGuard;
-      for (auto [host, buffer] : {std::pair{&hosts[call].first, &b.first}, std::pair{&hosts[call].second, &b.second}}) {
-        host->resize(static_cast<std::size_t>(whole));
-        world_.copy_out(host->data(), buffer->local(), whole * Size{sizeof(T)});
+      Host host(static_cast<std::size_t>(whole));
+      for (const Symm<T>& buffer : {b.first, b.second}) {
+        world_.copy_out(host.data(), buffer.local(), whole * Size{sizeof(T)});
+        check_buffer(round, call, buffer, host);
       }
+      result_.checked += outs(call, me());
     }
-    GpuResult results[kCalls];
-    for_calls([&](int call) {
-      const Buffers& b = buffers_[static_cast<std::size_t>(call)];
-      check_buffer(round, call, b.first, hosts[call].first, results[call]);
-      check_buffer(round, call, b.second, hosts[call].second, results[call]);
-      results[call].checked += outs(call, me());
-    });
-    for (const GpuResult& result : results) result_.add(result);
   }
 
-  void check_buffer(int round, int call, const Symm<T>& buffer, const Host& host, GpuResult& result) const {
+  /// In pieces, always the same ones: what they hash to has to be comparable.
+  void check_buffer(int round, int call, const Symm<T>& buffer, const Host& host) {
+    constexpr Size piece = 4096;
     const Buffers& b = buffers_[static_cast<std::size_t>(call)];
     const Size whole = b.size + 2 * kGuard;
     const Size out_at = b.out.local() - buffer.local();
     const Size in_at = b.in.local() - buffer.local();
-    const bool has_out = out_at >= 0 && out_at < whole && outs(call, me()) > 0;
-    for (Size at = 0; at < whole; ++at) {
+    const bool has_out = out_at >= 0 && out_at < whole;
+    const bool has_in = in_at >= 0 && in_at < whole;
+    const Range out = has_out ? Range{out_at, out_at + outs(call, me())} : Range{0, 0};
+    const Range in = has_in ? Range{in_at, in_at + ins(call, me())} : Range{0, 0};
+    std::vector<GpuResult> results(static_cast<std::size_t>(ceil_div(whole, piece)));
+    in_threads({0, static_cast<Size>(results.size())}, piece * (reduces(collective()) ? world_.num_pes() : 1),
+               [&](Range some) {
+                 for (Size i = some.begin; i < some.end; ++i)
+                   check_piece(round, call, {i * piece, std::min((i + 1) * piece, whole)}, out, in, host,
+                               results[static_cast<std::size_t>(i)]);
+               });
+    for (const GpuResult& result : results) result_.add(result);
+  }
+
+  /// Elements `piece` of a buffer, of which `out` is output and `in`, unless it is output as well, input.
+  void check_piece(int round, int call, Range piece, Range out, Range in, const Host& host, GpuResult& result) const {
+    for (Size at = piece.begin; at < piece.end; ++at) {
       const T got = host[static_cast<std::size_t>(at)];
-      if (has_out && at >= out_at && at < out_at + outs(call, me())) {
-        if (!is_result(round, call, at - out_at, got)) wrong(result, round, call, "element", at - out_at);
-      } else if (at >= in_at && in_at >= 0 && at < in_at + ins(call, me())) {
+      if (at >= out.begin && at < out.end) {
+        if (!is_result(round, call, at - out.begin, got)) wrong(result, round, call, "element", at - out.begin);
+      } else if (at >= in.begin && at < in.end) {
         // In place, what is not output is input that may be overwritten.
-        if (!shares() && !same_bits(got, input(round, call, me(), at - in_at)))
-          wrong(result, round, call, "input", at - in_at);
+        if (!shares() && !same_bits(got, input(round, call, me(), at - in.begin)))
+          wrong(result, round, call, "input", at - in.begin);
       } else if (!is_guard(got)) {
         wrong(result, round, call, "memory around the buffers, at", at - kGuard);
       }
     }
-    if (!has_out) return;
-    const T* const out = &host[static_cast<std::size_t>(out_at)];
-    const Size bytes = outs(call, me()) * Size{sizeof(T)};
-    result.hash += hash_bytes(mix(0, round, call, me()), out, bytes);
-    if (is_common(collective())) result.common += hash_bytes(mix(0, round, call, 0), out, bytes);
+    // Pieces of the output, wherever in the buffer it begins.
+    const Range own{std::max(piece.begin, out.begin), std::min(piece.end, out.end)};
+    if (own.end <= own.begin) return;
+    const T* const from = &host[static_cast<std::size_t>(own.begin)];
+    const Size bytes = own.size() * Size{sizeof(T)};
+    const Size first = own.begin - out.begin;
+    result.hash += hash_bytes(mix(static_cast<std::uint64_t>(first), round, call, me()), from, bytes);
+    if (is_common(collective()))
+      result.common += hash_bytes(mix(static_cast<std::uint64_t>(first), round, call, 0), from, bytes);
   }
 
   static bool is_guard(T value) {

@@ -47,7 +47,7 @@ CudaOptions small_world(double timeout_s = 10) {
 }
 
 /// All PEs' results together. `at`: the case that the last PE to begin one began.
-std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cases, std::atomic<std::size_t>& at) {
+std::vector<GpuResult> run_in_one_world(int pes, std::span<const GpuCase> cases, std::atomic<std::size_t>& at) {
   std::vector<GpuResult> results(cases.size());
   std::mutex mutex;
   CudaThreads threads(pes, small_world());
@@ -70,7 +70,8 @@ std::vector<GpuResult> run_in_one_world(int pes, const std::vector<GpuCase>& cas
   return results;
 }
 
-void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
+/// Returns how many of the cases have had their turn.
+std::size_t check_in_one_world(int pes, std::span<const GpuCase> cases, bool twice) {
   std::atomic<std::size_t> at{0};
   try {
     const std::vector<GpuResult> results = run_in_one_world(pes, cases, at);
@@ -87,6 +88,21 @@ void check(int pes, const std::vector<GpuCase>& cases, bool twice = false) {
   } catch (const std::exception& error) {
     report(fmt::format("{}, case {} of {} in this world", describe(cases[at], pes), at + 1, cases.size()),
            error.what());
+    return at + 1;
+  }
+  return cases.size();
+}
+
+/// Memory that a case takes of its world's heap, about: buffers, and packets or staging.
+Size room_of(const GpuCase& c, int pes) { return (Size{1} << 20) + 16 * c.count * pes * size_of(c.type); }
+
+/// A world costs a tenth of a second on four GPUs, so as many cases as its heap has room for share one.
+void check(int pes, std::span<const GpuCase> cases, bool twice = false) {
+  while (!cases.empty()) {
+    std::size_t some = 0;
+    for (Size room = 0; some < cases.size() && room < small_world().heap_bytes / 2; ++some)
+      room += room_of(cases[some], pes);
+    cases = cases.subspan(check_in_one_world(pes, cases.first(some), twice));
   }
 }
 
@@ -118,11 +134,11 @@ void add(std::vector<GpuCase>& cases, GpuCase c, int pes) {
 
 /// Some operations x odd sizes x in-place of a collective and type. `next()`: the algorithm of the next case.
 template <class Next>
-void check_type(int pes, Collective collective, DType type, std::span<const ReduceOp> ops, Size largest, Next next) {
-  std::vector<GpuCase> cases;
+void add_type(std::vector<GpuCase>& cases, int pes, Collective collective, DType type, std::span<const ReduceOp> ops,
+              Next next) {
   for (const ReduceOp op : ops) {
     if (!reduces(collective) && op != ReduceOp::kSum) continue;
-    for (const Size count : {Size{1}, Size{1003}, largest}) {
+    for (const Size count : {Size{1}, Size{1003}, Size{6007}}) {
       GpuCase c{next(), type, op, count};
       c.root = count == 1003 ? pes - 1 : 0;
       add(cases, c, pes);
@@ -132,33 +148,36 @@ void check_type(int pes, Collective collective, DType type, std::span<const Redu
     random.random = true;
     add(cases, random, pes);
   }
-  check(pes, cases);
 }
 
 void check_each_algorithm(int pes, std::span<const ReduceOp> ops) {
+  std::vector<GpuCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes))
-    for (const DType type : kDTypes) check_type(pes, info.collective, type, ops, 6007, [&] { return info; });
+    for (const DType type : kDTypes) add_type(cases, pes, info.collective, type, ops, [&] { return info; });
+  check(pes, cases);
 }
 
 void check_each_collective(int pes) {
   std::map<Collective, std::vector<AlgorithmInfo>> all;
   for (const AlgorithmInfo& info : algorithms(pes)) all[info.collective].push_back(info);
+  std::vector<GpuCase> cases;
   for (const auto& each : all) {
     std::size_t turn = 0;
     for (const DType type : kDTypes)
-      check_type(pes, each.first, type, kReduceOps, 6007, [&] { return each.second[turn++ % each.second.size()]; });
+      add_type(cases, pes, each.first, type, kReduceOps, [&] { return each.second[turn++ % each.second.size()]; });
   }
+  check(pes, cases);
 }
 
 void check_large(int pes) {
-  for (const AlgorithmInfo& info : algorithms(pes)) {
-    std::vector<GpuCase> cases;
+  std::vector<GpuCase> cases;
+  for (const AlgorithmInfo& info : algorithms(pes))
     add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5}, pes);
-    check(pes, cases);
-  }
+  check(pes, cases);
 }
 
 void check_replays(int pes, int replays) {
+  std::vector<GpuCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes)) {
     GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.graph = true;
@@ -167,8 +186,10 @@ void check_replays(int pes, int replays) {
     GpuCase random = c;
     random.random = true;
     random.rounds = 5;
-    check(pes, {c, random}, true);
+    cases.push_back(c);
+    cases.push_back(random);
   }
+  check(pes, cases, true);
 }
 
 /// A wait that nobody answers ends with an error that names the signal, and the process goes on.
@@ -208,7 +229,7 @@ void check_timeout(int pes) {
     std::printf("as it should be: %s\n", text.c_str());
   }
   report("a call that is missing on one PE", pes > 1 ? problem : "");
-  check(pes, {GpuCase{collective_algorithms().front()}});
+  check(pes, std::vector{GpuCase{collective_algorithms().front()}});
 }
 
 /// Calls with another count on one PE, compared by the host programs or by the GPUs.
@@ -239,7 +260,7 @@ void check_other_counts(int pes, bool by_gpus) {
     problem = error.what();
   }
   report(by_gpus ? "another count on one PE, compared by GPUs" : "another count on one PE", problem);
-  check(pes, {GpuCase{collective_algorithms().front()}});
+  check(pes, std::vector{GpuCase{collective_algorithms().front()}});
 }
 
 /// One PE's part in a call that differs on the last PE, whose program takes no notice of the error. Returns whether its
@@ -304,30 +325,34 @@ void check_other_counts_untouched(int pes) {
 
 /// What a launch within a run would refuse is refused when the plan is made, on every PE.
 void check_refused_plans(int pes) {
-  for (const AlgorithmInfo& info : algorithms(pes)) {
-    if (info.name == "grouped" || info.name == "copy_engine_pull") continue;  // never blocks of so many threads
-    std::atomic<int> refused{0};
-    std::string problem;
-    try {
-      CudaThreads threads(pes, small_world());
-      threads.run([&](World& world) {
+  std::vector<AlgorithmInfo> list = algorithms(pes);
+  // Never blocks of so many threads.
+  std::erase_if(list,
+                [](const AlgorithmInfo& info) { return info.name == "grouped" || info.name == "copy_engine_pull"; });
+  std::vector<std::atomic<int>> refused(list.size());
+  std::string problem;
+  try {
+    CudaThreads threads(pes, small_world());
+    threads.run([&](World& world) {
+      for (std::size_t i = 0; i < list.size(); ++i) {
         CollectiveOptions options;
         options.max_count = 1000;
-        options.algorithm = info.name;
+        options.algorithm = list[i].name;
         options.blocks = 4;
         options.threads = 256;
         try {
-          make_collective(world, info.collective, options);
+          make_collective(world, list[i].collective, options);
         } catch (const InvalidArgument&) {
-          ++refused;
+          ++refused[i];
         }
-      });
-      if (refused != pes) problem = fmt::format("refused by {} PEs", refused.load());
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    report(fmt::format("blocks of 256 threads for {} {}", name(info.collective), info.name), problem);
+      }
+    });
+  } catch (const std::exception& error) {
+    problem = error.what();
   }
+  for (std::size_t i = 0; i < list.size(); ++i)
+    report(fmt::format("blocks of 256 threads for {} {}", name(list[i].collective), list[i].name),
+           problem.empty() && refused[i] != pes ? fmt::format("refused by {} PEs", refused[i].load()) : problem);
 }
 
 int check_all(int replays, int only, bool every) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "gemm/host_gemm.h"
 #include "gemm/reference.h"
 #include "support/collective_values.h"
+#include "support/in_threads.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 #include "tandem/gemm_order.h"
@@ -62,14 +64,16 @@ float element(int matrix, Size i) { return static_cast<float>(static_cast<int>(m
 
 std::vector<float> integers(int matrix, Size count) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (Size i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = element(matrix, i);
+  in_threads({0, count}, 1, [&](Range some) {
+    for (Size i = some.begin; i < some.end; ++i) values[static_cast<std::size_t>(i)] = element(matrix, i);
+  });
   return values;
 }
 
 template <class T>
 std::vector<T> converted(const std::vector<float>& values) {
-  std::vector<T> result;
-  for (const float value : values) result.push_back(convert<T>(value));
+  std::vector<T> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(), [](float value) { return convert<T>(value); });
   return result;
 }
 
@@ -142,8 +146,10 @@ class Check {
     for (Size i = 0; i < c.m; ++i) a_scales_.push_back(i % 3 == 0 ? 0.5F : 2);
     for (Size i = 0; i < c.n; ++i) b_scales_.push_back(i % 5 == 0 ? 4 : 0.25F);
     std::vector<float> sums(static_cast<std::size_t>(c.m * c.n));
-    host_gemm_tile(a_.data(), c.k, b_.data(), c.layout == BLayout::kNxK ? c.k : c.n, sums.data(), c.n, c.m, c.n, c.k,
-                   c.type, c.layout);
+    in_threads({0, c.m}, c.n * c.k / 4, [&](Range rows) {
+      host_gemm_tile(a_.data() + rows.begin * c.k, c.k, b_.data(), c.layout == BLayout::kNxK ? c.k : c.n,
+                     sums.data() + rows.begin * c.n, c.n, rows.size(), c.n, c.k, c.type, c.layout);
+    });
     Gemm host = gemm_;
     if (c.biased) host.bias = bias_.data();
     if (c.scales != Case::Scales::kNone) {

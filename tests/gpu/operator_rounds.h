@@ -131,10 +131,16 @@ class OperatorRounds {
     Size wrong = 0;
     const T* at = got.data();
     for (const Range& columns : columns_) {
-      for (Size i = c_rows.begin; i < c_rows.end; ++i)
-        for (Size j = columns.begin; j < columns.end; ++j)
-          wrong +=
-              static_cast<double>(convert<float>(*at++)) != want[static_cast<std::size_t>(i * case_.options.n + j)];
+      wrong += count_in_threads(c_rows, columns.size(), [&](Range rows) {
+        const T* is = at + (rows.begin - c_rows.begin) * columns.size();
+        Size found = 0;
+        for (Size i = rows.begin; i < rows.end; ++i)
+          for (Size j = columns.begin; j < columns.end; ++j)
+            found +=
+                static_cast<double>(convert<float>(*is++)) != want[static_cast<std::size_t>(i * case_.options.n + j)];
+        return found;
+      });
+      at += c_rows.size() * columns.size();
       // What lies behind the rows of this run stays as it was.
       const Size behind = (of_c(case_.options.m).size() - c_rows.size()) * columns.size();
       for (Size i = 0; i < behind; ++i) wrong += convert<float>(*at++) != 77.0F;

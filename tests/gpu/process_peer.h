@@ -4,14 +4,18 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "gpu/collective_rounds.h"
 #include "tandem/cuda.h"
 
 namespace tandem::test {
 
-/// Runs the part of that name; what went wrong is printed and gives exit code 1.
-int run_peer(const std::string& part);
+/// Begins the line that is printed behind a part that passed.
+inline constexpr const char* kPassed = "-- passed: ";
+
+/// Runs the parts of those names, one after the other; what went wrong is printed and gives exit code 1.
+int run_peer(const std::vector<std::string>& parts);
 
 // Parts in which something fails on purpose; afterwards a new world is made.
 void missing_call();

@@ -1,11 +1,15 @@
 // Checks worlds of processes on the GPUs that it finds: starts itself once for each PE. Prints what fails, and "N
 // passed, N failed"; exit code 1 if anything failed.
 //
+// To start processes on GPUs takes longer than most parts, so that these share them, one after the other; behind one
+// that fails new ones are started.
+//
 //   processes_gpu_check [PES [PART]]           PEs (default: the GPUs); one part alone
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -24,6 +28,7 @@ namespace {
 struct Part {
   const char* name;
   bool needs_peers = false;
+  bool alone = false;  ///< in processes of its own
 };
 
 constexpr Part kParts[] = {
@@ -38,14 +43,14 @@ constexpr Part kParts[] = {
     {"other_counts", true},
     {"cost_of_check"},
     {"timeline"},
-    {"fabric"},
     {"heap"},
     {"other_counts_on_gpus", true},
     {"exhausted"},
     {"failed"},
-    {"killed"},
-    {"killed_host"},
-    {"shared_gpu", true},
+    {"fabric", false, true},
+    {"killed", false, true},
+    {"killed_host", false, true},
+    {"shared_gpu", true, true},
 };
 
 struct Peer {
@@ -53,7 +58,7 @@ struct Peer {
   int output = -1;
 };
 
-Peer start(const char* program, const std::string& part, int pe, int pes, const std::string& next_id) {
+Peer start(const char* program, const std::vector<std::string>& parts, int pe, int pes, const std::string& next_id) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   const pid_t pid = fork();
@@ -67,9 +72,14 @@ Peer start(const char* program, const std::string& part, int pe, int pes, const 
     set("LOCAL_WORLD_SIZE", std::to_string(pes));
     set("MASTER_ADDR", "127.0.0.1");
     set("MASTER_PORT", "1");
-    set("TANDEM_RUN_ID", std::to_string(getppid()) + part);
+    set("TANDEM_RUN_ID", std::to_string(getppid()) + parts.front());
     set("NEXT_ID", next_id);
-    execl(program, program, "--peer", part.c_str(), nullptr);
+    std::vector<std::string> words{program, "--peer"};
+    words.insert(words.end(), parts.begin(), parts.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(program, arguments.data());
     _exit(127);
   }
   close(ends[1]);
@@ -85,33 +95,40 @@ std::string read_all(int fd) {
   return text;
 }
 
-/// Whether all PEs ended as they should.
-bool run_part(const char* program, const std::string& part, int pes) {
-  const auto begin = std::chrono::steady_clock::now();
+/// How many parts a PE has come through, by what it printed.
+std::size_t count_passed(const std::string& output) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = output.find(kPassed, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+/// How many of the parts, one after the other in the same processes, all PEs have come through.
+std::size_t run_parts(const char* program, const std::vector<std::string>& parts, int pes) {
   const UniqueId next = UniqueId::create();
   std::vector<Peer> peers;
-  for (int pe = 0; pe < pes; ++pe) peers.push_back(start(program, part, pe, pes, next.text()));
-  bool well = true;
+  for (int pe = 0; pe < pes; ++pe) peers.push_back(start(program, parts, pe, pes, next.text()));
+  const std::string& only = parts.front();
+  std::size_t all_passed = parts.size();
   for (int pe = 0; pe < pes; ++pe) {
     const std::string output = read_all(peers[static_cast<std::size_t>(pe)].output);
     int status = 0;
     waitpid(peers[static_cast<std::size_t>(pe)].pid, &status, 0);
-    const bool is_victim = (part == "killed" && pe == pes - 1) || (part == "killed_host" && pe == 0);
+    const bool is_victim = (only == "killed" && pe == pes - 1) || (only == "killed_host" && pe == 0);
     const bool right =
         is_victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    well = well && right;
-    if (!output.empty()) std::printf("%s, PE %d: %s", part.c_str(), pe, output.c_str());
-    if (!right) std::printf("FAILED %s on PE %d of %d, status 0x%x\n", part.c_str(), pe, pes, status);
+    const std::size_t passed = is_victim && right ? parts.size() : std::min(count_passed(output), parts.size());
+    std::printf("PE %d:\n%s", pe, output.c_str());
+    if (!right) std::printf("PE %d of %d, from %s on: status 0x%x\n", pe, pes, only.c_str(), status);
+    // What ends badly behind its last part has failed in that.
+    all_passed = std::min(all_passed, right ? passed : std::min(passed, parts.size() - 1));
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%s on %d PEs: %s, %.2f s\n", part.c_str(), pes, well ? "passed" : "failed", took.count());
   std::fflush(stdout);
-  return well;
+  return all_passed;
 }
 
 /// In a process of its own: a driver that was started does not survive a fork.
 int count_devices(const char* program) {
-  const Peer peer = start(program, "devices", 0, 1, "");
+  const Peer peer = start(program, {"devices"}, 0, 1, "");
   const int devices = std::atoi(read_all(peer.output).c_str());
   waitpid(peer.pid, nullptr, 0);
   return devices;
@@ -124,12 +141,31 @@ int check_all(const char* program, int pes, const std::string& only) {
     std::printf("%d GPUs for %d processes: each needs one of its own\n", gpus, pes);
     return 2;
   }
-  int passed = 0;
-  int failed = 0;
+  std::vector<std::vector<std::string>> launches(1);
   for (const Part& part : kParts) {
     if (!only.empty() ? part.name != only : part.needs_peers && pes == 1) continue;
-    ++(run_part(program, part.name, pes) ? passed : failed);
+    if (part.alone)
+      launches.push_back({part.name});
+    else
+      launches.front().emplace_back(part.name);
   }
+  int passed = 0;
+  int failed = 0;
+  for (std::vector<std::string>& parts : launches)
+    while (!parts.empty()) {
+      const auto begin = std::chrono::steady_clock::now();
+      const std::size_t done = run_parts(program, parts, pes);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      for (std::size_t i = 0; i < done; ++i) std::printf("%s on %d PEs: passed\n", parts[i].c_str(), pes);
+      passed += static_cast<int>(done);
+      if (done < parts.size()) {
+        ++failed;
+        std::printf("FAILED %s on %d PEs\n", parts[done].c_str(), pes);
+      }
+      std::printf("%.2f s for these processes\n", took.count());
+      std::fflush(stdout);
+      parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(std::min(done + 1, parts.size())));
+    }
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }
@@ -140,6 +176,6 @@ int check_all(const char* program, int pes, const std::string& only) {
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
-  if (first == "--peer" && argc > 2) return tandem::test::run_peer(argv[2]);
+  if (first == "--peer" && argc > 2) return tandem::test::run_peer({argv + 2, argv + argc});
   return tandem::test::check_all("/proc/self/exe", std::atoi(first.c_str()), argc > 2 ? argv[2] : "");
 }

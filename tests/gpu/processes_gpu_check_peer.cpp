@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
@@ -231,55 +232,50 @@ void fabric() {
   check_case(process->world(), {collective_algorithms().front()});
 }
 
+struct Work {
+  const char* part;
+  void (*run)();
+};
+
+constexpr Work kWork[] = {
+    {"devices", [] { std::printf("%d\n", cuda_devices()); }},
+    {"begin", begin},
+    {"collectives", collectives},
+    {"replays", replays},
+    {"barrier", barrier},
+    {"two_worlds", two_worlds},
+    {"again", again},
+    {"missing", missing_call},
+    {"mismatch", other_plans},
+    {"other_counts", [] { other_counts(false); }},
+    {"other_counts_on_gpus", [] { other_counts(true); }},
+    {"shared_gpu", shared_gpu},
+    {"cost_of_check", cost_of_check},
+    {"timeline", timeline},
+    {"fabric", fabric},
+    {"heap", [] { check_heap(CudaProcess(placement_from_environment(), growing_world()).world()); }},
+    {"exhausted", exhausted_heap},
+    {"failed", failed_program},
+    {"killed", [] { killed_peer(false); }},
+    {"killed_host", [] { killed_peer(true); }},
+};
+
 }  // namespace
 
-int run_peer(const std::string& part) {
-  try {
-    if (part == "devices")
-      std::printf("%d\n", cuda_devices());
-    else if (part == "begin")
-      begin();
-    else if (part == "collectives")
-      collectives();
-    else if (part == "replays")
-      replays();
-    else if (part == "barrier")
-      barrier();
-    else if (part == "two_worlds")
-      two_worlds();
-    else if (part == "again")
-      again();
-    else if (part == "missing")
-      missing_call();
-    else if (part == "mismatch")
-      other_plans();
-    else if (part == "other_counts")
-      other_counts(false);
-    else if (part == "other_counts_on_gpus")
-      other_counts(true);
-    else if (part == "shared_gpu")
-      shared_gpu();
-    else if (part == "cost_of_check")
-      cost_of_check();
-    else if (part == "timeline")
-      timeline();
-    else if (part == "fabric")
-      fabric();
-    else if (part == "heap")
-      check_heap(CudaProcess(placement_from_environment(), growing_world()).world());
-    else if (part == "exhausted")
-      exhausted_heap();
-    else if (part == "failed")
-      failed_program();
-    else if (part == "killed")
-      killed_peer(false);
-    else if (part == "killed_host")
-      killed_peer(true);
-    else
-      return 2;
-  } catch (const std::exception& error) {
-    std::printf("%s\n", error.what());
-    return 1;
+int run_peer(const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    const auto* const work =
+        std::find_if(std::begin(kWork), std::end(kWork), [&](const Work& one) { return part == one.part; });
+    if (work == std::end(kWork)) return 2;
+    const double at = now_ms();
+    try {
+      work->run();
+    } catch (const std::exception& error) {
+      std::printf("%s: %s\n", part.c_str(), error.what());
+      return 1;
+    }
+    std::printf("%s%s, %.2f s\n", kPassed, part.c_str(), (now_ms() - at) / 1000);
+    std::fflush(stdout);
   }
   return 0;
 }

@@ -2,11 +2,13 @@
 /// Runs an operator on a simulated machine with exact data (small integers) and counts the elements that differ from a
 /// reference in f64.
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "support/in_threads.h"
 #include "tandem/block.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
@@ -87,22 +89,25 @@ inline std::vector<std::vector<double>> reference(const OperatorOptions& o, int 
   std::vector<std::vector<double>> results;
   const auto n = static_cast<std::size_t>(o.n);
   std::vector<float> b(static_cast<std::size_t>(o.k) * n);  // k x n
-  std::vector<float> sums(n);
   for (int run = 0; run < runs; ++run) {
-    float* next = b.data();
-    for (Size l = 0; l < o.k; ++l)
-      for (Size j = 0; j < o.n; ++j) *next++ = static_cast<float>(element(run, 1, j, l));
-    std::vector<double>& c = results.emplace_back();
-    c.reserve(static_cast<std::size_t>(o.m) * n);
-    for (Size i = 0; i < o.m; ++i) {
-      sums.assign(n, 0);
-      for (Size l = 0; l < o.k; ++l) {
-        const auto factor = static_cast<float>(element(run, 0, i, l));
-        const float* const row = b.data() + static_cast<std::size_t>(l) * n;
-        for (std::size_t j = 0; j < n; ++j) sums[j] += factor * row[j];
+    in_threads({0, o.k}, o.n, [&](Range depth) {
+      float* next = b.data() + static_cast<std::size_t>(depth.begin) * n;
+      for (Size l = depth.begin; l < depth.end; ++l)
+        for (Size j = 0; j < o.n; ++j) *next++ = static_cast<float>(element(run, 1, j, l));
+    });
+    std::vector<double>& c = results.emplace_back(static_cast<std::size_t>(o.m) * n);
+    in_threads({0, o.m}, o.k * o.n / 8, [&](Range rows) {
+      std::vector<float> sums(n);
+      for (Size i = rows.begin; i < rows.end; ++i) {
+        sums.assign(n, 0);
+        for (Size l = 0; l < o.k; ++l) {
+          const auto factor = static_cast<float>(element(run, 0, i, l));
+          const float* const row = b.data() + static_cast<std::size_t>(l) * n;
+          for (std::size_t j = 0; j < n; ++j) sums[j] += factor * row[j];
+        }
+        std::copy(sums.begin(), sums.end(), c.begin() + i * o.n);
       }
-      c.insert(c.end(), sums.begin(), sums.end());
-    }
+    });
   }
   return results;
 }
@@ -129,8 +134,11 @@ struct Shards {
 
 template <class T>
 void fill(T* to, int run, int matrix, Range rows, Range cols) {
-  for (Size i = rows.begin; i < rows.end; ++i)
-    for (Size j = cols.begin; j < cols.end; ++j) *to++ = convert<T>(static_cast<float>(element(run, matrix, i, j)));
+  in_threads(rows, cols.size(), [&](Range some) {
+    T* next = to + (some.begin - rows.begin) * cols.size();
+    for (Size i = some.begin; i < some.end; ++i)
+      for (Size j = cols.begin; j < cols.end; ++j) *next++ = convert<T>(static_cast<float>(element(run, matrix, i, j)));
+  });
 }
 
 template <class T>

@@ -4,7 +4,6 @@
 /// curved activations is exact.
 
 #include <cmath>
-#include <future>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -47,18 +46,6 @@ inline const std::vector<std::vector<double>>& products(const OperatorOptions& o
   auto& found = known[{o.m, o.n, o.k}];
   if (found.empty()) found = reference(o, kFinishData);
   return found;
-}
-
-/// The sum of what `count` finds in parts of the rows, side by side: activations take time.
-template <class Count>
-Size count_in_threads(Range rows, const Count& count) {
-  constexpr int kThreads = 4;
-  std::vector<std::future<Size>> found;
-  for (int part = 0; part < kThreads; ++part)
-    found.push_back(std::async(std::launch::async, [&, some = split(rows, kThreads)[part]] { return count(some); }));
-  Size sum = 0;
-  for (std::future<Size>& one : found) sum += one.get();
-  return sum;
 }
 
 /// One PE's part of a case.
@@ -166,10 +153,12 @@ class FinishedOperator {
   template <class Value>
   void put(void* to, DType type, Range rows, Range cols, const Value& value) {
     dispatch(type, [&]<class T>() {
-      std::vector<T> values;
-      values.reserve(static_cast<std::size_t>(rows.size() * cols.size()));
-      for (Size i = rows.begin; i < rows.end; ++i)
-        for (Size j = cols.begin; j < cols.end; ++j) values.push_back(convert<T>(static_cast<float>(value(i, j))));
+      std::vector<T> values(static_cast<std::size_t>(rows.size() * cols.size()));
+      in_threads(rows, cols.size(), [&](Range some) {
+        T* next = values.data() + (some.begin - rows.begin) * cols.size();
+        for (Size i = some.begin; i < some.end; ++i)
+          for (Size j = cols.begin; j < cols.end; ++j) *next++ = convert<T>(static_cast<float>(value(i, j)));
+      });
       world_.copy_in(to, values.data(), static_cast<Size>(values.size() * sizeof(T)));
     });
   }
@@ -185,7 +174,7 @@ class FinishedOperator {
     for (const Factor& factor : factors_) {
       std::vector<T> got(static_cast<std::size_t>(all_rows * factor.columns.size()));
       world_.copy_out(got.data(), factor.c, static_cast<Size>(got.size() * sizeof(T)));
-      wrong += count_in_threads(rows, [&](Range some) {
+      wrong += count_in_threads(rows, 8 * factor.columns.size(), [&](Range some) {
         Size found = 0;
         const T* at = got.data() + (some.begin - rows.begin) * factor.columns.size();
         for (Size i = some.begin; i < some.end; ++i)

@@ -3,6 +3,7 @@
 #include "tandem/signal.h"
 #include "trace/buffer_name.h"
 #include "trace/gpu_recording.h"
+#include "trace/gpu_spans.h"
 #include "trace/gpu_work_times.h"
 
 namespace tandem::trace {
@@ -161,6 +162,53 @@ TEST(GpuTimeline, PacketsAreTheirOwnSignal) {
                   findings);
   ASSERT_EQ(timeline.arrows.size(), 1U);
   EXPECT_EQ(timeline.arrows[0].from, 1'200 * kNanosecond);
+}
+
+constexpr std::uint64_t life_payload(std::uint64_t slots, std::uint64_t operations) { return slots << 32 | operations; }
+
+TEST(GpuRecords, SlotsThatWereLeftOutAreNoOperations) {
+  const std::vector<Record> part{record(RecordKind::kBlock, 2'000, 900, 3, life_payload(4, 3)),
+                                 record(RecordKind::kLoad, 2'000, 0, 256, 64),
+                                 Record{},                                       // of a role with fewer operations
+                                 record(RecordKind::kStore, 2'100, 0, 256, 64),  // room for this one and the next
+                                 record(RecordKind::kLoad, 1'999, 0, 256, 64),   // an earlier replay's
+                                 record(RecordKind::kLoad, 2'200, 0, 256, 64)};  // behind the slots that were used
+  const std::vector<Record> kept = records_of_block(part);
+  ASSERT_EQ(kept.size(), 3U);
+  EXPECT_EQ(kept[0].payload, 3U);
+  EXPECT_EQ(kept[1].begin, 2'000U);
+  EXPECT_EQ(kept[2].begin, 2'100U);
+}
+
+TEST(GpuRecords, NoMoreThanThereIsRoomForAndNothingOfABlockThatDidNotRun) {
+  std::vector<Record> part{record(RecordKind::kBlock, 2'000, 900, 3, life_payload(9, 8)),
+                           record(RecordKind::kLoad, 2'000, 0, 256, 64)};
+  EXPECT_EQ(records_of_block(part).size(), 2U);
+  part[0] = Record{};
+  EXPECT_TRUE(records_of_block(part).empty());
+}
+
+TEST(GpuRecords, LoadsAndStoresGoOnUntilTheNextOperationOrTheirRolesEnd) {
+  const std::vector<Record> block{
+      record(RecordKind::kBlock, 2'000, 1'000, 3, 4),   record(RecordKind::kLoad, 2'000, 0, 256, 64),
+      record(RecordKind::kStore, 2'200, 0, 256, 64),    record(RecordKind::kEnd, 2'250, 0, 0, 0),
+      record(RecordKind::kStore, 2'300, 0, 256, 64, 1), record(RecordKind::kEnd, 2'340, 0, 0, 0, 1),
+      record(RecordKind::kPut, 2'900, 50, 256, 64)};
+  std::vector<std::uint32_t> durations;
+  for (const Record& operation : operations_of(block)) durations.push_back(operation.duration);
+  EXPECT_EQ(durations, (std::vector<std::uint32_t>{200, 50, 40, 50}));
+}
+
+TEST(GpuTimeline, EndsOfRolesAreNoOperations) {
+  GpuFindings findings;
+  const Timeline timeline = to_timeline(
+      two_pes({kernel(0, "roles",
+                      {{record(RecordKind::kBlock, 2'000, 900, 3, 1), record(RecordKind::kStore, 2'100, 0, 256, 64, 1),
+                        record(RecordKind::kEnd, 2'200, 0, 0, 0, 1)}})}),
+      findings);
+  EXPECT_EQ(timeline.spans.size(), 2U);
+  EXPECT_EQ(findings.records, 1);
+  EXPECT_EQ(findings.lost_records, 0);
 }
 
 TEST(GpuTimeline, RowsForWhatOverlapsAndForRoles) {

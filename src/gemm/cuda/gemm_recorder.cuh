@@ -7,24 +7,25 @@ namespace tandem::cuda {
 
 class GemmRecorder {
  public:
-  /// `count`: in shared memory, 0 at first. Without an area nothing is recorded.
-  __device__ GemmRecorder(const RecordArea& area, unsigned* count) : area_(area), count_(count) {}
+  /// `count`: in shared memory, lent. Without an area nothing is recorded.
+  __device__ GemmRecorder(const RecordArea& area, RecordCount* count) : area_(area), count_(count) {}
 
   __device__ bool is_on() const { return area_.records != nullptr; }
   __device__ std::uint64_t now() const { return is_on() ? global_timer() : 0; }
   /// An operation from `begin` to now; role 0 is the block.
   __device__ void add(int role, const Subject& subject, std::uint64_t begin) const {
-    if (is_on()) Recorder(area_, count_).add_from_role(role, subject, begin);
+    if (is_on()) Recorder(area_, count_).add_next(role, subject, begin);
   }
   /// The block's life; when all roles have added what they had.
   __device__ void finish(std::uint64_t begin) const {
-    Recorder recorder(area_, count_);
-    recorder.finish(begin, recorder.take_back());
+    const Recorder recorder(area_, count_);
+    const unsigned operations = recorder.take_back().slots;
+    recorder.finish(begin, {operations, operations});
   }
 
  private:
   const RecordArea& area_;
-  unsigned* const count_;
+  RecordCount* const count_;
 };
 
 }  // namespace tandem::cuda

@@ -32,7 +32,7 @@ class HookedKernel {
     typename Store::Storage store;
     alignas(1024) typename Mainloop::TensorStorage mainloop;
     alignas(16) typename Mainloop::PipelineStorage pipeline;
-    unsigned records;
+    RecordCount records;
   };
 
   __device__ static void run(const Params& params, Storage& storage) {
@@ -43,7 +43,7 @@ class HookedKernel {
       Mainloop::prefetch_tma_descriptors(params.mainloop);
       Store::prefetch(params.store, params.table);
       Store::prepare(storage.store);
-      storage.records = 0;
+      storage.records = {0, 0};
     }
     Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
     cute::cluster_arrive();

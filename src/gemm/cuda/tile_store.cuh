@@ -10,25 +10,13 @@
 
 #include <cutlass/arch/barrier.h>
 
-#include "gemm/cuda/device_wait.cuh"
-#include "gemm/cuda/finish.cuh"
 #include "gemm/cuda/gemm_recorder.cuh"
-#include "gemm/cuda/gemm_targets.h"
-#include "gemm/cuda/tensor_map.h"
-#include "gemm/cuda/tile_walk.cuh"
+#include "gemm/cuda/tile_box.cuh"
+#include "gemm/cuda/tile_finish.cuh"
+#include "gemm/cuda/tile_store_params.cuh"
 #include "gemm/cuda/tma.cuh"
 
 namespace tandem::cuda {
-
-/// What the chain brings, as the kernel reads it.
-struct DeviceChain {
-  const Signal* arrived = nullptr;  ///< [slot]; null: no chain
-  const Epoch* epoch = nullptr;
-  int first_owner = -1;   ///< whose sums begin here: nothing is added to them
-  int copied_owner = -1;  ///< whose rows are stored twice
-  int last_owner = -1;    ///< whose sums end here: they are activated
-  Context context;
-};
 
 /// Element: of C, 16 bits or fp8. Scaled: the sums have scales.
 template <class Element, int TileM, int TileN, bool Scaled>
@@ -38,14 +26,14 @@ class TileStore {
   static constexpr int kGroup = 128;  // threads
   static constexpr int kGroups = 2;
   static constexpr int kRows = TileM / kGroups;
-  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;                         // of a box
-  static constexpr int kPieces = kCols * static_cast<int>(sizeof(Element)) / 16;  // of 16 bytes, in a row of a box
+  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // of a box
   static constexpr int kBoxes = TileN / kCols;
   static constexpr int kSlots = 2;
   static constexpr int kSlotBytes = kRows * kCols * static_cast<int>(sizeof(Element));
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead: not less than the mainloop has stages
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
-  static constexpr int kPairs = kCols / 4;  // of sums that a thread has in a box, each a register
+  using Box = TileBox<Element, kCols>;
+  static constexpr int kPairs = Box::kPairs;
   // Of a thread's 232 registers the next tile's sums take TileN / 2, and addresses and the like about 40.
   static constexpr int kFitting = cute::min(kBoxes, cute::max(0, 192 - TileN / 2) / kPairs);
 
@@ -64,58 +52,10 @@ class TileStore {
     unsigned stored[kLead];  ///< by how many warps each tile of the last ones was stored, over all tiles at its place
   };
 
-  struct Params {
-    CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
-    CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
-    CUtensorMap own_copy;            ///< of the own rows
-    std::byte* to[kMostShards];      ///< what `c` is of
-    int shard_begin[kMostShards];
-    Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
-    int copies;                 ///< of each tile: 1, or with Gemm::c_at_all one for each PE of the node
-    DeviceChain chain;
-    const Bias* bias;
-    int m, n;
-    Activation activation;
-    GemmScales scales;
-  };
-
+  using Params = TileStoreParams<Bias>;
+  using Finish = TileFinish<Bias, kCols, Scaled>;
   static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
-    Params params{};
-    params.bias = static_cast<const Bias*>(gemm.bias);
-    params.m = static_cast<int>(gemm.m);
-    params.n = static_cast<int>(gemm.n);
-    params.activation = gemm.activation;
-    params.scales = gemm.scales;
-    params.copies = 1;
-    if (gemm.c_at_all) {
-      set_copies(params, gemm);
-      return params;
-    }
-    const TileSequence sequence(gemm);
-    for (int owner = 0; owner < sequence.owners(); ++owner) {
-      const Range rows = sequence.rows_of_owner(owner);
-      params.shard_begin[owner] = static_cast<int>(rows.begin);
-      if (rows.empty()) continue;
-      const auto map = [&](const std::byte* data) {
-        return tensor_map(data, gemm.out_type, rows.size(), gemm.n, kRows, kCols);
-      };
-      params.to[owner] = destination_of(gemm, owner, rows.begin);
-      params.c[owner] = map(params.to[owner]);
-      if (owner == gemm.me && gemm.chain.own_copy != nullptr) {
-        params.own_copy = map(gemm.chain.own_copy);
-        params.chain.copied_owner = owner;
-      }
-      if (gemm.chain_adds_to(owner))
-        params.begun[owner] = map(gemm.chain.begun + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
-    }
-    for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.pieces[i]);
-    if (gemm.chain.begun == nullptr) return params;
-    params.chain.arrived = gemm.chain.arrived;
-    params.chain.epoch = gemm.chain.epoch;
-    params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
-    params.chain.last_owner = gemm.me;
-    params.chain.context = context;
-    return params;
+    return tile_store_params<Bias>(gemm, table, context, kRows, kCols);
   }
 
   __device__ static void prefetch(const Params& params, const TileTable& table) {
@@ -157,23 +97,24 @@ class TileStore {
     const bool adds_to_rounded = adds && !kKeepsAddends;
     const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // which is of the complete sum
     while (awaited_ > 0) take_addend();
-    const RowScales of_rows = row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
+    const Finish finish(params_, thread_);
+    const auto of_rows = finish.row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      if constexpr (Scaled) scale(values, of_rows, tile.column * TileN + i * kCols);
-      add_bias(values, tile.column * TileN + i * kCols);
+      if constexpr (Scaled) finish.scale(values, of_rows, tile.column * TileN + i * kCols);
+      finish.add_bias(values, tile.column * TileN + i * kCols);
       if (adds && kKeepsAddends) add_kept(i, values);
       if (adds_before) add(values);
       activate(activation, values);
-      if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
+      if (Scaled && params_.scales.c != nullptr) Finish::scale_all(values, __ldg(params_.scales.c));
       // What is added to sums comes before they are rounded.
       if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
         keep(i - (kBoxes - kMostPending), values);
       else
-        write_box([&](std::uint32_t slot) { put(slot, values, adds_to_rounded && !adds_before); });
+        write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
     }
     // From one lane, so that the compiler sees that a warp's threads agree: else it takes the tensor cores' descriptors
     // from registers of threads.
@@ -218,17 +159,6 @@ class TileStore {
   }
 
  private:
-  /// One block of rows, all of one owner.
-  static void set_copies(Params& params, const Gemm& gemm) {
-    params.copies = gemm.node_size;
-    for (int i = 0; i < gemm.node_size; ++i) {
-      const CopyOfTiles copy = copy_of_tiles(gemm, i);
-      params.to[i] = copy.to;
-      params.c[i] = tensor_map(copy.to, gemm.out_type, gemm.m, gemm.n, kRows, kCols);
-      params.word[i] = copy.word;
-    }
-  }
-
   // Boxes go through the slots in turn; each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
@@ -243,61 +173,6 @@ class TileStore {
     return tile.row - params_.shard_begin[tile.piece->owner] + group_ * kRows;
   }
   __device__ static int col_of(const WalkedTile& tile, int box) { return tile.column * TileN + box * kCols; }
-
-  // A thread's sums of 64 columns, as wgmma leaves them ("Register Fragments" of wgmma.mma_async in the PTX ISA): of
-  // each 8 columns two neighbours of one row and two of the eighth row below it.
-
-  /// Of this thread's two rows.
-  struct RowScales {
-    float first = 1, second = 1;
-  };
-  __device__ RowScales row_scales(int row) const {
-    if (!Scaled || params_.scales.a == nullptr) return {};
-    const auto of_row = [&](int r) {
-      return __ldg(params_.scales.a + (params_.scales.a_per_row ? min(r, params_.m - 1) : 0));
-    };
-    return {of_row(row), of_row(row + 8)};
-  }
-  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col) const {
-    const auto of_col = [&](int col) {
-      if (params_.scales.b == nullptr) return 1.0F;
-      return __ldg(params_.scales.b + (params_.scales.b_per_column ? min(col, params_.n - 1) : 0));
-    };
-#pragma unroll
-    for (int j = 0; j < kCols / 8; ++j) {
-      const int col = first_col + j * 8 + thread_ % 4 * 2;
-      const float first = of_col(col);
-      const float second = of_col(col + 1);
-      values[j * 4] *= of_rows.first * first;
-      values[j * 4 + 1] *= of_rows.first * second;
-      values[j * 4 + 2] *= of_rows.second * first;
-      values[j * 4 + 3] *= of_rows.second * second;
-    }
-  }
-
-  __device__ void add_bias(float (&values)[kCols / 2], int first_col) const {
-    if (params_.bias == nullptr) return;
-#pragma unroll
-    for (int j = 0; j < kCols / 8; ++j) {
-      const int col = first_col + j * 8 + thread_ % 4 * 2;
-      if (col >= params_.n) break;
-      const Pair pair = unpacked<Bias>(__ldg(reinterpret_cast<const unsigned*>(params_.bias + col)));
-      values[j * 4] += pair.first;
-      values[j * 4 + 1] += pair.second;
-      values[j * 4 + 2] += pair.first;
-      values[j * 4 + 3] += pair.second;
-    }
-  }
-  __device__ static void scale_all(float (&values)[kCols / 2], float scale) {
-#pragma unroll
-    for (float& value : values) value *= scale;
-  }
-
-  /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
-  /// through all places.
-  __device__ static std::uint32_t offset_of(int row, int piece) {
-    return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
-  }
 
   /// Waits for room and says that it was written; put(slot) writes.
   template <class Put>
@@ -337,13 +212,7 @@ class TileStore {
   __device__ void take_kept(std::uint32_t slot) {
     if constexpr (kKeepsAddends && kPlace < kBoxes) {
       if (kPlace != kBoxes - awaited_) return take_kept<kPlace + 1>(slot);
-      const int row = thread_ / 32 * 16 + thread_ % 16;
-#pragma unroll
-      for (int j = 0; j < kPairs; j += 4) {
-        const MatrixWords words = load_matrices(slot + offset_of(row, j / 2 + thread_ % 32 / 16));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) kept_[kPlace][j + i] = words.word[i];
-      }
+      Box::take(slot, thread_, kept_[kPlace]);
     }
   }
   __device__ void add_kept(int place, float (&values)[kCols / 2]) const {
@@ -362,17 +231,7 @@ class TileStore {
     if constexpr (!kIsFp8) {
       const unsigned slot = boxes_ % kSlots;
       storage_.ready[group_][slot].wait(phase());
-      const int row = thread_ / 32 * 16 + thread_ % 16;
-#pragma unroll
-      for (int j = 0; j < kCols / 8; j += 2) {
-        const MatrixWords words = load_matrices(slot_address(slot) + offset_of(row, j + thread_ % 32 / 16));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const Pair addend = unpacked<Element>(words.word[i]);
-          values[j * 4 + i * 2] += addend.first;
-          values[j * 4 + i * 2 + 1] += addend.second;
-        }
-      }
+      Box::add(slot_address(slot), thread_, values);
     }
   }
 
@@ -387,48 +246,11 @@ class TileStore {
   __device__ void put_kept(std::uint32_t slot) const {
     if constexpr (kPlace < kMostPending) {
       if (kPlace == kMostPending - pending_)
-        put_pairs(slot, kept_[kPlace]);
+        Box::put_pairs(slot, thread_, kept_[kPlace]);
       else
         put_kept<kPlace + 1>(slot);
     }
   }
-  __device__ void put_pairs(std::uint32_t slot, const std::uint32_t (&pairs)[kPairs]) const {
-    const int lane = thread_ % 32;
-    const int row = thread_ / 32 * 16 + lane % 16;
-#pragma unroll
-    for (int j = 0; j < kPairs; j += 4)
-      store_matrices(slot + offset_of(row, j / 2 + lane / 16), {pairs[j], pairs[j + 1], pairs[j + 2], pairs[j + 3]});
-  }
-
-  /// Writes them to the slot, `adds`: added to what is there.
-  __device__ void put(std::uint32_t slot, float (&values)[kCols / 2], bool adds) const {
-    const int lane = thread_ % 32;
-    if constexpr (kIsFp8) {
-      const int row = thread_ / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
-#pragma unroll
-      for (int j = 0; j < kCols / 8; ++j) {
-        const std::uint32_t at = slot + offset_of(row, j / 2) + static_cast<std::uint32_t>(j % 2 * 8 + lane % 4 * 2);
-        store_pair(at, packed<Element>(values[j * 4], values[j * 4 + 1]));
-        store_pair(at + 8 * kCols, packed<Element>(values[j * 4 + 2], values[j * 4 + 3]));
-      }
-    } else {
-      const int row = thread_ / 32 * 16 + lane % 16;
-#pragma unroll
-      for (int j = 0; j < kCols / 8; j += 2) {
-        const std::uint32_t at = slot + offset_of(row, j + lane / 16);
-        MatrixWords words;
-        if (adds) words = load_matrices(at);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const Pair addend = adds ? unpacked<Element>(words.word[i]) : Pair{0, 0};
-          words.word[i] =
-              packed<Element>(values[j * 4 + i * 2] + addend.first, values[j * 4 + i * 2 + 1] + addend.second);
-        }
-        store_matrices(at, words);
-      }
-    }
-  }
-
   /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: its slot's last one was read.
   __device__ void make_ready(const WalkedTile& tile, int box, unsigned number) {
     if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);

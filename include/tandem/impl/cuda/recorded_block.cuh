@@ -1,12 +1,12 @@
 #pragma once
 /// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
 ///
-/// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One thread reads the
-/// timer and writes the record, without a branch; nobody waits for it, and it waits for nothing that it would not wait
-/// for anyway. So a record tells what that thread's warp saw: loads, stores and puts end when they were issued, waits
-/// when all words are there. What a load takes is the time to the next operation. The warps of a block or role take
-/// turns with loads and stores in which all of them have a part, so that none falls behind the others; all else is the
-/// first one's.
+/// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One warp reads the timer
+/// and writes the record, the others jump over that; nobody waits for it, and it waits for nothing that it would not
+/// wait for anyway. So a record tells what that warp saw: stores and puts end when they were issued, waits when all
+/// words are there. What a load takes is the time to the next operation. The warps of a block or role take turns with
+/// loads and stores in which all of them have a part, so that none falls behind the others; all else is the first
+/// one's.
 
 #include <utility>
 
@@ -23,44 +23,63 @@ struct WarpsOf<Group<Threads, Barrier, P>> {
   static constexpr bool kIsRole = Barrier != 0;
 };
 
+/// Where a role stands: its number from 1, its first warp, and the slots that it takes: every `step`th.
+struct RolePlace {
+  int role = 0;
+  int first_warp = 0;
+  unsigned first_slot = 0;
+  unsigned step = 1;
+};
+
 /// `Base` is a Group: the block's, or that of a role.
 template <class Base>
 class Recorded : public Base {
  public:
-  /// `role` from 1, `first_thread` of the block.
-  __device__ Recorded(const Base& base, Recorder& recorder, int role = 0, int first_thread = 0)
+  __device__ Recorded(const Base& base, const Recorder& recorder, const RolePlace& place = {})
       : Base(base),
         recorder_(recorder),
-        role_(role),
-        warp_(threadIdx.x % 32 == 0 ? (static_cast<int>(threadIdx.x) - first_thread) / 32 : kNoWarp),
-        records_(warp_ == 0) {}
+        place_(place),
+        turn_(turn_of(threadIdx.x / 32 - static_cast<unsigned>(place.first_warp))),
+        turn_bits_(turn_ == kNever ? kNever
+                   : turn_ == 0    ? kHalf - 1
+                                   : kWarps - 1) {}
 
-  /// How many there have been; alike in all threads of the block.
-  __device__ unsigned operations() const { return number_; }
+  /// Slots and operations so far; alike in all threads of the block.
+  __device__ RecordCount record_count() const { return {number_, number_ - left_out_}; }
 
   // --- memory
   // ---------------------------------------------------------------------------------------------------------
 
   template <class A, class T>
   __device__ auto load(const T* from, Range range) {
-    return recorded_in_turn(of_array(RecordKind::kLoad, from, range), is_for_all<T>(range),
-                            [&] { return Base::template load<A>(from, range); });
+    const Subject subject = of_tile(RecordKind::kLoad, from, range);
+    if constexpr (std::is_same_v<A, std::remove_const_t<T>>) {
+      // Behind it: what recording takes is over before the data is here.
+      auto values = Base::template load<A>(from, range);
+      add_begin(turn<T>(range), subject);
+      hold(values);
+      return values;
+    } else {
+      add_begin(turn<T>(range), subject);
+      return Base::template load<A>(from, range);
+    }
   }
   template <class T>
   __device__ T load_scalar(const T* from) {
-    return recorded({RecordKind::kLoad, from, sizeof(T)}, [&] { return Base::load_scalar(from); });
+    add_begin(first(), {RecordKind::kLoad, from, sizeof(T)});
+    return Base::load_scalar(from);
   }
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
-    Subject subject = of_array(RecordKind::kLoad, from.local(), range);
-    subject.payload *= static_cast<unsigned>(this->num_pes());
-    return recorded_in_turn(subject, is_for_all<std::remove_const_t<T>>(range),
-                            [&] { return Base::template load_reduce<A>(from, range, op); });
+    Subject subject = of_tile(RecordKind::kLoad, from.local(), range);
+    subject.unit *= static_cast<unsigned>(this->num_pes());
+    add_begin(turn<std::remove_const_t<T>>(range), subject);
+    return Base::template load_reduce<A>(from, range, op);
   }
   template <class T, class Values>
   __device__ void store(T* to, Range range, const Values& values) {
-    recorded_with(values, of_array(RecordKind::kStore, to, range), is_for_all<T>(range),
-                  [&] { Base::template store<T>(to, range, values); });
+    add_begin(turn<T>(range), of_tile(RecordKind::kStore, to, range), low_bits(values.raw(0)));
+    Base::template store<T>(to, range, values);
   }
   template <class T>
   __device__ void store_scalar(T* to, T value) {
@@ -125,8 +144,10 @@ class Recorded : public Base {
              [&] { Base::notify_all(words, value); });
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
-    return recorded({RecordKind::kWait, words.local(), value, static_cast<unsigned>(Cmp::kGe), n},
-                    [&] { return Base::wait(words, n, value); });
+    const std::uint64_t begin = global_timer();
+    const Token token = Base::wait(words, n, value);  // with a barrier, behind which any warp knows
+    add(turn(), {RecordKind::kWait, words.local(), value, static_cast<unsigned>(Cmp::kGe), n}, begin);
+    return token;
   }
   __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), this->num_pes(), value); }
   __device__ void signal_wait_until(Signals word, Cmp cmp, Epoch value) {
@@ -173,7 +194,8 @@ class Recorded : public Base {
   }
   template <class T, class P, class Values>
   __device__ void ll_put_fragment(Symm<P> to, const Values& values, Epoch epoch, int pe) {
-    recorded_with(values, of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch), false,
+    recorded_from(timer_after(first(), low_bits(values.raw(0))),
+                  of_packets<T>(RecordKind::kPacketPut, to.on(pe), values.size(), epoch),
                   [&] { Base::template ll_put_fragment<T>(to, values, epoch, pe); });
   }
   template <class T, class P, class Values>
@@ -188,12 +210,11 @@ class Recorded : public Base {
   /// A record for each PE's packets, as they come.
   template <class T, class Values, class P, class F>
   __device__ void ll_get_all(const Values& own, const P* from, Size stride, Epoch epoch, const F& on_pe) {
-    std::uint64_t begin = timer_if(records_);
+    std::uint64_t begin = global_timer();
     Base::template ll_get_all<T>(own, from, stride, epoch, [&](int pe, const auto& values) {
-      if (pe != this->pe())
-        add(records_, of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin);
+      if (pe != this->pe()) add(of_packets<T>(RecordKind::kPacketGet, from + pe * stride, own.size(), epoch), begin);
       on_pe(pe, values);
-      begin = timer_if(records_);
+      begin = global_timer();
     });
   }
   /// Two records: packets were waited for, and (at the end) passed on.
@@ -215,67 +236,78 @@ class Recorded : public Base {
   template <int Width, class F>
   __device__ void parallel_for(int n, F&& body) {
     lend();
-    Base::template parallel_for<Width>(n, [&](auto& role, int i) {
-      run_role(role, Place{i + 1, i * Width}, [&](auto& own) { body(own, i); });
-    });
+    Base::template parallel_for<Width>(
+        n, [&](auto& role, int i) { run_role(role, place_of(i, i * Width, n), [&](auto& own) { body(own, i); }); });
     take_back();
   }
 
  private:
   template <class T>
   __device__ static Subject of_array(RecordKind kind, const T* array, Range range) {
-    return {kind, array + range.begin, static_cast<std::uint64_t>(range.size()) * sizeof(T)};
+    return {kind, array + range.begin, static_cast<std::uint64_t>(range.size()), 0, 0, sizeof(T)};
+  }
+  /// Of a fragment, whose size takes few bits.
+  template <class T>
+  __device__ static Subject of_tile(RecordKind kind, const T* array, Range range) {
+    return {kind, array + range.begin, static_cast<std::uint32_t>(range.size()), 0, 0, sizeof(T)};
   }
   template <class T, class P>
   __device__ static Subject of_packets(RecordKind kind, const P* packets, Size count, Epoch epoch) {
     return {kind, packets, epoch << 32 | static_cast<std::uint32_t>(count * Size{sizeof(T)}), sizeof(P)};
   }
 
-  /// By the thread that `records`; all threads count.
-  __device__ void add(bool records, const Subject& subject, std::uint64_t begin) {
-    if constexpr (!kIsRole)
-      recorder_.add(records, number_, subject, begin);
-    else if (records)
-      recorder_.add_from_role(role_, subject, begin);
+  __device__ unsigned slot() const { return kIsRole ? place_.first_slot + number_ * place_.step : number_; }
+  /// By the warp where `off` is 0; all threads count.
+  __device__ void add(unsigned off, const Subject& subject, std::uint64_t begin) {
+    recorder_.add(off, slot(), place_.role, subject, begin);
+    ++number_;
+  }
+  __device__ void add(const Subject& subject, std::uint64_t begin) { add(first(), subject, begin); }
+  /// What goes on until the next operation, from when `value` is known.
+  __device__ void add_begin(unsigned off, const Subject& subject, std::uint32_t value = 0) {
+    recorder_.add_begin(off, value, slot(), place_.role, subject);
     ++number_;
   }
 
-  /// Whether every warp has a part in a load or store.
-  template <class T>
-  __device__ static bool is_for_all(Range range) {
-    return range.size() >= Size{kWarps * 32} * kWidth<T>;
+  /// 0 in the warp whose turn it is.
+  __device__ unsigned turn() const {
+    if constexpr (kInBits) return (turn_ ^ number_) & turn_bits_;
+    return turn_ ^ number_ % kWarps;
   }
-  /// Whether this thread records the next operation.
-  __device__ bool is_on_turn(bool for_all) const {
-    return for_all ? warp_ == static_cast<int>(number_ % kWarps) : records_;
+  /// 0 in the first warp.
+  __device__ unsigned first() const { return kInBits ? turn_ ^ kNever : turn_; }
+  /// 0 in the warp that records a load or store: where every warp has a part in it, they take turns.
+  template <class T>
+  __device__ unsigned turn(Range range) const {
+    return static_cast<int>(range.size()) < static_cast<int>(kWarps) * 32 * kWidth<T> ? first() : turn();
+  }
+
+  /// The first warp, which tells peers what all have done, has no turn, and another one two.
+  __device__ static unsigned turn_of(unsigned warp) {
+    if (!kInBits) return warp;
+    return warp == 0 ? kNever : warp % kHalf == 0 ? 0 : warp;
   }
 
   template <class Operation>
   __device__ auto recorded(const Subject& subject, Operation operation) {
-    return recorded_from(records_, timer_if(records_), subject, operation);
+    return recorded_from(global_timer(), subject, operation);
   }
   template <class Operation>
-  __device__ auto recorded_in_turn(const Subject& subject, bool for_all, Operation operation) {
-    const bool records = is_on_turn(for_all);
-    return recorded_from(records, timer_if(records), subject, operation);
-  }
-  /// The same from when the first of the values is known, which this warp is about to wait for anyway: until then it
-  /// was loading and computing.
-  template <class Values, class Operation>
-  __device__ void recorded_with(const Values& values, const Subject& subject, bool for_all, Operation operation) {
-    const bool records = is_on_turn(for_all);
-    recorded_from(records, timer_after(records, low_bits(values.raw(0))), subject, operation);
-  }
-  template <class Operation>
-  __device__ auto recorded_from(bool records, std::uint64_t begin, const Subject& subject, Operation operation) {
+  __device__ auto recorded_from(std::uint64_t begin, const Subject& subject, Operation operation) {
     if constexpr (std::is_void_v<decltype(operation())>) {
       operation();
-      add(records, subject, begin);
+      add(subject, begin);
     } else {
       auto result = operation();
-      add(records, subject, begin);
+      add(subject, begin);
       return result;
     }
+  }
+  /// What looks at the values stays behind this.
+  template <class Values>
+  __device__ static void hold(Values& values) {
+#pragma unroll
+    for (int i = 0; i < 4 * Values::kVectors; ++i) asm volatile("" : "+r"(values.words(0)[i]));
   }
   template <class A>
   __device__ static std::uint32_t low_bits(const A& value) {
@@ -284,32 +316,33 @@ class Recorded : public Base {
     return bits;
   }
 
-  /// Roles count together; they begin and end with a barrier of the block.
-  __device__ void lend() const {
+  /// Roles begin and end with a barrier of the block; each takes slots of its own, in turns.
+  __device__ void lend() {
+    add_end();
     if (threadIdx.x == 0) recorder_.lend(number_);
   }
   __device__ void take_back() {
-    number_ = recorder_.take_back();
+    const RecordCount count = recorder_.take_back();
+    left_out_ += count.slots - number_ - count.operations;
+    number_ = count.slots;
     __syncthreads();  // before it is lent again
   }
 
-  /// Where a role stands: its number from 1, and its first warp.
-  struct Place {
-    int role;
-    int warp;
-  };
   template <int... Widths>
-  __device__ static constexpr Place place_of(std::size_t number) {
+  __device__ RolePlace place_of(std::size_t number) const {
     constexpr int kWidths[] = {Widths...};
-    Place place{static_cast<int>(number) + 1, 0};
-    for (std::size_t before = 0; before < number; ++before) place.warp += kWidths[before];
-    return place;
+    int first_warp = 0;
+    for (std::size_t before = 0; before < number; ++before) first_warp += kWidths[before];
+    return place_of(static_cast<int>(number), first_warp, sizeof...(Widths));
+  }
+  __device__ RolePlace place_of(int number, int first_warp, int roles) const {
+    return {number + 1, first_warp, number_ + static_cast<unsigned>(number), static_cast<unsigned>(roles)};
   }
   /// What a role runs: its body, with a block that records. (A struct since nvcc does not expand packs in lambdas.)
   template <class F>
   struct RoleBody {
     Recorded& block;
-    Place place;
+    RolePlace place;
     F& body;
     template <class Role>
     __device__ void operator()(Role& role) const {
@@ -323,20 +356,38 @@ class Recorded : public Base {
     take_back();
   }
   template <class Role, class F>
-  __device__ void run_role(Role& role, const Place& place, F&& body) {
-    Recorded<Role> own(role, recorder_, place.role, place.warp * 32);
+  __device__ void run_role(Role& role, const RolePlace& place, F&& body) {
+    Recorded<Role> own(role, recorder_, place);
     body(own);
+    own.end_role();
   }
 
-  static constexpr int kWarps = WarpsOf<Base>::kWarps;
-  static constexpr bool kIsRole = WarpsOf<Base>::kIsRole;
-  static constexpr int kNoWarp = -1;
+  template <class>
+  friend class Recorded;
+  __device__ void end_role() {
+    add_end();
+    if (static_cast<int>(threadIdx.x) == place_.first_warp * 32)
+      recorder_.add_role(place_.first_slot + (number_ - 1) * place_.step + 1, number_ - left_out_);
+  }
+  /// What has gone on until the next operation is over.
+  __device__ void add_end() {
+    add_begin(first(), {RecordKind::kEnd});
+    ++left_out_;
+  }
 
-  Recorder& recorder_;
-  const int role_;
-  const int warp_;       // of the group; kNoWarp: not a warp's first thread
-  const bool records_;   // all but what warps take turns with
-  unsigned number_ = 0;  // operations so far, alike in all threads
+  static constexpr unsigned kWarps = WarpsOf<Base>::kWarps;
+  static constexpr bool kInBits = (kWarps & (kWarps - 1)) == 0;
+  static constexpr unsigned kHalf = kWarps > 1 ? kWarps / 2 : 1;
+  static constexpr unsigned kNever = kWarps > 1 ? 1U << 31 : 0;
+  static constexpr bool kIsRole = WarpsOf<Base>::kIsRole;
+
+  const Recorder& recorder_;
+  const RolePlace place_;
+  // This warp's turns: numbers whose `turn_bits_` are `turn_`.
+  const unsigned turn_;
+  const unsigned turn_bits_;
+  unsigned number_ = 0;    // of its next slot, alike in all threads
+  unsigned left_out_ = 0;  // of them, without an operation
 };
 
 }  // namespace tandem::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// Writes records: one thread of a block or role does.
+/// Writes records: one warp of a block or role does.
 
 #include "tandem/impl/cuda/ptx.cuh"
 #include "tandem/impl/cuda/record.h"
@@ -11,105 +11,170 @@ namespace tandem::cuda {
 struct Subject {
   RecordKind kind;
   const void* address = nullptr;
-  std::uint64_t payload = 0;
+  std::uint64_t units = 0;  ///< its payload in units of `unit`, which only the warp that records multiplies
   unsigned detail = 0;
   Size count = 0;
+  unsigned unit = 1;
 };
 
-// No branches: they would part what the assembler may put side by side, above all loads that are under way together.
-// All threads work a record out, and one writes it.
+/// The slots of a block's operations in its records.
+struct RecordSlots {
+  Record* first;
+  unsigned room;
+};
 
-/// The timer in threads where `on`, elsewhere anything.
-__device__ inline std::uint64_t timer_if(bool on) {
+// What follows is a jump in all warps but the one that records, where `off` is 0; it is alike in all threads of a warp.
+// The jumps are written in assembler, and so is all that only the recording warp has to work out: a branch of the
+// compiler's would have a point behind it where the warp's threads meet again, and be in the way of what may be
+// scheduled side by side.
+
+/// The timer once `value` is known, in a warp that records; elsewhere anything.
+__device__ inline std::uint64_t timer_after(unsigned off, std::uint32_t value) {
   std::uint64_t ns;
   asm volatile(
       "{\n\t"
-      ".reg .pred on;\n\t"
-      "setp.ne.u32 on, %1, 0;\n\t"
-      "mov.u64 %0, 0;\n\t"
-      "@on mov.u64 %0, %globaltimer;\n\t"
-      "}"
-      : "=l"(ns)
-      : "r"(static_cast<unsigned>(on)));
-  return ns;
-}
-
-/// The same only after `value` is known: an instruction that the assembler cannot leave out waits for it.
-__device__ inline std::uint64_t timer_after(bool on, std::uint32_t value) {
-  std::uint64_t ns;
-  asm volatile(
-      "{\n\t"
-      ".reg .pred on, unlikely;\n\t"
-      "setp.ne.u32 on, %1, 0;\n\t"
-      "setp.eq.u32 unlikely, %2, 0x7fb7fb7f;\n\t"
-      "mov.u64 %0, 0;\n\t"
+      ".reg .pred other, unlikely;\n\t"
+      "setp.ne.u32 other, %1, 0;\n\t"
+      "@other bra.uni DONE;\n\t"
+      "setp.eq.u32 unlikely, %2, 0x7fb7fb7f;\n\t"  // an instruction that cannot be left out waits for it
       "@unlikely nanosleep.u32 1;\n\t"
-      "@on mov.u64 %0, %globaltimer;\n\t"
+      "mov.u64 %0, %globaltimer;\n"
+      "DONE:\n\t"
       "}"
       : "=l"(ns)
-      : "r"(static_cast<unsigned>(on)), "r"(value)
+      : "r"(off), "r"(value)
       : "memory");
   return ns;
 }
 
-/// A block's place in its records; roles share it, by an atomic in shared memory.
+/// An operation that began at `begin` and ends now.
+__device__ inline void write_record(unsigned off, const RecordSlots& slots, unsigned slot, std::uint32_t kinds,
+                                    const Subject& subject, std::uint64_t begin) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred other, writes;\n\t"
+      ".reg .u32 low, high, ns, lane;\n\t"
+      ".reg .u64 duration, payload, to;\n\t"
+      "setp.ne.u32 other, %0, 0;\n\t"
+      "@other bra.uni DONE;\n\t"
+      "mov.u64 duration, %globaltimer;\n\t"
+      "sub.u64 duration, duration, %4;\n\t"
+      "min.u64 duration, duration, 0xffffffff;\n\t"
+      "cvt.u32.u64 ns, duration;\n\t"
+      "mov.b64 {low, high}, %4;\n\t"
+      "cvt.u64.u32 payload, %8;\n\t"
+      "mul.lo.u64 payload, payload, %7;\n\t"
+      "mad.wide.u32 to, %2, 32, %1;\n\t"
+      "mov.u32 lane, %laneid;\n\t"
+      "setp.eq.u32 writes, lane, 0;\n\t"
+      "setp.lt.and.u32 writes, %2, %3, writes;\n\t"
+      "@writes st.global.v4.u32 [to], {low, high, ns, %5};\n\t"
+      "@writes st.global.v2.u64 [to + 16], {%6, payload};\n"
+      "DONE:\n\t"
+      "}" ::"r"(off),
+      "l"(slots.first), "r"(slot), "r"(slots.room), "l"(begin), "r"(kinds), "l"(subject.address), "l"(subject.units),
+      "r"(subject.unit));
+}
+
+/// An operation that begins once `value` is known and goes on until the next one begins.
+__device__ inline void write_begin(unsigned off, std::uint32_t value, const RecordSlots& slots, unsigned slot,
+                                   std::uint32_t kinds, const Subject& subject) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred other, unlikely, writes;\n\t"
+      ".reg .u32 low, high, lane;\n\t"
+      ".reg .u64 begin, payload, to;\n\t"
+      "setp.ne.u32 other, %0, 0;\n\t"
+      "@other bra.uni DONE;\n\t"
+      "cvt.u64.u32 payload, %7;\n\t"
+      "mul.lo.u64 payload, payload, %6;\n\t"
+      "mad.wide.u32 to, %2, 32, %1;\n\t"
+      "mov.u32 lane, %laneid;\n\t"
+      "setp.eq.u32 writes, lane, 0;\n\t"
+      "setp.lt.and.u32 writes, %2, %3, writes;\n\t"
+      "setp.eq.u32 unlikely, %8, 0x7fb7fb7f;\n\t"  // as above
+      "@unlikely nanosleep.u32 1;\n\t"
+      "mov.u64 begin, %globaltimer;\n\t"
+      "mov.b64 {low, high}, begin;\n\t"
+      "@writes st.global.v4.u32 [to], {low, high, 0, %4};\n\t"
+      "@writes st.global.v2.u64 [to + 16], {%5, payload};\n"
+      "DONE:\n\t"
+      "}" ::"r"(off),
+      "l"(slots.first), "r"(slot), "r"(slots.room), "r"(kinds), "l"(subject.address), "l"(subject.units),
+      "r"(subject.unit), "r"(value)
+      : "memory");
+}
+
+/// How far a block has come with its slots: what roles tell each other in shared memory.
+struct RecordCount {
+  unsigned slots;       ///< that have been used, or left out by roles with fewer operations than others
+  unsigned operations;  ///< written down or not
+};
+
+/// A block's place in its records.
 class Recorder {
  public:
-  __device__ Recorder(const RecordArea& area, unsigned* shared_count)
-      : records_(area.records + static_cast<Size>(blockIdx.x) * area.stride),
-        room_(static_cast<unsigned>(area.stride) - 1),
-        shared_count_(shared_count) {}
+  __device__ Recorder(const RecordArea& area, RecordCount* shared)
+      : block_(area.records + static_cast<Size>(blockIdx.x) * area.stride),
+        slots_{block_ + 1, static_cast<unsigned>(area.stride) - 1},
+        shared_(shared) {}
 
-  /// Operation `number` of the block, from `begin` to now; by the thread where `on`.
-  __device__ void add(bool on, unsigned number, const Subject& subject, std::uint64_t begin) {
-    put(on && number < room_, records_ + 1 + number, 0, subject, begin,
-        reinterpret_cast<std::uint64_t>(subject.address));
+  /// An operation in slot `slot`, from `begin` to now; by the warp where `off` is 0.
+  __device__ void add(unsigned off, unsigned slot, int role, const Subject& subject, std::uint64_t begin) const {
+    write_record(off, slots_, slot, kinds(role, subject), subject, begin);
   }
-  /// By the one thread that records for role `role`.
-  __device__ void add_from_role(int role, const Subject& subject, std::uint64_t begin) {
-    const unsigned number = atomicAdd_block(shared_count_, 1U);
-    put(number < room_, records_ + 1 + number, role, subject, begin, reinterpret_cast<std::uint64_t>(subject.address));
+  /// One that begins once `value` is known.
+  __device__ void add_begin(unsigned off, std::uint32_t value, unsigned slot, int role, const Subject& subject) const {
+    write_begin(off, value, slots_, slot, kinds(role, subject), subject);
+  }
+  /// By one thread of a warp, in the block's next slot. Roles that count so have their count begun by `lend`.
+  __device__ void add_next(int role, const Subject& subject, std::uint64_t begin) const {
+    const unsigned slot = atomicAdd_block(&shared_->slots, 1U);
+    if (slot < slots_.room) {
+      const auto ns = min(global_timer() - begin, std::uint64_t{0xFFFF'FFFF});
+      slots_.first[slot] = {begin,
+                            static_cast<std::uint32_t>(ns),
+                            subject.kind,
+                            static_cast<std::uint8_t>(role),
+                            static_cast<std::uint8_t>(subject.detail),
+                            static_cast<std::uint8_t>(min(subject.count, kMostWords)),
+                            reinterpret_cast<std::uint64_t>(subject.address),
+                            subject.units * subject.unit};
+    }
   }
 
-  /// Around the time in which roles record, with barriers of the block in between: how many operations there were
-  /// before, and there are then.
-  __device__ void lend(unsigned count) { *shared_count_ = count; }
-  __device__ unsigned take_back() const { return *static_cast<const volatile unsigned*>(shared_count_); }
+  /// Around the time in which roles record, with barriers of the block in between, by one thread: where they begin;
+  /// what each of them has added; how far the block is then.
+  __device__ void lend(unsigned slots) const { *shared_ = {slots, 0}; }
+  __device__ void add_role(unsigned slots, unsigned operations) const {
+    atomicMax_block(&shared_->slots, slots);
+    atomicAdd_block(&shared_->operations, operations);
+  }
+  __device__ RecordCount take_back() const {
+    const volatile RecordCount* const shared = shared_;
+    return {shared->slots, shared->operations};
+  }
 
   /// The block's life, at its end.
-  __device__ void finish(std::uint64_t begin, unsigned count) {
+  __device__ void finish(std::uint64_t begin, const RecordCount& count) const {
     unsigned sm = 0;
     asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
-    put(true, records_, 0, {RecordKind::kBlock, nullptr, count}, begin, sm);
+    const auto ns = min(global_timer() - begin, std::uint64_t{0xFFFF'FFFF});
+    const auto counts = static_cast<std::uint64_t>(count.slots) << 32 | count.operations;
+    *block_ = {begin, static_cast<std::uint32_t>(ns), RecordKind::kBlock, 0, 0, 0, sm, counts};
   }
 
  private:
-  __device__ static void put(bool on, Record* to, int role, const Subject& subject, std::uint64_t begin,
-                             std::uint64_t address) {
-    constexpr Size kMostWords = 255;
-    const auto kinds = static_cast<std::uint32_t>(subject.kind) | static_cast<std::uint32_t>(role) << 8 |
-                       subject.detail << 16 | static_cast<std::uint32_t>(min(subject.count, kMostWords)) << 24;
-    asm volatile(
-        "{\n\t"
-        ".reg .pred on;\n\t"
-        ".reg .u64 duration;\n\t"
-        ".reg .u32 low, high, ns;\n\t"
-        "setp.ne.u32 on, %0, 0;\n\t"
-        "mov.u64 duration, 0;\n\t"
-        "@on mov.u64 duration, %globaltimer;\n\t"
-        "sub.u64 duration, duration, %2;\n\t"
-        "min.u64 duration, duration, 0xffffffff;\n\t"
-        "cvt.u32.u64 ns, duration;\n\t"
-        "mov.b64 {low, high}, %2;\n\t"
-        "@on st.global.v4.u32 [%1], {low, high, ns, %3};\n\t"
-        "@on st.global.v2.u64 [%1 + 16], {%4, %5};\n\t"
-        "}" ::"r"(static_cast<unsigned>(on)),
-        "l"(to), "l"(begin), "r"(kinds), "l"(address), "l"(subject.payload));
+  static constexpr Size kMostWords = 255;
+
+  __device__ static std::uint32_t kinds(int role, const Subject& subject) {
+    return static_cast<std::uint32_t>(subject.kind) | static_cast<std::uint32_t>(role) << 8 | subject.detail << 16 |
+           static_cast<std::uint32_t>(min(subject.count, kMostWords)) << 24;
   }
 
-  Record* const records_;
-  const unsigned room_;
-  unsigned* const shared_count_;
+  Record* const block_;
+  const RecordSlots slots_;
+  RecordCount* const shared_;
 };
 
 }  // namespace tandem::cuda
