@@ -120,7 +120,6 @@ void write(const std::string& base, const Factors& factors, const std::string& o
     if (factor == 1) continue;
     figure["source"] = fmt::format("{}; {:.2f} of: {}", source, factor, figure["source"].get<std::string>());
     if (figure.contains("value")) figure["value"] = digits(figure["value"].get<double>() * factor);
-    if (path == "link.all_to_all_efficiency") figure["value"] = std::min(1.0, figure["value"].get<double>());
     if (figure.contains("points"))
       for (Json& point : figure["points"]) point[1] = digits(point[1].get<double>() * factor);
   }

@@ -30,7 +30,7 @@ constexpr Size kMib = Size{1} << 20;
 
 /// Beyond that, what doubles its bytes (packets), or passes them through a buffer (lines of LL128), was never quickest.
 Size most_bytes(const std::string& algorithm) {
-  return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 16 * kMib : kAnySize;
+  return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 32 * kMib : kAnySize;
 }
 
 bool is_by_copy_engine(const std::string& algorithm) { return algorithm.rfind("copy_engine", 0) == 0; }
