@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/parallel.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -90,8 +91,11 @@ inline double predict_us(const Machine& machine, const MeasuredCollective& row) 
 }
 
 inline std::vector<Prediction> predict(const Machine& machine, const std::vector<MeasuredCollective>& rows) {
-  std::vector<Prediction> all;
-  for (const MeasuredCollective& row : rows) all.push_back({row, predict_us(machine, row)});
+  std::vector<Prediction> all(rows.size());
+  cli::for_pieces(static_cast<Size>(rows.size()), 1, [&](Range piece) {
+    const auto i = static_cast<std::size_t>(piece.begin);
+    all[i] = {rows[i], predict_us(machine, rows[i])};
+  });
   return all;
 }
 

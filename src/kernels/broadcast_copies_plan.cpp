@@ -83,7 +83,8 @@ class BroadcastCopiesPlan final : public CollectivePlan {
     const int mine = (team_.me - root_ - 1 + team_.size) % team_.size;
     for (Size c = 0; c < chunks && others() > 1; ++c) {
       lanes_.copies().launch<CopyEngineEndPush>(kOneWarp, arrival(c, root_, 1), team_);
-      for (int step = 1; step < others(); ++step)
+      // The PE before this one first: the root is sending to the next one now, and no two copies meet at a PE.
+      for (int step = others() - 1; step > 0; --step)
         send(out, out.local(), piece(parts, mine, chunks, c), other((mine + step) % others()), c);
     }
   }

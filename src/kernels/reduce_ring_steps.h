@@ -22,13 +22,15 @@ TANDEM_DEVICE RingPlace ring_of_team(const Block& block) {
   return {block.pe(), n, (block.pe() + 1) % n, (block.pe() + n - 1) % n};
 }
 
-/// Pieces of a chunk that are announced one by one within a node, so that they are summed or passed on while the next
-/// ones are under way: as many on all PEs, for chunks of at most `bytes` bytes.
+/// Pieces of a chunk that are announced one by one, so that they are summed or passed on while the next ones are under
+/// way: as many on all PEs, for chunks of at most `bytes` bytes. Two PEs have no other step to go on with meanwhile; in
+/// longer rings each piece's announcement is waited for in each step, which takes more than it brings.
 template <class Block>
-TANDEM_DEVICE int ring_pieces(const Block& block, Size bytes) {
+TANDEM_DEVICE int ring_pieces(const Block& block, int ring_size, Size bytes) {
   constexpr Size kMostPieces = 4;
   constexpr Size kLeastBytes = Size{16} << 10;
-  return block.team().one_node() ? static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostPieces)) : 1;
+  if (ring_size > 2 || !block.team().one_node()) return 1;
+  return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostPieces));
 }
 
 /// What the word that counts a ring's deliveries says before the first one of call `epoch`: more than in any call
@@ -114,7 +116,7 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
                                    Signals ready, Range part, Epoch epoch) {
   const Split chunks = split(part, ring.size, 16);
   const auto chunk = [&](int i) { return chunks[(i + ring.size) % ring.size]; };
-  const int pieces = ring_pieces(block, chunks.step() * Size{sizeof(T)});
+  const int pieces = ring_pieces(block, ring.size, chunks.step() * Size{sizeof(T)});
   Epoch counted = ring_count(epoch);
   block.notify(ready, epoch, ring.previous);
   block.wait(ready, 1, epoch);

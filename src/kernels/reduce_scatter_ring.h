@@ -44,7 +44,7 @@ struct ReduceScatterRing {
     };
     const Signals ready = a.ready + block.index();
     const Epoch epoch = block.next_epoch(a.epochs);
-    const int pieces = ring_pieces(block, part.size() * Size{sizeof(T)});
+    const int pieces = ring_pieces(block, ring.size, part.size() * Size{sizeof(T)});
     Epoch counted = ring_count(epoch);
 
     block.notify(ready, epoch, ring.previous);

@@ -30,7 +30,7 @@ constexpr Size kMib = Size{1} << 20;
 
 /// Beyond that, what doubles its bytes (packets), or passes them through a buffer (lines of LL128), was never quickest.
 Size most_bytes(const std::string& algorithm) {
-  return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 16 * kMib : kAnySize;
+  return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 32 * kMib : kAnySize;
 }
 
 bool is_by_copy_engine(const std::string& algorithm) { return algorithm.rfind("copy_engine", 0) == 0; }
@@ -45,6 +45,13 @@ std::vector<int> blocks_to_try(const std::string& algorithm) {
 /// How much slower than the best at the size before still has a chance.
 double most_ratio(Size bytes) {
   return bytes <= 4 * kMib ? 3 : bytes <= 16 * kMib ? 2 : bytes <= 64 * kMib ? 1.5 : 1.3;
+}
+
+/// The most that the best time can grow by from a size to a larger one: parts of the size before would take no more.
+/// Who took longer than that before is not the best now either. (A half more, for the noise of few rounds.)
+double most_growth(Size before, Size bytes) {
+  constexpr double noise = 1.5;
+  return noise * static_cast<double>(bytes) / static_cast<double>(std::max<Size>(1, before));
 }
 
 }  // namespace
@@ -68,11 +75,17 @@ std::vector<Candidate> Contest::at(Size bytes) const {
   for (const Candidate& candidate : candidates_) {
     if (bytes > candidate.most_bytes) continue;
     const auto is_it = [&](const Measured& one) {
-      return one.bytes == before && one.algorithm == candidate.algorithm && one.blocks == candidate.blocks;
+      return one.algorithm == candidate.algorithm && one.blocks == candidate.blocks;
     };
-    const auto last = std::find_if(measured_.begin(), measured_.end(), is_it);
-    const bool is_lost = last == measured_.end() ? before > kMib : last->us > most_ratio(bytes) * best;
-    if (bytes <= kMib || !is_lost || is_by_copy_engine(candidate.algorithm)) left.push_back(candidate);
+    const auto last = std::find_if(measured_.rbegin(), measured_.rend(), is_it);
+    const bool was_before = last != measured_.rend() && last->bytes == before;
+    if (bytes <= kMib) {
+      const bool is_lost = last != measured_.rend() && last->us > most_growth(before, bytes) * best;
+      if (!is_lost) left.push_back(candidate);
+    } else {
+      const bool is_lost = was_before ? last->us > most_ratio(bytes) * best : before > kMib;
+      if (!is_lost || is_by_copy_engine(candidate.algorithm)) left.push_back(candidate);
+    }
   }
   return left;
 }

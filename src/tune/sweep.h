@@ -29,9 +29,10 @@ class Contest {
  public:
   explicit Contest(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
 
-  /// Those worth trying at `bytes`: up to 1 MiB everybody, since latencies say nothing about bandwidth; then who was
-  /// not much slower than the best at the size before. Packets not beyond 1 MiB: they double what travels. Copy engines
-  /// at every size: their copies begin late, and are ahead at the largest sizes only.
+  /// Those worth trying at `bytes`: up to 1 MiB all but who took longer at a smaller size than the best can take here,
+  /// since latencies say nothing about bandwidth; then who was not much slower than the best at the size before.
+  /// Packets not beyond 1 MiB: they double what travels. Copy engines at every size above: their copies begin late, and
+  /// are ahead at the largest sizes only.
   std::vector<Candidate> at(Size bytes) const;
   /// What they took at `bytes`.
   void add(Size bytes, const std::vector<Measured>& measured);

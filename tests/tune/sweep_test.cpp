@@ -108,6 +108,19 @@ TEST(Sweep, DropsSlowCandidatesOnlyWhereBandwidthCounts) {
   EXPECT_EQ(contest.at(1024 * mib).size(), 1U);
 }
 
+TEST(Sweep, LeavesOutAtSmallSizesWhoTookLongerThanTheBestCan) {
+  Contest contest({{"ring", 1, kAnySize}, {"copy_engine", 0, kAnySize}, {"ll", 1, kAnySize}});
+  contest.add(1024, {{0, "ring", 1, 5.9}, {0, "copy_engine", 0, 25}, {0, "ll", 1, 2}});
+  const auto at_double = contest.at(2048);  // the best takes at most 4 there, with noise 6
+  ASSERT_EQ(at_double.size(), 2U);
+  EXPECT_EQ(at_double[0].algorithm, "ring");
+  EXPECT_EQ(at_double[1].algorithm, "ll");
+  contest.add(2048, {{0, "ring", 1, 6}, {0, "ll", 1, 4}});
+  EXPECT_EQ(contest.at(4096).size(), 2U);
+  contest.add(4096, {{0, "ring", 1, 12}, {0, "ll", 1, 9}});
+  EXPECT_EQ(contest.at(8192).size(), 3U);  // what took 25 may have its turn again
+}
+
 TEST(Sweep, TriesCopyEnginesAtEverySizeThoughTheyBeginLate) {
   constexpr Size mib = Size{1} << 20;
   Contest contest({{"push", 128, kAnySize}, {"copy_engine_push", 0, kAnySize}});
