@@ -3,6 +3,7 @@
 
 #include "ops/announce.h"
 #include "ops/chain_steps.h"
+#include "ops/fetch_rows.h"
 #include "ops/steps.h"
 #include "tandem/cuda_kernel.cuh"
 #include "tune/operator_agreement.h"
@@ -22,6 +23,8 @@ void register_operator_steps() {
   register_kernel<Announce, 32>();
   register_kernel<ChainBegin, 32>();
   register_kernel<ChainAwait, 32>();
+  register_kernel<OfferRows, 32>();
+  register_kernel<BeginFetch, 32>();
 }
 
 }  // namespace tandem::cuda

@@ -2,6 +2,7 @@
 
 #include "ops/all_gather_pull.h"
 #include "ops/all_gather_push.h"
+#include "ops/fetch_rows.h"
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
 #include "ops/sum_and_fetch.h"
@@ -25,6 +26,7 @@ void register_operators() {
   register_kernel<SumOfAll<float>, kSumThreads>();
   register_kernel<SumOfAll<f16>, kSumThreads>();
   register_kernel<SumOfAll<bf16>, kSumThreads>();
+  register_kernel<FetchRows, kFetchThreads>();
   register_kernel<RailSend, 32>();
 }
 

@@ -1,15 +1,22 @@
 /// GEMM + AllReduce as a chain: that of GEMM + ReduceScatter (chain.h) completes a PE's own rows last, and stores them
 /// twice: to the user's result, and to symmetric memory. Piece by piece, as they are complete there, the peers' copy
 /// engines fetch them straight to their results. (Pushed to symmetric memory they would need a copy on the peer, which
-/// a GPU does by SMs, of which the GEMM leaves it few.)
+/// a GPU does by SMs, of which the GEMM leaves it few.) Or SMs fetch them (fetch_rows.h): some beside the GEMM, and
+/// more when it has ended.
+
+#include <algorithm>
 
 #include "ops/chain.h"
+#include "ops/fetch_rows.h"
 #include "ops/pieces.h"
 #include "ops/steps.h"
 
 namespace tandem::ops {
 
 namespace {
+
+/// Blocks that fill the link when the GEMM has ended.
+constexpr int kFetchBlocks = 64;
 
 class GemmAllReduceChain final : public OperatorPlan {
  public:
@@ -18,6 +25,9 @@ class GemmAllReduceChain final : public OperatorPlan {
         team_(world.team()),
         chain_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.result_row_bytes()),
+        by_sms_(settings.options.copy_by == CopyBy::kSm || settings.communication_sms > 0),
+        beside_{settings.communication_sms, kFetchThreads},
+        after_{std::min(kFetchBlocks, world.machine().gpu.sm_count), kFetchThreads},
         offers_(world.make_stream("offers")),
         takes_(world.make_stream("takes")) {
     SymmetricHeap& heap = world.heap();
@@ -26,6 +36,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce own tiles");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
+    if (by_sms_) chunks_ = heap.allocate_local<Size>(1, "gemm_all_reduce chunks taken");
   }
 
  private:
@@ -35,7 +46,10 @@ class GemmAllReduceChain final : public OperatorPlan {
 
   void enqueue(Stream& main, const OperatorCall& call) override {
     chain_.begin(main, call.m);
-    if (has_others_than_next()) main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch(), false});
+    if (by_sms_)
+      main.launch<BeginFetch>(kOneWarp, {taken_, chain_.epoch(), chunks_});
+    else if (has_others_than_next())
+      main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch(), false});
     auto* const out = static_cast<std::byte*>(call.c[0]);
     const Event begun = main.record();
     Gemm gemm = chain_.gemm(call, out + chain_.rows().shard(team_.me).begin * row_bytes_);
@@ -44,13 +58,28 @@ class GemmAllReduceChain final : public OperatorPlan {
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     offers_.wait(begun);
-    offer(gemm);
     takes_.wait(begun);
+    if (by_sms_) return fetch_by_sms(main, gemm, out);
+    offer(gemm);
     take(out);
     main.wait_for(offers_);
     main.wait_for(takes_);
     if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
     chain_.end(main);
+  }
+
+  void fetch_by_sms(Stream& main, const Gemm& gemm, std::byte* out) {
+    const RowPartition& rows = chain_.rows();
+    offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
+                                         rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
+    const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
+    if (beside_.blocks > 0) takes_.launch<FetchRows>(beside_, fetch);
+    // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
+    chain_.end(main);
+    main.wait_for(offers_);
+    main.launch<FetchRows>(after_, fetch);
+    main.wait_for(takes_);
+    main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
   }
 
   /// Tells the peers of the own rows as they are complete.
@@ -82,10 +111,13 @@ class GemmAllReduceChain final : public OperatorPlan {
   Team team_;
   Chain chain_;
   Size row_bytes_;
+  bool by_sms_;          // who fetches
+  Grid beside_, after_;  // the GEMM
   Symm<std::byte> own_;  // shard_rows x n: own rows, for the peers
   Signals computed_;     // [class of rows][piece]: own rows, tiles counted over all calls of the class
   Signals complete_;     // [piece]: the peers' rows may be fetched
   Signals taken_;        // [PE]: the last call whose rows it has fetched
+  Size* chunks_ = nullptr;
   Stream offers_;
   Stream takes_;
 };

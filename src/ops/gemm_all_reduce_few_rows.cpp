@@ -24,9 +24,7 @@ Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
     if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
   const int sms = world.machine().gpu.sm_count;
   if (!few_rows_fill(kFewRowsBlock, o.n, sms)) return 0;
-  // Each PE sends its sums to all others: of more than two, 128 and 256 rows take less one after the other, where
-  // owners add up (four H200s: 57 and 92 us against 51 and 73).
-  const bool slices = team.size <= 2 && few_rows_fill(kFewRowsMost, o.n, sms);
+  const bool slices = few_rows_fill(kFewRowsMost, o.n, sms);
   return std::min<Size>(o.m, slices ? kFewRowsMost : kFewRowsBlock);
 }
 

@@ -16,7 +16,7 @@ constexpr int kMostSplits = 8;
 // collective by SMs; and what waits and signals add to a GEMM that overlaps.
 constexpr double kPlainFlopsPerUs = 750e6, kMemoryBytesPerUs = 4e6, kPlainStartUs = 6;
 constexpr double kSmCollectiveUs = 14, kSmCollectiveBytesPerUs = 0.265e6;
-constexpr double kGatedUs = 5, kChainedUs = 20;
+constexpr double kGatedUs = 5, kChainedUs = 20, kFetchedUs = 40;
 constexpr int kSequentialGatherSms = 16;
 
 /// A PE's part of the problem with `m` rows, as tiles.
@@ -63,10 +63,14 @@ class Work {
     const double weights_us = static_cast<double>(n_ * k_ * size_of(o_.type)) / kMemoryBytesPerUs;
     return std::max(flops / kPlainFlopsPerUs, weights_us + kPlainStartUs) + measured_collective_us();
   }
-  /// The last wave of tiles begins when everything has arrived, at the soonest.
+  /// The last wave of tiles begins when everything has arrived, at the soonest; with more than two PEs all-reduced sums
+  /// are fetched when most of that has happened.
   double measured_overlapped_us(int sms) const {
-    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits), sms), measured_collective_us() + gemm_us(1, sms));
+    const bool fetched_after = op_ == Operator::kGemmAllReduce && pes_ > 2;
+    const double beside = measured_collective_us() / (fetched_after ? 2 : 1);
+    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits), sms), beside + gemm_us(1, sms));
     if (op_ == Operator::kAllGatherGemm) return gemm + kGatedUs;
+    if (fetched_after) return gemm + kFetchedUs + measured_collective_us() / 2;
     return gemm + kChainedUs + (op_ == Operator::kGemmAllReduce ? measured_collective_us() / 2 : 0);
   }
 

@@ -32,6 +32,15 @@ constexpr int kPartsForFewColumns = 4;
 /// What narrow tiles may take more, if nothing waits.
 constexpr double kMostForNarrowTiles = 1.05;
 
+/// All-reduced sums of more than two PEs. From this local depth on more pieces are fetched beside the GEMM; below, each
+/// costs more than it saves. Four of 132 SMs, which fetch, cost a GEMM of 8192x8192 no wave.
+constexpr Size kLeastDepthOfQuarters = 4096;
+constexpr int kFetchingSms = 4;
+/// With fewer rows times local depth their chain goes by the GEMM's stores, in whole shards (four H200s: 4096x8192x8192
+/// 2.41 of the GEMM alone, by copies 2.66; 1024x8192x28672 1.67 and 1.77; 2048x8192x28672 1.48 and 1.39, 8192x8192x8192
+/// 2.37 and 2.19).
+constexpr Size kLeastWorkOfCopies = Size{12} << 20;
+
 /// Columns of the tiles of kTileM rows that there are, the widest first.
 constexpr int kNarrowest = 128;
 constexpr int kTileWidths[] = {kTileN, 192, kNarrowest};
@@ -55,7 +64,8 @@ constexpr Size kPercentOfAWave = 90;
 int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
   const bool steps_beside =
       op == Operator::kGemmAllReduce || (op == Operator::kGemmReduceScatter && o.copy_by == CopyBy::kCopyEngine);
-  return std::max(1, world.machine().gpu.sm_count - (steps_beside ? ops::kStepSms : 0));
+  const int fetching = op == Operator::kGemmAllReduce ? std::max(0, o.communication_sms) : 0;
+  return std::max(1, world.machine().gpu.sm_count - std::max(fetching, steps_beside ? ops::kStepSms : 0));
 }
 
 }  // namespace
@@ -92,8 +102,14 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.form = m <= kMostDecodeRows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
       options.copy_by = CopyBy::kCopyEngine;
-      // The last piece is still on its way when the GEMM has ended; steps for more peers take longer, too.
-      options.splits = world.num_pes() == 2 ? 8 : 4;
+      // The last piece is still on its way when the GEMM has ended.
+      options.splits = 8;
+      if (world.num_pes() == 2) break;
+      options.communication_sms = kFetchingSms;
+      options.splits = k / world.num_pes() >= kLeastDepthOfQuarters ? 4 : 2;
+      if (m * (k / world.num_pes()) >= kLeastWorkOfCopies) break;
+      options.copy_by = CopyBy::kSm;
+      options.splits = 1;
       break;
   }
   return options;
@@ -135,6 +151,8 @@ OperatorOptions with_measured(const World& world, Operator op, const OperatorOpt
   if (!o.reduction && selected.reduction && chain_may_be) o.reduction = selected.reduction;
   if (!o.copy_by) o.copy_by = selected.copy_by;
   if (o.splits == 0) o.splits = selected.splits;
+  const bool is_selected_chain = selected.reduction == Reduction::kChain && o.reduction == selected.reduction;
+  if (o.communication_sms < 0 && is_selected_chain) o.communication_sms = selected.communication_sms;
   // Where more was said than what to compute, tiles are the caller's too.
   const bool is_open = given.use_tuned && given.form == Form::kSuitable && !given.copy_by && given.splits == 0;
   const bool is_plain =

@@ -140,6 +140,25 @@ TEST(GemmReduceScatter, ChainIsExactOnOneNode) {
     }
 }
 
+/// By copy engines alone, and by SMs: none beside the GEMM, or some.
+TEST(GemmAllReduce, ChainIsExactOnOneNode) {
+  constexpr int kFetching[] = {-1, 0, 1, 2, 5};
+  int number = 0;
+  for (const Place& place : kNodes)
+    for (int i = 0; i < 10; ++i) {
+      const CopyBy copy_by = i % 2 == 0 ? CopyBy::kSm : CopyBy::kCopyEngine;
+      OperatorCase test =
+          numbered_case(place, Operator::kGemmAllReduce, copy_by, Direction::kPush, Form::kOverlapped, number++);
+      test.options.reduction = Reduction::kChain;
+      test.options.shots = 2;
+      test.options.communication_sms = kFetching[i / 2];
+      test.fewer_rows = i >= 4;
+      test.runs = test.fewer_rows ? 7 : 4;
+      SCOPED_TRACE(::testing::Message() << test);
+      EXPECT_EQ(test::run(test).wrong, 0);
+    }
+}
+
 TEST(GemmReduceScatter, ChainIsRefusedBetweenNodes) {
   OperatorCase test = numbered_case({"h200x8", 4, 2}, Operator::kGemmReduceScatter, CopyBy::kSm, Direction::kPush,
                                     Form::kOverlapped, 0);

@@ -72,5 +72,56 @@ TEST(SelectedOptions, ShardsTravelInPartsWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(gather_splits("h200x2", 2, 5120), 1);
 }
 
+/// What a plan on GPUs takes where only the problem is given, and up to how many rows one after the other.
+struct Selected {
+  OperatorOptions options;
+  Size sequential_rows = 0;
+};
+
+Selected all_reduce(const char* machine, int pes, OperatorOptions given) {
+  if (given.m == 0) given.m = 8192;
+  given.n = 8192;
+  Selected found;
+  Simulation(load_machine(machine), pes).run([&](World& world) {
+    if (world.pe() != 0) return;
+    const Operator op = Operator::kGemmAllReduce;
+    const Machine model = ops::planning_model(world.machine());
+    found.options = ops::complete(op, ops::with_measured(world, op, given), model, world.team());
+    found.sequential_rows = ops::sequential_rows(op, found.options, model, world.team(), true);
+  });
+  return found;
+}
+
+TEST(SelectedOptions, SumsOfMoreThanTwoPesAreFetchedBySms) {
+  const OperatorOptions o = all_reduce("h200x4", 4, {.k = 8192}).options;
+  EXPECT_EQ(o.reduction, Reduction::kChain);
+  EXPECT_EQ(o.communication_sms, 4);
+  EXPECT_EQ(o.splits, 2);
+  EXPECT_EQ(o.copy_by, CopyBy::kCopyEngine);
+  EXPECT_EQ(all_reduce("h200x4", 4, {.k = 28672}).options.splits, 4);
+  const OperatorOptions fewer = all_reduce("h200x4", 4, {.m = 4096, .k = 8192}).options;
+  EXPECT_EQ(fewer.copy_by, CopyBy::kSm);
+  EXPECT_EQ(fewer.splits, 1);
+  EXPECT_EQ(fewer.communication_sms, 4);
+  const OperatorOptions of_two = all_reduce("h200x2", 2, {.k = 8192}).options;
+  EXPECT_EQ(of_two.communication_sms, -1);
+  EXPECT_EQ(of_two.splits, 8);
+}
+
+TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
+  EXPECT_EQ(all_reduce("h200x4", 4, {.k = 8192, .communication_sms = 0}).options.communication_sms, 0);
+  const OperatorOptions o = all_reduce("h200x4", 4, {.k = 8192, .reduction = Reduction::kOwner}).options;
+  EXPECT_EQ(o.reduction, Reduction::kOwner);
+  EXPECT_NE(o.communication_sms, -1);  // the owners' own default
+}
+
+TEST(SequentialRows, ManyRowsAreOverlapped) {
+  for (const Size k : {8192, 28672}) EXPECT_LT(all_reduce("h200x2", 2, {.k = k}).sequential_rows, 8192);
+  for (const Size m : {2048, 4096, 8192}) {
+    EXPECT_EQ(all_reduce("h200x4", 4, {.m = m, .k = 8192}).sequential_rows, 1024) << m;
+    EXPECT_LE(all_reduce("h200x4", 4, {.m = m, .k = 28672}).sequential_rows, 1024) << m;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -74,6 +74,7 @@ class TransposedStore {
       each_box([&](Values& values, int box) {
 #pragma unroll
         for (int j = 0; j < kValues; ++j) values[j] = biased(j, sums(box * kValues + j));
+        activate(params_.activation, values);
       });
       return;
     }
@@ -91,7 +92,9 @@ class TransposedStore {
         sum.template send<kValues>([&](int j) { return biased(j, kept[j]); }, box * kBoxRows / 16);
       }
     }
-    each_box([&](Values& values, int box) { sum.add_up(values, box * kBoxRows / 16); });
+    each_box([&](Values& values, int box) {
+      sum.complete(values, box * kBoxRows / 16, [&](Values& of_all) { activate(params_.activation, of_all); });
+    });
   }
 
   __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
@@ -130,14 +133,13 @@ class TransposedStore {
     }
   }
 
-  /// Activates and writes them box by box; fill(values, box) gives them.
+  /// Writes them box by box; fill(values, box) gives them.
   template <class Fill>
   __device__ void each_box(const Fill& fill) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box, ++boxes_) {
       Values values;
       fill(values, box);
-      activate(params_.activation, values);
       storage_.ready[group_].wait(boxes_ % 2);
       put(shared_address(storage_.slot[group_]), values);
       fence_shared_before_tma();
