@@ -36,7 +36,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce own tiles");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
-    if (by_sms_) chunks_ = heap.allocate_local<Size>(1, "gemm_all_reduce chunks taken");
+    if (by_sms_) chunks_ = heap.allocate<Size>(1, "gemm_all_reduce chunks taken").local();
   }
 
  private:
