@@ -110,7 +110,8 @@ struct OperatorOptions {
   int panel_group = 8;
   /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
   /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
-  /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same.
+  /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same; as a chain: blocks that fetch
+  /// sums while it runs, more of them do after it; with 0 copy engines fetch, where they are what copies.
   int communication_sms = -1;
 
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }

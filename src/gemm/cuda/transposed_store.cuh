@@ -93,7 +93,7 @@ class TransposedStore {
       }
     }
     each_box([&](Values& values, int box) {
-      sum.complete(values, box * kBoxRows / 16, [&](Values& of_all) { activate(params_.activation, of_all); });
+      sum.complete(values, box * kBoxRows / 16, [&](Values& sums) { activate(params_.activation, sums); });
     });
   }
 
