@@ -3,10 +3,10 @@
 ///
 /// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One warp reads the timer
 /// and writes the record, the others jump over that; nobody waits for it, and it waits for nothing that it would not
-/// wait for anyway. So a record tells what that warp saw: stores and puts end when they were issued, waits when all
-/// words are there. What a load takes is the time to the next operation. The warps of a block or role take turns with
-/// loads and stores in which all of them have a part, so that none falls behind the others; all else is the first
-/// one's.
+/// wait for anyway. So a record tells what that warp saw: a load begins when it was issued, a store when its data is
+/// there, both take the time to the next operation; a wait ends when all words are there. Warps take turns with waits,
+/// and with loads and stores in which all of them have a part, so that none falls behind the others; all else is the
+/// first one's.
 
 #include <utility>
 
