@@ -72,9 +72,12 @@ class CollectiveRounds {
   }
 
   GpuResult run() {
+    Stream stream = world_.make_stream("main");
+    return run(stream);
+  }
+  GpuResult run(Stream& stream) {
     const auto plan = make_collective(world_, c_.algorithm.collective, options_);
     for (int call = 0; call < kCalls; ++call) buffers_.push_back(allocate(call));
-    Stream stream = world_.make_stream("main");
     const auto enqueue = [&] {
       for (int call = 0; call < kCalls; ++call) {
         const Buffers& b = buffers_[static_cast<std::size_t>(call)];

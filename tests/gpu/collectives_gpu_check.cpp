@@ -52,10 +52,12 @@ std::vector<GpuResult> run_in_one_world(int pes, std::span<const GpuCase> cases,
   std::mutex mutex;
   CudaThreads threads(pes, small_world());
   threads.run([&](World& world) {
+    // One for all: streams of PEs that share a GPU have to have hardware queues of their own.
+    Stream stream = world.make_stream("main");
     for (std::size_t i = 0; i < cases.size(); ++i) {
       at = i;
       const GpuResult own =
-          dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(); });
+          dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(stream); });
       const std::lock_guard lock(mutex);
       GpuResult& all = results[i];
       const std::uint64_t common = all.checked == 0 ? own.common : all.common;
@@ -93,8 +95,11 @@ std::size_t check_in_one_world(int pes, std::span<const GpuCase> cases, bool twi
   return cases.size();
 }
 
-/// Memory that a case takes of its world's heap, about: buffers, and packets or staging.
-Size room_of(const GpuCase& c, int pes) { return (Size{1} << 20) + 16 * c.count * pes * size_of(c.type); }
+/// Memory that a case takes of its world's heap, about: buffers, and packets or staging, of groups for each peer.
+Size room_of(const GpuCase& c, int pes) {
+  const Size staging = c.algorithm.name == "grouped" ? pes * (Size{4} << 20) : Size{1} << 20;
+  return staging + 16 * c.count * pes * size_of(c.type);
+}
 
 /// A world costs a tenth of a second on four GPUs, so as many cases as its heap has room for share one.
 void check(int pes, std::span<const GpuCase> cases, bool twice = false) {
