@@ -138,12 +138,16 @@ void add_transports(std::vector<OperatorVariant>& all, Operator op, const std::s
   }
 }
 
-void add_chains(std::vector<OperatorVariant>& all, OperatorOptions options) {
+void add_chains(std::vector<OperatorVariant>& all, Operator op, OperatorOptions options) {
   options.form = Form::kOverlapped;
   options.reduction = Reduction::kChain;
   for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
     options.copy_by = by;
+    options.communication_sms = -1;
     all.push_back({fmt::format("overlapped_chain_{}", short_name(by)), options});
+    if (op != Operator::kGemmAllReduce) continue;
+    options.communication_sms = 2;  // which fetch beside the GEMM
+    all.push_back({fmt::format("overlapped_chain_{}_beside", short_name(by)), options});
   }
 }
 
@@ -163,7 +167,7 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
   options.reduction = Reduction::kOwner;
   options.shots = op == Operator::kGemmAllReduce ? 2 : 0;
   add_transports(all, op, "", options, kForms);
-  if (op != Operator::kAllGatherGemm) add_chains(all, options);
+  if (op != Operator::kAllGatherGemm) add_chains(all, op, options);
   if (op == Operator::kAllGatherGemm) {
     options.ns = {options.n, options.n};
     options.n *= 2;

@@ -58,8 +58,8 @@ class GemmAllReduceChain final : public OperatorPlan {
     main.gemm(gemm, team_);
     chain_.follow(gemm);
     offers_.wait(begun);
+    if (by_sms_) return fetch_by_sms(main, begun, gemm, out);
     takes_.wait(begun);
-    if (by_sms_) return fetch_by_sms(main, gemm, out);
     offer(gemm);
     take(out);
     main.wait_for(offers_);
@@ -68,17 +68,20 @@ class GemmAllReduceChain final : public OperatorPlan {
     chain_.end(main);
   }
 
-  void fetch_by_sms(Stream& main, const Gemm& gemm, std::byte* out) {
+  void fetch_by_sms(Stream& main, const Event& begun, const Gemm& gemm, std::byte* out) {
     const RowPartition& rows = chain_.rows();
     offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
                                          rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
     const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
-    if (beside_.blocks > 0) takes_.launch<FetchRows>(beside_, fetch);
+    if (beside_.blocks > 0) {
+      takes_.wait(begun);
+      takes_.launch<FetchRows>(beside_, fetch);
+    }
     // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
     chain_.end(main);
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
-    main.wait_for(takes_);
+    if (beside_.blocks > 0) main.wait_for(takes_);
     main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
   }
 
