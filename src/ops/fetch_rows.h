@@ -50,7 +50,7 @@ struct FetchRows {
     std::byte* out;       // all rows
     Signals complete;     // [piece]
     const Epoch* epoch;
-    Size* taken;  // chunks so far; 0 when the call begins
+    Epoch* taken;  // chunks so far; 0 when the call begins
     RowPartition rows;
     Size row_bytes;
   };
@@ -70,7 +70,7 @@ struct FetchRows {
  private:
   template <class Block>
   TANDEM_DEVICE static Size next(Block& block, const Args& a) {
-    return block.fetch_add(a.taken, Size{1}, Scope::kGpu, Order::kRelaxed);
+    return static_cast<Size>(block.fetch_add(a.taken, Epoch{1}, Scope::kGpu, Order::kRelaxed));
   }
 
   /// As many of each peer: no shard has larger parts than the first.
@@ -104,14 +104,14 @@ struct BeginFetch {
   struct Args {
     Signals fetched;  // [PE]: the last call whose rows it has
     const Epoch* epoch;
-    Size* taken;
+    Epoch* taken;
   };
 
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
     for (const int pe : block.peers_from_self()) block.wait(a.fetched + pe, 1, epoch - 1);
-    block.store_scalar(a.taken, Size{0});
+    block.store_scalar(a.taken, Epoch{0});
   }
 };
 

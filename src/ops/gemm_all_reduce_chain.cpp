@@ -36,7 +36,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce own tiles");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
-    if (by_sms_) chunks_ = heap.allocate<Size>(1, "gemm_all_reduce chunks taken").local();
+    if (by_sms_) chunks_ = heap.allocate_local<Epoch>(1, "gemm_all_reduce chunks taken");
   }
 
  private:
@@ -120,7 +120,7 @@ class GemmAllReduceChain final : public OperatorPlan {
   Signals computed_;     // [class of rows][piece]: own rows, tiles counted over all calls of the class
   Signals complete_;     // [piece]: the peers' rows may be fetched
   Signals taken_;        // [PE]: the last call whose rows it has fetched
-  Size* chunks_ = nullptr;
+  Epoch* chunks_ = nullptr;
   Stream offers_;
   Stream takes_;
 };

@@ -155,6 +155,16 @@ TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   EXPECT_EQ(way(Operator::kGemmReduceScatter, {}, 8192), "overlapped");
 }
 
+TEST(GemmAllReduce, ChainsRunWithoutContents) {
+  for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm})
+    for (const int sms : {-1, 4}) {
+      OperatorOptions options{.m = 4096, .n = 4096, .k = 4096, .form = Form::kOverlapped, .copy_by = by};
+      options.reduction = Reduction::kChain;
+      options.communication_sms = sms;
+      EXPECT_GT(test::phantom_us({"h200x4", 4}, Operator::kGemmAllReduce, options), 0) << sms;
+    }
+}
+
 TEST(GemmAllReduce, SameSeedSameTrace) {
   for (const int shots : {1, 2}) {
     OperatorCase test = numbered_case({"h200x8", 4}, shots, Form::kOverlapped, 2);
