@@ -104,7 +104,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.copy_by = CopyBy::kCopyEngine;
       // The last piece is still on its way when the GEMM has ended.
       options.splits = 8;
-      if (world.num_pes() == 2) break;
+      if (world.num_pes() <= 2) break;
       options.communication_sms = kFetchingSms;
       options.splits = k / world.num_pes() >= kLeastDepthOfQuarters ? 4 : 2;
       if (m * (k / world.num_pes()) >= kLeastWorkOfCopies) break;

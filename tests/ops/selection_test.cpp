@@ -106,6 +106,7 @@ TEST(SelectedOptions, SumsOfMoreThanTwoPesAreFetchedBySms) {
   const OperatorOptions of_two = all_reduce("h200x2", 2, {.k = 8192}).options;
   EXPECT_EQ(of_two.communication_sms, -1);
   EXPECT_EQ(of_two.splits, 8);
+  EXPECT_EQ(all_reduce("h200x4", 1, {.k = 8192}).options.communication_sms, -1) << "nothing to fetch";
 }
 
 TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
