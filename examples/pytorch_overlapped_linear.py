@@ -160,12 +160,19 @@ def main():
     dist.init_process_group("nccl", device_id=torch.device("cuda", device))
     torch.manual_seed(dist.get_rank())
     tandem = Tandem(os.environ["TANDEM_LIBRARY"])
-    most, k = 2048, 4096
+    most = 2048
+
+    def of_all(length):  # at least so long, and each rank's part a multiple of 8, so that rows begin at 16 bytes
+        step = 8 * dist.get_world_size()
+        return -(-length // step) * step
+
+    k = of_all(4096)
     wrong = runs = 0
     plans = []
     for op, ns, activation in ((ALL_GATHER_GEMM, [4096, 1024, 1024], NO_ACTIVATION), (ALL_GATHER_GEMM, [8192], GELU),
                                (GEMM_REDUCE_SCATTER, [4096], NO_ACTIVATION), (GEMM_REDUCE_SCATTER, [4096], RELU),
                                (GEMM_ALL_REDUCE, [4096], NO_ACTIVATION), (GEMM_ALL_REDUCE, [8192], SILU)):
+        ns = [of_all(n) for n in ns]
         plans.append(tandem.plan(op, most, ns, k, activation=activation))
         for m in (most, 1, 777, 16, 1500):
             wrong += check(tandem, op, plans[-1], m, ns, k, activation)
@@ -174,7 +181,7 @@ def main():
                         (ALL_GATHER_GEMM, {"a_scale_per_row": 1}), (ALL_GATHER_GEMM, {"b_scale_per_column": 2}),
                         (GEMM_REDUCE_SCATTER, {"type": E4M3, "out_type": E4M3}),
                         (ALL_GATHER_GEMM, {"type": E4M3, "b_layout": 1})):
-        wrong += not tandem.refuses(op, most, [4096], k, **options)
+        wrong += not tandem.refuses(op, most, [k], k, **options)
     total = torch.tensor([wrong], device="cuda")
     dist.all_reduce(total)
     tandem.close(plans)

@@ -67,7 +67,9 @@ const char* name(Form form);
 std::vector<std::string> tile_orders(Operator op);
 
 struct OperatorOptions {
-  Size m = 0, n = 0, k = 0;  ///< the largest global problem: m from 0 (nothing to do), n and k from 1
+  /// The largest global problem: m from 0 (nothing to do), n and k from 1. On GPUs every PE's rows of A, B and C are
+  /// multiples of 16 bytes: its part of n or k is a multiple of 8 elements of bf16.
+  Size m = 0, n = 0, k = 0;
   /// all_gather_gemm: rows of each of several B for one gather (query, key and value; gate and up), n in all. Empty:
   /// one B.
   std::vector<Size> ns = {};

@@ -46,6 +46,25 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
         "once where it is constant");
 }
 
+/// GPUs read and write rows of 16 bytes (TMA's): of each PE's part too, or one PE alone would refuse to run.
+void check_row_bytes(Operator op, const OperatorOptions& options, int pes) {
+  const auto elements = [](DType type) { return Size{16} / size_of(type); };
+  const bool b_rows_are_n = options.b_layout == BLayout::kKxN;
+  const Size n_unit = std::max(elements(options.result_type()), b_rows_are_n ? elements(options.type) : 1);
+  const auto check_parts = [&](const char* option, Size whole, Size unit, bool in_parts) {
+    if (!in_parts) return require(whole % unit == 0, option, whole, fmt::format("on GPUs a multiple of {}", unit));
+    for (int pe = 0; pe < pes; ++pe) {
+      const Size part = split(whole, pes)[pe].size();
+      require(part % unit == 0, option, whole,
+              fmt::format("on GPUs what gives each of {} PEs a multiple of {}; PE {} has {}", pes, unit, pe, part));
+    }
+  };
+  const bool gathers = op == Operator::kAllGatherGemm;
+  check_parts("k", options.k, elements(options.type), !gathers);
+  if (options.ns.empty()) check_parts("n", options.n, n_unit, gathers);
+  for (const Size n : options.ns) check_parts("ns", n, n_unit, gathers);
+}
+
 }  // namespace
 
 void check(Operator op, const OperatorOptions& options, const World& world) {
@@ -81,6 +100,7 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
           fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, machine.gpu.sm_count - 1,
                       machine.name));
   check_types(op, options, is_measured(world));
+  if (is_measured(world)) check_row_bytes(op, options, world.num_pes());
 }
 
 void check(const OperatorOptions& options, const OperatorCall& call) {

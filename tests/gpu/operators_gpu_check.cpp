@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
 
 #include "gpu/operator_rounds.h"
 #include "ops/operator_finish.h"
@@ -41,12 +42,16 @@ constexpr Size kIdle = Size{32} << 20;  // bytes that a PE copies to be late
 
 constexpr Operator kAllOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce};
 
+/// At least so many columns or so much depth, of which each PE has equal parts with rows of 16 bytes.
+Size divisible(Size length) { return round_up(length, Size{8} * cuda_devices()); }
+
+/// What PEs have parts of, n or k, is made `divisible`.
 OperatorCase make_case(Operator op, Size m, Size n, Size k, Form form) {
   OperatorCase c;
   c.op = op;
   c.options.m = m;
-  c.options.n = n;
-  c.options.k = k;
+  c.options.n = op == Operator::kAllGatherGemm ? divisible(n) : n;
+  c.options.k = op == Operator::kAllGatherGemm ? k : divisible(k);
   c.options.form = form;
   c.options.use_tuned = false;
   return c;
@@ -117,7 +122,8 @@ std::vector<OperatorCase> several() {
     for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
       for (const Direction direction : {Direction::kPush, Direction::kPull}) {
         OperatorCase c = make_case(Operator::kAllGatherGemm, 1300, 1056, 288, form);
-        c.options.ns = {512, 64, 480};
+        c.options.ns = {divisible(512), divisible(64), divisible(480)};
+        c.options.n = std::accumulate(c.options.ns.begin(), c.options.ns.end(), Size{0});
         if (form != Form::kSuitable) c.options.copy_by = copy_by;
         c.options.direction = direction;
         c.options.splits = 3;

@@ -12,17 +12,27 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string refusal(Operator op, const std::function<void(OperatorOptions&)>& change) {
+std::string refusal(Simulation&& simulation, Operator op, const std::function<void(OperatorOptions&)>& change) {
   OperatorOptions options{.m = 64, .n = 64, .k = 64};
   change(options);
   std::string message;
-  Simulation simulation(load_machine("h200x4"), 2);
   try {
     simulation.run([&](World& world) { make_operator(world, op, options); });
   } catch (const InvalidArgument& error) {
     message = error.what();
   }
   return message;
+}
+
+std::string refusal(Operator op, const std::function<void(OperatorOptions&)>& change) {
+  return refusal(Simulation(load_machine("h200x4"), 2), op, change);
+}
+
+/// By a machine whose GEMM is not modelled, as that of GPUs.
+std::string refusal_on_gpus(int pes, Operator op, const std::function<void(OperatorOptions&)>& change) {
+  Machine machine = load_machine("h200x4");
+  machine.gemm.tiles.clear();
+  return refusal(Simulation(machine, pes), op, change);
 }
 
 TEST(OperatorOptions, NamesWhatIsWrong) {
@@ -53,6 +63,36 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(Operator::kGemmAllReduce, [](OperatorOptions& o) { o.shots = 3; }),
             "shots: 3 given, allowed is 1, 2, or 0 for what suits the rows");
   EXPECT_EQ(refusal(scatter, [](OperatorOptions& o) { o.shots = 1; }), "shots: 1 given, allowed is 0");
+}
+
+TEST(OperatorOptions, OnGpusEachPeHasRowsOf16Bytes) {
+  const Operator gather = Operator::kAllGatherGemm;
+  const Operator scatter = Operator::kGemmReduceScatter;
+  const auto nothing = [](OperatorOptions&) {};
+  EXPECT_EQ(refusal_on_gpus(1, gather, nothing), "");
+  EXPECT_EQ(refusal_on_gpus(2, scatter, nothing), "");
+  EXPECT_EQ(refusal_on_gpus(3, gather, nothing),
+            "n: 64 given, allowed is on GPUs what gives each of 3 PEs a multiple of 8; PE 0 has 22");
+  EXPECT_EQ(refusal_on_gpus(3, Operator::kGemmAllReduce, nothing),
+            "k: 64 given, allowed is on GPUs what gives each of 3 PEs a multiple of 8; PE 0 has 22");
+  EXPECT_EQ(refusal_on_gpus(3, gather, [](OperatorOptions& o) { o.n = 72; }), "");
+  // Parts of 16, 16 and 14: those that could run would wait for the last.
+  EXPECT_EQ(refusal_on_gpus(3, scatter, [](OperatorOptions& o) { o.k = 46; }),
+            "k: 46 given, allowed is on GPUs what gives each of 3 PEs a multiple of 8; PE 2 has 14");
+  EXPECT_EQ(refusal_on_gpus(2, gather, [](OperatorOptions& o) { o.k = 60; }),
+            "k: 60 given, allowed is on GPUs a multiple of 8");
+  EXPECT_EQ(refusal_on_gpus(2, gather, [](OperatorOptions& o) { o.ns = {48, 16}; }), "");
+  EXPECT_EQ(refusal_on_gpus(2, gather,
+                            [](OperatorOptions& o) {
+                              o.ns = {40, 24};
+                            }),
+            "ns: 40 given, allowed is on GPUs what gives each of 2 PEs a multiple of 8; PE 0 has 20");
+  EXPECT_EQ(refusal_on_gpus(2, gather,
+                            [](OperatorOptions& o) {
+                              o.type = DType::kE4M3;
+                              o.k = 72;
+                            }),
+            "k: 72 given, allowed is on GPUs a multiple of 16");
 }
 
 /// Bytes of data that plans hold as a PE's own buffers, for which no heap grows.
