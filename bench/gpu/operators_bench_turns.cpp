@@ -66,7 +66,7 @@ class Bench {
   }
 
   void run() {
-    const std::vector<Problem> all = problems(settings_);
+    const std::vector<Problem> all = problems(settings_, world_.num_pes());
     for (const auto& [op, layer] : all) {
       const Local local(op, layer, world_.pe(), world_.num_pes());
       most_a_ = std::max(most_a_, local.a_rows * local.a_cols);
@@ -296,7 +296,7 @@ std::vector<double> ratios_of(const Row& row, const Result& result) {
   return ratios;
 }
 
-std::vector<Problem> problems(const Settings& settings) {
+std::vector<Problem> problems(const Settings& settings, int pes) {
   std::vector<Problem> all;
   for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
     for (const Layer& layer : settings.shapes) all.push_back({op, layer});
@@ -307,8 +307,12 @@ std::vector<Problem> problems(const Settings& settings) {
     for (const Layer& layer : kScatterLayers) all.push_back({Operator::kGemmReduceScatter, layer});
   if (layers)
     for (const Layer& layer : kAllReduceLayers) all.push_back({Operator::kGemmAllReduce, layer});
+  // Three PEs, for one, cannot have equal parts of all layers.
+  const auto is_whole = [&](const Problem& one) {
+    return (one.op == Operator::kAllGatherGemm ? one.layer.n : one.layer.k) % (Size{8} * pes) == 0;
+  };
   std::erase_if(all, [&](const Problem& one) {
-    return std::string(name(one.op)).find(settings.op) == std::string::npos ||
+    return (layers && !is_whole(one)) || std::string(name(one.op)).find(settings.op) == std::string::npos ||
            std::string(one.layer.name).find(settings.only) == std::string::npos;
   });
   return all;

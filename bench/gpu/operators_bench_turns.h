@@ -32,8 +32,8 @@ struct Problem {
   Layer layer{};
 };
 
-/// Those that the settings leave.
-std::vector<Problem> problems(const Settings& settings);
+/// Those that the settings leave; of the models' layers those whose parts have rows of 16 bytes on each of `pes` PEs.
+std::vector<Problem> problems(const Settings& settings, int pes);
 
 /// A program that takes turns, as all PEs see it.
 struct Result {
