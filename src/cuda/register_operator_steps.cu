@@ -2,6 +2,7 @@
 // they fit beside a persistent GEMM.
 
 #include "ops/announce.h"
+#include "ops/begin_turn.h"
 #include "ops/chain_steps.h"
 #include "ops/fetch_rows.h"
 #include "ops/steps.h"
@@ -14,6 +15,7 @@ void register_operator_steps() {
   using namespace ops;
   register_kernel<NextEpoch, 32>();
   register_kernel<BeginReleased, 32>();
+  register_kernel<BeginTurn, 32>();
   register_kernel<Release, 32>();
   register_kernel<AwaitReleased, 32>();
   register_kernel<AwaitWord, 32>();

@@ -40,8 +40,9 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   gathered_ = heap.allocate<std::byte>(rows_.shards * rows_.shard_rows() * row_bytes_, "all_gather_gemm gathered");
   ready_ = heap.signals(rows_.slots(), "all_gather_gemm ready");
   in_place_ = heap.signals(Size{sms_} * rows_.slots(), "all_gather_gemm in place");
-  released_ = heap.signals(team_.size, "all_gather_gemm released");
-  epochs_ = heap.epochs(1, "all_gather_gemm epoch");
+  const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
+  turn_ = {turns.ended, turns.begun, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
+           heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), direction_ == Direction::kPull};
   // The links of a mesh are filled side by side, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
@@ -50,7 +51,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
 void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   rows_.rows = m;
   // Before the GEMM, beside which it might find no place.
-  main.launch<BeginReleased>(kOneWarp, {released_, epochs_, direction_ == Direction::kPull});
+  main.launch<BeginTurn>(kOneWarp, turn_);
   copies_.front().wait_for(main);
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
   send_to_rail(copies_.front(), own);
@@ -61,7 +62,7 @@ void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
 }
 
 void GatherTransport::await(Stream& main, int first, int shards) {
-  main.launch<AwaitShards>(kOneWarp, {ready_, epochs_.words, rows_, arrivals_, first, shards});
+  main.launch<AwaitShards>(kOneWarp, {ready_, turn_.epoch, rows_, arrivals_, first, shards});
 }
 
 void GatherTransport::place_own(Stream& main, const std::byte* own) {
@@ -75,7 +76,6 @@ void GatherTransport::end(Stream& main) {
   for (Stream& copies : copies_) main.wait_for(copies);
   if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) main.wait_for(offers_);
   if (!team_.one_node()) main.wait_for(rail_);
-  main.launch<Release>(kOneWarp, {released_, epochs_.words, direction_ == Direction::kPull});
 }
 
 void GatherTransport::send_to_rail(Stream& main, const std::byte* own) {
@@ -114,7 +114,7 @@ void GatherTransport::offer_by_copy_engine(const std::byte* own) {
         await_word(offers_, ready_ + slot);
       for (int i = 1; i < team_.node_size; ++i) {
         const int peer = order_.first_of_node() + (team_.me + i) % team_.node_size;
-        offers_.write_signal_from(in_place_.on(peer) + slot, epochs_.words);
+        offers_.write_signal_from(in_place_.on(peer) + slot, turn_.epoch);
       }
     }
   }
@@ -137,20 +137,20 @@ void GatherTransport::launch_sm_kernel(const std::byte* own) {
   const bool at_once = full_mesh_ && order_.peers() <= AllGatherPush::kMostRoles;
   if (direction_ == Direction::kPush)
     copies_.front().launch<AllGatherPush>(grid,
-                                          {own, gathered_, ready_, epochs_.words, rows_, row_bytes_, order_, at_once});
+                                          {own, gathered_, ready_, turn_.epoch, rows_, row_bytes_, order_, at_once});
   else
-    copies_.front().launch<AllGatherPull>(
-        grid, {own, gathered_, in_place_, ready_, epochs_.words, rows_, row_bytes_, order_});
+    copies_.front().launch<AllGatherPull>(grid,
+                                          {own, gathered_, in_place_, ready_, turn_.epoch, rows_, row_bytes_, order_});
 }
 
 void GatherTransport::copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {
   const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
   stream.copy_async(gathered_.on(to) + piece.begin, from + (piece.begin - from_row * row_bytes_), piece.size());
-  stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), epochs_.words);
+  stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), turn_.epoch);
 }
 
 void GatherTransport::await_word(Stream& stream, const Signals& word) {
-  stream.launch<AwaitWord>(kOneWarp, {word, epochs_.words, 1});
+  stream.launch<AwaitWord>(kOneWarp, {word, turn_.epoch, 1});
 }
 
 }  // namespace tandem::ops

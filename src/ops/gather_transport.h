@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ops/begin_turn.h"
 #include "ops/operator.h"
 #include "ops/pieces.h"
 
@@ -23,13 +24,14 @@ class GatherTransport {
   bool has_steps_beside_gemm() const {
     return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
   }
-  /// Ends the call on `main`: this PE has read the gathered rows, its own sends are done; the partners may send again.
+  /// Ends the call on `main`: its own sends are done. The next call's beginning says that this PE has read the gathered
+  /// rows, so that the partners may send again.
   void end(Stream& main);
 
   const RowPartition& rows() const { return rows_; }
   /// All rows but the own shard's.
   const std::byte* gathered() const { return gathered_.local(); }
-  GemmGate gate() const { return {ready_.local(), epochs_.words, arrivals_}; }
+  GemmGate gate() const { return {ready_.local(), turn_.epoch, arrivals_}; }
 
  private:
   void push_by_copy_engine(const std::byte* own);
@@ -57,8 +59,7 @@ class GatherTransport {
   Symm<std::byte> gathered_;  // shards x shard_rows x k
   Signals ready_;             // [piece]: it is in this PE's gathered buffer
   Signals in_place_;          // pull, [block][piece]: it is in the gathered buffer of its holder in this node
-  Signals released_;          // [PE]
-  Epochs epochs_;             // one word
+  BeginTurn::Args turn_;
   std::vector<Stream> copies_;
   Stream offers_;  // pull: says what is in place here
   Stream rail_;

@@ -3,6 +3,7 @@
 #include "ops/all_gather_pull.h"
 #include "ops/all_gather_push.h"
 #include "ops/announce.h"
+#include "ops/begin_turn.h"
 #include "ops/chain_steps.h"
 #include "ops/rail_send.h"
 #include "ops/reduce_shards.h"
@@ -21,6 +22,7 @@ __global__ void kernel(BlockContract* block, typename K::Args args) {
 #define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
 
 TANDEM_COMPILE(BeginReleased);
+TANDEM_COMPILE(BeginTurn);
 TANDEM_COMPILE(Release);
 TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);

@@ -40,25 +40,25 @@ TEST(Turns, EveryCallButThoseOfNoRowsIsTheOtherPlans) {
 }
 
 /// Runs of both plans, in whatever order graphs of an odd number of calls put them, with the PEs late in turn.
-void check_turns(int pes, CopyBy copy_by) {
+void check_turns(Operator op, int pes, CopyBy copy_by) {
   constexpr Size kM = 70, kN = 24, kK = 12;
   constexpr std::size_t kTurns[] = {0, 1, 0, 0, 1, 1, 1, 0, 1};
   constexpr int kRuns = std::size(kTurns);
   ops::Settings settings;
   settings.options = {.m = kM, .n = kN, .k = kK, .type = DType::kF32, .form = Form::kOverlapped};
   settings.options.copy_by = copy_by;
-  settings.options.reduction = Reduction::kChain;
+  if (op == Operator::kGemmReduceScatter) settings.options.reduction = Reduction::kChain;
   settings.options.splits = 2;
   settings.options.tile_m = settings.options.tile_n = 16;
-  settings.order = TileOrder::kPeersFirst;
+  settings.order = op == Operator::kAllGatherGemm ? TileOrder::kOwnFirst : TileOrder::kPeersFirst;
+  const auto make = op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm : ops::make_gemm_reduce_scatter_chain;
   const auto expected = test::reference(settings.options, kRuns);
   Size wrong = 0;
   const auto program = [&](World& world) {
-    const test::Shards shards(Operator::kGemmReduceScatter, settings.options, world.pe(), pes);
+    const test::Shards shards(op, settings.options, world.pe(), pes);
     ops::Settings of_both = settings;
     of_both.turns = ops::turn_words(world);
-    const std::unique_ptr<OperatorPlan> plans[] = {ops::make_gemm_reduce_scatter_chain(world, of_both),
-                                                   ops::make_gemm_reduce_scatter_chain(world, of_both)};
+    const std::unique_ptr<OperatorPlan> plans[] = {make(world, of_both), make(world, of_both)};
     const auto matrix = [&](Size size) { return world.heap().allocate_local<float>(kRuns * size, "matrices"); };
     float *const a = matrix(shards.a_size()), *const b = matrix(shards.b_size()), *const c = matrix(shards.c_size());
     const float* const idle = world.heap().allocate_local<float>(1 << 14, "idle");
@@ -71,18 +71,22 @@ void check_turns(int pes, CopyBy copy_by) {
     }
     stream.synchronize();
     for (int run = 0; run < kRuns; ++run)
-      for (Size i = 0; i < shards.c_size(); ++i)
+      for (Size i = 0; i < shards.c_size(); ++i) {
+        const Size row = shards.c_rows.begin + i / shards.c_cols.size();
+        const Size column = shards.c_cols.begin + i % shards.c_cols.size();
         wrong += static_cast<double>(c[run * shards.c_size() + i]) !=
-                 expected[static_cast<std::size_t>(run)][static_cast<std::size_t>(shards.c_rows.begin * kN + i)];
+                 expected[static_cast<std::size_t>(run)][static_cast<std::size_t>(row * kN + column)];
+      }
   };
   const CheckResult result = check(program, {.machine = load_machine("h200x8"), .pes = pes, .schedules = 5});
   EXPECT_TRUE(result.clean()) << result.text();
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Turns, ChainsAreExactAndWithoutRacesInAnyOrderOfTurns) {
-  for (const int pes : {2, 3, 4})
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_turns(pes, copy_by);
+TEST(Turns, AreExactAndWithoutRacesInAnyOrder) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter})
+    for (const int pes : {2, 3, 4})
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_turns(op, pes, copy_by);
 }
 
 }  // namespace
