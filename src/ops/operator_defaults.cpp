@@ -18,6 +18,9 @@ constexpr double kPlainFlopsPerUs = 750e6, kMemoryBytesPerUs = 4e6, kPlainStartU
 constexpr double kSmCollectiveUs = 14, kSmCollectiveBytesPerUs = 0.265e6;
 constexpr double kGatedUs = 5, kChainedUs = 20, kFetchedUs = 40;
 constexpr int kSequentialGatherSms = 16;
+// Four H200s (2026-11-22), GEMM + ReduceScatter of 256 to 2,048 rows: what a whole reduction by SMs takes behind the
+// GEMM, and what a chain adds to one.
+constexpr double kScatterOfMoreUs = 20, kScatterOfMoreBytesPerUs = 0.21e6, kChainOfMoreUs = 8;
 
 /// A PE's part of the problem with `m` rows, as tiles.
 class Work {
@@ -31,12 +34,13 @@ class Work {
   }
 
   Size tiles() const { return ceil_div(m_, o_.tile_m) * columns_; }
-  /// Panels do not straddle pieces.
-  Size tiles_of_pieces(int splits) const {
+  /// Panels do not straddle pieces, whose last ones are filled up to `rows_at_once`, a panel's rows or a multiple.
+  Size tiles_of_pieces(int splits, int rows_at_once) const {
     const RowPartition rows{m_, pes_, splits, 2 * o_.tile_m};  // see Settings::rows
     Size panels = 0;
     for (int owner = 0; owner < pes_; ++owner)
-      for (int part = 0; part < splits; ++part) panels += ceil_div(rows.part(owner, part).size(), o_.tile_m);
+      for (int part = 0; part < splits; ++part) panels += ceil_div(rows.part(owner, part).size(), rows_at_once);
+    panels *= rows_at_once / o_.tile_m;
     return panels * columns_;
   }
   double gemm_us(Size tiles, int sms) const {
@@ -56,6 +60,7 @@ class Work {
 
   double measured_collective_us() const {
     const double bytes = moved_bytes() * (pes_ - 1) / pes_;
+    if (scatters_to_more()) return kScatterOfMoreUs + bytes / kScatterOfMoreBytesPerUs;
     return kSmCollectiveUs + bytes / kSmCollectiveBytesPerUs * (op_ == Operator::kGemmAllReduce ? 2 : 1);
   }
   double measured_sequential_us() const {
@@ -68,13 +73,18 @@ class Work {
   double measured_overlapped_us(int sms) const {
     const bool fetched_after = op_ == Operator::kGemmAllReduce && pes_ > 2;
     const double beside = measured_collective_us() / (fetched_after ? 2 : 1);
-    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits), sms), beside + gemm_us(1, sms));
+    // Two blocks compute tiles below each other: of a piece with less than two panels, one of them computes nothing.
+    const int rows_at_once = (scatters_to_more() ? 2 : 1) * o_.tile_m;
+    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits, rows_at_once), sms), beside + gemm_us(1, sms));
     if (op_ == Operator::kAllGatherGemm) return gemm + kGatedUs;
     if (fetched_after) return gemm + kFetchedUs + measured_collective_us() / 2;
+    if (scatters_to_more()) return gemm + kChainOfMoreUs;
     return gemm + kChainedUs + (op_ == Operator::kGemmAllReduce ? measured_collective_us() / 2 : 0);
   }
 
  private:
+  bool scatters_to_more() const { return op_ == Operator::kGemmReduceScatter && pes_ > 2; }
+
   Operator op_;
   const OperatorOptions& o_;
   const Machine& model_;
@@ -99,7 +109,7 @@ int suitable_splits(Operator op, const Work& work, int sm_count, int pes) {
 /// SMs that the GEMM's last wave leaves idle cost it nothing.
 int spare_sms(const Work& work, const OperatorOptions& o, int sm_count) {
   constexpr int kMost = 8, kLeast = 3;
-  const Size tiles = work.tiles_of_pieces(o.splits);
+  const Size tiles = work.tiles_of_pieces(o.splits, o.tile_m);
   const auto needed = static_cast<int>(ceil_div(tiles, ceil_div(tiles, Size{sm_count})));
   const int spare = std::min(kMost, sm_count - needed);
   return spare < kLeast ? std::min(kMost, sm_count / 2) : spare;
@@ -155,8 +165,9 @@ Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model
       continue;
     }
     const double sequential = work.gemm_us(work.tiles(), sms) + work.collective_us();
-    const double overlapped = std::max(work.gemm_us(work.tiles_of_pieces(o.splits), gemm_sms), work.collective_us()) +
-                              work.collective_us() / team.size;
+    const double overlapped =
+        std::max(work.gemm_us(work.tiles_of_pieces(o.splits, o.tile_m), gemm_sms), work.collective_us()) +
+        work.collective_us() / team.size;
     if (sequential >= overlapped) break;
     rows = m;
   }

@@ -14,8 +14,8 @@ namespace {
 constexpr Size kMostDecodeRows = 256;
 /// Up to so many waves of tiles the chain's copies cost more time than the GEMM's own stores to the previous PE hold it
 /// up; only where a tile takes less than the copies: where the GEMM is less deep. Of more than two PEs a shard is half
-/// as large (four PEs, 1024 rows, 8192 columns, tiles of 128: stores 1.18 and copies 1.12 of the GEMM alone with a
-/// depth of 7168, 1.34 and 1.48 with 4096).
+/// as large, and rows times depth count (kLeastWorkOfCopies; four PEs, 1024 rows, 8192 columns, tiles of 128:
+/// stores 1.18 and copies 1.12 of the GEMM alone with a depth of 7168, 1.34 and 1.48 with 4096).
 constexpr Size kMostWavesOfStores = 2, kLeastDepthOfCopies = 8192, kLeastDepthOfCopiesForMore = 6144;
 /// From this depth on a wave that is as high as it is wide saves power that fewer bytes from memory take: 16 panels.
 constexpr Size kLeastDepthOfSquareWaves = 16384;
@@ -38,7 +38,8 @@ constexpr Size kLeastDepthOfQuarters = 4096;
 constexpr int kFetchingSms = 4;
 /// With fewer rows times local depth their chain goes by the GEMM's stores, in whole shards (four H200s: 4096x8192x8192
 /// 2.41 of the GEMM alone, by copies 2.66; 1024x8192x28672 1.67 and 1.77; 2048x8192x28672 1.48 and 1.39, 8192x8192x8192
-/// 2.37 and 2.19).
+/// 2.37 and 2.19). So does that of GEMM + ReduceScatter (2048x8192x8192 1.58, by copies 1.89; 1024x4096x14336 1.75 and
+/// 2.44; 8192x8192x8192 1.27 and 1.11).
 constexpr Size kLeastWorkOfCopies = Size{12} << 20;
 
 /// Columns of the tiles of kTileM rows that there are, the widest first.
@@ -68,6 +69,15 @@ int computing_sms(const World& world, Operator op, const OperatorOptions& o) {
   return std::max(1, world.machine().gpu.sm_count - std::max(fetching, steps_beside ? ops::kStepSms : 0));
 }
 
+/// Whether the GEMM's stores carry the chain of GEMM + ReduceScatter, and not copies.
+bool stores_suit_chain(const World& world, Size m, Size n, Size k) {
+  const int pes = world.num_pes();
+  const Size depth = ceil_div(k, pes);
+  if (pes > 2) return depth < kLeastDepthOfCopiesForMore && m * depth < kLeastWorkOfCopies;
+  const Size wave = std::max(1, world.machine().gpu.sm_count);
+  return depth < kLeastDepthOfCopies && ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
+}
+
 }  // namespace
 
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type) {
@@ -89,12 +99,8 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.splits = waits_for_link(world.num_pes(), n / world.num_pes()) ? kPartsForFewColumns : 1;
       break;
     case Operator::kGemmReduceScatter: {
-      const Size wave = std::max(1, world.machine().gpu.sm_count);
-      const int pes = world.num_pes();
-      const bool copies_hide = ceil_div(k, pes) >= (pes <= 2 ? kLeastDepthOfCopies : kLeastDepthOfCopiesForMore);
-      const bool few = !copies_hide && ceil_div(m, kTileM) * ceil_div(n, kTileN) <= kMostWavesOfStores * wave;
       options.reduction = Reduction::kChain;
-      options.copy_by = few ? CopyBy::kSm : CopyBy::kCopyEngine;
+      options.copy_by = stores_suit_chain(world, m, n, k) ? CopyBy::kSm : CopyBy::kCopyEngine;
       options.splits = 2;
       break;
     }

@@ -78,18 +78,21 @@ struct Selected {
   Size sequential_rows = 0;
 };
 
-Selected all_reduce(const char* machine, int pes, OperatorOptions given) {
-  if (given.m == 0) given.m = 8192;
-  given.n = 8192;
+Selected selected(Operator op, const char* machine, int pes, const OperatorOptions& given) {
   Selected found;
   Simulation(load_machine(machine), pes).run([&](World& world) {
     if (world.pe() != 0) return;
-    const Operator op = Operator::kGemmAllReduce;
     const Machine model = ops::planning_model(world.machine());
     found.options = ops::complete(op, ops::with_measured(world, op, given), model, world.team());
     found.sequential_rows = ops::sequential_rows(op, found.options, model, world.team(), true);
   });
   return found;
+}
+
+Selected all_reduce(const char* machine, int pes, OperatorOptions given) {
+  if (given.m == 0) given.m = 8192;
+  given.n = 8192;
+  return selected(Operator::kGemmAllReduce, machine, pes, given);
 }
 
 TEST(SelectedOptions, SumsOfMoreThanTwoPesAreFetchedBySms) {
@@ -114,6 +117,34 @@ TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
   const OperatorOptions o = all_reduce("h200x4", 4, {.k = 8192, .reduction = Reduction::kOwner}).options;
   EXPECT_EQ(o.reduction, Reduction::kOwner);
   EXPECT_NE(o.communication_sms, -1);  // the owners' own default
+}
+
+/// What was the quicker one on four GPUs.
+TEST(SequentialRows, OfAScatterAmongFourAreThoseOfShallowShardsOrHalfTiles) {
+  const auto is_sequential = [](Size m, Size n, Size k) {
+    const Selected found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});
+    return found.sequential_rows == m;
+  };
+  for (const auto& [n, k] : {std::pair<Size, Size>{8192, 28672}, {4096, 14336}, {8192, 8192}}) {
+    EXPECT_TRUE(is_sequential(256, n, k)) << n;
+    EXPECT_FALSE(is_sequential(1024, n, k)) << n;
+    EXPECT_FALSE(is_sequential(2048, n, k)) << n;
+  }
+  EXPECT_TRUE(is_sequential(512, 8192, 28672));  // shards of half a pair of tiles
+  EXPECT_TRUE(is_sequential(512, 16384, 53248));
+  EXPECT_TRUE(is_sequential(512, 4096, 14336));
+  EXPECT_FALSE(is_sequential(512, 8192, 8192));
+}
+
+TEST(SelectedOptions, StoresCarryTheChainOfLittleWork) {
+  const auto copy_by = [](Size m, Size n, Size k) {
+    return selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k}).options.copy_by;
+  };
+  EXPECT_EQ(copy_by(2048, 8192, 8192), CopyBy::kSm);
+  EXPECT_EQ(copy_by(2048, 4096, 14336), CopyBy::kSm);
+  EXPECT_EQ(copy_by(8192, 8192, 8192), CopyBy::kCopyEngine);
+  EXPECT_EQ(copy_by(8192, 4096, 14336), CopyBy::kCopyEngine);
+  EXPECT_EQ(copy_by(1024, 8192, 28672), CopyBy::kCopyEngine);
 }
 
 TEST(SequentialRows, ManyRowsAreOverlapped) {
