@@ -9,6 +9,7 @@
 #include "kernels/all_to_all_ll.h"
 #include "kernels/all_to_all_push.h"
 #include "kernels/barrier.h"
+#include "kernels/broadcast_chain.h"
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
@@ -38,8 +39,8 @@ void register_move() {
   register_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128, BroadcastScatterLL128,
                         ExchangeLL, ExchangeLL128, SendRecvLL, SendRecvLL128>();
   register_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL, AllToAllPush,
-                        BroadcastDirect, BroadcastScatterAllGather, BroadcastTree<1>, BroadcastTree<2>,
-                        ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
+                        BroadcastChain, BroadcastDirect, BroadcastScatterAllGather, BroadcastTree<2>, ExchangePutSignal,
+                        GatherDirect, ScatterDirect, SendRecvRing>();
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_kernel<Pairs, Pairs::kThreads>();
   register_kernel<BarrierAll, 32>();

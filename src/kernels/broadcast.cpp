@@ -1,5 +1,6 @@
 #include <array>
 
+#include "kernels/broadcast_chain.h"
 #include "kernels/broadcast_copies_plan.h"
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
@@ -19,8 +20,7 @@ std::span<const Algorithm> broadcast_algorithms() {
       {{kSelf, "direct", "the root puts everything to every PE: small sizes", false},
        make_byte_plan<kSelf, BroadcastDirect>},
       {{kSelf, "tree", "down a binary tree in chunks", false}, make_byte_plan<kSelf, BroadcastTree<2>>},
-      {{kSelf, "chain", "from PE to PE in chunks: large sizes between nodes", false},
-       make_byte_plan<kSelf, BroadcastTree<1>>},
+      {{kSelf, "chain", "from PE to PE in chunks: large sizes", false}, make_byte_plan<kSelf, BroadcastChain>},
       {{kSelf, "copy_engine", "as scatter_all_gather, by copy engines; no SM moves data", true, true},
        make_broadcast_copies},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, BroadcastLL>},

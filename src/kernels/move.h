@@ -112,12 +112,13 @@ TANDEM_DEVICE void finish_puts(Block& block) {
   if (!block.team().one_node()) block.quiet();
 }
 
-/// How a part of `bytes` bytes is cut for a pipeline: about 16 chunks, each large enough to be worth its signal, and at
-/// most `most_bytes` long.
+/// How a part of `bytes` bytes is cut for a pipeline: about `about` chunks, each large enough to be worth its signal,
+/// and at most `most_bytes` long.
 class Chunks {
  public:
-  TANDEM_DEVICE explicit Chunks(Size bytes, Size most_bytes = Size{256} << 10)
-      : step_(min(max(round_up(ceil_div(bytes, 16), 16), Size{16} << 10), most_bytes)),
+  TANDEM_DEVICE explicit Chunks(Size bytes, Size most_bytes = Size{256} << 10, Size least_bytes = Size{16} << 10,
+                                Size about = 16)
+      : step_(min(max(round_up(ceil_div(bytes, about), 16), least_bytes), most_bytes)),
         count_(ceil_div(bytes, step_)) {}
 
   TANDEM_DEVICE Size count() const { return count_; }

@@ -19,6 +19,7 @@
 #include "kernels/all_to_all_ll.h"
 #include "kernels/all_to_all_push.h"
 #include "kernels/barrier.h"
+#include "kernels/broadcast_chain.h"
 #include "kernels/broadcast_direct.h"
 #include "kernels/broadcast_ll.h"
 #include "kernels/broadcast_scatter_all_gather.h"
@@ -104,6 +105,7 @@ TANDEM_COMPILE(AllToAllPush);
 TANDEM_COMPILE(BarrierAll);
 TANDEM_COMPILE(BroadcastDirect);
 TANDEM_COMPILE(BroadcastScatterAllGather);
+TANDEM_COMPILE(BroadcastChain);
 TANDEM_COMPILE(BroadcastTree<2>);
 TANDEM_COMPILE(CopyEngineBegin);
 TANDEM_COMPILE(CopyEngineEndPush);

@@ -16,8 +16,7 @@ constexpr int kPes = 4;
 constexpr const char* kMachine = "h200x4-calibrated";
 
 /// Microseconds of a call among calls back to back.
-double broadcast_us(const char* algorithm, Size bytes, int blocks, bool in_place) {
-  constexpr int calls = 4;
+double broadcast_us(const char* algorithm, Size bytes, int blocks, bool in_place, int calls = 4) {
   SimOptions sim;
   sim.phantom = true;
   sim.heap_bytes = Size{8} << 30;
@@ -45,6 +44,14 @@ TEST(Pipelines, RootOfAChainKeepsItsBytesWhileItSends) {
   constexpr Size bytes = Size{64} << 20;
   const double in_place = broadcast_us("chain", bytes, 128, true);
   EXPECT_LT(broadcast_us("chain", bytes, 128, false), 1.03 * in_place);
+}
+
+TEST(Pipelines, ACallOfAChainBeginsWhileTheLastOneEnds) {
+  constexpr Size bytes = Size{32} << 20;
+  const double alone = broadcast_us("chain", bytes, 128, true, 1);
+  const double next = (4 * broadcast_us("chain", bytes, 128, true, 4) - alone) / 3;
+  const double link_us = static_cast<double>(bytes) / (load_machine(kMachine).link.store_gbps.at(128) * 1e3);
+  EXPECT_LT(next, 1.05 * link_us);
 }
 
 TEST(Pipelines, NoTwoCopiesOfABroadcastMeetAtAPe) {
