@@ -52,6 +52,29 @@ TEST(Selection, TakesTheNextChoiceWhereOneCannotRun) {
   EXPECT_EQ(choice->algorithm, "one_shot");
 }
 
+TEST(Selection, WeighsCopies) {
+  const SelectionTable table = parse_selection(R"({"name": "t", "description": "made up", "machines": [], "groups": [
+    {"op": "all_reduce", "nodes": "one", "source": "made up", "sizes": [
+      {"up_to_bytes": 100, "algorithm": "one_shot_ll", "measured_bytes": 100, "measured_us": 4},
+      {"up_to_bytes": 400, "algorithm": "two_shot", "measured_bytes": 400, "measured_us": 10},
+      {"up_to_bytes": 1600, "algorithm": "ring", "measured_bytes": 1600, "measured_us": 32},
+      {"algorithm": "tree", "measured_bytes": 2000, "measured_us": 35}]}]})",
+                                               "test");
+  const auto chosen = [&](Size bytes, double two_shot_copies, double ring_copies) {
+    const auto copies = [&](const std::string& algorithm) {
+      return algorithm == "two_shot" ? two_shot_copies : algorithm == "ring" ? ring_copies : 0;
+    };
+    return choose(table, {Collective::kAllReduce, true, 4, 4, bytes}, any, copies)->algorithm;
+  };
+  EXPECT_EQ(chosen(400, 0, 0), "two_shot");
+  // 15; one_shot_ll, four times as large, 16; ring, a quarter, not below 10, and 5.
+  EXPECT_EQ(chosen(400, 5, 5), "two_shot");
+  EXPECT_EQ(chosen(400, 7, 5), "ring");         // 17, 16, 15
+  EXPECT_EQ(chosen(400, 7, 7), "one_shot_ll");  // 17, 16, 17; the tree was measured at five times the size
+  EXPECT_EQ(chosen(1600, 0, 0), "ring");
+  EXPECT_EQ(chosen(1600, 9, 1), "tree");  // 33; 28 by proportion, but not below 32
+}
+
 Group group(int pes, int element_bytes, const std::string& algorithm) {
   Group group;
   group.pes = pes;
