@@ -55,10 +55,10 @@ TEST(Selection, TakesTheNextChoiceWhereOneCannotRun) {
 TEST(Selection, WeighsCopies) {
   const SelectionTable table = parse_selection(R"({"name": "t", "description": "made up", "machines": [], "groups": [
     {"op": "all_reduce", "nodes": "one", "source": "made up", "sizes": [
-      {"up_to_bytes": 100, "algorithm": "one_shot_ll", "measured_bytes": 100, "measured_us": 4},
+      {"up_to_bytes": 100, "algorithm": "one_shot_ll", "measured_bytes": 100, "measured_us": 4.5},
       {"up_to_bytes": 400, "algorithm": "two_shot", "measured_bytes": 400, "measured_us": 10},
       {"up_to_bytes": 1600, "algorithm": "ring", "measured_bytes": 1600, "measured_us": 32},
-      {"algorithm": "tree", "measured_bytes": 2000, "measured_us": 35}]}]})",
+      {"algorithm": "tree", "measured_bytes": 4000, "measured_us": 70}]}]})",
                                                "test");
   const auto chosen = [&](Size bytes, double two_shot_copies, double ring_copies) {
     const auto copies = [&](const std::string& algorithm) {
@@ -67,12 +67,13 @@ TEST(Selection, WeighsCopies) {
     return choose(table, {Collective::kAllReduce, true, 4, 4, bytes}, any, copies)->algorithm;
   };
   EXPECT_EQ(chosen(400, 0, 0), "two_shot");
-  // 15; one_shot_ll, four times as large, 16; ring, a quarter, not below 10, and 5.
-  EXPECT_EQ(chosen(400, 5, 5), "two_shot");
-  EXPECT_EQ(chosen(400, 7, 5), "ring");         // 17, 16, 15
-  EXPECT_EQ(chosen(400, 7, 7), "one_shot_ll");  // 17, 16, 17; the tree was measured at five times the size
+  // By what they take at other sizes one_shot_ll takes 14.6 and the ring 9.8, but not less than two_shot's 10; the tree
+  // was measured at ten times the size.
+  EXPECT_EQ(chosen(400, 4, 5), "two_shot");
+  EXPECT_EQ(chosen(400, 6, 4), "ring");
+  EXPECT_EQ(chosen(400, 6, 6), "one_shot_ll");
   EXPECT_EQ(chosen(1600, 0, 0), "ring");
-  EXPECT_EQ(chosen(1600, 9, 1), "tree");  // 33; 28 by proportion, but not below 32
+  EXPECT_EQ(chosen(1600, 9, 1), "tree");  // 32.1 to the ring's 33
 }
 
 Group group(int pes, int element_bytes, const std::string& algorithm) {
