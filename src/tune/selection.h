@@ -9,8 +9,8 @@
 ///      two equal ones the smaller number). Groups for half or twice as many PEs, or beyond, are not asked.
 ///   3. Of a group the first choice whose limit is not exceeded, and that can run here.
 ///   4. Where that one needs copies of buffers beside it, those of the group's algorithms that were measured at up to
-///      eight times or an eighth of the size are compared with it: by their time as it grows with the size (power 0.85),
-///      not below the first choice's, and their copies. The least is taken.
+///      eight times or an eighth of the size are compared with it: by their time as it grows with the size (power
+///      0.85), not below the first choice's, and their copies. The least is taken.
 
 #include <functional>
 #include <limits>
