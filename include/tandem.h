@@ -20,10 +20,12 @@
  * class meets the other processes and allocates: make it once before capturing the stream into a graph.
  * Calls in several streams run one after the other; replays of a graph are kept apart from other calls by the caller.
  *
- * Memory of tandem_alloc() and tandem_register() is used as it is, where input and output both are such; it lies at the
- * same place of the same buffer on all PEs. Any other memory is copied to and from staging memory of the world, in
- * pieces of at most `staging_bytes`; output may be input where NCCL allows it. Every PE gives both pointers, where it
- * has no elements too (`in` of broadcast and `out` of reduce on other PEs than the root). */
+ * Memory of tandem_alloc() and tandem_register() is used as it is; it lies at the same place of the same buffer on all
+ * PEs. Any other memory is used as it is, too, where no peer reads or writes it: inputs but of algorithms that pull,
+ * and outputs of small calls. What peers touch is copied to or from staging memory of the world in stream order, of
+ * large calls in pieces of at most `staging_bytes`. Input and output are each of one kind on all PEs; output may be
+ * input where NCCL allows it. Every PE gives both pointers, where it has no elements too (`in` of broadcast and `out`
+ * of reduce on other PEs than the root). */
 
 #include <stddef.h>
 

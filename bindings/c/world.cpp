@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tandem/error.h"
+#include "tandem/only_here.h"
 
 namespace tandem::c {
 
@@ -12,30 +13,18 @@ namespace {
 
 /// Plans are made for sizes up to these, each four times the one before.
 constexpr Size kLeastClass = Size{64} << 10;
-/// Pieces are whole lines of memory.
-constexpr Size kLine = 128;
 constexpr Size kLeastStaging = Size{64} << 10;
 
 void check(cudaError_t code, const char* what) {
   if (code != cudaSuccess) throw RuntimeFailure(fmt::format("{}: {}", what, cudaGetErrorString(code)));
 }
 
-/// `rows` rows of `width` bytes.
-void copy_rows(void* to, Size to_pitch, const void* from, Size from_pitch, Size width, Size rows, cudaStream_t stream) {
-  if (width == 0 || rows == 0) return;
-  const auto size = [](Size bytes) { return static_cast<std::size_t>(bytes); };
-  check(rows == 1 ? cudaMemcpyAsync(to, from, size(width), cudaMemcpyDeviceToDevice, stream)
-                  : cudaMemcpy2DAsync(to, size(to_pitch), from, size(from_pitch), size(width), size(rows),
-                                      cudaMemcpyDeviceToDevice, stream),
-        "copy to or from staging memory");
-}
-
 }  // namespace
 
-CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes)
-    : process_(std::move(process)), staging_bytes_(round_up(std::max(staging_bytes, kLeastStaging), kLine)) {
-  staging_in_ = world().heap().allocate<std::byte>(staging_bytes_, "staged input");
-  staging_out_ = world().heap().allocate<std::byte>(staging_bytes_, "staged output");
+CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes) : process_(std::move(process)) {
+  staging_.bytes = std::max(staging_bytes, kLeastStaging);
+  staging_.in = world().heap().allocate<std::byte>(staging_.bytes, "staged input");
+  staging_.out = world().heap().allocate<std::byte>(staging_.bytes, "staged output");
   group_ = std::make_unique<SendRecvGroup>(world());
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
@@ -75,22 +64,24 @@ std::optional<Symm<std::byte>> CWorld::shared(const void* pointer, Size bytes) c
   return std::nullopt;
 }
 
-Size CWorld::parts(Collective collective) const {
+CollectivePlan& CWorld::plan_for(const Call& call, bool local_in, bool local_out) {
   const int n = process_->pes();
-  return std::max(input_elements(collective, 1, n, 0, 0), output_elements(collective, 1, n, 0, 0));
-}
-
-CollectivePlan& CWorld::plan_for(const Call& call, Size count) {
-  const Size per_count = parts(call.collective) * size_of(call.type);
+  const Size parts =
+      std::max(input_elements(call.collective, 1, n, 0, 0), output_elements(call.collective, 1, n, 0, 0));
+  const Size per_count = parts * size_of(call.type);
   Size bytes = kLeastClass;
-  while (bytes < count * per_count) bytes *= 4;
-  std::unique_ptr<CollectivePlan>& plan = plans_[{call.collective, call.type, call.op, call.root, bytes}];
+  while (bytes < call.count * per_count) bytes *= 4;
+  std::unique_ptr<CollectivePlan>& plan =
+      plans_[{call.collective, call.type, call.op, call.root, bytes, local_in, local_out}];
   if (plan == nullptr) {
     CollectiveOptions options;
     options.type = call.type;
     options.op = call.op;
     options.root = call.root;
-    options.max_count = std::max<Size>(bytes / per_count, count);
+    options.max_count = std::max<Size>(bytes / per_count, call.count);
+    options.local_in = local_in;
+    options.local_out = local_out;
+    options.staging = staging_;
     plan = make_collective(world(), call.collective, options);
   }
   return *plan;
@@ -99,41 +90,24 @@ CollectivePlan& CWorld::plan_for(const Call& call, Size count) {
 void CWorld::run(const Call& call) {
   const int n = process_->pes();
   const Size element = size_of(call.type);
-  const Size ins = input_elements(call.collective, call.count, n, process_->pe(), call.root);
-  const Size outs = output_elements(call.collective, call.count, n, process_->pe(), call.root);
-  // On every PE, since where both lie decides, alike on all of them, whether a call is staged.
+  const Size ins = input_elements(call.collective, call.count, n, process_->pe(), call.root) * element;
+  const Size outs = output_elements(call.collective, call.count, n, process_->pe(), call.root) * element;
+  // On every PE, since where they lie decides, alike on all of them, which of them are copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
     throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
                                       name(call.collective), call.in == nullptr ? "in" : "out"));
   order_after_last(call.stream);
-  const auto in = shared(call.in, ins * element);
-  const auto out = shared(call.out, outs * element);
-  if (in && out) {
-    Stream stream = process_->borrow_stream(call.stream);
-    plan_for(call, call.count).run(stream, *in, *out, call.count);
-  } else {
-    run_staged(call);
-  }
-}
-
-void CWorld::run_staged(const Call& call) {
-  const int n = process_->pes();
-  const Size element = size_of(call.type);
-  const Size most = staging_bytes_ / parts(call.collective) / kLine * kLine / element;
-  if (most == 0) throw InvalidArgument(fmt::format("staging_bytes: {} is too little for {} PEs", staging_bytes_, n));
+  auto in = shared(call.in, ins);
+  auto out = shared(call.out, outs);
+  // In place both are the same memory, also where only one of them lies within what peers reach.
+  const auto* const in_begin = static_cast<const std::byte*>(call.in);
+  auto* const out_begin = static_cast<std::byte*>(call.out);
+  const bool overlap = in_begin < out_begin + outs && out_begin < in_begin + ins;
+  if (overlap && (!in || !out)) in = out = std::nullopt;
+  CollectivePlan& plan = plan_for(call, !in, !out);
   Stream stream = process_->borrow_stream(call.stream);
-  for (Size begin = 0; begin == 0 || begin < call.count; begin += most) {
-    const Size count = std::min(most, call.count - begin);
-    CollectivePlan& plan = plan_for(call, count);
-    const Size in_rows = input_elements(call.collective, 1, n, process_->pe(), call.root);
-    const Size out_rows = output_elements(call.collective, 1, n, process_->pe(), call.root);
-    const Size piece = count * element;
-    copy_rows(staging_in_.local(), piece, static_cast<const std::byte*>(call.in) + begin * element,
-              call.count * element, piece, in_rows, call.stream);
-    plan.run(stream, staging_in_, staging_out_, count);
-    copy_rows(static_cast<std::byte*>(call.out) + begin * element, call.count * element, staging_out_.local(), piece,
-              piece, out_rows, call.stream);
-  }
+  plan.run(stream, in ? Symm<const std::byte>(*in) : only_here(world(), in_begin),
+           out ? *out : only_here(world(), out_begin), call.count);
 }
 
 /// Calls share plans and staging memory, so that they run one after the other.
@@ -157,7 +131,8 @@ void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive
 }
 
 void CWorld::copy(void* to, const void* from, Size bytes, cudaStream_t stream) {
-  if (to != from) copy_rows(to, bytes, from, bytes, bytes, 1, stream);
+  if (to == from || bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream), "copy");
 }
 
 void CWorld::synchronize(cudaStream_t stream) {

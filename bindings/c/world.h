@@ -64,19 +64,16 @@ class CWorld {
     Size bytes;
     Symm<std::byte> memory;
   };
-  using Key = std::tuple<Collective, DType, ReduceOp, int, Size>;
+  /// Beside what is called: the size class, and whether in and out are local.
+  using Key = std::tuple<Collective, DType, ReduceOp, int, Size, bool, bool>;
 
   World& world() { return process_->world(); }
-  CollectivePlan& plan_for(const Call& call, Size count);
-  void run_staged(const Call& call);
+  CollectivePlan& plan_for(const Call& call, bool local_in, bool local_out);
   /// Nothing where these bytes are not in one of those buffers.
   std::optional<Symm<std::byte>> shared(const void* pointer, Size bytes) const;
-  /// How many times `count` the larger buffer holds.
-  Size parts(Collective collective) const;
 
   std::unique_ptr<CudaProcess> process_;
-  Size staging_bytes_;
-  Symm<std::byte> staging_in_, staging_out_;
+  CollectiveStaging staging_;
   std::vector<Buffer> buffers_;
   int allocations_ = 0;
   /// Made with the world, so that a message needs no more than its two PEs.

@@ -57,6 +57,13 @@ bool reduces(Collective collective);
 Size input_elements(Collective collective, Size count, int pes, int pe, int root);
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
+/// Symmetric memory through which plans copy what peers touch of memory that they do not reach. Plans may share it
+/// whose runs follow each other in stream order.
+struct CollectiveStaging {
+  Symm<std::byte> in, out;
+  Size bytes = 0;  ///< of each; larger calls go in pieces
+};
+
 struct CollectiveOptions {
   DType type = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
@@ -74,6 +81,13 @@ struct CollectiveOptions {
   /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that
   /// TANDEM_SELECTION names, if any.
   std::string selection = {};
+  /// Whether runs get `in` / `out` in memory that peers do not reach (tandem/only_here.h), alike on all PEs. What the
+  /// algorithm has peers touch (AlgorithmInfo::peers_touch) is copied from or to staging in stream order; the rest is
+  /// used where it lies. The choice of an algorithm takes the copies into account.
+  bool local_in = false;
+  bool local_out = false;
+  /// Of plans with such memory; none: a plan allocates what it needs for max_count.
+  CollectiveStaging staging = {};
 };
 
 class CollectivePlan {
@@ -84,13 +98,18 @@ class CollectivePlan {
   /// events.
   /// `in` and `out` are the same buffers of the world's heap on all PEs, given on every PE, where it has no elements
   /// too; any element may be the first, multiples of 16 bytes are the quickest. Peers touch them within the run alone:
-  /// in stream order they may be used again.
+  /// in stream order they may be used again. With CollectiveOptions::local_in / local_out: any memory of this PE.
   /// Throws InvalidArgument for a count that is negative or above max_count, for a buffer that is none, and (where PEs'
-  /// calls are compared, as they are by default) for buffers that overlap otherwise than in-place.
+  /// calls are compared, as they are by default) for buffers that overlap otherwise than in-place, and for memory that
+  /// peers do not reach where the options did not announce it.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Name of the algorithm.
   virtual const std::string& algorithm() const = 0;
 };
+
+/// Which of a call's two buffers an algorithm has peers read or write, on one node. The other may be any memory of the
+/// PE's own. Between nodes NICs read and write them as well: both are symmetric.
+enum class PeersTouch { kBoth, kInput, kOutput, kNeither };
 
 /// What an algorithm is, and where it can run.
 struct AlgorithmInfo {
@@ -102,6 +121,10 @@ struct AlgorithmInfo {
   /// Copy engines write to peers' buffers, from queues that a kernel that ends early cannot hold back; refused where
   /// World::checks_calls().
   bool by_copy_engine = false;
+  PeersTouch peers_touch = PeersTouch::kBoth;
+
+  bool peers_touch_input() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kInput; }
+  bool peers_touch_output() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kOutput; }
 };
 
 /// All algorithms, the default of each collective for one node first.

@@ -41,7 +41,7 @@ void add_gpu(CLI::App& app, Arguments& a) {
       ->group(group);
   app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
   app.add_option("--buffers", a.buffers,
-                 "memory of the calls: heap (default), registered (launched processes only), or plain, which is copied")
+                 "memory of the calls: heap (default), registered (launched processes only), or plain (cudaMalloc's)")
       ->group(group);
 }
 

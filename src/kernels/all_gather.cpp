@@ -22,18 +22,24 @@ std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const Collec
 }  // namespace
 
 std::span<const Algorithm> all_gather_algorithms() {
+  using enum PeersTouch;
   static const std::array<Algorithm, 8> algorithms{{
-      {{kSelf, "push", "every PE's SMs put its bytes to all peers", false}, make_byte_plan<kSelf, AllGatherPush>},
-      {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true},
+      {{kSelf, "push", "every PE's SMs put its bytes to all peers", false, false, kOutput},
+       make_byte_plan<kSelf, AllGatherPush>},
+      {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true, kOutput},
        make_copy_engine_push<kSelf, CopyPattern::kAllGather>},
-      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true, true},
+      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true, true, kInput},
        make_copy_engine_pull},
-      {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false},
+      {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false, false, kOutput},
        make_byte_plan<kSelf, AllGatherTwoLevel>},
-      {{kSelf, "ring", "n-1 steps round the PEs, neighbours only", false}, make_byte_plan<kSelf, AllGatherRing>},
-      {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, AllGatherLL>},
-      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, AllGatherLL128>},
-      {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false},
+      {{kSelf, "ring", "n-1 steps round the PEs, neighbours only", false, false, kOutput},
+       make_byte_plan<kSelf, AllGatherRing>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
+       make_byte_plan<kSelf, AllGatherLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither},
+       make_byte_plan<kSelf, AllGatherLL128>},
+      {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false, false,
+        kNeither},
        make_byte_plan<kSelf, AllGatherTwoLevelLL>},
   }};
   return algorithms;

@@ -5,6 +5,7 @@
 #include "kernels/plan.h"
 #include "model/call_log.h"
 #include "tandem/error.h"
+#include "tandem/only_here.h"
 
 namespace tandem::kernels {
 
@@ -21,6 +22,8 @@ class CheckedPlan final : public CollectivePlan {
         element_bytes_(size_of(options.type)),
         root_(options.root),
         max_count_(options.max_count),
+        local_in_(options.local_in),
+        local_out_(options.local_out),
         on_device_(world.checks_calls()),
         log_(world.calls()) {
     agreement_.what = plan_name(collective, options);
@@ -28,6 +31,8 @@ class CheckedPlan final : public CollectivePlan {
     if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
     if (options.root != 0) whole += fmt::format(" root {}", options.root);
     if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
+    if (local_in_ || local_out_)
+      whole += fmt::format(" with local {}", !local_out_ ? "in" : !local_in_ ? "out" : "in and out");
     whole += fmt::format(" of at most {}", max_count_);
     if (log_ != nullptr) number_ = log_->add(whole, team);
     if (!on_device_) return;
@@ -40,8 +45,8 @@ class CheckedPlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(agreement_.what, in, out, count, max_count_);
-    check_handle("in", in, count);
-    check_handle("out", out, count);
+    check_handle("in", in, count, local_in_);
+    check_handle("out", out, count, local_out_);
     check_overlap(in.local(), out.local(), count);
     const auto enqueue = [&] {
       if (on_device_) {
@@ -61,10 +66,15 @@ class CheckedPlan final : public CollectivePlan {
 
  private:
   /// A handle made for a team (Symm::of) would be taken for the world's.
-  void check_handle(const char* what, Symm<const std::byte> handle, Size count) const {
-    if (count > 0 && handle.local() != handle.on(world_pe_))
+  void check_handle(const char* what, Symm<const std::byte> handle, Size count, bool may_be_local) const {
+    if (count == 0) return;
+    if (handle.local() != handle.on(world_pe_))
       throw InvalidArgument(
           fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
+    if (is_only_here(handle) && !may_be_local)
+      throw InvalidArgument(
+          fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
+                      what, agreement_.what, what));
   }
   /// This PE's buffers are apart, or lie as in-place calls have them (tandem/collectives.h).
   void check_overlap(const std::byte* in, const std::byte* out, Size count) const {
@@ -87,6 +97,7 @@ class CheckedPlan final : public CollectivePlan {
   Size element_bytes_;
   int root_;
   Size max_count_;
+  bool local_in_, local_out_;
   bool on_device_;
   CallLog* log_;
   std::size_t number_ = 0;

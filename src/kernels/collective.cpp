@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/checked_plan.h"
+#include "kernels/staged_plan.h"
 #include "kernels/team_check.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
@@ -61,7 +62,7 @@ const Algorithm* find(Collective collective, const std::string& algorithm) {
 
 bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_node() || !algorithm.info.one_node_only; }
 
-/// What the tables say (src/tune/selection.h), else the first algorithm that the team can run.
+/// What the tables say (src/tune/selection.h) of the largest call, else the first algorithm that the team can run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find(collective, algorithm);
@@ -69,7 +70,10 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
   };
   const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
                           bytes_of(collective, options, team)};
-  if (const auto choice = tune::choose(world.machine().name, options.selection, query, is_possible))
+  const auto copies = [&](const std::string& algorithm) {
+    return copies_us(staged_buffers(find(collective, algorithm)->info, options, team), collective, options, team);
+  };
+  if (const auto choice = tune::choose(world.machine().name, options.selection, query, is_possible, copies))
     return {choice->algorithm, choice->blocks};
   for (const Algorithm& algorithm : algorithms_of(collective))
     if (is_possible(algorithm.info.name)) return {algorithm.info.name, 0};
@@ -187,6 +191,11 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
   check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
+    // What runs in pieces is chosen by their size.
+    CollectiveOptions of_piece = options;
+    const Staged staged = staged_buffers(named(collective, choice.algorithm).info, options, team);
+    of_piece.max_count = std::min(options.max_count, staged_piece(staged, collective, options, team));
+    if (of_piece.max_count < options.max_count) choice = choose(world, collective, of_piece, team);
     if (options.blocks > 0) choice.blocks = options.blocks;
     return choice;
   }
@@ -207,7 +216,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
     refuse(algorithm.info, "cannot be held back where calls differ, which CudaOptions::check_calls promises");
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
-  return compare_calls(world, collective, complete, team, algorithm.make(world, complete, team));
+  return compare_calls(world, collective, complete, team, make_with_copies(world, complete, team, algorithm));
 }
 
 }  // namespace tandem

@@ -8,7 +8,8 @@ namespace tandem::kernels {
 std::span<const Algorithm> gather_algorithms() {
   constexpr Collective kSelf = Collective::kGather;
   static const std::array<Algorithm, 1> algorithms{{
-      {{kSelf, "direct", "every PE puts its bytes into the root's output", false}, make_byte_plan<kSelf, GatherDirect>},
+      {{kSelf, "direct", "every PE puts its bytes into the root's output", false, false, PeersTouch::kOutput},
+       make_byte_plan<kSelf, GatherDirect>},
   }};
   return algorithms;
 }

@@ -57,13 +57,17 @@ std::unique_ptr<CollectivePlan> make_group(World& world, const CollectiveOptions
 }  // namespace
 
 std::span<const Algorithm> send_recv_algorithms() {
+  using enum PeersTouch;
   static const std::array<Algorithm, 5> algorithms{{
-      {{kSelf, "ring", "every PE puts to the next one's output", false}, make_byte_plan<kSelf, SendRecvRing>},
-      {{kSelf, "grouped", "through staging with credits, as any group of sends and receives", false}, make_group},
-      {{kSelf, "copy_engine", "copy engines write to the next PE; no SM moves data", true, true},
+      {{kSelf, "ring", "every PE puts to the next one's output", false, false, kOutput},
+       make_byte_plan<kSelf, SendRecvRing>},
+      {{kSelf, "grouped", "through staging with credits, as any group of sends and receives", false, false, kNeither},
+       make_group},
+      {{kSelf, "copy_engine", "copy engines write to the next PE; no SM moves data", true, true, kOutput},
        make_copy_engine_push<kSelf, CopyPattern::kRing>},
-      {{kSelf, "ll", "packets that are their own signals: small sizes", true}, make_byte_plan<kSelf, SendRecvLL>},
-      {{kSelf, "ll128", "lines of packets: middle sizes", true}, make_byte_plan<kSelf, SendRecvLL128>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
+       make_byte_plan<kSelf, SendRecvLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, SendRecvLL128>},
   }};
   return algorithms;
 }

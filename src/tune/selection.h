@@ -8,6 +8,9 @@
 ///      is taken, then the one with the nearest element size: the same, else a group for all, else the least ratio (of
 ///      two equal ones the smaller number). Groups for half or twice as many PEs, or beyond, are not asked.
 ///   3. Of a group the first choice whose limit is not exceeded, and that can run here.
+///   4. Where that one needs copies of buffers beside it, those of the group's algorithms that were measured at up to
+///      eight times or an eighth of the size are compared with it: by their time as it grows with the size (power
+///      0.85), not below the first choice's, and their copies. The least is taken.
 
 #include <functional>
 #include <limits>
@@ -68,12 +71,15 @@ struct Query {
   Size bytes = 0;
 };
 
-/// Rules 2 and 3: nothing where no group fits. `can_run` is asked for algorithms' names.
-std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run);
+/// Microseconds that a call takes beside an algorithm.
+using Beside = std::function<double(const std::string& algorithm)>;
 
-/// All three rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
+/// Rules 2 to 4: nothing where no group fits. `can_run` is asked for algorithms' names; no `beside`: nothing is copied.
+std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
+
+/// All four rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
 std::optional<SizeChoice> choose(const std::string& machine, const std::string& file, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run);
+                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
 }  // namespace tandem::tune

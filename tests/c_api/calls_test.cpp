@@ -53,7 +53,7 @@ class Memory {
 };
 
 /// Words of every PE to every other, in any kind of memory; 10,007 words take several pieces of staging memory.
-void check_collectives(CPeer& peer, bool symmetric, size_t count) {
+void check_collectives(CPeer& peer, bool symmetric_in, bool symmetric_out, size_t count) {
   const auto n = static_cast<size_t>(peer.n);
   const int root = 1;
   const auto u32 = TANDEM_U32;
@@ -66,10 +66,10 @@ void check_collectives(CPeer& peer, bool symmetric, size_t count) {
   Words sum(count);
   for (const Words& part : from_all)
     for (size_t i = 0; i < count; ++i) sum[i] += part[i];
-  const Memory one(peer, symmetric, from_all[static_cast<size_t>(peer.pe)]);
-  const Memory each(peer, symmetric, joined(from_me));
-  const Memory got(peer, symmetric, Words(count));
-  const Memory all(peer, symmetric, Words(n * count));
+  const Memory one(peer, symmetric_in, from_all[static_cast<size_t>(peer.pe)]);
+  const Memory each(peer, symmetric_in, joined(from_me));
+  const Memory got(peer, symmetric_out, Words(count));
+  const Memory all(peer, symmetric_out, Words(n * count));
   const auto well = [](tandem_status status) { EXPECT_EQ(unlike(status, TANDEM_SUCCESS), ""); };
   void* const s = peer.stream;
 
@@ -96,10 +96,11 @@ void check_collectives(CPeer& peer, bool symmetric, size_t count) {
 }
 
 TEST(Calls, Collectives) {
-  for (const bool symmetric : {true, false})
-    run_in_c(kPes, [=](CPeer& peer) {
-      for (const size_t count : {size_t{0}, size_t{1}, size_t{10'007}}) check_collectives(peer, symmetric, count);
-    });
+  for (const bool in : {true, false})
+    for (const bool out : {true, false})
+      run_in_c(kPes, [=](CPeer& peer) {
+        for (const size_t count : {size_t{0}, size_t{1}, size_t{10'007}}) check_collectives(peer, in, out, count);
+      });
 }
 
 TEST(Calls, PartsThatDiffer) {

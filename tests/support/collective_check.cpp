@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "support/collective_values.h"
+#include "support/two_copies.h"
+#include "tandem/only_here.h"
 
 namespace tandem::test {
 
@@ -27,28 +29,6 @@ Machine machine_of(const CollectiveCase& c) {
     machine.pes_per_node = std::max(machine.pes_per_node, c.pes);
   return machine;
 }
-
-/// What stands before and after a call in its stream. Before: the input is put in place and the output overwritten, so
-/// that a peer that read the one or wrote the other before the call would be found out. After: the result is saved and
-/// the input overwritten, so that a peer that still wrote the one or read the other would be.
-template <class T>
-struct TwoCopies {
-  struct Args {
-    T* to;
-    const T* from;
-    Size count;
-    T* second_to;
-    const T* second_from;
-    Size second_count;
-    bool in_order;  // else side by side
-  };
-
-  template <class Block>
-  static void run(Block& block, const Args& a) {
-    if (block.index() == 0) block.copy(a.to, a.from, a.count);
-    if (block.index() == (a.in_order ? 0 : 1)) block.copy(a.second_to, a.second_from, a.second_count);
-  }
-};
 
 /// One call's buffers on one PE.
 template <class T>
@@ -78,6 +58,11 @@ class Program {
     options.max_count = c_.count;
     options.algorithm = c_.algorithm;
     options.blocks = c_.blocks;
+    options.local_in = c_.local_in;
+    options.local_out = c_.local_out;
+    if (c_.staging_bytes > 0)
+      options.staging = {world_.heap().allocate<std::byte>(c_.staging_bytes, "staging for in"),
+                         world_.heap().allocate<std::byte>(c_.staging_bytes, "staging for out"), c_.staging_bytes};
     const auto plan = make_collective(world_, c_.collective, options, team_);
     const Size most = std::max(in_size(0, c_.root), out_size(0, c_.root));
     T* const junk = world_.heap().allocate_local<T>(most, "junk");
@@ -141,14 +126,17 @@ class Program {
 
   Buffers<T> allocate(int call) {
     const Size most = std::max(in_size(call, c_.root), out_size(call, c_.root));
-    const auto buffer = [&](const char* what) {
-      const Symm<T> made = world_.heap().template allocate<T>(most + 2 * kGuard, fmt::format("{} {}", what, call));
-      std::memset(made.local(), kGuardByte, static_cast<std::size_t>(most + 2 * kGuard) * sizeof(T));
+    const auto buffer = [&](const char* what, bool is_local) {
+      const std::string name = fmt::format("{} {}", what, call);
+      const Size size = most + 2 * kGuard;
+      const Symm<T> made = is_local ? only_here(world_, world_.heap().template allocate_local<T>(size, name))
+                                    : world_.heap().template allocate<T>(size, name);
+      std::memset(made.local(), kGuardByte, static_cast<std::size_t>(size) * sizeof(T));
       return made;
     };
     Buffers<T> b;
-    b.first = buffer("first");
-    b.second = buffer("second");
+    b.first = buffer("first", c_.local_in);
+    b.second = buffer("second", c_.local_out);
     b.given = world_.heap().template allocate_local<T>(most, "given");
     b.saved = world_.heap().template allocate<T>(most, fmt::format("saved {}", call));
     b.first_size = b.second_size = most;
@@ -272,6 +260,9 @@ std::string describe(const CollectiveCase& c) {
   if (c.root != 0) text += fmt::format(", root {}", c.root);
   if (c.blocks != 0) text += fmt::format(", {} blocks", c.blocks);
   if (c.in_place) text += ", in-place";
+  if (c.local_in) text += ", local in";
+  if (c.local_out) text += ", local out";
+  if (c.staging_bytes > 0) text += fmt::format(", {} bytes of staging", c.staging_bytes);
   if (c.random) text += ", random";
   if (c.team_size != 0) text += fmt::format(", team {}+{}x{}", c.team_first, c.team_size, c.team_stride);
   return text + fmt::format(", seed {}", c.seed);

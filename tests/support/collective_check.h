@@ -21,6 +21,9 @@ struct CollectiveCase {
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
   bool in_place = false;
+  /// Memory that peers do not reach; of in-place calls both or none.
+  bool local_in = false, local_out = false;
+  Size staging_bytes = 0;  ///< of local buffers; 0: the plan's own
   /// False: small integers, so that every result is exact in every type and order. True: floats are normally
   /// distributed and compared with an f64 reference; integers take all values, and wrap.
   bool random = false;

@@ -6,12 +6,14 @@
 
 #include "cli/data.h"
 #include "tandem/error.h"
+#include "tandem/only_here.h"
 
 namespace tandem::cli {
 
 namespace {
 
-constexpr int kSamples = 16;  // beside the first and the last one
+constexpr Size kStaging = Size{64} << 20;  // what the C API has unless it is told otherwise
+constexpr int kSamples = 16;               // beside the first and the last one
 
 const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
 
@@ -70,18 +72,6 @@ Symm<std::byte> CollectiveTurns::buffer(const char* name, const Register& regist
   return world_.heap().allocate<std::byte>(largest_, name);
 }
 
-/// `call` on the heap's buffers, for a user's.
-std::function<void()> CollectiveTurns::staged(std::function<void()> call, const Buffers& heap, const Buffers& user) {
-  const Size element = size_of(call_.type);
-  const Size in = input_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
-  const Size out = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
-  return [this, call = std::move(call), heap, user, in, out] {
-    stream_.copy_async(heap.in, user.in, in);
-    call();
-    stream_.copy_async(user.out, heap.out, out);
-  };
-}
-
 void CollectiveTurns::prepare(const CollectiveRun& run) {
   run_ = run;
   plans_.clear();
@@ -112,13 +102,23 @@ CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
   return {whole.out + at.in * element, whole.out + at.out * element};
 }
 
-std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& candidate) {
-  const auto key = std::pair(candidate.algorithm, candidate.blocks);
-  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+/// Of calls of the present size.
+CollectiveOptions CollectiveTurns::options_for(const tune::Candidate& candidate) const {
   CollectiveOptions options = run_.options;
   if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
   if (candidate.blocks > 0) options.blocks = candidate.blocks;
   options.max_count = call_.count;
+  if (method_.buffers == GpuBuffers::kPlain) {
+    options.local_in = options.local_out = true;
+    options.staging = {in_, out_, std::min(largest_, kStaging)};
+  }
+  return options;
+}
+
+std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& candidate) {
+  const auto key = std::pair(candidate.algorithm, candidate.blocks);
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  CollectiveOptions options = options_for(candidate);
   if (candidate.most_bytes > 0)
     options.max_count = count_of_bytes(run_.collective, std::min(candidate.most_bytes, largest_), call_.pes,
                                        size_of(run_.options.type));
@@ -129,11 +129,7 @@ std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& can
 
 /// The blocks that were asked for, or that the selection table gives; 0: the plan's own choice.
 int CollectiveTurns::blocks_of(const tune::Candidate& candidate) const {
-  if (candidate.blocks > 0) return candidate.blocks;
-  CollectiveOptions options = run_.options;
-  options.max_count = call_.count;
-  if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
-  return choose_collective(world_, run_.collective, options, world_.team()).blocks;
+  return choose_collective(world_, run_.collective, options_for(candidate), world_.team()).blocks;
 }
 
 CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candidate) {
@@ -143,15 +139,16 @@ CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candida
   program.row.blocks = blocks_of(candidate);
   program.row.selected = candidate.algorithm.empty() && candidate.blocks == 0 && run_.options.algorithm.empty() &&
                          run_.options.blocks == 0;
-  program.buffers = place({in_.local(), out_.local()});
-  const auto in = run_.in_place ? out_ + (program.buffers.in - out_.local()) : in_;
-  const auto out = out_ + (program.buffers.out - out_.local());
-  program.call = [this, made, in, out] { made->run(stream_, in, out, call_.count); };
-  if (method_.buffers == GpuBuffers::kPlain) {
-    const Buffers user = place({user_memory_[0]->get(), user_memory_[1]->get()});
-    program.call = staged(program.call, program.buffers, user);
-    program.buffers = user;
+  const bool is_plain = method_.buffers == GpuBuffers::kPlain;
+  program.buffers =
+      place(is_plain ? Buffers{user_memory_[0]->get(), user_memory_[1]->get()} : Buffers{in_.local(), out_.local()});
+  Symm<std::byte> in = only_here(world_, program.buffers.in);
+  Symm<std::byte> out = only_here(world_, program.buffers.out);
+  if (!is_plain) {
+    in = run_.in_place ? out_ + (program.buffers.in - out_.local()) : in_;
+    out = out_ + (program.buffers.out - out_.local());
   }
+  program.call = [this, made, in, out] { made->run(stream_, in, out, call_.count); };
   return program;
 }
 

@@ -20,7 +20,7 @@ namespace tandem::cli {
 enum class GpuBuffers {
   kHeap,
   kRegistered,  ///< the user's own, registered
-  kPlain,       ///< the user's own, copied to the heap and back in stream order, as the C API does
+  kPlain,       ///< the user's own, which peers do not reach (CollectiveOptions::local_in)
 };
 const char* name_of(GpuBuffers buffers);
 
@@ -83,7 +83,7 @@ class CollectiveTurns {
 
   Buffers place(const Buffers& whole) const;
   Symm<std::byte> buffer(const char* name, const Register& registered);
-  std::function<void()> staged(std::function<void()> call, const Buffers& heap, const Buffers& user);
+  CollectiveOptions options_for(const tune::Candidate& candidate) const;
   std::shared_ptr<CollectivePlan> plan(const tune::Candidate& candidate);
   int blocks_of(const tune::Candidate& candidate) const;
   Program program(const tune::Candidate& candidate);
