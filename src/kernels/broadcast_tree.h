@@ -2,10 +2,11 @@
 /// Pipelined broadcast down a tree: a PE passes each chunk on to its children as it arrives.
 ///
 /// With `Children` = 1 the tree is a chain: each link carries the bytes once, and the last PE is n-2 chunks late: for
-/// large sizes (within a node BroadcastChain is faster). With two the depth is log2(n) and each link carries the bytes twice: for middle sizes, and for many
-/// nodes. The tree is laid over the PEs from the root on, (root + i) % n, so that a chain crosses each pair of
-/// neighbouring nodes once. Needs put_signal to the children: works within a node and between nodes. In-place allowed.
-/// A chunk is written only to a child that is `ready` for this call: see MoveKernel for why no other credit is needed.
+/// large sizes (within a node BroadcastChain is faster). With two the depth is log2(n) and each link carries the bytes
+/// twice: for middle sizes, and for many nodes. The tree is laid over the PEs from the root on, (root + i) % n, so that
+/// a chain crosses each pair of neighbouring nodes once. Needs put_signal to the children: works within a node and
+/// between nodes. In-place allowed. A chunk is written only to a child that is `ready` for this call: see MoveKernel
+/// for why no other credit is needed.
 
 #include "kernels/move.h"
 
