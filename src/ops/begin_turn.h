@@ -15,7 +15,7 @@ struct BeginTurn {
     Epochs begun;    // those that this PE has begun
     Epoch* last;     // which of them was this plan's last one
     Epoch* epoch;    // this plan's calls
-    bool everybody;  // see for_each_partner
+    bool everybody;  // not partners alone: where peers pull what another node sent, its sender must hear of them
   };
 
   template <class Block>
@@ -23,12 +23,12 @@ struct BeginTurn {
     const Epoch call = block.next_epoch(a.begun);
     const Epoch last = block.load_scalar(a.last);
     const Epoch epoch = block.load_scalar(a.epoch);
-    if (block.team().one_node()) {  // all side by side
+    if (a.everybody) {  // side by side
       block.notify_all(a.ended, call - 1);
       block.wait_all(a.ended, last);
     } else {
-      for_each_partner(block, a.everybody, [&](int pe) { block.notify(a.ended + block.pe(), call - 1, pe); });
-      for_each_partner(block, a.everybody, [&](int pe) { block.wait(a.ended + pe, 1, last); });
+      for_each_partner(block, [&](int pe) { block.notify(a.ended + block.pe(), call - 1, pe); });
+      for_each_partner(block, [&](int pe) { block.wait(a.ended + pe, 1, last); });
     }
     block.store_scalar(a.last, call);
     block.store_scalar(a.epoch, epoch + 1);

@@ -42,7 +42,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   in_place_ = heap.signals(Size{sms_} * rows_.slots(), "all_gather_gemm in place");
   const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
   turn_ = {turns.ended, turns.begun, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
-           heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), direction_ == Direction::kPull};
+           heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), team_.one_node() || direction_ == Direction::kPull};
   // The links of a mesh are filled side by side, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));

@@ -49,7 +49,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     if (by_sms_)
       main.launch<BeginFetch>(kOneWarp, {taken_, chain_.epoch(), chunks_});
     else if (has_others_than_next())
-      main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch(), false});
+      main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch()});
     auto* const out = static_cast<std::byte*>(call.c[0]);
     const Event begun = main.record();
     Gemm gemm = chain_.gemm(call, out + chain_.rows().shard(team_.me).begin * row_bytes_);
@@ -64,7 +64,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     take(out);
     main.wait_for(offers_);
     main.wait_for(takes_);
-    if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
+    if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
     chain_.end(main);
   }
 
@@ -82,7 +82,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
     if (beside_.blocks > 0) main.wait_for(takes_);
-    main.launch<Release>(kOneWarp, {taken_, chain_.epoch(), false});
+    main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
   }
 
   /// Tells the peers of the own rows as they are complete.

@@ -57,7 +57,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
 
 void ScatterTransport::begin(Stream& main, Size m) {
   rows_.rows = m;
-  main.launch<BeginReleased>(kOneWarp, {released_, epochs_, false});
+  main.launch<BeginReleased>(kOneWarp, {released_, epochs_});
   begun_ = main.record();
 }
 
@@ -108,7 +108,7 @@ void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
   // Streams that this call did not use are no part of a capture.
   if (beside_gemm_) main.wait_for(reduction_);
   if (beside_gemm_ && copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
-  main.launch<Release>(kOneWarp, {released_, epochs_.words, false});
+  main.launch<Release>(kOneWarp, {released_, epochs_.words});
 }
 
 void ScatterTransport::push(int owner, int part) {

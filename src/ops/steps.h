@@ -16,13 +16,12 @@ inline constexpr Grid kOneWarp{1, 32};
 inline constexpr int kStepSms = 2;
 
 /// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other
-/// nodes. `everybody`: for all others too: where peers pull what another node sent, its sender must hear of them.
+/// nodes.
 template <class Block, class F>
-TANDEM_DEVICE void for_each_partner(const Block& block, bool everybody, F f) {
+TANDEM_DEVICE void for_each_partner(const Block& block, F f) {
   const Team& team = block.team();
   for (int pe : block.pes_from_self())
-    if (everybody || pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size)
-      f(pe);
+    if (pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size) f(pe);
 }
 
 /// Ends a call: the partners may write to this PE's buffers again.
@@ -30,12 +29,11 @@ struct Release {
   struct Args {
     Signals released;  // [PE]: the last call that this PE is through with
     const Epoch* epoch;
-    bool everybody;  // see for_each_partner
   };
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
-    for_each_partner(block, a.everybody, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
+    for_each_partner(block, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
   }
 };
 
@@ -55,12 +53,11 @@ struct BeginReleased {
   struct Args {
     Signals released;
     Epochs epochs;
-    bool everybody;  // see for_each_partner
   };
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.next_epoch(a.epochs);
-    for_each_partner(block, a.everybody, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
+    for_each_partner(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
   }
 };
 
@@ -70,7 +67,7 @@ struct AwaitReleased {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
-    for_each_partner(block, a.everybody, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
+    for_each_partner(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
   }
 };
 
