@@ -19,6 +19,11 @@ struct DeviceGate {
   Context context;
 };
 
+/// Steps of the mainloop, each as deep as a tile.
+struct Steps {
+  int first, count;
+};
+
 template <class Base>
 class GatedMainloop : public Base {
  public:
