@@ -112,6 +112,7 @@ void CWorld::run(const Call& call) {
 
 /// Calls share plans and staging memory, so that they run one after the other.
 void CWorld::order_after_last(cudaStream_t stream) {
+  process_->check();  // a wait may have given up since, and the caller may have synchronized without this library
   cudaStreamCaptureStatus status{};
   check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
   if (status != cudaStreamCaptureStatusNone) return;  // a graph cannot wait for what is outside of it

@@ -24,7 +24,9 @@ Symm<T> only_here(const World& world, T* memory) {
 /// Whether a world's handle was made by `only_here`.
 template <class T>
 bool is_only_here(const Symm<T>& handle) {
-  return handle && reinterpret_cast<std::uintptr_t>(handle.on(-1)) >= std::uintptr_t{detail::kNoPlace};
+  // By the distance from PE to PE, not by an address that is none: heaps that may grow lie far apart, too.
+  return handle && reinterpret_cast<std::uintptr_t>(handle.on(0)) - reinterpret_cast<std::uintptr_t>(handle.on(1)) ==
+                       std::uintptr_t{detail::kNoPlace};
 }
 
 }  // namespace tandem

@@ -57,8 +57,9 @@ double timed(World& world, Stream& stream, const std::function<void()>& call, in
 OperatorTuning tune(Operator op, Size heap, bool provoked) {
   OperatorOptions problem;
   problem.m = kM;
-  problem.n = kN;
-  problem.k = kK;
+  // Parts of each PE have rows of 16 bytes.
+  problem.n = round_up(kN, Size{8} * pes());
+  problem.k = round_up(kK, Size{8} * pes());
   TuneSetup setup;
   int worlds = 0;  // the first is for the key
   setup.in_world = [&](const std::function<void(World&)>& program) {

@@ -173,6 +173,19 @@ TEST(LocalBuffersOfPlans, HaveToBeAlikeOnAllPes) {
               AllOf(HasSubstr("with local in and out of at most 1000"), HasSubstr("with local out of at most 1000")));
 }
 
+TEST(LocalBuffersOfPlans, AreKnownByTheirHandles) {
+  Simulation simulation(load_machine("h200x4"), 3);
+  simulation.run([](World& world) {
+    auto* const own = world.heap().allocate_local<float>(4, "own");
+    EXPECT_TRUE(is_only_here(only_here(world, own)));
+    EXPECT_TRUE(is_only_here(only_here(world, own) + 3));
+    EXPECT_FALSE(is_only_here(only_here<float>(world, nullptr)));
+    EXPECT_FALSE(is_only_here(world.heap().allocate<float>(4, "of all")));
+    // PEs of a heap that may grow lie further apart than from the beginning of the address space.
+    EXPECT_FALSE(is_only_here(Symm<float>(own, Size{1} << 47, world.pe())));
+  });
+}
+
 TEST(LocalBuffersOfPlans, MayBeOfTheHeap) {
   EXPECT_EQ(error_of([](World&) { return CollectiveOptions{.max_count = 1000, .local_in = true, .local_out = true}; }),
             "");
