@@ -70,6 +70,12 @@ class Tandem:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.library.tandem_plan_run_with(plan, ctypes.byref(run), stream))
 
+    def synchronize(self):
+        """The whole GPU, and raises what has gone wrong in the world, such as a wait that gave up."""
+        torch.cuda.synchronize()
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.check(self.library.tandem_synchronize(self.world, stream))
+
     def refuses(self, op, m, ns, k, **options):
         """Whether such a plan is an invalid argument, and the text says so of one of the options."""
         try:
@@ -139,7 +145,7 @@ def check(tandem, op, plan, m, ns, k, activation):
         return sum(not is_right(x, y) for x, y in zip(c, wanted(op, a, b, bias, activation, m)))
 
     tandem.run(plan, m, a, b, c, bias)
-    torch.cuda.synchronize()
+    tandem.synchronize()
     wrong = wrong_ones()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
@@ -149,7 +155,7 @@ def check(tandem, op, plan, m, ns, k, activation):
         for x in c:
             x.fill_(float("nan"))
         graph.replay()
-        torch.cuda.synchronize()
+        tandem.synchronize()
         wrong += wrong_ones()
     return wrong
 

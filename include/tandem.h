@@ -9,7 +9,9 @@
  *   tandem_synchronize(world, stream);
  *   tandem_world_destroy(world);
  *
- * Every function that can fail returns a tandem_status; tandem_last_error() says more. A handle is used by one thread
+ * Every function that can fail returns a tandem_status; tandem_last_error() says more. What goes wrong on the GPU, such
+ * as a wait that gave up, is said by the world's next call, tandem_synchronize() or tandem_world_error(): whoever
+ * synchronizes otherwise asks the latter before relying on results. A handle is used by one thread
  * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once. Handles that are
  * NULL or were destroyed are TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
  *
