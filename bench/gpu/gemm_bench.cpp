@@ -38,9 +38,10 @@ struct Settings {
 struct Candidate {
   int tile_n;  // 0: what suits the problem
   int panel_group;
+  bool shares = true;  ///< the depth of the last tiles
 };
 /// The first one is what operators take.
-constexpr Candidate kCandidates[] = {{0, 8}, {256, 8}, {192, 8}, {128, 8}};
+constexpr Candidate kCandidates[] = {{0, 8}, {256, 8}, {256, 8, false}, {192, 8}, {128, 8}};
 
 struct Problem {
   std::string layer;
@@ -94,6 +95,9 @@ class Bench {
     a_ = world.heap().allocate_local<bf16>(most_a, "a");
     b_ = world.heap().allocate_local<bf16>(most_b, "b");
     c_ = world.heap().allocate_local<bf16>(most_c, "c");
+    const int sms = world.machine().gpu.sm_count;
+    workspace_ = {world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local(),
+                  world.heap().allocate_local<float>(GemmWorkspace::sums_for(sms), "partial sums")};
     constexpr Size kMostColumns = 8192;
     const FewRowsExchange exchange(kMostColumns, 1);
     sum_ = {world.heap().allocate<LLPacket>(exchange.bytes(kFewRowsMost) / 8, "sums").as<std::byte>(),
@@ -126,6 +130,7 @@ class Bench {
     gemm.a = a_;
     gemm.b = b_;
     gemm.c = c_;
+    if (candidate.shares) gemm.workspace = workspace_;
     // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
     gemm.order = is_decode(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
@@ -165,8 +170,8 @@ class Bench {
     for (std::size_t i = 0; i < own.size(); ++i) {
       const double ratio = add_row(p, kCandidates[i], own[i].us, peer[i], wrong[i], i == 0, rows);
       if (i == 0 && !is_decode(p)) ratios_.push_back(ratio);
-      line += fmt::format(" {}/{} {:.3f}{}", tile_n(p, kCandidates[i]), kCandidates[i].panel_group, ratio,
-                          wrong[i] > 0 ? " WRONG" : "");
+      line += fmt::format(" {}/{}{} {:.3f}{}", tile_n(p, kCandidates[i]), kCandidates[i].panel_group,
+                          kCandidates[i].shares ? "" : " whole", ratio, wrong[i] > 0 ? " WRONG" : "");
     }
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
@@ -187,8 +192,9 @@ class Bench {
                     {"k", p.k},
                     {"pes", 1},
                     {"dtype", "bf16"},
-                    {"algorithm",
-                     is_decode(p) ? std::string("few_rows") : fmt::format("128x{}/{}", tile_n, candidate.panel_group)},
+                    {"algorithm", is_decode(p) ? std::string("few_rows")
+                                               : fmt::format("128x{}/{}{}", tile_n, candidate.panel_group,
+                                                             candidate.shares ? "" : " whole depth")},
                     {"graph", true},
                     {"selected", selected},
                     {"tandem_us", median(own)},
@@ -225,7 +231,8 @@ class Bench {
   cudaStream_t native_;
   cuda::CublasLt cublas_;
   NormalData a_data_, b_data_;
-  GemmSum sum_;                 // of one PE: the kernel for few rows, whatever is selected
+  GemmSum sum_;  // of one PE: the kernel for few rows, whatever is selected
+  GemmWorkspace workspace_;
   std::vector<double> ratios_;  // of what is selected
   bf16 *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };

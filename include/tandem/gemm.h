@@ -116,6 +116,18 @@ struct GemmSum {
   Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
 };
 
+/// Where blocks leave sums of some steps of a tile's depth for the block that finishes the tile: memory of this PE for
+/// one GEMM at a time. Gemm::sms, or all SMs of the GPU: `sms`.
+struct GemmWorkspace {
+  Signal* words = nullptr;  ///< words_for(sms), zero before the first call
+  float* sums = nullptr;    ///< sums_for(sms)
+
+  static constexpr int kGroups = 2;                          ///< of a block, each with a word
+  static constexpr int kMostRows = 128, kMostColumns = 256;  ///< of a tile
+  static constexpr Size words_for(int sms) { return Size{sms} * kGroups; }
+  static constexpr Size sums_for(int sms) { return Size{sms} * kMostRows * kMostColumns; }
+};
+
 /// One matrix product with its hooks.
 struct Gemm {
   Size m = 0, n = 0, k = 0;
@@ -157,6 +169,10 @@ struct Gemm {
   /// local, is for the own rows, `c_at_collector` not used. One node only.
   GemmChain chain;
   GemmSum sum;  ///< where `calls` is set: C is the sum over all PEs
+  /// Where set, a GPU's kernel for 16-bit types may have blocks that would be idle in the last wave compute a part of
+  /// the depth of its tiles (src/gemm/shared_depth.h). Sums are then added in another order, which depends on the
+  /// problem and the number of SMs alone.
+  GemmWorkspace workspace;
 
   /// Whether the chain brings something to add to `owner`'s rows.
   TANDEM_DEVICE bool chain_adds_to(int owner) const {

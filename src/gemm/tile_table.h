@@ -20,6 +20,7 @@ struct TablePiece {
 
 /// A unit of work is what a cluster of blocks computes together: `cluster` tiles below one another.
 struct TileTable {
+  static constexpr bool kShares = false;  ///< no depth of a unit: see SharedTileTable
   TablePiece pieces[kMostPieces];
   int count = 0;    ///< of pieces
   int units = 0;    ///< in all pieces together

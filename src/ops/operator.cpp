@@ -1,5 +1,6 @@
 #include "ops/operator.h"
 
+#include "gemm/shared_depth.h"
 #include "ops/operator_check.h"
 #include "ops/operator_defaults.h"
 #include "ops/operator_names.h"
@@ -65,6 +66,15 @@ const void* zeros(World& world, Size bytes) {
   return memory;
 }
 
+/// Where the GEMMs of a plan leave partial sums; none where they never would.
+GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
+  const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
+  if (size_of(o.type) == 1 || k < kLeastSharedDepth) return {};
+  const int sms = world.machine().gpu.sm_count;
+  return {world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local(),
+          world.heap().allocate<float>(GemmWorkspace::sums_for(sms), "partial sums").local()};
+}
+
 /// One plan for all rows, or one for few, up to `sequential`, and one for many. `by_sms`: few go by SMs.
 std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops::Settings settings, Size sequential,
                                                  bool by_sms) {
@@ -98,6 +108,7 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;
   if (op != Operator::kAllGatherGemm) settings.no_bias = zeros(world, o.n * size_of(o.result_type()));
+  if (measured) settings.workspace = gemm_workspace(world, op, o);
   if (o.form != Form::kSuitable) return make_plan(world, op, settings);
   const Size sequential = ops::sequential_rows(op, o, model, world.team(), measured);
   return make_suitable_plan(world, op, settings, sequential, measured && !tuned.copy_by);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "tandem/gemm.h"
 #include "tandem/operators.h"
 
 namespace tandem::ops {
@@ -22,7 +23,8 @@ struct Settings {
   const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
   /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
   Size sequential_rows = 0;
-  TurnWords turns = {};  ///< none: the plan makes its own
+  TurnWords turns = {};          ///< none: the plan makes its own
+  GemmWorkspace workspace = {};  ///< of all GEMMs of the plan, which follow one another
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
   RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }

@@ -22,6 +22,7 @@ Gemm product_of(const Settings& settings, const Team& team, const OperatorCall& 
   gemm.scales.b = call.b_scale.empty() ? nullptr : call.b_scale[i];
   gemm.scales.b_per_column = o.b_scale_per_column;
   gemm.scales.c = call.c_scale.empty() ? nullptr : call.c_scale[i];
+  gemm.workspace = settings.workspace;
   gemm.rows = settings.rows(team, call.m);
   gemm.me = team.me;
   gemm.node_size = team.node_size;

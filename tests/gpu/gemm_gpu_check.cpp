@@ -47,16 +47,17 @@ struct Case {
   Activation activation = Activation::kNone;
   DType out_type = DType::kBF16;
   enum class Scales { kNone, kOfTensors, kOfRowsAndColumns } scales = Scales::kNone;
+  bool shared = false;  ///< the depth of the last tiles
 };
 
 std::string describe(const Case& c) {
   return fmt::format(
       "{}x{}x{} {} tile_n={} order={} shards={} splits={} me={} group={} sms={}{}{}{}{}{}{} activation={} out={} "
-      "scales={}",
+      "scales={}{}",
       c.m, c.n, c.k, name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
       c.own ? " own" : "", c.gated ? " gated" : "", c.notified ? " notified" : "", c.collected ? " collected" : "",
       c.layout == BLayout::kKxN ? " KxN" : "", c.biased ? " bias" : "", static_cast<int>(c.activation),
-      name(c.out_type), static_cast<int>(c.scales));
+      name(c.out_type), static_cast<int>(c.scales), c.shared ? " shared depth" : "");
 }
 
 /// Small integers: their products' sums are exact in f32.
@@ -85,6 +86,7 @@ struct Buffers {
   Symm<std::byte> staging;
   Signals words, counts;
   Epoch* epoch;
+  GemmWorkspace workspace;
 
   explicit Buffers(World& world)
       : a(world.heap().allocate_local<std::byte>(kBytes, "a")),
@@ -98,7 +100,11 @@ struct Buffers {
         staging(world.heap().allocate<std::byte>(kBytes, "staging")),
         words(world.heap().signals(64, "arrived")),
         counts(world.heap().signals(64, "computed")),
-        epoch(world.heap().epochs(1, "epoch").words) {}
+        epoch(world.heap().epochs(1, "epoch").words) {
+    const int sms = world.machine().gpu.sm_count;
+    workspace.words = world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local();
+    workspace.sums = world.heap().allocate_local<float>(GemmWorkspace::sums_for(sms), "partial sums");
+  }
 };
 
 Gemm gemm_of(const Case& c, const Buffers& buffers) {
@@ -126,6 +132,7 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   gemm.rows = {c.m, c.shards, c.splits, gemm.tile_m};
   if (c.own) gemm.own_a = buffers.own;
   if (c.gated) gemm.gate = {buffers.words.local(), buffers.epoch, 1};
+  if (c.shared) gemm.workspace = buffers.workspace;
   // Every owner's collector is this PE.
   if (c.notified) gemm.notify = {Signals(buffers.counts.local(), 0, 0), !c.collected};
   if (c.collected) gemm.c_at_collector = Symm<std::byte>(buffers.staging.local(), 0, 0);
@@ -386,6 +393,38 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   }
 }
 
+/// Of one tile and of many, the last wave's depth is shared: on all SMs, and on few, where whole tiles come before.
+template <class T>
+void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType type) {
+  for (const int tile_n : {256, 128, 192})
+    for (const Size k : {2568, 4104})
+      for (const int sms : {0, 4, 8}) {
+        if (type == DType::kF16 && tile_n != 256) continue;  // there is no such kernel
+        Case c{sms == 0 ? Size{300} : 700, 520, k, type, tile_n};
+        c.out_type = type;
+        c.shared = true;
+        c.sms = sms;
+        c.biased = true;
+        c.activation = Activation::kRelu;
+        Check<T> check(world, stream, buffers, c);
+        for (int i = 0; i < 3; ++i) report(describe(c), check.run());  // the same words and sums, call by call
+        if (tile_n == 256) {
+          c.layout = BLayout::kKxN;
+          report(describe(c), Check<T>(world, stream, buffers, c).run());
+          c.layout = BLayout::kNxK;
+        }
+        c.order = k == 4104 ? TileOrder::kPeersFirst : TileOrder::kOwnFirst;
+        c.shards = 3;
+        c.splits = sms == 8 ? 2 : 1;
+        c.own = c.notified = true;
+        report(describe(c), Check<T>(world, stream, buffers, c).run());
+        c.activation = Activation::kNone;
+        c.biased = false;
+        c.collected = true;
+        report(describe(c), Check<T>(world, stream, buffers, c).run());
+      }
+}
+
 void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds) {
   Stream copies = world.make_stream("copies");
   Case c{1024, 1024, 512};
@@ -394,10 +433,12 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
   c.splits = 2;
   c.gated = true;
   int round = 0;
-  for (const int sms : {0, 6}) {  // a tile a block, and several
-    c.sms = sms;
+  for (const int i : {0, 1, 2, 3}) {
+    c.sms = i % 2 == 0 ? 0 : 6;  // a tile a block, and several
+    c.shared = i >= 2;
+    if (c.shared) c.k = 2568;
     Check<bf16> check(world, stream, buffers, c);
-    for (int i = 0; i < rounds; ++i) report("rows that arrive late: " + describe(c), check.run_late(copies, round++));
+    for (int j = 0; j < rounds; ++j) report("rows that arrive late: " + describe(c), check.run_late(copies, round++));
   }
 }
 
@@ -468,6 +509,8 @@ int check_all(int rounds) {
       check_type<f16>(world, stream, buffers, DType::kF16);
       check_finish_of<bf16>(world, stream, buffers, DType::kBF16);
       check_finish_of<f16>(world, stream, buffers, DType::kF16);
+      check_shared_depth<bf16>(world, stream, buffers, DType::kBF16);
+      check_shared_depth<f16>(world, stream, buffers, DType::kF16);
       check_decode(world, stream, buffers);
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);

@@ -1,7 +1,7 @@
 // Overlapped operators on all GPUs of this machine, a PE on each.
 //
 //   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 3); a group
-//                                            alone: forms, rows, several, shots, few, bits or finish
+//                                            alone: forms, rows, several, shots, few, deep, bits or finish
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -174,6 +174,20 @@ std::vector<OperatorCase> few() {
   return all;
 }
 
+/// Deep enough for the last tiles' depth to be shared; all_gather_gemm alone rounds but once.
+std::vector<OperatorCase> deep() {
+  std::vector<OperatorCase> all;
+  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+    for (const int tile_n : {256, 192, 128}) {
+      OperatorCase c = make_case(Operator::kAllGatherGemm, 300, 1056, 4096, Form::kOverlapped);
+      c.options.copy_by = copy_by;
+      c.options.tile_n = tile_n;
+      c.fewer_rows = true;
+      all.push_back(c);
+    }
+  return all;
+}
+
 /// For runs whose bits are compared.
 std::vector<OperatorCase> bits() {
   std::vector<OperatorCase> all;
@@ -190,6 +204,9 @@ std::vector<OperatorCase> bits() {
         c.options.reduction = reduction;
         c.options.splits = 2;
         if (op == Operator::kGemmAllReduce) c.options.shots = 2;
+        all.push_back(c);
+        c.options.m = 300;
+        c.options.k = Size{3072} * (op == Operator::kAllGatherGemm ? 1 : cuda_devices());  // a shared depth
         all.push_back(c);
       }
   }
@@ -330,8 +347,8 @@ int check_all(int replays, const std::string& only) {
     std::printf("no GPU\n");
     return 2;
   }
-  const std::vector<Group> groups{{"forms", forms()}, {"rows", rows()}, {"several", several()},
-                                  {"shots", shots()}, {"few", few()},   {"bits", bits()}};
+  const std::vector<Group> groups{{"forms", forms()}, {"rows", rows()}, {"several", several()}, {"shots", shots()},
+                                  {"few", few()},     {"deep", deep()}, {"bits", bits()}};
   Tally all;
   const auto run = [&](const std::string& name, std::size_t cases, const std::function<bool(Tally&)>& check) {
     if (!only.empty() && only != name) return;

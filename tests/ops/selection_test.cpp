@@ -13,13 +13,19 @@ constexpr int kSms = 132;
 
 TEST(SuitableTile, LeavesTheFewestSmsIdle) {
   EXPECT_EQ(ops::suitable_tile_n(8192, 5120, 8192, kSms), 256);   // 9.7 waves
-  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 8192, kSms), 128);  // 6.8 waves, of 256 columns 3.4
-  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 14336, kSms), 192);  // 20.8 waves, of 256 columns 15.5
+  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 2048, kSms), 128);  // 6.8 waves, of 256 columns 3.4
+  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 2048, kSms), 256);   // 15.5 waves, of 192 columns 20.8 with more overhead
   EXPECT_EQ(ops::suitable_tile_n(128, 256, 8192, kSms), 128);     // a pair of tiles each to two SMs, not to one
 }
 
+TEST(SuitableTile, IsWideWhereTheDepthOfTheLastWaveIsShared) {
+  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 8192, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 14336, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 16384, kSms), 256);
+}
+
 TEST(SuitableTile, IsWideWhereTilesTakeLittleTime) {
-  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 16384, kSms), 128);
+  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 2048, kSms), 128);
   EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 512, kSms), 256);
 }
 
@@ -28,7 +34,9 @@ TEST(SuitableTile, IsNarrowWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 4, kSms), 128);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 2, kSms), 256);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 4608, 16384, 4, kSms), 128);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 7168, 4096, 4, kSms), 256);  // many columns
+  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 7168, 4096, 4, kSms), 256);   // many columns
+  EXPECT_EQ(ops::suitable_gather_tile_n(1024, 14336, 8192, 4, kSms), 128);  // a shard of wide ones is no wave
+  EXPECT_EQ(ops::suitable_gather_tile_n(1024, 28672, 8192, 2, kSms), 256);
   EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 1024, 4, kSms), 256);  // little depth: 8 % more for narrow tiles
 }
 

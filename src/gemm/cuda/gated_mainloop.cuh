@@ -19,11 +19,6 @@ struct DeviceGate {
   Context context;
 };
 
-/// Steps of the mainloop, each as deep as a tile.
-struct Steps {
-  int first, count;
-};
-
 template <class Base>
 class GatedMainloop : public Base {
  public:

@@ -40,8 +40,10 @@ class HookedGemm {
   static void launch(const GemmLaunch& launch) {
     const Gemm& gemm = *launch.gemm;
     typename Kernel::Params params{};
-    params.table = make_tile_table(gemm, kCluster);
+    static_cast<TileTable&>(params.table) = make_tile_table(gemm, kCluster);
     if (params.table.units == 0) return;
+    if constexpr (Store::Table::kShares)
+      params.table.shared = shared_depth(gemm, params.table.units, max(launch.sms / kCluster, 1));
     params.m = narrow(gemm.m);
     params.n = narrow(gemm.n);
     params.k = narrow(gemm.k);
@@ -49,6 +51,12 @@ class HookedGemm {
     params.store = Store::params(gemm, params.table, *launch.context);
     params.record = launch.record;
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
+  }
+
+  static SharedDepth shared_depth(const Gemm& gemm, int units, int clusters) {
+    const int depth = narrow(ceil_div(gemm.k, TileK));
+    if (gemm.workspace.sums == nullptr) return share_nothing(units, depth);
+    return share_depth(units, depth, clusters, SharingCost::of(TileN));
   }
 
   static int narrow(Size value) { return static_cast<int>(value); }

@@ -16,6 +16,8 @@ class HookedKernel {
   using TiledMma = typename Mainloop::TiledMma;
   using Cluster = typename Mainloop::DispatchPolicy::ClusterShape;
   using TileShape = typename Mainloop::TileShape;
+  using Table = typename Store::Table;
+  using Walk = TileWalk<Table>;
   static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // that compute
   static_assert(kGroups == 1 || kGroups == 2);
 
@@ -25,7 +27,7 @@ class HookedKernel {
     int m, n, k;
     typename Mainloop::Params mainloop;
     typename Store::Params store;
-    TileTable table;
+    Table table;
     RecordArea record;
   };
   struct Storage {
@@ -57,7 +59,7 @@ class HookedKernel {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
       // Nothing may be touched that the kernel before may still write.
       if (warp == 0) {
-        const WalkedTile first = TileWalk(params.table).tile();
+        const WalkedTile first = Walk(params.table).tile();
         Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
         cutlass::arch::wait_on_dependent_grids();
         load(params, storage, pipeline, lane, recorder);
@@ -85,6 +87,7 @@ class HookedKernel {
 
   /// Where blocks compute slices of the depth, the table has a column for each.
   __device__ static Steps steps_of(const Params& params, const WalkedTile& tile) {
+    if constexpr (Table::kShares) return tile.steps;
     const int all = cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
     if constexpr (Store::kSlices == 1) return {0, all};
     const int of_slice = (all + Store::kSlices - 1) / Store::kSlices;
@@ -97,7 +100,7 @@ class HookedKernel {
     Mainloop mainloop;
     const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
     auto state = cutlass::make_producer_start_state<Pipeline>();
-    for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
+    for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       const Steps steps = steps_of(params, tile);
       mainloop.load(params.mainloop, tile, Store::kSlices == 1 ? tile.column : 0, steps, pipeline, state, inputs, lane,
@@ -116,7 +119,7 @@ class HookedKernel {
     const int thread = static_cast<int>(threadIdx.x) - kGroup;
     Store store(params.store, storage.store, group, thread % kGroup);
     typename Mainloop::PipelineState state;
-    for (TileWalk walk(params.table); !walk.is_over(); walk.advance()) {
+    for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = recorder.now();
@@ -126,7 +129,16 @@ class HookedKernel {
       state.advance(count);
       if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
       if (tile.is_empty()) continue;
+      if constexpr (Table::kShares) {
+        if (tile.gives()) {
+          store.give(tile, sums);
+          continue;
+        }
+      }
+      // Each tile once: by the block that finishes it.
       if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
+      if constexpr (Table::kShares)
+        if (tile.others > 0) store.add_others(tile, sums);
       store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);
     }
   }

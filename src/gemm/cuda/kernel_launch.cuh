@@ -15,11 +15,19 @@ int load_gemm_kernel() {
   return 1;
 }
 
+/// How many clusters have something to do.
+template <class Table>
+int busy_clusters(const Table& table, int clusters) {
+  if constexpr (Table::kShares)
+    if (table.shared.whole < table.units) return clusters;
+  return min(clusters, table.units);
+}
+
 /// With clusters of `cluster` blocks, as many as there are SMs and work for.
 template <class Kernel>
 void launch_gemm_kernel(const GemmLaunch& launch, const typename Kernel::Params& params, int cluster) {
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(min(max(launch.sms / cluster, 1), params.table.units) * cluster));
+  config.gridDim = dim3(static_cast<unsigned>(busy_clusters(params.table, max(launch.sms / cluster, 1)) * cluster));
   config.blockDim = dim3(Kernel::kThreads);
   config.dynamicSmemBytes = sizeof(typename Kernel::Storage);
   config.stream = launch.stream;

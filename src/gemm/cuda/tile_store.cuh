@@ -44,6 +44,8 @@ class TileStore {
   /// Whether registers hold what is added, too: no tile has both at once, what is added and what is left for later.
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
   static constexpr int kSlices = 1;  ///< of the depth: a block computes all of it
+  /// Where tiles are written late, others may compute a part of the depth.
+  using Table = std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
@@ -79,7 +81,8 @@ class TileStore {
 
   /// Before the steps of a tile.
   __device__ void begin(const WalkedTile& tile) {
-    if (kKeepsAddends) awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() ? kBoxes : 0, 0);
+    if (kKeepsAddends)
+      awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() && tile.others == 0 ? kBoxes : 0, 0);
   }
   /// After a step, which `left` steps follow: writes a box of the tile before or, near the end, takes one of what is
   /// added. Every other step: the room for two has to do.
@@ -121,6 +124,20 @@ class TileStore {
     if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
   }
 
+  /// A part of a tile that another block finishes: this thread's sums go there.
+  template <class Sums>
+  __device__ void give(const WalkedTile& tile, const Sums& sums) {
+    use_slot([&](std::uint32_t) { params_.partial.give(tile.place, group_, thread_, sums); });
+  }
+  /// What other blocks have computed of a tile. The storing warp makes no room before it is there.
+  template <class Sums>
+  __device__ void add_others(const WalkedTile& tile, Sums& sums) {
+    storage_.ready[group_][boxes_ % kSlots].wait(phase());
+#pragma unroll 1
+    for (int i = 0; i < tile.others; ++i) params_.partial.add(tile.place + i, group_, thread_, sums);
+    if (kKeepsAddends) awaited_ = __shfl_sync(~0U, adds_to(tile) ? kBoxes : 0, 0);
+  }
+
   /// All of what is left for later.
   __device__ void write_pending() {
 #pragma unroll 1
@@ -128,11 +145,16 @@ class TileStore {
   }
 
   /// The storing warp's part, by one thread: tile by tile.
-  __device__ void store(const TileTable& table, int tile_m, const GemmRecorder& recorder) {
+  __device__ void store(const Table& table, int tile_m, const GemmRecorder& recorder) {
     const int role = 2 + group_;
-    for (TileWalk walk(table); !walk.is_over(); walk.advance()) {
+    for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
+      if (tile.gives()) {
+        tell_given(tile);
+        continue;
+      }
+      for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
       if (adds_to(tile)) await_addend(tile, table, tile_m, recorder, role);
       if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
       make_ready(tile, 0, boxes_);
@@ -256,6 +278,13 @@ class TileStore {
     if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
     storage_.ready[group_][number % kSlots].arrive();
   }
+  /// The warpgroup computes its next part meanwhile.
+  __device__ void tell_given(const WalkedTile& tile) {
+    storage_.ready[group_][boxes_ % kSlots].arrive();
+    storage_.written[group_][boxes_ % kSlots].wait(phase());
+    ++boxes_;
+    params_.partial.tell(tile.place, group_);
+  }
   /// Hands the warpgroup what is added, box by box as it takes them.
   __device__ void bring_addends(const WalkedTile& tile) {
     for (int i = 0; i < kSlots; ++i) load_addend(tile, i, boxes_ + i);
@@ -278,7 +307,7 @@ class TileStore {
     const Signal* const word = params_.chain.arrived + piece.slot;
     const Epoch expected = load_relaxed(params_.chain.epoch) * tiles;
     const std::uint64_t begin = recorder.now();
-    wait_before_tma(params_.chain.context, word, expected);
+    wait_before_tma(params_.context, word, expected);
     recorder.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
   }
 

@@ -3,6 +3,7 @@
 
 #include "gemm/cuda/device_wait.cuh"
 #include "gemm/cuda/gemm_targets.h"
+#include "gemm/cuda/partial_sums.cuh"
 #include "gemm/cuda/tensor_map.h"
 #include "gemm/cuda/tile_walk.cuh"
 
@@ -15,7 +16,6 @@ struct DeviceChain {
   int first_owner = -1;   ///< whose sums begin here: nothing is added to them
   int copied_owner = -1;  ///< whose rows are stored twice
   int last_owner = -1;    ///< whose sums end here: they are activated
-  Context context;
 };
 
 /// Bias: the type of the bias' elements.
@@ -29,6 +29,8 @@ struct TileStoreParams {
   Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
   int copies;                 ///< of each tile: 1, or with Gemm::c_at_all one for each PE of the node
   DeviceChain chain;
+  PartialSums partial;
+  Context context;
   const Bias* bias;
   int m, n;
   Activation activation;
@@ -52,6 +54,8 @@ template <class Bias>
 TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table, const Context& context, int rows,
                                         int cols) {
   TileStoreParams<Bias> params{};
+  params.context = context;
+  params.partial = PartialSums(gemm.workspace);
   params.bias = static_cast<const Bias*>(gemm.bias);
   params.m = static_cast<int>(gemm.m);
   params.n = static_cast<int>(gemm.n);
@@ -85,7 +89,6 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
   params.chain.epoch = gemm.chain.epoch;
   params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
   params.chain.last_owner = gemm.me;
-  params.chain.context = context;
   return params;
 }
 

@@ -26,6 +26,7 @@ class TransposedStore {
   static_assert(Slices == 1 || Slices == kFewRowsSlices);
 
  public:
+  using Table = TileTable;
   static constexpr int kSlices = Slices;
   static constexpr int kMostPending = 0;  ///< a block has one tile
   struct alignas(1024) Storage {
@@ -99,7 +100,7 @@ class TransposedStore {
 
   __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
     const int role = 2 + group_;
-    for (TileWalk walk(table); !walk.is_over(); walk.advance()) {
+    for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       std::uint64_t begin = 0;
