@@ -1,15 +1,19 @@
-// Overlapped operators on all GPUs of this machine, a PE on each.
+// Overlapped operators on all GPUs of this machine, a PE on each: a thread or, under `tandem launch`, a process.
 //
-//   operators_gpu_check [REPLAYS] [GROUP]    replays of captured graphs, with data that change (default 3); a group
-//                                            alone: forms, rows, several, shots, few, deep, bits or finish
+//   operators_gpu_check [REPLAYS] [GROUP...]    replays of captured graphs, with data that change (default 3); groups
+//                                               alone: forms, rows, several, shots, few, deep, bits or finish
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "gpu/operator_rounds.h"
 #include "ops/operator_finish.h"
@@ -185,6 +189,19 @@ std::vector<OperatorCase> deep() {
       c.fewer_rows = true;
       all.push_back(c);
     }
+  // As layers have them: of one product some blocks compute parts of two tiles, of the others many share one; they
+  // follow one another with the same room for sums, and fewer rows may take another form.
+  OperatorCase layer = make_case(Operator::kAllGatherGemm, 1500, 0, 2560, Form::kSuitable);
+  const Size pes = cuda_devices();
+  layer.options.ns = {1024 * pes, 256 * pes, 256 * pes};
+  layer.options.n = 1536 * pes;
+  layer.fewer_rows = true;
+  all.push_back(layer);
+  layer.options.form = Form::kSequential;
+  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
+    layer.options.copy_by = copy_by;
+    all.push_back(layer);
+  }
   return all;
 }
 
@@ -250,6 +267,16 @@ CudaOptions world_options() {
   return options;
 }
 
+bool is_launched() { return std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr; }
+
+/// A world of its own for `program`, on this process's PE or on all.
+void in_world(int pes, const std::function<void(World&)>& program) {
+  if (is_launched())
+    program(CudaProcess(placement_from_environment(), world_options()).world());
+  else
+    CudaThreads(pes, world_options()).run(program);
+}
+
 /// Wrong elements in runs, and in `replays` of graphs of all rows and of fewer, with data that change and PEs that
 /// begin late.
 Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std::byte* idle, int replays) {
@@ -277,7 +304,7 @@ Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std
 bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, Tally& tally) {
   std::mutex mutex;
   try {
-    CudaThreads(pes, world_options()).run([&](World& world) {
+    in_world(pes, [&](World& world) {
       Stream stream = world.make_stream("main");
       constexpr Size kRoom = Size{32} << 20;
       std::byte* const memory = world.heap().allocate_local<std::byte>(kRoom, "matrices");
@@ -312,8 +339,7 @@ bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, 
 bool check_group(const Group& group, int pes, int replays, Tally& tally) {
   std::mutex mutex;
   try {
-    CudaThreads threads(pes, world_options());
-    threads.run([&](World& world) {
+    in_world(pes, [&](World& world) {
       const OperatorMemory memory(world);
       Stream stream = world.make_stream("main");
       for (const OperatorCase& c : group.cases) {
@@ -341,7 +367,7 @@ bool check_group(const Group& group, int pes, int replays, Tally& tally) {
   return true;
 }
 
-int check_all(int replays, const std::string& only) {
+int check_all(int replays, const std::vector<std::string>& only) {
   const int pes = cuda_devices();
   if (pes == 0) {
     std::printf("no GPU\n");
@@ -351,7 +377,9 @@ int check_all(int replays, const std::string& only) {
                                   {"few", few()},     {"deep", deep()}, {"bits", bits()}};
   Tally all;
   const auto run = [&](const std::string& name, std::size_t cases, const std::function<bool(Tally&)>& check) {
-    if (!only.empty() && only != name) return;
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return;
+    // PEs hand each other what they found by the memory of a process.
+    if (name == "bits" && is_launched()) return;
     const auto begin = std::chrono::steady_clock::now();
     Tally tally;
     const bool ended = check(tally);
@@ -378,7 +406,7 @@ int check_all(int replays, const std::string& only) {
 
 int main(int argc, char** argv) {
   try {
-    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 3, argc > 2 ? argv[2] : "");
+    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 3, {argv + std::min(argc, 2), argv + argc});
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 1;
