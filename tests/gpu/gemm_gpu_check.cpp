@@ -423,6 +423,15 @@ void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType ty
         c.collected = true;
         report(describe(c), Check<T>(world, stream, buffers, c).run());
       }
+  // More than half of H200's clusters have a tile: of 192 columns each of the others computes parts of two tiles, of 256
+  // some do.
+  if (type != DType::kBF16) return;
+  for (const int tile_n : {256, 192}) {
+    Case c{1500, 1024, 4104, type, tile_n};
+    c.shared = true;
+    Check<T> check(world, stream, buffers, c);
+    for (int i = 0; i < 10; ++i) report(describe(c), check.run());
+  }
 }
 
 void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds) {

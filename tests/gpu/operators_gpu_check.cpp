@@ -191,7 +191,7 @@ std::vector<OperatorCase> deep() {
     }
   // As layers have them: of one product some blocks compute parts of two tiles, of the others many share one; they
   // follow one another with the same room for sums, and fewer rows may take another form.
-  OperatorCase layer = make_case(Operator::kAllGatherGemm, 1500, 0, 2560, Form::kSuitable);
+  OperatorCase layer = make_case(Operator::kAllGatherGemm, 1500, 0, 4096, Form::kSuitable);
   const Size pes = cuda_devices();
   layer.options.ns = {1024 * pes, 256 * pes, 256 * pes};
   layer.options.n = 1536 * pes;
