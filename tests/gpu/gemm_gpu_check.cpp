@@ -423,8 +423,8 @@ void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType ty
         c.collected = true;
         report(describe(c), Check<T>(world, stream, buffers, c).run());
       }
-  // More than half of H200's clusters have a tile: of 192 columns each of the others computes parts of two tiles, of 256
-  // some do.
+  // More than half of H200's clusters have a tile: of 192 columns each of the others computes parts of two tiles, of
+  // 256 some do.
   if (type != DType::kBF16) return;
   for (const int tile_n : {256, 192}) {
     Case c{1500, 1024, 4104, type, tile_n};
