@@ -32,12 +32,13 @@ class AllGatherGemm final : public OperatorPlan {
     scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
     if (form == Form::kDecomposed) shard_by_shard(main, call);
-    if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
-    if (form == Form::kSequential) {
-      transport_.place_own(main, static_cast<const std::byte*>(call.a));
-      multiply(main, call, &AllGatherGemm::whole);
-    }
+    // Own sends before the wait: while it waits, the GEMM behind it may already take all SMs (programmatic dependent
+    // launch), and a send that then finds none is what a peer waits for.
     transport_.end(main);
+    if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
+    if (form != Form::kSequential) return;
+    transport_.place_own(main, static_cast<const std::byte*>(call.a));
+    multiply(main, call, &AllGatherGemm::whole);
   }
 
   /// The gathered rows with each B in turn.

@@ -66,9 +66,9 @@ void GatherTransport::await(Stream& main, int first, int shards) {
 }
 
 void GatherTransport::place_own(Stream& main, const std::byte* own) {
+  if (direction_ == Direction::kPull) return;  // peers read it from there
   const Range shard = bytes_of(rows_.shard(team_.me), row_bytes_);
-  if (direction_ == Direction::kPush) return main.copy_async(gathered_.local() + shard.begin, own, shard.size());
-  main.wait_for(copy_by_ == CopyBy::kSm ? copies_.front() : offers_);  // peers read it from there
+  main.copy_async(gathered_.local() + shard.begin, own, shard.size());
 }
 
 void GatherTransport::end(Stream& main) {

@@ -18,14 +18,14 @@ class GatherTransport {
   void begin(Stream& main, const std::byte* own, Size m);
   /// `main` goes on when the pieces of the shards [first, first + shards) are here.
   void await(Stream& main, int first, int shards);
-  /// Puts the own shard among the gathered rows, where the transport has not done it by itself.
+  /// After `end`: puts the own shard among the gathered rows, where the transport has not done it by itself.
   void place_own(Stream& main, const std::byte* own);
   /// Whether steps on streams of their own have to run while the GEMM does: then it leaves kStepSms free.
   bool has_steps_beside_gemm() const {
     return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
   }
-  /// Ends the call on `main`: its own sends are done. The next call's beginning says that this PE has read the gathered
-  /// rows, so that the partners may send again.
+  /// Ends the call: `main` goes on when this PE's own sends are done. The next call's beginning says that this PE has
+  /// read the gathered rows, so that the partners may send again.
   void end(Stream& main);
 
   const RowPartition& rows() const { return rows_; }
