@@ -1,7 +1,7 @@
 // Overlapped operators on all GPUs of this machine, a PE on each: a thread or, under `tandem launch`, a process.
 //
 //   operators_gpu_check [REPLAYS] [GROUP...]    replays of captured graphs, with data that change (default 3); groups
-//                                               alone: forms, rows, several, shots, few, deep, bits or finish
+//                                               alone: forms, rows, several, shots, few, deep, bits, finish or layers
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -189,19 +189,6 @@ std::vector<OperatorCase> deep() {
       c.fewer_rows = true;
       all.push_back(c);
     }
-  // As layers have them: of one product some blocks compute parts of two tiles, of the others many share one; they
-  // follow one another with the same room for sums, and fewer rows may take another form.
-  OperatorCase layer = make_case(Operator::kAllGatherGemm, 1500, 0, 4096, Form::kSuitable);
-  const Size pes = cuda_devices();
-  layer.options.ns = {1024 * pes, 256 * pes, 256 * pes};
-  layer.options.n = 1536 * pes;
-  layer.fewer_rows = true;
-  all.push_back(layer);
-  layer.options.form = Form::kSequential;
-  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
-    layer.options.copy_by = copy_by;
-    all.push_back(layer);
-  }
   return all;
 }
 
@@ -260,6 +247,26 @@ std::vector<FinishCase> few_finishes() {
   return all;
 }
 
+/// Products of a layer by one plan, with a bias and so by the library's GEMM in every form: of some of them blocks
+/// compute parts of two tiles, of others many share one, and they follow one another with the same room for sums. Of
+/// two rows most PEs have none.
+std::vector<FinishCase> layers() {
+  std::vector<FinishCase> all;
+  const Size pes = cuda_devices();
+  for (const Size m : {1500, 2})
+    for (const bool by_sm : {true, false})
+      for (const Form form : {Form::kSuitable, Form::kSequential}) {
+        if (form == Form::kSuitable && !by_sm) continue;  // it chooses
+        FinishCase c;
+        c.options = {.m = m, .n = 1536 * pes, .k = 4096, .form = form, .use_tuned = false};
+        c.options.ns = {1024 * pes, 256 * pes, 256 * pes};
+        if (form == Form::kSequential) c.options.copy_by = by_sm ? CopyBy::kSm : CopyBy::kCopyEngine;
+        c.bias = true;
+        all.push_back(c);
+      }
+  return all;
+}
+
 CudaOptions world_options() {
   CudaOptions options;
   options.heap_bytes = Size{8} << 30;
@@ -306,7 +313,7 @@ bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, 
   try {
     in_world(pes, [&](World& world) {
       Stream stream = world.make_stream("main");
-      constexpr Size kRoom = Size{32} << 20;
+      constexpr Size kRoom = Size{256} << 20;
       std::byte* const memory = world.heap().allocate_local<std::byte>(kRoom, "matrices");
       std::byte* const idle = world.heap().allocate_local<std::byte>(2 * kIdle, "idle");
       for (const FinishCase& c : cases) {
@@ -315,7 +322,7 @@ bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, 
         Size wrong = 0;
         try {
           FinishedOperator one(world, c, memory, kRoom);
-          wrong = run_finish(world, stream, one, c.options.m, idle, replays);
+          wrong = run_finish(world, stream, one, c.options.m, idle, c.options.m < pes ? 50 * replays : replays);
         } catch (const std::exception& error) {
           std::printf("PE %d in %s: %s\n", world.pe(), what.str().c_str(), error.what());
           std::fflush(stdout);
@@ -396,6 +403,7 @@ int check_all(int replays, const std::vector<std::string>& only) {
   auto cases = finish_cases(650, Size{288} * pes, Size{160} * pes, false);
   for (const FinishCase& c : few_finishes()) cases.push_back(c);
   run("finish", cases.size(), [&](Tally& tally) { return check_finishes(cases, pes, replays, tally); });
+  run("layers", layers().size(), [&](Tally& tally) { return check_finishes(layers(), pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;
 }
