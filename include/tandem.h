@@ -74,6 +74,7 @@ typedef struct {
   double join_timeout_s;   /* for the other processes; default 600 */
   size_t heap_limit_bytes; /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
                               Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
+  int any_memory; /* 0 or 1: buffers lie anywhere, on every PE elsewhere; what peers touch is copied, of the heap too */
 } tandem_options;
 
 /* What went wrong last on this thread: one line; valid until the next call on it. */
