@@ -35,9 +35,8 @@ CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool an
 }
 
 void* CWorld::allocate(Size bytes) {
-  const int number = ++allocations_;
-  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", number));
-  buffers_.push_back({memory.local(), bytes, memory, Place::number_of(false, number, 0)});
+  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", allocations_ + 1));
+  buffers_.push_back({memory.local(), bytes, memory, Place::number_of(false, ++allocations_, 0)});
   return memory.local();
 }
 
@@ -49,9 +48,9 @@ void CWorld::free(const void* pointer) {
 }
 
 void CWorld::register_memory(void* pointer, Size bytes) {
-  const int number = ++registrations_;
   const auto memory = process_->register_buffer(pointer, bytes);
-  buffers_.push_back({static_cast<const std::byte*>(pointer), bytes, memory, Place::number_of(true, number, 0)});
+  buffers_.push_back(
+      {static_cast<const std::byte*>(pointer), bytes, memory, Place::number_of(true, ++registrations_, 0)});
 }
 
 void CWorld::unregister_memory(void* pointer) {

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 
 #include "c_api/simulated/memory.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
+#include "trace/temporary_folder.h"
 
 namespace tandem::test {
 namespace {
@@ -226,27 +229,69 @@ TEST(OrderOfCalls, IsOneForAllPlans) {
                           HasSubstr("broadcast u32 with count 4"), HasSubstr("same calls in the same order")));
 }
 
-/// A gathered output holds every PE's input at a place of its own.
+/// Whatever is refused before it is enqueued is no call that others compare theirs with.
+TEST(OrderOfCalls, HasNoCallsThatWereRefused) {
+  run_in_c(2, [](CPeer& peer) {
+    const Memory memory(peer, false, Words(32));
+    auto* const at = static_cast<unsigned*>(memory.at());
+    const auto make = [&](const void* in, void* out, size_t count) {
+      return tandem_all_reduce(peer.world, in, out, count, TANDEM_U32, TANDEM_SUM, peer.stream);
+    };
+    EXPECT_EQ(unlike(make(at, at + 2, 4), TANDEM_INVALID_ARGUMENT, "buffers that overlap"), "");
+    if (peer.pe == 1) {
+      EXPECT_EQ(unlike(make(reinterpret_cast<std::byte*>(at) + 1, at + 16, 8), TANDEM_INVALID_ARGUMENT, "multiples of"),
+                "");
+    }
+    for (const size_t count : {8, 5}) {
+      EXPECT_EQ(unlike(make(at, at + 16, count), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    }
+  });
+}
+
+TEST(OrderOfCalls, OfNoElementsNeedsNoMemory) {
+  run_in_c(2, [](CPeer& peer) {
+    const Memory memory(peer, true, Words(8));
+    void* const at = peer.pe == 0 ? memory.at() : nullptr;
+    EXPECT_EQ(unlike(tandem_gather(peer.world, at, at, 0, TANDEM_U32, 0, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+  });
+}
+
+/// Every PE in place, with an output (or input) that begins where the other one's part of it is.
+void check_in_place(CPeer& peer, Collective collective, size_t count, bool symmetric) {
+  const Words given = input(collective, peer.pe, peer.n, 0, count);
+  const Words wanted = result(collective, peer.pe, peer.n, 0, count);
+  const size_t own = static_cast<size_t>(peer.pe) * count;
+  const size_t in = wanted.size() > given.size() ? own : 0;
+  const size_t out = given.size() > wanted.size() ? own : 0;
+  Words contents(std::max(given.size(), wanted.size()));
+  std::copy(given.begin(), given.end(), contents.begin() + static_cast<std::ptrdiff_t>(in));
+  const Memory both(peer, symmetric, contents);
+  auto* const begin = static_cast<unsigned*>(both.at());
+  EXPECT_EQ(unlike(call(peer, collective, begin + in, begin + out, count, 0), TANDEM_SUCCESS), "");
+  const Words found = both.contents();
+  const auto at = found.begin() + static_cast<std::ptrdiff_t>(out);
+  EXPECT_EQ(Words(at, at + static_cast<std::ptrdiff_t>(wanted.size())), wanted) << name(collective);
+}
+
 TEST(InPlace, PlacesDifferByDesign) {
-  for (const auto collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter}) {
+  for (const auto collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter})
     for (const size_t count : {size_t{1}, size_t{3000}, kLarge})
       for (const bool symmetric : {true, false})
-        run_in_c(3, [&](CPeer& peer) {
-          const Words given = input(collective, peer.pe, peer.n, 0, count);
-          const Words wanted = result(collective, peer.pe, peer.n, 0, count);
-          const Memory both(peer, symmetric, Words(std::max(given.size(), wanted.size())));
-          const size_t own = static_cast<size_t>(peer.pe) * count;
-          const size_t in = wanted.size() > given.size() ? own : 0, out = given.size() > wanted.size() ? own : 0;
-          Words contents(std::max(given.size(), wanted.size()));
-          std::copy(given.begin(), given.end(), contents.begin() + static_cast<std::ptrdiff_t>(in));
-          both.fill(contents);
-          auto* const begin = static_cast<unsigned*>(both.at());
-          EXPECT_EQ(unlike(call(peer, collective, begin + in, begin + out, count, 0), TANDEM_SUCCESS), "");
-          const Words found = both.contents();
-          const auto at = found.begin() + static_cast<std::ptrdiff_t>(out);
-          EXPECT_EQ(Words(at, at + static_cast<std::ptrdiff_t>(wanted.size())), wanted) << name(collective);
-        });
-  }
+        run_in_c(3, [&](CPeer& peer) { check_in_place(peer, collective, count, symmetric); });
+}
+
+TEST(InPlace, WherePeersReadTheInput) {
+  const trace::testing::TemporaryFolder folder;
+  const std::string table = folder / "table.json";
+  std::ofstream(table) << R"({"name": "t", "description": "made up", "machines": [], "groups": [
+      {"op": "all_gather", "nodes": "one", "source": "made up", "sizes": [{"algorithm": "copy_engine_pull"}]}]})";
+  ASSERT_EQ(setenv("TANDEM_SELECTION", table.c_str(), 1), 0);
+  run_in_c(3, [&](CPeer& peer) { check_in_place(peer, Collective::kAllGather, 100, true); });
+  EXPECT_THAT(outcome({Collective::kAllGather, 2, 100, {all_but(1, Side::kIn, Where::kOwn, Where::kAllocation)}}),
+              HasSubstr(", in = memory of its own"));
+  unsetenv("TANDEM_SELECTION");
 }
 
 }  // namespace
