@@ -57,6 +57,7 @@ tandem_status call(CPeer& peer, Collective collective, const void* in, void* out
 Words input(Collective collective, int pe, int pes, int root, size_t count) {
   std::vector<Words> parts;
   const auto elements = input_elements(collective, 1, pes, pe, root);
+  parts.reserve(static_cast<size_t>(elements));
   for (int i = 0; i < elements; ++i) parts.push_back(words(pe, i, count));
   return joined(parts);
 }
