@@ -77,7 +77,7 @@ void CWorld::run(const Call& call) {
   const Size element = size_of(type);
   const Size ins = input_elements(collective, call.count, n, process_->pe(), root) * element;
   const Size outs = output_elements(collective, call.count, n, process_->pe(), root) * element;
-  // On every PE, since where they lie decides, alike on all of them, which of them are copied.
+  // On every PE, since it is where they lie that decides what is copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
     throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
                                       name(collective), call.in == nullptr ? "in" : "out"));
