@@ -21,7 +21,8 @@ ACTIVATIONS = [lambda x: x, torch.nn.functional.relu, torch.nn.functional.gelu, 
 
 class Options(ctypes.Structure):
     _fields_ = [("heap_bytes", ctypes.c_size_t), ("staging_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
-                ("join_timeout_s", ctypes.c_double), ("heap_limit_bytes", ctypes.c_size_t)]
+                ("join_timeout_s", ctypes.c_double), ("heap_limit_bytes", ctypes.c_size_t),
+                ("any_memory", ctypes.c_int)]
 
 
 class Problem(ctypes.Structure):

@@ -22,12 +22,14 @@
  * class meets the other processes and allocates: make it once before capturing the stream into a graph.
  * Calls in several streams run one after the other; replays of a graph are kept apart from other calls by the caller.
  *
- * Memory of tandem_alloc() and tandem_register() is used as it is; it lies at the same place of the same buffer on all
- * PEs. Any other memory is used as it is, too, where no peer reads or writes it: inputs but of algorithms that pull,
- * and outputs of small calls. What peers touch is copied to or from staging memory of the world in stream order, of
- * large calls in pieces of at most `staging_bytes`. Input and output are each of one kind on all PEs; output may be
- * input where NCCL allows it. Every PE gives both pointers, where it has no elements too (`in` of broadcast and `out`
- * of reduce on other PEs than the root). */
+ * Buffers are any memory of the GPU. What no peer reads or writes is used where it lies, on every PE elsewhere if need
+ * be: inputs but of algorithms that pull, and outputs of small calls. What peers touch lies alike on all PEs: at the
+ * same place of the same tandem_alloc() or tandem_register(), where it is used as it is, or on none of them there, and
+ * then it is copied to or from staging memory of the world in stream order, of large calls in pieces of at most
+ * `staging_bytes`. Where it does not, and where PEs make other calls, all PEs get TANDEM_INVALID_ARGUMENT at once, with
+ * a text that says what two of them gave, and the world is over. With tandem_options.any_memory nothing has to be
+ * alike. Output may be input where NCCL allows it. Every PE gives both pointers, where it has no elements too (`in` of
+ * broadcast and `out` of reduce on other PEs than the root). */
 
 #include <stddef.h>
 
@@ -74,6 +76,8 @@ typedef struct {
   double join_timeout_s;   /* for the other processes; default 600 */
   size_t heap_limit_bytes; /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
                               Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
+  int any_memory;          /* 0 or 1: calls copy what peers touch wherever it lies, also of tandem_alloc()'s and
+                              tandem_register()'s memory, so that it may lie elsewhere on every PE */
 } tandem_options;
 
 /* What went wrong last on this thread: one line; valid until the next call on it. */

@@ -31,6 +31,8 @@ tandem_options checked(const tandem_options* options) {
   size_of_c(all.heap_bytes, "heap_bytes");
   size_of_c(all.staging_bytes, "staging_bytes");
   size_of_c(all.heap_limit_bytes, "heap_limit_bytes");
+  if (all.any_memory != 0 && all.any_memory != 1)
+    throw InvalidArgument(fmt::format("any_memory: {} given, allowed is 0 or 1", all.any_memory));
   const auto check_seconds = [](double given, const char* what) {
     if (!(given >= 0)) throw InvalidArgument(fmt::format("{}: {} given, allowed is 0 or more", what, given));
   };
@@ -70,7 +72,7 @@ tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
 }
 
 tandem_world* kept(std::unique_ptr<tandem::CudaProcess> process, const tandem_options& options) {
-  tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)));
+  tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)), options.any_memory != 0);
   return worlds().keep(std::unique_ptr<tandem_world>(new tandem_world{std::move(world)}));
 }
 
@@ -85,7 +87,10 @@ tandem_world* create(const tandem::Placement& place, const tandem_options& optio
 tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
                   tandem_dtype type, tandem_op op, int root, void* stream) {
   return guarded([&] {
-    world_of(world).run({collective, in, out, size_of_c(count, "count"), type_of(type), op_of(op), root,
+    world_of(world).run({{collective, type_of(type), op_of(op), root},
+                         in,
+                         out,
+                         size_of_c(count, "count"),
                          static_cast<cudaStream_t>(stream)});
   });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/checked_plan.h"
 #include "tandem/error.h"
 #include "tandem/only_here.h"
 
@@ -11,8 +12,6 @@ namespace tandem::c {
 
 namespace {
 
-/// Plans are made for sizes up to these, each four times the one before.
-constexpr Size kLeastClass = Size{64} << 10;
 constexpr Size kLeastStaging = Size{64} << 10;
 
 void check(cudaError_t code, const char* what) {
@@ -21,10 +20,14 @@ void check(cudaError_t code, const char* what) {
 
 }  // namespace
 
-CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes) : process_(std::move(process)) {
-  staging_.bytes = std::max(staging_bytes, kLeastStaging);
-  staging_.in = world().heap().allocate<std::byte>(staging_.bytes, "staged input");
-  staging_.out = world().heap().allocate<std::byte>(staging_.bytes, "staged output");
+CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory)
+    : process_(std::move(process)), any_memory_(any_memory) {
+  CollectiveStaging staging;
+  staging.bytes = std::max(staging_bytes, kLeastStaging);
+  staging.in = world().heap().allocate<std::byte>(staging.bytes, "staged input");
+  staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
+  plans_ = std::make_unique<Plans>(world(), staging);
+  order_ = std::make_unique<CallOrder>(world(), *plans_);
   group_ = std::make_unique<SendRecvGroup>(world());
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
@@ -32,8 +35,8 @@ CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes) : proce
 }
 
 void* CWorld::allocate(Size bytes) {
-  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", allocations_++));
-  buffers_.push_back({memory.local(), bytes, memory});
+  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", allocations_ + 1));
+  buffers_.push_back({memory.local(), bytes, memory, Place::number_of(false, ++allocations_, 0)});
   return memory.local();
 }
 
@@ -46,7 +49,8 @@ void CWorld::free(const void* pointer) {
 
 void CWorld::register_memory(void* pointer, Size bytes) {
   const auto memory = process_->register_buffer(pointer, bytes);
-  buffers_.push_back({static_cast<const std::byte*>(pointer), bytes, memory});
+  buffers_.push_back(
+      {static_cast<const std::byte*>(pointer), bytes, memory, Place::number_of(true, ++registrations_, 0)});
 }
 
 void CWorld::unregister_memory(void* pointer) {
@@ -56,58 +60,51 @@ void CWorld::unregister_memory(void* pointer) {
       buffers_.end());
 }
 
-std::optional<Symm<std::byte>> CWorld::shared(const void* pointer, Size bytes) const {
+Place CWorld::place_of(const void* pointer, Size bytes) const {
   const auto* const begin = static_cast<const std::byte*>(pointer);
-  for (const Buffer& buffer : buffers_)
-    if (begin >= buffer.begin && begin + bytes <= buffer.begin + buffer.bytes)
-      return buffer.memory + (begin - buffer.begin);
-  return std::nullopt;
-}
-
-CollectivePlan& CWorld::plan_for(const Call& call, bool local_in, bool local_out) {
-  const int n = process_->pes();
-  const Size parts =
-      std::max(input_elements(call.collective, 1, n, 0, 0), output_elements(call.collective, 1, n, 0, 0));
-  const Size per_count = parts * size_of(call.type);
-  Size bytes = kLeastClass;
-  while (bytes < call.count * per_count) bytes *= 4;
-  std::unique_ptr<CollectivePlan>& plan =
-      plans_[{call.collective, call.type, call.op, call.root, bytes, local_in, local_out}];
-  if (plan == nullptr) {
-    CollectiveOptions options;
-    options.type = call.type;
-    options.op = call.op;
-    options.root = call.root;
-    options.max_count = std::max<Size>(bytes / per_count, call.count);
-    options.local_in = local_in;
-    options.local_out = local_out;
-    options.staging = staging_;
-    plan = make_collective(world(), call.collective, options);
+  for (const Buffer& buffer : buffers_) {
+    const Size offset = begin - buffer.begin;
+    // Of no bytes, one: where one buffer ends, the next may begin.
+    if (begin >= buffer.begin && begin + std::max<Size>(bytes, 1) <= buffer.begin + buffer.bytes)
+      return {buffer.memory + offset, buffer.number + static_cast<std::uint64_t>(offset)};
   }
-  return *plan;
+  return {};
 }
 
 void CWorld::run(const Call& call) {
+  const auto [collective, type, op, root] = call.what;
   const int n = process_->pes();
-  const Size element = size_of(call.type);
-  const Size ins = input_elements(call.collective, call.count, n, process_->pe(), call.root) * element;
-  const Size outs = output_elements(call.collective, call.count, n, process_->pe(), call.root) * element;
-  // On every PE, since where they lie decides, alike on all of them, which of them are copied.
+  const Size element = size_of(type);
+  const Size ins = input_elements(collective, call.count, n, process_->pe(), root) * element;
+  const Size outs = output_elements(collective, call.count, n, process_->pe(), root) * element;
+  // On every PE, since it is where they lie that decides what is copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
     throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
-                                      name(call.collective), call.in == nullptr ? "in" : "out"));
+                                      name(collective), call.in == nullptr ? "in" : "out"));
   order_after_last(call.stream);
-  auto in = shared(call.in, ins);
-  auto out = shared(call.out, outs);
-  // In place both are the same memory, also where only one of them lies within what peers reach.
   const auto* const in_begin = static_cast<const std::byte*>(call.in);
   auto* const out_begin = static_cast<std::byte*>(call.out);
+  const bool may_be_reached = call.count > 0 && !any_memory_;
+  Place in = may_be_reached ? place_of(call.in, ins) : Place{};
+  Place out = may_be_reached ? place_of(call.out, outs) : Place{};
+  // In place both are the same memory, also where only one of them lies within what peers reach.
   const bool overlap = in_begin < out_begin + outs && out_begin < in_begin + ins;
-  if (overlap && (!in || !out)) in = out = std::nullopt;
-  CollectivePlan& plan = plan_for(call, !in, !out);
+  if (overlap && (!in.memory || !out.memory)) in = out = {};
+  // Every PE's part of a gathered output is where that is.
+  if (overlap && collective == Collective::kAllGather) in.number = out.number;
+  // What is refused here alone, and what all refuse, before others may compare themselves with it.
+  plans_->choice(call.what, call.count, !in.memory, !out.memory);
+  kernels::check_overlap(collective, name(collective), in_begin, out_begin, call.count, element, root, world().team());
+  order_->note(call.what, call.count, in, out);
+  CollectivePlan& plan = plans_->plan(call.what, call.count, !in.memory, !out.memory);
   Stream stream = process_->borrow_stream(call.stream);
-  plan.run(stream, in ? Symm<const std::byte>(*in) : only_here(world(), in_begin),
-           out ? *out : only_here(world(), out_begin), call.count);
+  try {
+    plan.run(stream, in.memory ? Symm<const std::byte>(*in.memory) : only_here(world(), in_begin),
+             out.memory ? *out.memory : only_here(world(), out_begin), call.count);
+  } catch (...) {
+    order_->take_back();
+    throw;
+  }
 }
 
 /// Calls share plans and staging memory, so that they run one after the other.

@@ -1,14 +1,13 @@
 #pragma once
-/// A world as C programs hold it: plans made as they are needed, staging for memory that is not the heap's.
+/// A world as C programs hold it: plans made as they are needed, staging for what peers do not reach.
 
 #include <cuda_runtime.h>
 
-#include <map>
 #include <memory>
-#include <optional>
-#include <tuple>
 #include <vector>
 
+#include "call_order.h"
+#include "plans.h"
 #include "tandem/collectives.h"
 #include "tandem/cuda.h"
 #include "tandem/operators.h"
@@ -22,19 +21,17 @@ struct EventDestroy {
 
 /// One collective call.
 struct Call {
-  Collective collective;
+  Operation what;
   const void* in;
   void* out;
   Size count;
-  DType type;
-  ReduceOp op;
-  int root;
   cudaStream_t stream;
 };
 
 class CWorld {
  public:
-  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes);
+  /// `any_memory`: buffers are taken for memory that peers do not reach, wherever they lie.
+  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory);
 
   int pe() const { return process_->pe(); }
   int pes() const { return process_->pes(); }
@@ -63,23 +60,23 @@ class CWorld {
     const std::byte* begin;
     Size bytes;
     Symm<std::byte> memory;
+    std::uint64_t number;  ///< Place::number of its begin
   };
-  /// Beside what is called: the size class, and whether in and out are local.
-  using Key = std::tuple<Collective, DType, ReduceOp, int, Size, bool, bool>;
 
   World& world() { return process_->world(); }
-  CollectivePlan& plan_for(const Call& call, bool local_in, bool local_out);
-  /// Nothing where these bytes are not in one of those buffers.
-  std::optional<Symm<std::byte>> shared(const void* pointer, Size bytes) const;
+  /// Where these bytes lie, in one of those buffers or elsewhere.
+  Place place_of(const void* pointer, Size bytes) const;
 
   std::unique_ptr<CudaProcess> process_;
-  CollectiveStaging staging_;
+  bool any_memory_;
   std::vector<Buffer> buffers_;
   int allocations_ = 0;
+  int registrations_ = 0;
   /// Made with the world, so that a message needs no more than its two PEs.
   std::unique_ptr<SendRecvGroup> group_;
   bool has_sent_ = false;
-  std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
+  std::unique_ptr<Plans> plans_;  // at a place of its own: the order looks there
+  std::unique_ptr<CallOrder> order_;
   std::unique_ptr<CUevent_st, EventDestroy> end_of_last_;
   cudaStream_t last_stream_ = nullptr;
   bool has_run_ = false;

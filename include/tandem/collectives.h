@@ -81,9 +81,10 @@ struct CollectiveOptions {
   /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that
   /// TANDEM_SELECTION names, if any.
   std::string selection = {};
-  /// Whether runs get `in` / `out` in memory that peers do not reach (tandem/only_here.h), alike on all PEs. What the
-  /// algorithm has peers touch (AlgorithmInfo::peers_touch) is copied from or to staging in stream order; the rest is
-  /// used where it lies. The choice of an algorithm takes the copies into account.
+  /// Whether runs may get `in` / `out` in memory that peers do not reach (tandem/only_here.h), on every PE other
+  /// memory. What the algorithm has peers touch (AlgorithmInfo::peers_touch) is copied from or to staging in stream
+  /// order, wherever it lies; the rest is used where it lies. The choice of an algorithm takes the copies into account.
+  /// Alike on all PEs, but where an algorithm is named that has no peer touch the buffer.
   bool local_in = false;
   bool local_out = false;
   /// Of plans with such memory; none: a plan allocates what it needs for max_count.

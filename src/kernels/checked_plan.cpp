@@ -13,7 +13,7 @@ namespace {
 
 class CheckedPlan final : public CollectivePlan {
  public:
-  CheckedPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team,
+  CheckedPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team, Staged staged,
               std::unique_ptr<CollectivePlan> plan)
       : plan_(std::move(plan)),
         team_(team),
@@ -31,8 +31,8 @@ class CheckedPlan final : public CollectivePlan {
     if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
     if (options.root != 0) whole += fmt::format(" root {}", options.root);
     if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
-    if (local_in_ || local_out_)
-      whole += fmt::format(" with local {}", !local_out_ ? "in" : !local_in_ ? "out" : "in and out");
+    // Not where its buffers lie: what no peer touches may lie elsewhere on every PE.
+    if (staged.any()) whole += fmt::format(" that copies {}", !staged.out ? "in" : !staged.in ? "out" : "in and out");
     whole += fmt::format(" of at most {}", max_count_);
     if (log_ != nullptr) number_ = log_->add(whole, team);
     if (!on_device_) return;
@@ -47,7 +47,7 @@ class CheckedPlan final : public CollectivePlan {
     check_call(agreement_.what, in, out, count, max_count_);
     check_handle("in", in, count, local_in_);
     check_handle("out", out, count, local_out_);
-    check_overlap(in.local(), out.local(), count);
+    check_overlap(collective_, agreement_.what, in.local(), out.local(), count, element_bytes_, root_, team_);
     const auto enqueue = [&] {
       if (on_device_) {
         detail::Agreement agreement = agreement_;
@@ -76,19 +76,6 @@ class CheckedPlan final : public CollectivePlan {
           fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
                       what, agreement_.what, what));
   }
-  /// This PE's buffers are apart, or lie as in-place calls have them (tandem/collectives.h).
-  void check_overlap(const std::byte* in, const std::byte* out, Size count) const {
-    const Size in_bytes = input_elements(collective_, count, team_.size, team_.me, root_) * element_bytes_;
-    const Size out_bytes = output_elements(collective_, count, team_.size, team_.me, root_) * element_bytes_;
-    if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
-    const bool has_place = collective_ != Collective::kAllToAll && collective_ != Collective::kSendRecv &&
-                           collective_ != Collective::kExchange;
-    const Size parts = (in_bytes - out_bytes) / (count * element_bytes_);  // how many the input has more
-    const Size own = parts == 0 ? 0 : team_.me * count * element_bytes_;
-    if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
-    throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}", agreement_.what,
-                                      has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
-  }
 
   std::unique_ptr<CollectivePlan> plan_;
   Team team_;
@@ -107,9 +94,24 @@ class CheckedPlan final : public CollectivePlan {
 }  // namespace
 
 std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
-                                              const Team& team, std::unique_ptr<CollectivePlan> plan) {
+                                              const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan) {
   if (!world.checks_calls() && world.calls() == nullptr) return plan;
-  return std::make_unique<CheckedPlan>(world, collective, options, team, std::move(plan));
+  return std::make_unique<CheckedPlan>(world, collective, options, team, staged, std::move(plan));
+}
+
+void check_overlap(Collective collective, const std::string& collective_and_algorithm, const std::byte* in,
+                   const std::byte* out, Size count, Size element_bytes, int root, const Team& team) {
+  const Size in_bytes = input_elements(collective, count, team.size, team.me, root) * element_bytes;
+  const Size out_bytes = output_elements(collective, count, team.size, team.me, root) * element_bytes;
+  if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
+  const bool has_place =
+      collective != Collective::kAllToAll && collective != Collective::kSendRecv && collective != Collective::kExchange;
+  const Size parts = (in_bytes - out_bytes) / (count * element_bytes);  // how many the input has more
+  const Size own = parts == 0 ? 0 : team.me * count * element_bytes;
+  if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
+  throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}",
+                                    collective_and_algorithm,
+                                    has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
 }
 
 }  // namespace tandem::kernels

@@ -29,12 +29,14 @@ std::uint32_t call_signature(const std::string& text) {
 CallLog::CallLog(int me, Records records, std::function<void(const std::string&)> tell)
     : me_(me), records_(std::move(records)), tell_(std::move(tell)) {}
 
-std::size_t CallLog::add(const std::string& what, const Team& team) {
+std::size_t CallLog::add(const std::string& what, const Team& team) { return add_order(what, team, nullptr); }
+
+std::size_t CallLog::add_order(const std::string& what, const Team& team, Difference difference) {
   const std::lock_guard lock(mutex_);
   const std::size_t number = plans_.size();
   PlanCalls* const own = records_(me_, number);
   const std::string whole = fmt::format("{} on PEs {} + {} * 0..{}", what, team.first, team.stride, team.size - 1);
-  plans_.push_back({number, team, call_signature(whole), own});
+  plans_.push_back({number, team, call_signature(whole), own, std::move(difference)});
   if (own == nullptr) return number;
   const std::size_t kept = std::min(what.size(), own->what.size() - 1);
   std::copy_n(what.begin(), kept, own->what.begin());
@@ -44,18 +46,28 @@ std::size_t CallLog::add(const std::string& what, const Team& team) {
 void CallLog::note(std::size_t number, Size count) {
   const std::lock_guard lock(mutex_);
   const Plan& plan = plans_.at(number);
+  note_call(plan, {plan.hash, count});
+}
+
+void CallLog::note(std::size_t number, const NotedCall& call) {
+  const std::lock_guard lock(mutex_);
+  note_call(plans_.at(number), call);
+}
+
+void CallLog::note_call(const Plan& plan, const NotedCall& call) {
   if (plan.own == nullptr || plan.team.me < 0) return;
-  const std::uint64_t call = plan.own->made.load() + 1;
-  PlanCalls::Call& own = plan.own->calls[call % PlanCalls::kRemembered];
+  const std::uint64_t number = plan.own->made.load() + 1;
+  PlanCalls::Call& own = plan.own->calls[number % PlanCalls::kRemembered];
   own.stamp.store(0);
-  own.count.store(count);
+  own.count.store(call.count);
+  for (std::size_t i = 0; i < own.places.size(); ++i) own.places[i].store(call.places[i]);
   // Written before the others' is read, on all PEs and in one order for all: of two PEs at least one sees both.
-  own.stamp.store(stamp_of(call, plan.hash));
-  plan.own->made.store(call);
+  own.stamp.store(stamp_of(number, call.what));
+  plan.own->made.store(number);
   // The first compares itself with all, the others with the first: who differs from anybody differs from the first, or
   // the other one does.
-  if (plan.team.me > 0) return compare(plan, call, count, plan.team.first);
-  for (int i = 1; i < plan.team.size; ++i) compare(plan, call, count, plan.team.world_pe(i));
+  if (plan.team.me > 0) return compare(plan, number, call, plan.team.first);
+  for (int i = 1; i < plan.team.size; ++i) compare(plan, number, call, plan.team.world_pe(i));
 }
 
 void CallLog::take_back(std::size_t number) {
@@ -67,22 +79,29 @@ void CallLog::take_back(std::size_t number) {
   plan.own->made.store(call - 1);
 }
 
-void CallLog::compare(const Plan& plan, std::uint64_t call, Size count, int other) const {
-  const PlanCalls& its = *records_(other, plan.number);
-  const PlanCalls::Call& found = its.calls[call % PlanCalls::kRemembered];
+void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& call, int other) const {
+  const PlanCalls::Call& found = records_(other, plan.number)->calls[number % PlanCalls::kRemembered];
   const std::uint64_t stamp = found.stamp.load();
-  const Size its_count = found.count.load();
+  NotedCall its{static_cast<std::uint32_t>(stamp), found.count.load()};
+  for (std::size_t i = 0; i < its.places.size(); ++i) its.places[i] = found.places[i].load();
   // Not there yet, forgotten, or just being written: somebody later compares, or nobody any more.
-  if (stamp >> 32 != (call & 0xFFFF'FFFF) || found.stamp.load() != stamp) return;
-  const bool same_plan = static_cast<std::uint32_t>(stamp) == plan.hash;
-  if (same_plan && its_count == count) return;
-  const std::string text = fmt::format(
-      "call {} of a plan: PE {} calls {} with count {}, PE {} {} with count {}{}; all PEs must make the "
-      "same calls in the same order",
-      call, me_, text_of(*plan.own), count, other, text_of(its), its_count,
-      same_plan || text_of(*plan.own) != text_of(its) ? "" : " (on another team)");
+  if (stamp >> 32 != (number & 0xFFFF'FFFF) || found.stamp.load() != stamp || its == call) return;
+  const std::string what = difference(plan, call, its, other);
+  if (what.empty()) return;
+  const std::string text =
+      fmt::format("call {} of {}: {}", number, plan.difference ? text_of(*plan.own) : "a plan", what);
   if (tell_) tell_(text);
   throw InvalidArgument(fmt::format("PE {}: {}", me_, text));
+}
+
+std::string CallLog::difference(const Plan& plan, const NotedCall& call, const NotedCall& its, int other) const {
+  if (plan.difference) return plan.difference(call, its, other);
+  const std::string own_text = text_of(*plan.own);
+  const std::string its_text = text_of(*records_(other, plan.number));
+  return fmt::format(
+      "PE {} calls {} with count {}, PE {} {} with count {}{}; all PEs must make the same calls in the same order", me_,
+      own_text, call.count, other, its_text, its.count,
+      call.what == its.what || own_text != its_text ? "" : " (on another team)");
 }
 
 std::string CallLog::apart() const {

@@ -88,6 +88,7 @@ TEST(BadInput, WorldsThatCannotBeMade) {
   const auto with = [&](const tandem_options& options) { return tandem_world_create(&world, bytes, 0, 2, &options); };
   EXPECT_EQ(unlike(with({.heap_bytes = kTooMany}), kInvalid, "heap_bytes: 18446744073709551615 given, allowed is"), "");
   EXPECT_EQ(unlike(with({.staging_bytes = kTooMany}), kInvalid, "staging_bytes: "), "");
+  EXPECT_EQ(unlike(with({.any_memory = 2}), kInvalid, "any_memory: 2 given, allowed is 0 or 1"), "");
   EXPECT_EQ(unlike(with({.timeout_s = -1}), kInvalid, "timeout_s: -1 given, allowed is 0 or more"), "");
   EXPECT_EQ(unlike(with({.join_timeout_s = std::nan("")}), kInvalid, "join_timeout_s: nan given"), "");
   for (const char* const variable : {"RANK", "WORLD_SIZE", "SLURM_PROCID", "TANDEM_UNIQUE_ID"}) unsetenv(variable);

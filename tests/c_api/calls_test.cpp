@@ -1,56 +1,14 @@
 // Calls of the C API that go well, on the simulator: memory of both kinds, pieces of staging memory, every collective.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <vector>
 
-#include "c_api/simulated/process.h"
+#include "c_api/simulated/memory.h"
 
 namespace tandem::test {
 namespace {
 
-using Words = std::vector<unsigned>;
-
 constexpr int kPes = 3;
-
-/// What PE `from` has for PE `to` (or for all).
-Words words(int from, int to, size_t count) {
-  Words all(count);
-  std::iota(all.begin(), all.end(), static_cast<unsigned>(from * 1'000'003 + to * 10'007));
-  return all;
-}
-
-Words joined(const std::vector<Words>& parts) {
-  Words all;
-  for (const Words& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
-/// Memory of one PE: of tandem_alloc, or anywhere else on its GPU.
-class Memory {
- public:
-  Memory(CPeer& peer, bool symmetric, const Words& contents) : peer_(peer), size_(contents.size()) {
-    const auto bytes = static_cast<Size>(size_ * 4);
-    if (symmetric) {
-      EXPECT_EQ(unlike(tandem_alloc(peer.world, size_ * 4, &begin_), TANDEM_SUCCESS), "");
-    } else {
-      begin_ = peer.simulated.heap().allocate_local<unsigned>(bytes / 4, "anywhere");
-    }
-    peer.simulated.copy_in(begin_, contents.data(), bytes);
-  }
-  void* at() const { return begin_; }
-  Words contents() const {
-    Words all(size_);
-    EXPECT_EQ(unlike(tandem_synchronize(peer_.world, peer_.stream), TANDEM_SUCCESS), "");
-    peer_.simulated.copy_out(all.data(), begin_, static_cast<Size>(size_ * 4));
-    return all;
-  }
-
- private:
-  CPeer& peer_;
-  size_t size_;
-  void* begin_ = nullptr;
-};
 
 /// Words of every PE to every other, in any kind of memory; 10,007 words take several pieces of staging memory.
 void check_collectives(CPeer& peer, bool symmetric_in, bool symmetric_out, size_t count) {

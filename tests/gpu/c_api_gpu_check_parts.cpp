@@ -136,6 +136,7 @@ const std::vector<CApiPart>& c_api_parts() {
   static const std::vector<CApiPart> all{{"messages", messages},
                                          {"parts_that_differ", parts_that_differ},
                                          {"gather", gather_and_scatter},
+                                         {"mixed_memory", mixed_memory},
                                          {"splits", splits},
                                          {"growth", growth},
                                          {"wrong_calls", wrong_calls},

@@ -71,11 +71,12 @@ struct Joined {
   int pe = 0;
   int n = 0;
 
-  explicit Joined(double timeout_s = 10, size_t heap_bytes = 0, size_t heap_limit_bytes = 0) {
+  explicit Joined(double timeout_s = 10, size_t heap_bytes = 0, size_t heap_limit_bytes = 0, bool any_memory = false) {
     tandem_options options{};
     options.timeout_s = timeout_s;
     options.heap_bytes = heap_bytes;
     options.heap_limit_bytes = heap_limit_bytes;
+    options.any_memory = any_memory ? 1 : 0;
     well(tandem_world_from_environment(&world, &options));
     number();
   }

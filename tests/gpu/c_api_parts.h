@@ -14,5 +14,6 @@ const std::vector<CApiPart>& c_api_parts();
 void splits();
 void growth();
 void aborts();
+void mixed_memory();
 
 }  // namespace tandem::test

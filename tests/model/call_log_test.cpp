@@ -105,6 +105,29 @@ TEST(CallLog, ACallThatCouldNotBeEnqueuedWasNone) {
     for (const int pe : {1, 0}) EXPECT_EQ(error_of(logs[pe], 0, count), "");
 }
 
+TEST(CallLog, AnOrderOfCallsIsComparedAsItSays) {
+  Logs logs(3);
+  const auto difference = [](const NotedCall& own, const NotedCall& its, int pe) {
+    return own.places[1] == its.places[1] ? "" : "out differs from PE " + std::to_string(pe) + "'s";
+  };
+  for (int pe = 0; pe < 3; ++pe) logs[pe].add_order("calls", {0, 1, 3, pe, 3}, difference);
+  const auto note = [&](int pe, const NotedCall& call) {
+    try {
+      logs[pe].note(0, call);
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (int pe = 0; pe < 3; ++pe)
+    EXPECT_EQ(note(pe, {static_cast<std::uint32_t>(pe), pe, {static_cast<std::uint64_t>(pe), 9}}), "");
+  EXPECT_EQ(note(0, {1, 5, {3, 9}}), "");
+  EXPECT_EQ(note(2, {1, 5, {3, 8}}), "PE 2: call 2 of calls: out differs from PE 0's");
+  ASSERT_EQ(logs.told.size(), 1U);
+  logs[2].take_back(0);
+  EXPECT_EQ(note(2, {1, 5, {3, 9}}), "");
+}
+
 TEST(CallLog, TeamsAreComparedWithinThemselves) {
   Logs logs(4);
   for (int pe = 0; pe < 4; ++pe) logs[pe].add("all_to_all", {pe / 2 * 2, 1, 2, pe % 2, 2});

@@ -67,22 +67,24 @@ namespace test {
 
 namespace {
 
-tandem_world* join(int pe, int pes) {
+tandem_world* join(int pe, int pes, bool any_memory) {
   static const UniqueId id = UniqueId::create();
   tandem_world* world = nullptr;
-  const tandem_options options{.staging_bytes = std::size_t{1} << 16};  // the least, so that calls take several pieces
+  // The least, so that calls take several pieces.
+  const tandem_options options{.staging_bytes = std::size_t{1} << 16, .any_memory = any_memory ? 1 : 0};
   EXPECT_EQ(unlike(tandem_world_create(&world, id.bytes().data(), pe, pes, &options), TANDEM_SUCCESS), "");
   return world;
 }
 
 }  // namespace
 
-void run_in_c(int pes, const std::function<void(CPeer&)>& program) {
+void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memory) {
+  simulated_worlds().clear();
   Simulation(load_machine("h200x4"), pes).run([&](World& simulated) {
     simulated_worlds()[simulated.pe()] = &simulated;
     simulated.barrier();
     CUstream_st stream{simulated.make_stream("of the caller")};
-    CPeer peer{simulated, join(simulated.pe(), pes), simulated.pe(), pes, &stream};
+    CPeer peer{simulated, join(simulated.pe(), pes, any_memory), simulated.pe(), pes, &stream};
     program(peer);
     EXPECT_EQ(unlike(tandem_world_destroy(peer.world), TANDEM_SUCCESS), "");
   });

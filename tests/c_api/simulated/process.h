@@ -18,7 +18,7 @@ struct CPeer {
 };
 
 /// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it.
-void run_in_c(int pes, const std::function<void(CPeer&)>& program);
+void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memory = false);
 
 /// "": such a status with a text that contains `part`; else what there is instead.
 std::string unlike(tandem_status status, tandem_status expected, const std::string& part = "");

@@ -1,0 +1,43 @@
+#pragma once
+/// The order of a world's calls, which PEs compare with each other's before they enqueue or make anything.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "model/call_log.h"
+#include "plans.h"
+#include "tandem/symm.h"
+
+namespace tandem::c {
+
+/// Where a buffer lies.
+struct Place {
+  /// What peers reach it by; none: they do not.
+  std::optional<Symm<std::byte>> memory;
+  /// The same on two PEs where it is the same place of the same buffer; 0 where peers do not reach it.
+  std::uint64_t number = 0;
+
+  static std::uint64_t number_of(bool is_registered, int buffer, Size offset);
+};
+
+class CallOrder {
+ public:
+  CallOrder(World& world, Plans& plans);
+
+  /// Throws InvalidArgument where another PE has made another call, or where the buffers of the two do not go together;
+  /// the world is over then, on all PEs.
+  void note(const Operation& what, Size count, const Place& in, const Place& out);
+  /// The last one could not be enqueued here.
+  void take_back();
+
+ private:
+  std::string difference(const NotedCall& own, const NotedCall& its, int pe) const;
+
+  int me_;
+  Plans& plans_;
+  CallLog* log_;  // null: nobody compares
+  std::size_t order_ = 0;
+};
+
+}  // namespace tandem::c
