@@ -39,7 +39,14 @@ extern "C" {
 
 #define TANDEM_UNIQUE_ID_BYTES 128
 
-typedef enum {
+/* In C++ as in C, a wrong number given for one of the enumerations is no more than a wrong number. */
+#ifdef __cplusplus
+#define TANDEM_INT : int
+#else
+#define TANDEM_INT
+#endif
+
+typedef enum TANDEM_INT {
   TANDEM_SUCCESS = 0,
   TANDEM_INVALID_ARGUMENT = 1, /* what cannot be: the text names argument, value and what is allowed */
   TANDEM_UNSUPPORTED = 2,      /* not on this machine */
@@ -49,7 +56,7 @@ typedef enum {
 } tandem_status;
 
 /* 0 is none of them, so that a type which was not given is not taken for one. */
-typedef enum {
+typedef enum TANDEM_INT {
   TANDEM_F32 = 1,
   TANDEM_F16 = 2,
   TANDEM_BF16 = 3,
@@ -64,7 +71,7 @@ typedef enum {
   TANDEM_F64 = 12
 } tandem_dtype;
 
-typedef enum { TANDEM_SUM = 0, TANDEM_PROD = 1, TANDEM_MIN = 2, TANDEM_MAX = 3, TANDEM_AVG = 4 } tandem_op;
+typedef enum TANDEM_INT { TANDEM_SUM = 0, TANDEM_PROD = 1, TANDEM_MIN = 2, TANDEM_MAX = 3, TANDEM_AVG = 4 } tandem_op;
 
 typedef struct tandem_world tandem_world;
 
@@ -182,12 +189,16 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
  * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
  * is gathered, m x k, or partial sums, a few times m x n; where it overlaps within a node twice that, for two calls
  * that take turns. */
-typedef enum { TANDEM_ALL_GATHER_GEMM = 0, TANDEM_GEMM_REDUCE_SCATTER = 1, TANDEM_GEMM_ALL_REDUCE = 2 } tandem_operator;
+typedef enum TANDEM_INT {
+  TANDEM_ALL_GATHER_GEMM = 0,
+  TANDEM_GEMM_REDUCE_SCATTER = 1,
+  TANDEM_GEMM_ALL_REDUCE = 2
+} tandem_operator;
 
 /* How B lies: as the weights of PyTorch's Linear, or as in the product; fp8 takes the former alone. */
-typedef enum { TANDEM_N_X_K = 0, TANDEM_K_X_N = 1 } tandem_layout;
+typedef enum TANDEM_INT { TANDEM_N_X_K = 0, TANDEM_K_X_N = 1 } tandem_layout;
 /* Those of torch.nn.functional, of the sums over all PEs with their bias, before they are rounded. */
-typedef enum {
+typedef enum TANDEM_INT {
   TANDEM_NO_ACTIVATION = 0,
   TANDEM_RELU = 1,
   TANDEM_GELU = 2, /* with erf */
@@ -241,6 +252,8 @@ tandem_status tandem_plan_destroy(tandem_plan* plan);
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /* Blocks until all processes are here. */
 tandem_status tandem_barrier(tandem_world* world);
+
+#undef TANDEM_INT
 
 #ifdef __cplusplus
 }

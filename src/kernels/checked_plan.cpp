@@ -71,7 +71,7 @@ class CheckedPlan final : public CollectivePlan {
     if (handle.local() != handle.on(world_pe_))
       throw InvalidArgument(
           fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
-    if (is_only_here(handle) && !may_be_local)
+    if (!may_be_local && is_only_here(handle))
       throw InvalidArgument(
           fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
                       what, agreement_.what, what));

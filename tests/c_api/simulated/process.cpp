@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "tandem/cuda.h"
@@ -85,8 +86,10 @@ void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memo
     simulated.barrier();
     CUstream_st stream{simulated.make_stream("of the caller")};
     CPeer peer{simulated, join(simulated.pe(), pes, any_memory), simulated.pe(), pes, &stream};
+    // Destroyed where the program throws, too, or another one's error ends this one.
+    std::unique_ptr<tandem_world, tandem_status (*)(tandem_world*)> owner(peer.world, tandem_world_destroy);
     program(peer);
-    EXPECT_EQ(unlike(tandem_world_destroy(peer.world), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_world_destroy(owner.release()), TANDEM_SUCCESS), "");
   });
   simulated_worlds().clear();
 }
