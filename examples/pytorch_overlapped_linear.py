@@ -19,12 +19,6 @@ INVALID_ARGUMENT = 1
 ACTIVATIONS = [lambda x: x, torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu]
 
 
-class Options(ctypes.Structure):
-    _fields_ = [("heap_bytes", ctypes.c_size_t), ("staging_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
-                ("join_timeout_s", ctypes.c_double), ("heap_limit_bytes", ctypes.c_size_t),
-                ("any_memory", ctypes.c_int)]
-
-
 class Problem(ctypes.Structure):
     _fields_ = [("m", ctypes.c_size_t), ("n", ctypes.c_size_t), ("k", ctypes.c_size_t), ("type", ctypes.c_int),
                 ("ns", ctypes.POINTER(ctypes.c_size_t)), ("num_b", ctypes.c_size_t), ("out_type", ctypes.c_int),
@@ -50,8 +44,7 @@ class Tandem:
         self.library = ctypes.CDLL(path)
         self.library.tandem_last_error.restype = ctypes.c_char_p
         self.world = ctypes.c_void_p()
-        options = Options(timeout_s=5)
-        self.check(self.library.tandem_world_from_environment(ctypes.byref(self.world), ctypes.byref(options)))
+        self.check(self.library.tandem_world_from_environment(ctypes.byref(self.world), None))
 
     def check(self, status):
         if status != 0:
