@@ -8,7 +8,7 @@
 namespace tandem::cuda {
 
 template <class K, int Threads>
-__global__ void __launch_bounds__(Threads, 1)
+__global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     recorded_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args,
                     const __grid_constant__ RecordArea area) {
   __shared__ RecordCount count;

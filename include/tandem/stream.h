@@ -32,6 +32,7 @@ struct KernelLaunch {
   std::function<void(sim::Block&)> simulate;
   const DeviceKernel* device = nullptr;
   const void* args = nullptr;  // valid during the call
+  int blocks_per_sm = 1;
 };
 
 /// A backend's own event; each derives its own, since a program may hold several backends.
@@ -95,7 +96,7 @@ class Stream {
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
     at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
-                     detail::DeviceKernelOf<K>::kernel, &args});
+                     detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>});
   }
   template <class K>
   void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {

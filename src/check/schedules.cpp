@@ -10,9 +10,20 @@ namespace {
 using sim::kMicrosecond;
 using sim::Time;
 
-class RandomSchedule final : public sim::Schedule {
+/// Two things that hardware may do with streams, each in every other seed or pair of seeds.
+class SeededSchedule : public sim::Schedule {
  public:
-  explicit RandomSchedule(std::uint64_t seed) : random_(seed) {}
+  explicit SeededSchedule(std::uint64_t seed) : seed_(seed) {}
+  bool places_early() const override { return (seed_ & 1) != 0; }
+  bool has_one_queue() const override { return (seed_ & 2) != 0; }
+
+ private:
+  std::uint64_t seed_;
+};
+
+class RandomSchedule final : public SeededSchedule {
+ public:
+  explicit RandomSchedule(std::uint64_t seed) : SeededSchedule(seed), random_(seed) {}
 
   Time delay(Point point, int) override {
     // Host programs come at any time (stragglers); of everything else one in four is late.
@@ -28,9 +39,9 @@ class RandomSchedule final : public sim::Schedule {
 };
 
 /// PEs of low priority are slow in everything; at the change points the PE that is about to act becomes the slowest.
-class PctSchedule final : public sim::Schedule {
+class PctSchedule final : public SeededSchedule {
  public:
-  PctSchedule(std::uint64_t seed, int pes, std::uint64_t points) : random_(seed) {
+  PctSchedule(std::uint64_t seed, int pes, std::uint64_t points) : SeededSchedule(seed), random_(seed) {
     for (int pe = 0; pe < pes; ++pe) rank_.push_back(pe);
     for (std::size_t i = rank_.size(); i > 1; --i) std::swap(rank_[i - 1], rank_[random_.below(i)]);
     for (std::uint64_t& change : changes_) change = random_.below(points);

@@ -14,9 +14,9 @@
 namespace tandem::cli {
 namespace {
 
-/// Rows of the calls of one plan: all, fewer, all.
-constexpr int kCalls = 3;
-Size rows_of_call(Size most, int call) { return call % 2 == 0 ? most : most / 2 + 3; }
+/// Rows of the calls of one plan: all, fewer, all, and twice so few that most PEs have none.
+constexpr int kCalls = 5;
+Size rows_of_call(Size most, int call) { return std::array{most, most / 2 + 3, most, Size{1}, Size{1}}[call]; }
 
 class OperatorProgram final : public CheckProgram {
  public:

@@ -10,7 +10,7 @@
 
 namespace tandem::ops {
 
-/// Threads of a block that fetches: two of them, or one and some steps, fit an SM.
+/// Threads of a block that fetches.
 inline constexpr int kFetchThreads = 512;
 
 /// Tells the peers of this PE's rows, as they are complete.
@@ -42,6 +42,8 @@ struct OfferRows {
 
 /// Loads the rows of all peers.
 struct FetchRows {
+  /// Or one and some steps of the chain, which find no SM without where the GEMM leaves as many as fetch.
+  static constexpr int kBlocksPerSm = 2;
   /// What a block takes at a time: on an NVLink several times what it takes to ask for it.
   static constexpr Size kChunk = Size{256} << 10;
 

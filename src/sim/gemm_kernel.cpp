@@ -7,7 +7,6 @@
 
 #include "gemm/finish.h"
 #include "gemm/host_gemm.h"
-#include "sim/kernel.h"
 #include "tandem/gemm_order.h"
 
 namespace tandem::sim {
@@ -22,18 +21,24 @@ class Worker {
 
   /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler.
   void run() {
-    for (const Size tiles = sequence_.tiles(); *next_ < tiles;) compute(sequence_.tile((*next_)++));
+    while (!is_last()) compute(sequence_.tile((*next_)++));
+    let_next_start();
     role_.wait_for_outstanding();
   }
 
  private:
   Engine& engine() const { return role_.sim.engine; }
+  bool is_last() const { return *next_ >= sequence_.tiles(); }
+  void let_next_start() {
+    if (!std::exchange(lets_next_, true)) role_.let_next_start();
+  }
 
   void compute(const GemmTile& tile) {
     if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
     const Time begin = engine().now();
     Operation operation{.kind = OperationKind::kCompute, .begin = begin};
     engine().sleep_until(begin + tile_time_);
+    if (is_last()) let_next_start();
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
     report_reads(tile);
@@ -264,30 +269,32 @@ class Worker {
   TileSequence sequence_;
   Time tile_time_;
   std::shared_ptr<Size> next_;
+  bool lets_next_ = false;
 };
 
 }  // namespace
 
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause, Thread stream,
-              std::function<void(Lane)> on_finish) {
+std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team) {
   const Size tiles = TileSequence(gemm).tiles();
-  if (tiles == 0) return on_finish(cause.lane);
+  if (tiles == 0) return {};
   const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;
   const auto element = static_cast<int>(size_of(gemm.type));
   const GemmShape shape{gemm.m, gemm.n, gemm.k, element};
   const Time tile_time = from_us(gemm_tile_us(simulator.machine, gemm.tile_m, gemm.tile_n, shape, sms));
-  // It leaves room for one warp an SM: helper kernels (begin, release) must fit beside it.
-  const int threads = simulator.machine.gpu.max_threads_per_sm - 32;
-  auto next = std::make_shared<Size>(0);
-  run_kernel(simulator, {.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k),
-                         .pe = pe,
-                         .team = team,
-                         .blocks = static_cast<int>(std::min<Size>(sms, tiles)),
-                         .threads = threads,
-                         .stream = stream,
-                         .body = [gemm, tile_time, next](Role& role) { Worker(role, gemm, tile_time, next).run(); },
-                         .cause = cause,
-                         .on_finish = std::move(on_finish)});
+  KernelRequest request;
+  request.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k);
+  request.pe = pe;
+  request.team = team;
+  request.blocks = static_cast<int>(std::min<Size>(sms, tiles));
+  // In a check it takes all SMs that it may have: some GEMMs divide the depth of few tiles among them.
+  if (simulator.seams.schedule != nullptr && simulator.seams.schedule->places_early())
+    request.idle_blocks = sms - request.blocks;
+  // A tile's stages take an SM's memory: nothing fits beside it.
+  request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
+  request.body = [gemm, tile_time, next = std::make_shared<Size>(0)](Role& role) {
+    Worker(role, gemm, tile_time, next).run();
+  };
+  return request;
 }
 
 }  // namespace tandem::sim

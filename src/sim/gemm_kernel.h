@@ -1,9 +1,9 @@
 #pragma once
 /// The simulator's GEMM with hooks: one worker a simulated SM goes through tiles, gate by gate.
 
-#include <functional>
+#include <optional>
 
-#include "sim/simulator.h"
+#include "sim/kernel.h"
 #include "tandem/gemm.h"
 #include "tandem/team.h"
 
@@ -12,9 +12,7 @@ namespace tandem::sim {
 /// Throws InvalidArgument naming the field that is wrong.
 void check_gemm(const Simulator& simulator, const Gemm& gemm);
 
-/// `cause` is what let it start, `stream` the monitor's number of its stream; `on_finish` is told where the last worker
-/// ran.
-void run_gemm(Simulator& simulator, int pe, const Gemm& gemm, const Team& team, const Cause& cause, Thread stream,
-              std::function<void(Lane)> on_finish);
+/// The grid that works on PE `pe`'s `gemm`; none where there is nothing to do.
+std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team);
 
 }  // namespace tandem::sim

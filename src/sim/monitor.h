@@ -142,6 +142,10 @@ class Schedule {
   virtual Time delay(Point point, int pe) = 0;
   /// One of `count` equally good places.
   virtual int choose(int count) = 0;
+  /// Whether a stream's next kernel takes its places on SMs while the one before still runs.
+  virtual bool places_early() const { return false; }
+  /// Whether all streams of a PE share one hardware queue: what cannot start yet holds up all that was enqueued later.
+  virtual bool has_one_queue() const { return false; }
 };
 
 }  // namespace tandem::sim

@@ -1,6 +1,7 @@
 #pragma once
 /// A block's role at run time: an actor with a place in its grid.
 
+#include <functional>
 #include <memory>
 
 #include "sim/simulator.h"
@@ -49,6 +50,8 @@ class Role {
   /// A stream of loads pays the latency once, until the next synchronisation.
   bool streaming = false;
   Actor* waiting = nullptr;  // in await
+  /// Of a block: the stream's next kernel may take its places, once all blocks have called it.
+  std::function<void()> let_next_start;
 
   Engine& engine() const { return sim.engine; }
   Cause cause() const { return {pe, lane, sim.engine.now()}; }

@@ -107,10 +107,13 @@ struct Sm {
   std::vector<bool> slots;  // lanes in use
 };
 
+class SimStream;
+
 struct Pe {
   std::vector<Sm> sms;
   std::deque<std::function<bool()>> waiting_blocks;  // each tries to start a block; false where there is no room yet
-  std::vector<bool> copy_engines;                    // in use
+  std::deque<SimStream*> queue;    // of each work that did not start, where a PE's streams share a hardware queue
+  std::vector<bool> copy_engines;  // in use
   std::deque<std::function<void(int)>> waiting_copies;
 };
 

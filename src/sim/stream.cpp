@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kEventName = "event";
 /// Those that wait for room take memory: more than any machine has by far.
 constexpr int kMostBlocks = 1 << 20;
+/// Registers that a thread can have at most, by those that it has where an SM is full of threads.
+constexpr int kMostRegisters = 8;
 }  // namespace
 
 SimStream::SimStream(Simulator& simulator, int pe, std::string name)
@@ -28,26 +30,49 @@ Team SimStream::world_team() const { return sim_.world_team(pe_); }
 
 std::string SimStream::describe() const {
   if (work_.empty()) return {};
-  return fmt::format("PE {} stream {}: {} {}", pe_, name_, work_.front().name,
-                     waiting_ ? sim_.signals.describe(wait_) : "is not finished");
+  const char* const other = running_ ? "is not finished" : "may not start: streams share a hardware queue";
+  std::string text = fmt::format("PE {} stream {}: {} {}", pe_, name_, work_.front().name,
+                                 waiting_ ? sim_.signals.describe(wait_) : other);
+  for (const Work& work : work_)
+    if (work.kernel != nullptr && work.kernel->holds_places())
+      text += fmt::format("; {} behind it has taken its places (programmatic dependent launch)", work.name);
+  return text;
 }
 
-void SimStream::enqueue(std::string name, std::function<void()> start) {
+void SimStream::enqueue(Work work) {
   if (sim_.engine.current() == nullptr)
-    throw InvalidArgument(fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, name));
+    throw InvalidArgument(
+        fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, work.name));
   if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
-  used_ = used_ || name != kEventName;
-  work_.push_back({std::move(name), std::move(start)});
-  if (work_.size() == 1) start_next();
+  used_ = used_ || work.name != kEventName;
+  work_.push_back(std::move(work));
+  if (shares_queue()) device().queue.push_back(this);
+  if (!running_) start_next();
+  if (lets_next_) place_next();
+}
+
+void SimStream::enqueue_kernel(KernelRequest request) {
+  request.stream = thread_;
+  request.on_let_next = [this] {
+    lets_next_ = true;
+    place_next();
+  };
+  request.on_finish = [this](Lane lane) { finish({pe_, lane, sim_.engine.now()}); };
+  const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
+  std::string name = request.name;
+  auto kernel = std::make_shared<Kernel>(sim_, std::move(request));
+  enqueue({std::move(name), [this, gap, kernel] { after(gap, [this, kernel] { kernel->begin(last_); }); }, kernel});
 }
 
 void SimStream::start_next() {
   // Work that is done at once finishes within its own start: a loop, so that a long queue does not nest.
   starting_ = true;
-  while (!work_.empty()) {
+  while (!work_.empty() && has_turn()) {
     const std::size_t left = work_.size();
     if (sim_.seams.monitor != nullptr) sim_.seams.monitor->begin_work(thread_);
+    running_ = true;
     work_.front().start();
+    if (!waiting_) pass_turn();
     if (work_.size() == left) break;
   }
   starting_ = false;
@@ -55,14 +80,42 @@ void SimStream::start_next() {
   for (Actor* actor : std::exchange(synchronizing_, {})) sim_.engine.wake(*actor, sim_.engine.now());
 }
 
-std::function<void(Lane)> SimStream::finish_kernel() {
-  return [this](Lane lane) { finish({pe_, lane, sim_.engine.now()}); };
-}
-
 void SimStream::finish(const Cause& cause) {
   last_ = cause;
+  running_ = false;
+  lets_next_ = false;
   work_.pop_front();
   if (!starting_) start_next();
+}
+
+/// For a check: what a compiler may let a block take. Unless the kernel bounds registers, few warps of many registers
+/// fill an SM.
+int SimStream::most_room(const tandem::detail::KernelLaunch& kernel) const {
+  const int all = sim_.machine.gpu.max_threads_per_sm;
+  return std::max(kernel.grid.threads, std::min(all / kernel.blocks_per_sm, kMostRegisters * kernel.grid.threads));
+}
+
+bool SimStream::places_early() const { return sim_.seams.schedule != nullptr && sim_.seams.schedule->places_early(); }
+
+bool SimStream::shares_queue() const { return sim_.seams.schedule != nullptr && sim_.seams.schedule->has_one_queue(); }
+
+bool SimStream::has_turn() const { return !shares_queue() || device().queue.front() == this; }
+
+void SimStream::pass_turn() {
+  if (!shares_queue()) return;
+  device().queue.pop_front();
+  if (device().queue.empty()) return;
+  SimStream& next = *device().queue.front();
+  if (next.starting_) return;  // it looks by itself
+  if (!next.running_) next.start_next();
+  if (next.lets_next_) next.place_next();
+}
+
+void SimStream::place_next() {
+  if (!places_early() || !has_turn()) return;
+  auto next = work_.begin() + 1;
+  while (next != work_.end() && next->name == kEventName) ++next;
+  if (next != work_.end() && next->kernel != nullptr) next->kernel->place();
 }
 
 void SimStream::after(Time delay, std::function<void()> then) {
@@ -94,33 +147,24 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   if (team.world_pe(team.me) != pe_)
     throw InvalidArgument(fmt::format("launch of {}: a team seen from PE {} given to a stream of PE {}", kernel.name,
                                       team.world_pe(team.me), pe_));
-  const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
-  std::string name = kernel.name;
-  enqueue(std::move(name), [this, gap, kernel = std::move(kernel)] {
-    after(gap, [this, kernel] {
-      run_kernel(sim_, {.name = kernel.name,
-                        .pe = pe_,
-                        .team = kernel.team,
-                        .blocks = kernel.grid.blocks,
-                        .threads = kernel.grid.threads,
-                        .stream = thread_,
-                        .body =
-                            [simulate = kernel.simulate](Role& role) {
-                              Block block{BlockCore(role)};
-                              simulate(block);
-                            },
-                        .cause = last_,
-                        .on_finish = finish_kernel()});
-    });
-  });
+  KernelRequest request;
+  request.name = std::move(kernel.name);
+  request.pe = pe_;
+  request.team = team;
+  request.blocks = kernel.grid.blocks;
+  request.threads = kernel.grid.threads;
+  request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
+  request.body = [simulate = std::move(kernel.simulate)](Role& role) {
+    role.let_next_start();
+    Block block{BlockCore(role)};
+    simulate(block);
+  };
+  enqueue_kernel(std::move(request));
 }
 
 void SimStream::gemm(const Gemm& gemm, const Team& team) {
   check_gemm(sim_, gemm);
-  const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
-  enqueue("gemm", [this, gap, gemm, team] {
-    after(gap, [this, gemm, team] { run_gemm(sim_, pe_, gemm, team, last_, thread_, finish_kernel()); });
-  });
+  if (std::optional<KernelRequest> request = gemm_request(sim_, pe_, gemm, team)) enqueue_kernel(std::move(*request));
 }
 
 void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
@@ -129,47 +173,49 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   if (!sim_.topology.reachable(pe_, target))
     throw InvalidArgument(
         fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
-  enqueue("write_signal", [this, word, from, value, target, at = site] {
-    const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
-    const Fault fault = sim_.fault(SyncOperation::kStreamSignal, at);
-    if (fault == Fault::kDropped) return finish(last_);
-    Delivery delivery = signal_delivery(update, {pe_, last_.lane, sim_.engine.now()});
-    if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
-      if (from != nullptr) monitor->access(thread_, {AccessKind::kCopyEngineLoad, from, sizeof(Epoch)}, at);
-      const Order order = fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease;
-      delivery.message = monitor->signal(thread_, update, order, target, true, at);
-    }
-    sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
-    const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
-    sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
-    finish(last_);
-  });
+  enqueue({"write_signal", [this, word, from, value, target, at = site] {
+             const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
+             const Fault fault = sim_.fault(SyncOperation::kStreamSignal, at);
+             if (fault == Fault::kDropped) return finish(last_);
+             Delivery delivery = signal_delivery(update, {pe_, last_.lane, sim_.engine.now()});
+             if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
+               if (from != nullptr) monitor->access(thread_, {AccessKind::kCopyEngineLoad, from, sizeof(Epoch)}, at);
+               const Order order = fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease;
+               delivery.message = monitor->signal(thread_, update, order, target, true, at);
+             }
+             sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
+             const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
+             sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
+             finish(last_);
+           }});
 }
 
 void SimStream::wait_signal(const Signal* word, Epoch value) {
   if (!sim_.memory.owns(word)) throw InvalidArgument("wait_signal: the word must be memory of a PE");
-  enqueue("wait_signal", [this, word, value, at = site] {
-    if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
-    wait_ = {};
-    wait_site_ = at;
-    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->begin_wait(thread_, word, 1, 1, Cmp::kGe, value, at);
-    wait_.words = word;
-    wait_.value = value;
-    wait_.pe = pe_;
-    if (wait_.advance()) {
-      end_wait();
-      return finish(last_);
-    }
-    waiting_ = true;
-    wait_.argument = this;
-    wait_.ready = [](void* argument) {
-      auto* const stream = static_cast<SimStream*>(argument);
-      stream->waiting_ = false;
-      stream->end_wait();
-      stream->finish(stream->wait_.released_by);
-    };
-    sim_.signals.add(wait_);
-  });
+  enqueue({"wait_signal", [this, word, value, at = site] {
+             if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
+             wait_ = {};
+             wait_site_ = at;
+             if (sim_.seams.monitor != nullptr)
+               sim_.seams.monitor->begin_wait(thread_, word, 1, 1, Cmp::kGe, value, at);
+             wait_.words = word;
+             wait_.value = value;
+             wait_.pe = pe_;
+             if (wait_.advance()) {
+               end_wait();
+               return finish(last_);
+             }
+             waiting_ = true;
+             wait_.argument = this;
+             wait_.ready = [](void* argument) {
+               auto* const stream = static_cast<SimStream*>(argument);
+               stream->waiting_ = false;
+               stream->end_wait();
+               stream->pass_turn();
+               stream->finish(stream->wait_.released_by);
+             };
+             sim_.signals.add(wait_);
+           }});
 }
 
 void SimStream::end_wait() {
@@ -181,13 +227,13 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   auto event = std::make_shared<SimEvent>();
   event->of = &sim_;
   event->after_work = used_;
-  enqueue(kEventName, [this, event] {
-    event->done = true;
-    event->cause = last_;
-    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->record_event(thread_, event.get());
-    for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
-    finish(last_);
-  });
+  enqueue({kEventName, [this, event] {
+             event->done = true;
+             event->cause = last_;
+             if (sim_.seams.monitor != nullptr) sim_.seams.monitor->record_event(thread_, event.get());
+             for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
+             finish(last_);
+           }});
   return event;
 }
 
@@ -197,15 +243,16 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
   if (event == nullptr || event->of != &sim_)
     throw InvalidArgument("wait: an event of another simulation, or of GPUs, given");
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
-  enqueue("wait for an event", [this, event] {
-    // By address: whoever records the event keeps it. One that held itself would stay behind where a run fails.
-    const auto pass = [this, at = event.get()](const Cause& cause) {
-      if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
-      finish(cause);
-    };
-    if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
-    event->waiting.push_back([pass, at = event.get()] { pass(at->cause); });
-  });
+  enqueue({"wait for an event", [this, event] {
+             // By address: whoever records the event keeps it. One that held itself would stay behind where a run
+             // fails.
+             const auto pass = [this, at = event.get()](const Cause& cause) {
+               if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
+               finish(cause);
+             };
+             if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
+             event->waiting.push_back([pass, at = event.get()] { pass(at->cause); });
+           }});
 }
 
 void SimStream::synchronize() {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulator.h"
+#include "sim/kernel.h"
 #include "tandem/stream.h"
 
 namespace tandem::sim {
@@ -42,15 +42,26 @@ class SimStream : public tandem::detail::StreamBackend {
   struct Work {
     std::string name;
     std::function<void()> start;  // calls `finish` when the work is done, perhaps at once
+    std::shared_ptr<Kernel> kernel = {};
   };
   struct Copy;
 
-  void enqueue(std::string name, std::function<void()> start);
+  void enqueue(Work work);
+  void enqueue_kernel(KernelRequest request);
   void start_next();
+  Pe& device() const { return sim_.pes[static_cast<std::size_t>(pe_)]; }
+  bool places_early() const;
+  int most_room(const tandem::detail::KernelLaunch& kernel) const;
+  /// Whether all of the PE's streams share one hardware queue.
+  bool shares_queue() const;
+  /// Whether what was enqueued first, of all that did not start, is of this stream.
+  bool has_turn() const;
+  /// The work that has the turn was started.
+  void pass_turn();
+  /// The kernel behind the first work takes its places, where that may be.
+  void place_next();
   /// The work at the front is done; what it ended on lets the next start.
   void finish(const Cause& cause);
-  /// A kernel's last block ended on that lane.
-  std::function<void(Lane)> finish_kernel();
   /// Calls `then` after the gap that a kernel's launch costs.
   void after(Time delay, std::function<void()> then);
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
@@ -65,7 +76,9 @@ class SimStream : public tandem::detail::StreamBackend {
   Cause last_;             // what was done last
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
-  bool used_ = false;  // for more than events
+  bool running_ = false;    // the first one was started
+  bool lets_next_ = false;  // the first one is a kernel, which lets the next take its places
+  bool used_ = false;       // for more than events
   SignalWait wait_;
   Site wait_site_;
   bool waiting_ = false;

@@ -101,6 +101,71 @@ TEST(Hang, EndsALoopThatPollsForWhatNeverComes) {
   EXPECT_THAT(result, has_finding("hang"));
 }
 
+struct Nothing {
+  void operator()(auto&, const Env&) const {}
+};
+struct WaitForWord {
+  void operator()(auto& block, const Env& e) const { block.wait(e.words, 1, 1); }
+};
+struct NotifyNext {
+  void operator()(auto& block, const Env& e) const { block.notify(e.words, 1, (block.pe() + 1) % block.num_pes()); }
+};
+
+/// What all PEs do with two streams, under schedules enough for each thing that hardware may do with streams.
+template <class Program>
+CheckResult check_streams(int pes, const Program& program) {
+  CheckOptions options;
+  options.pes = pes;
+  return check(
+      [&](World& world) {
+        const Env env = make_env(world);
+        Stream main = world.make_stream("main");
+        Stream side = world.make_stream("side");
+        const auto launch = [&]<class Body>(Stream& stream, const Body& body, Grid grid = {1, 32}) {
+          stream.launch<Kernel<Body>>(grid, {body, env});
+        };
+        program(world, main, side, launch);
+        main.synchronize();
+        side.synchronize();
+      },
+      options);
+}
+
+/// A kernel behind a wait may take all SMs before the wait is over, and with them the place of what peers wait for.
+TEST(Hang, IsFoundWhereTheKernelBehindAWaitTakesThePlaceOfWhatPeersWaitFor) {
+  for (const bool sends_first : {false, true}) {
+    const CheckResult result = check_streams(2, [&](World& world, Stream& main, Stream& side, const auto& launch) {
+      Stream before = world.make_stream("before");  // so that the send comes after the wait began
+      launch(before, Nothing{});
+      side.wait_for(before);
+      launch(side, NotifyNext{});
+      if (sends_first) main.wait_for(side);
+      launch(main, WaitForWord{});
+      launch(main, Nothing{}, {2 * world.machine().gpu.sm_count, 1024});
+    });
+    ASSERT_EQ(result.findings.size(), sends_first ? 0 : 1) << result.text();
+    if (sends_first) continue;
+    EXPECT_EQ(result.findings[0].kind, "hang");
+    EXPECT_THAT(result.findings[0].missing, HasSubstr("has taken its places (programmatic dependent launch)"));
+  }
+}
+
+/// Where streams share a hardware queue, what cannot start yet holds up all that was enqueued behind it.
+TEST(Hang, IsFoundWhereWorkIsEnqueuedBehindWhatWaitsForIt) {
+  for (const bool notifies_first : {false, true}) {
+    const CheckResult result = check_streams(1, [&](World&, Stream& main, Stream& side, const auto& launch) {
+      if (notifies_first) launch(side, NotifyNext{});
+      launch(main, WaitForWord{});
+      launch(main, Nothing{});
+      if (!notifies_first) launch(side, NotifyNext{});
+    });
+    ASSERT_EQ(result.findings.size(), notifies_first ? 0 : 1) << result.text();
+    if (notifies_first) continue;
+    EXPECT_EQ(result.findings[0].kind, "hang");
+    EXPECT_THAT(result.findings[0].missing, HasSubstr("may not start: streams share a hardware queue"));
+  }
+}
+
 }  // namespace
 
 }  // namespace tandem::check_test

@@ -24,6 +24,14 @@ struct DeviceKernel {
   int (*load)() = nullptr;
 };
 
+/// How many blocks of K an SM takes at least. K says so with its own kBlocksPerSm, which bounds its registers: for
+/// grids of more blocks than SMs that wait for each other, and where other kernels have to find room beside one.
+template <class K>
+inline constexpr int kBlocksPerSm = 1;
+template <class K>
+requires requires { K::kBlocksPerSm; }
+inline constexpr int kBlocksPerSm<K> = K::kBlocksPerSm;
+
 /// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.
 template <class K>
 struct DeviceKernelOf {

@@ -32,7 +32,7 @@ requires requires { K::kEpochFirst; }
 inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
 
 template <class K, int Threads>
-__global__ void __launch_bounds__(Threads, 1)
+__global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
   if (!kEpochFirst<K> || context.checks_calls) {
