@@ -150,6 +150,30 @@ TEST(Hang, IsFoundWhereTheKernelBehindAWaitTakesThePlaceOfWhatPeersWaitFor) {
   }
 }
 
+/// All blocks wait for the last one. Its registers are bounded for as many on an SM as `BlocksPerSm` says.
+template <int BlocksPerSm>
+struct WaitsForLast {
+  static constexpr int kBlocksPerSm = BlocksPerSm;
+  struct Args {
+    Signals words;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    if (block.index() + 1 == block.count()) block.notify(a.words, 1, block.pe());
+    block.wait(a.words, 1, 1);
+  }
+};
+
+TEST(Hang, IsFoundWhereMoreBlocksWaitThanTheirRegistersMayLeaveRoomFor) {
+  const auto check_grid = [](auto kernel) {
+    return check_streams(1, [](World& world, Stream& main, Stream&, const auto&) {
+      main.launch<decltype(kernel)>({2 * world.machine().gpu.sm_count, 512}, {world.heap().signals(1, "last")});
+    });
+  };
+  EXPECT_THAT(check_grid(WaitsForLast<1>{}), has_finding("hang"));
+  EXPECT_THAT(check_grid(WaitsForLast<2>{}), is_clean());
+}
+
 /// Where streams share a hardware queue, what cannot start yet holds up all that was enqueued behind it.
 TEST(Hang, IsFoundWhereWorkIsEnqueuedBehindWhatWaitsForIt) {
   for (const bool notifies_first : {false, true}) {
