@@ -95,6 +95,7 @@ class Stream {
   /// world). Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
+    static_assert(detail::kBlocksPerSm<K> >= 1);
     at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
                      detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>});
   }

@@ -39,13 +39,12 @@ std::string SimStream::describe() const {
   return text;
 }
 
-void SimStream::enqueue(Work work) {
+void SimStream::enqueue(std::string name, std::function<void()> start, std::shared_ptr<Kernel> kernel) {
   if (sim_.engine.current() == nullptr)
-    throw InvalidArgument(
-        fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, work.name));
+    throw InvalidArgument(fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, name));
   if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
-  used_ = used_ || work.name != kEventName;
-  work_.push_back(std::move(work));
+  used_ = used_ || name != kEventName;
+  work_.push_back({std::move(name), std::move(start), std::move(kernel)});
   if (shares_queue()) device().queue.push_back(this);
   if (!running_) start_next();
   if (lets_next_) place_next();
@@ -61,7 +60,8 @@ void SimStream::enqueue_kernel(KernelRequest request) {
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
   std::string name = request.name;
   auto kernel = std::make_shared<Kernel>(sim_, std::move(request));
-  enqueue({std::move(name), [this, gap, kernel] { after(gap, [this, kernel] { kernel->begin(last_); }); }, kernel});
+  enqueue(
+      std::move(name), [this, gap, kernel] { after(gap, [this, kernel] { kernel->begin(last_); }); }, kernel);
 }
 
 void SimStream::start_next() {
@@ -99,7 +99,9 @@ bool SimStream::places_early() const { return sim_.seams.schedule != nullptr && 
 
 bool SimStream::shares_queue() const { return sim_.seams.schedule != nullptr && sim_.seams.schedule->has_one_queue(); }
 
-bool SimStream::has_turn() const { return !shares_queue() || device().queue.front() == this; }
+bool SimStream::has_turn() const {
+  return !shares_queue() || (!device().queue.empty() && device().queue.front() == this);
+}
 
 void SimStream::pass_turn() {
   if (!shares_queue()) return;
@@ -173,49 +175,48 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   if (!sim_.topology.reachable(pe_, target))
     throw InvalidArgument(
         fmt::format("write_signal on PE {}: {} cannot be reached by stores", pe_, sim_.memory.describe(word)));
-  enqueue({"write_signal", [this, word, from, value, target, at = site] {
-             const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
-             const Fault fault = sim_.fault(SyncOperation::kStreamSignal, at);
-             if (fault == Fault::kDropped) return finish(last_);
-             Delivery delivery = signal_delivery(update, {pe_, last_.lane, sim_.engine.now()});
-             if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
-               if (from != nullptr) monitor->access(thread_, {AccessKind::kCopyEngineLoad, from, sizeof(Epoch)}, at);
-               const Order order = fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease;
-               delivery.message = monitor->signal(thread_, update, order, target, true, at);
-             }
-             sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
-             const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
-             sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
-             finish(last_);
-           }});
+  enqueue("write_signal", [this, word, from, value, target, at = site] {
+    const SignalUpdate update{word, from != nullptr ? *from : value, SignalOp::kSet};
+    const Fault fault = sim_.fault(SyncOperation::kStreamSignal, at);
+    if (fault == Fault::kDropped) return finish(last_);
+    Delivery delivery = signal_delivery(update, {pe_, last_.lane, sim_.engine.now()});
+    if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
+      if (from != nullptr) monitor->access(thread_, {AccessKind::kCopyEngineLoad, from, sizeof(Epoch)}, at);
+      const Order order = fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease;
+      delivery.message = monitor->signal(thread_, update, order, target, true, at);
+    }
+    sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
+    const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
+    sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
+    finish(last_);
+  });
 }
 
 void SimStream::wait_signal(const Signal* word, Epoch value) {
   if (!sim_.memory.owns(word)) throw InvalidArgument("wait_signal: the word must be memory of a PE");
-  enqueue({"wait_signal", [this, word, value, at = site] {
-             if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
-             wait_ = {};
-             wait_site_ = at;
-             if (sim_.seams.monitor != nullptr)
-               sim_.seams.monitor->begin_wait(thread_, word, 1, 1, Cmp::kGe, value, at);
-             wait_.words = word;
-             wait_.value = value;
-             wait_.pe = pe_;
-             if (wait_.advance()) {
-               end_wait();
-               return finish(last_);
-             }
-             waiting_ = true;
-             wait_.argument = this;
-             wait_.ready = [](void* argument) {
-               auto* const stream = static_cast<SimStream*>(argument);
-               stream->waiting_ = false;
-               stream->end_wait();
-               stream->pass_turn();
-               stream->finish(stream->wait_.released_by);
-             };
-             sim_.signals.add(wait_);
-           }});
+  enqueue("wait_signal", [this, word, value, at = site] {
+    if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
+    wait_ = {};
+    wait_site_ = at;
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->begin_wait(thread_, word, 1, 1, Cmp::kGe, value, at);
+    wait_.words = word;
+    wait_.value = value;
+    wait_.pe = pe_;
+    if (wait_.advance()) {
+      end_wait();
+      return finish(last_);
+    }
+    waiting_ = true;
+    wait_.argument = this;
+    wait_.ready = [](void* argument) {
+      auto* const stream = static_cast<SimStream*>(argument);
+      stream->waiting_ = false;
+      stream->end_wait();
+      stream->pass_turn();
+      stream->finish(stream->wait_.released_by);
+    };
+    sim_.signals.add(wait_);
+  });
 }
 
 void SimStream::end_wait() {
@@ -227,13 +228,13 @@ std::shared_ptr<tandem::detail::EventState> SimStream::record() {
   auto event = std::make_shared<SimEvent>();
   event->of = &sim_;
   event->after_work = used_;
-  enqueue({kEventName, [this, event] {
-             event->done = true;
-             event->cause = last_;
-             if (sim_.seams.monitor != nullptr) sim_.seams.monitor->record_event(thread_, event.get());
-             for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
-             finish(last_);
-           }});
+  enqueue(kEventName, [this, event] {
+    event->done = true;
+    event->cause = last_;
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->record_event(thread_, event.get());
+    for (const auto& go_on : std::exchange(event->waiting, {})) go_on();
+    finish(last_);
+  });
   return event;
 }
 
@@ -243,16 +244,15 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
   if (event == nullptr || event->of != &sim_)
     throw InvalidArgument("wait: an event of another simulation, or of GPUs, given");
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
-  enqueue({"wait for an event", [this, event] {
-             // By address: whoever records the event keeps it. One that held itself would stay behind where a run
-             // fails.
-             const auto pass = [this, at = event.get()](const Cause& cause) {
-               if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
-               finish(cause);
-             };
-             if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
-             event->waiting.push_back([pass, at = event.get()] { pass(at->cause); });
-           }});
+  enqueue("wait for an event", [this, event] {
+    // By address: whoever records the event keeps it. One that held itself would stay behind where a run fails.
+    const auto pass = [this, at = event.get()](const Cause& cause) {
+      if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
+      finish(cause);
+    };
+    if (event->done) return pass(last_.time < event->cause.time ? event->cause : last_);
+    event->waiting.push_back([pass, at = event.get()] { pass(at->cause); });
+  });
 }
 
 void SimStream::synchronize() {

@@ -41,12 +41,12 @@ class SimStream : public tandem::detail::StreamBackend {
  private:
   struct Work {
     std::string name;
-    std::function<void()> start;  // calls `finish` when the work is done, perhaps at once
-    std::shared_ptr<Kernel> kernel = {};
+    std::function<void()> start;     // calls `finish` when the work is done, perhaps at once
+    std::shared_ptr<Kernel> kernel;  // null for what is none
   };
   struct Copy;
 
-  void enqueue(Work work);
+  void enqueue(std::string name, std::function<void()> start, std::shared_ptr<Kernel> kernel = {});
   void enqueue_kernel(KernelRequest request);
   void start_next();
   Pe& device() const { return sim_.pes[static_cast<std::size_t>(pe_)]; }

@@ -36,16 +36,16 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
     throw InvalidArgument(
         fmt::format("copy_async on PE {}: from {} to {}: one end must be this PE's, the other reachable from it", pe_,
                     sim_.memory.describe(from), sim_.memory.describe(to)));
-  enqueue({"copy", [this, to, from, bytes, source, target, from_site = site] {
-             auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target, from_site});
-             std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
-             const auto free = std::find(engines.begin(), engines.end(), false);
-             if (free != engines.end())
-               start_copy(copy, static_cast<int>(free - engines.begin()));
-             else
-               sim_.pes[static_cast<std::size_t>(pe_)].waiting_copies.push_back(
-                   [this, copy](int engine) { start_copy(copy, engine); });
-           }});
+  enqueue("copy", [this, to, from, bytes, source, target, from_site = site] {
+    auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target, from_site});
+    std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
+    const auto free = std::find(engines.begin(), engines.end(), false);
+    if (free != engines.end())
+      start_copy(copy, static_cast<int>(free - engines.begin()));
+    else
+      sim_.pes[static_cast<std::size_t>(pe_)].waiting_copies.push_back(
+          [this, copy](int engine) { start_copy(copy, engine); });
+  });
 }
 
 void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
