@@ -20,9 +20,10 @@ class GatherTransport {
   void await(Stream& main, int first, int shards);
   /// After `end`: puts the own shard among the gathered rows, where the transport has not done it by itself.
   void place_own(Stream& main, const std::byte* own);
-  /// Whether steps on streams of their own have to run while the GEMM does: then it leaves kStepSms free.
+  /// Whether steps on streams of their own have to run while the GEMM does: then it leaves them kStepSms, beside the
+  /// SMs of blocks that copy, which leave no room on theirs.
   bool has_steps_beside_gemm() const {
-    return copy_by_ == CopyBy::kCopyEngine && (direction_ == Direction::kPull || !team_.one_node());
+    return !team_.one_node() || (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull);
   }
   /// Ends the call: `main` goes on when this PE's own sends are done. The next call's beginning says that this PE has
   /// read the gathered rows, so that the partners may send again.
