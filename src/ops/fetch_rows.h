@@ -42,7 +42,7 @@ struct OfferRows {
 
 /// Loads the rows of all peers.
 struct FetchRows {
-  /// Or one and some steps of the chain, which find no SM without where the GEMM leaves as many as fetch.
+  /// Or one and some steps of the chain: the GEMM may leave no more SMs than there are blocks that fetch beside it.
   static constexpr int kBlocksPerSm = 2;
   /// What a block takes at a time: on an NVLink several times what it takes to ask for it.
   static constexpr Size kChunk = Size{256} << 10;

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kEventName = "event";
 /// Those that wait for room take memory: more than any machine has by far.
 constexpr int kMostBlocks = 1 << 20;
-/// Registers that a thread can have at most, by those that it has where an SM is full of threads.
+/// The most registers that a thread can have (255), by the 32 that each has where threads fill an SM.
 constexpr int kMostRegisters = 8;
 }  // namespace
 
