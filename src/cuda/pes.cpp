@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -31,6 +32,12 @@ Machine describe_gpu(int pes, int device) {
   machine.gpu.copy_engines = properties.asyncEngineCount;
   return machine;
 }
+
+/// SMs that each PE counts on where several share a GPU. Any kernel of any of them may wait for any other, so all have
+/// to find places beside each other, wherever the others lie: a block may take an SM whose neighbour is free, while the
+/// GEMM's clusters need pairs. At most a PE has a GEMM and blocks beside it, or as many blocks behind it as it counts
+/// on and half as many beside. So there is room where a PE counts on two for every three pairs of its share.
+int share_of_gpu(int sms, int sharing) { return sharing == 1 ? sms : std::max(2, sms / (3 * sharing)); }
 
 /// Programmatic dependent launch came with compute capability 9.
 bool has_early_launch(int device) {
@@ -74,12 +81,19 @@ Pe make_pe(int device) {
   return pe;
 }
 
-Pes::Pes(int pes, int device, const CudaOptions& options)
-    : early_launch_(options.early_launch && has_early_launch(device)),
-      num_pes_(pes),
+Pes::Pes(int pes, int device, int sharing, const CudaOptions& options)
+    : num_pes_(pes),
+      sharing_(sharing),
       machine_(describe_gpu(pes, device)),
+      gpu_sms_(machine_.gpu.sm_count),
+      early_launch_(options.early_launch && sharing == 1 && has_early_launch(device)),
       timeout_s_(timeout_of(options)),
-      checks_calls_(options.check_calls) {}
+      checks_calls_(options.check_calls) {
+  machine_.gpu.sm_count = share_of_gpu(gpu_sms_, sharing);
+  // PEs that share a GPU share its queues: nothing promises that one's copies do not stand behind another's, which
+  // wait.
+  if (sharing > 1) machine_.gpu.copy_engines = 0;
+}
 
 std::uint32_t* Pes::abort_of(int pe) const {
   return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kAbortOffset);
@@ -128,10 +142,10 @@ void Pes::check_launch(const detail::KernelLaunch& kernel) const {
                                       kernel.grid.threads, kernel.device->threads));
   const auto found = blocks_per_sm_.find(kernel.device);
   const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.device->load();
-  const int most = per_sm * machine_.gpu.sm_count / sharing();
+  const int most = per_sm * gpu_sms_ / sharing_;
   if (kernel.grid.blocks > most)
     throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
-                                  kernel.name, kernel.grid.blocks, sharing(), most));
+                                  kernel.name, kernel.grid.blocks, sharing_, most));
 }
 
 /// Signals start as zeros, data as NaN.

@@ -43,15 +43,18 @@ class Recording;
 
 class Pes {
  public:
-  Pes(int pes, int device, const CudaOptions& options);
+  Pes(int pes, int device, int sharing, const CudaOptions& options);
   virtual ~Pes() = default;
   Pes(const Pes&) = delete;
   Pes& operator=(const Pes&) = delete;
 
   int num_pes() const { return num_pes_; }
   Team team(int pe) const { return {0, 1, num_pes_, pe, num_pes_}; }
+  /// As plans are to see it: of a shared GPU, the SMs that are this PE's.
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
+  /// PEs on the GPU that the most share. For all PEs the same, so that none refuses or chooses what another does not.
+  int sharing() const { return sharing_; }
   bool early_launch() const { return early_launch_; }
   bool checks_calls() const { return checks_calls_; }
   /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a GPU can have
@@ -60,8 +63,6 @@ class Pes {
 
   /// A PE of this process.
   virtual const Pe& pe(int number) const = 0;
-  /// PEs on the GPU that the most share. For all PEs the same, so that none refuses or chooses what another does not.
-  virtual int sharing() const = 0;
   virtual const Segment& segment() const = 0;
   /// Offset of a buffer of zeros (control) or NaN in each PE's part, once every PE's is cleared. Collective where it is
   /// symmetric.
@@ -94,11 +95,12 @@ class Pes {
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
-  bool early_launch_;
-
  private:
   int num_pes_;
+  int sharing_;
   Machine machine_;
+  int gpu_sms_;  // of the whole GPU
+  bool early_launch_;
   double timeout_s_;
   bool checks_calls_;
   std::map<const detail::DeviceKernel*, int> blocks_per_sm_;

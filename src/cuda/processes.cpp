@@ -36,7 +36,7 @@ void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
 }  // namespace
 
 Processes::Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
-    : Pes(pes, device, options),
+    : Pes(pes, device, 1, options),
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
       exchange_(session_),

@@ -21,7 +21,6 @@ class Processes : public Pes {
   bootstrap::FdExchange& exchange() { return exchange_; }
 
   const Pe& pe(int) const override { return pe_; }
-  int sharing() const override { return 1; }
   const Segment& segment() const override { return segment_; }
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;

@@ -11,6 +11,7 @@
 namespace tandem::cuda {
 
 CudaStream::CudaStream(Pes& pes, int pe, std::string name) : pes_(pes), pe_(pe), name_(std::move(name)) {
+  if (pes_.sharing() > 1) queue_.emplace(pes_.pe(pe_).device, pes_.sharing(), fmt::format("'{}' on PE {}", name_, pe_));
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this
   // launch.
@@ -46,15 +47,14 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   auto* const recording = this->recording();
   const int sms = pes_.machine().gpu.sm_count;
-  const bool is_alone = pes_.sharing() == 1;
-  const DecodeKernel* const decode = is_alone ? decode_kernel(gemm, sms) : nullptr;
-  if (decode == nullptr && plain_gemms_.takes(gemm)) {
+  const DecodeKernel* const decode = decode_kernel(gemm, sms);
+  // cuBLASLt's kernels are loaded at their first call, which waits for those that run on the GPU; on a shared one these
+  // may wait for this call. The library's are there.
+  const bool is_for_cublas = decode == nullptr && (pes_.sharing() == 1 || !has_gemm_kernel(gemm));
+  if (is_for_cublas && plain_gemms_.takes(gemm)) {
     if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);
   }
-  if (!is_alone)
-    throw Unsupported(
-        fmt::format("gemm: {} PEs share a GPU, its persistent kernel needs one of its own", pes_.sharing()));
   check_gemm(gemm, sms);
   const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
@@ -72,7 +72,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   Epoch calls = 0;
   asked.sum.calls = &calls;
   // The same answer on all PEs: some that add up here and some that do not would wait for each other.
-  return pes_.sharing() == 1 && decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
+  return decode_kernel(asked, pes_.machine().gpu.sm_count) != nullptr;
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

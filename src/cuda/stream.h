@@ -3,11 +3,13 @@
 
 #include <cuda_runtime.h>
 
+#include <optional>
 #include <string>
 
 #include "cuda/gemm.h"
 #include "cuda/pes.h"
 #include "cuda/recording.h"
+#include "cuda/shared_queue.h"
 #include "tandem/stream.h"
 
 namespace tandem::cuda {
@@ -51,6 +53,7 @@ class CudaStream : public detail::StreamBackend {
   std::string name_;
   cudaStream_t stream_ = nullptr;
   bool is_own_ = true;
+  std::optional<SharedQueue> queue_;  // where PEs share GPUs
   PlainGemms plain_gemms_;
 };
 

@@ -55,6 +55,9 @@ int first_device(int pes) {
   return 0;
 }
 
+/// GPUs are given out in turns, so none has more PEs than the first.
+int most_on_a_gpu(int pes) { return static_cast<int>(ceil_div(pes, std::max(1, cuda_devices()))); }
+
 std::vector<Pe> make_pes(int count) {
   std::vector<Pe> pes;
   pes.reserve(static_cast<std::size_t>(count));
@@ -72,12 +75,11 @@ std::vector<int> devices_of(const std::vector<Pe>& pes) {
 }  // namespace
 
 Threads::Threads(int pes, const CudaOptions& options)
-    : Pes(pes, first_device(pes), options),
+    : Pes(pes, first_device(pes), most_on_a_gpu(pes), options),
       pes_(make_pes(pes)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
       segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
       records_(pes) {
-  early_launch_ = early_launch_ && pes <= cuda_devices();
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
     if (i < cuda_devices()) load_kernels(pe(i));
@@ -180,11 +182,6 @@ void Threads::drain() const {
     cudaSetDevice(pe.device);
     cudaDeviceSynchronize();
   }
-}
-
-int Threads::sharing() const {
-  return static_cast<int>(
-      std::count_if(pes_.begin(), pes_.end(), [&](const Pe& other) { return other.device == pes_.front().device; }));
 }
 
 /// A time-out with what the other PEs were waiting for: all kernels have ended.

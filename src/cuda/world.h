@@ -16,8 +16,6 @@ class Threads : public Pes {
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
-  /// GPUs are given out in turns, so none has more than the first.
-  int sharing() const override;
   const Segment& segment() const override { return segment_; }
   Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;

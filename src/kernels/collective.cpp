@@ -66,7 +66,8 @@ bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_nod
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find(collective, algorithm);
-    return found != nullptr && can_run(*found, team) && !(world.checks_calls() && found->info.by_copy_engine);
+    const bool has_copy_engine = world.machine().gpu.copy_engines > 0 && !world.checks_calls();
+    return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine);
   };
   const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
                           bytes_of(collective, options, team)};
@@ -74,7 +75,7 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
     return copies_us(staged_buffers(find(collective, algorithm)->info, options, team), collective, options, team);
   };
   if (const auto choice = tune::choose(world.machine().name, options.selection, query, is_possible, copies))
-    return {choice->algorithm, choice->blocks};
+    return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count)};
   for (const Algorithm& algorithm : algorithms_of(collective))
     if (is_possible(algorithm.info.name)) return {algorithm.info.name, 0};
   throw Unsupported(fmt::format("{}: no algorithm runs on a team of {} nodes", name(collective), team.nodes()));

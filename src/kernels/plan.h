@@ -59,12 +59,12 @@ inline std::string plan_name(Collective collective, const CollectiveOptions& opt
   return std::string(name(collective)) + " " + options.algorithm;
 }
 
-/// Blocks of a plan's grid, where its kernel has no wish of its own.
-inline int plan_blocks(Collective collective, const CollectiveOptions& options, const Team& team) {
+/// Blocks of a plan's grid, where its kernel has no wish of its own: no more than this PE has SMs.
+inline int plan_blocks(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   if (options.blocks > 0) return options.blocks;
   const Size elements = max(input_elements(collective, options.max_count, team.size, options.root, options.root),
                             output_elements(collective, options.max_count, team.size, options.root, options.root));
-  return default_blocks(elements * size_of(options.type), team);
+  return std::min(default_blocks(elements * size_of(options.type), team), world.machine().gpu.sm_count);
 }
 
 template <class Kernel>
@@ -77,11 +77,12 @@ class KernelPlan final : public CollectivePlan {
       : algorithm_(options.algorithm),
         name_(plan_name(collective, options)),
         team_(team),
-        grid_{plan_blocks(collective, options, team), options.threads},
+        grid_{plan_blocks(world, collective, options, team), options.threads},
         max_count_(options.max_count),
         per_count_(std::is_same_v<Element, std::byte> ? size_of(options.type) : 1) {
     if constexpr (requires { Kernel::suitable_blocks(team, 1); })
-      if (options.blocks == 0) grid_.blocks = Kernel::suitable_blocks(team, grid_.blocks);
+      if (options.blocks == 0)
+        grid_.blocks = std::min(Kernel::suitable_blocks(team, grid_.blocks), world.machine().gpu.sm_count);
     if constexpr (requires { Kernel::kLeastThreads; })
       if (grid_.threads < Kernel::kLeastThreads)
         throw InvalidArgument("threads: " + name_ + " needs at least " + std::to_string(Kernel::kLeastThreads) +

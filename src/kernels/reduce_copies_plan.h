@@ -41,7 +41,7 @@ class CopiedReducePlan final : public CollectivePlan {
         name_(plan_name(collective, options)),
         team_(team),
         gathers_(collective == Collective::kAllReduce),
-        grid_{plan_blocks(collective, options, team), options.threads},
+        grid_{plan_blocks(world, collective, options, team), options.threads},
         max_count_(options.max_count),
         lanes_(world, name_) {
     world.check_launch<CopiedReduce<T>>(grid_);

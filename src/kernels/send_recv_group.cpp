@@ -17,8 +17,8 @@ using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
 /// Blocks that serve different distances at once; farther pairs take turns.
 constexpr int kMostGroups = 64;
 
-/// 64 blocks where every PE sends to every other; a lane moves half of what a block can.
-int lanes_for(int pes) { return std::clamp(64 / pes, 1, 16); }
+/// 64 blocks where every PE sends to every other, if it has the SMs; a lane moves half of what a block can.
+int lanes_for(int pes, int sm_count) { return std::clamp(std::min(64, sm_count) / pes, 1, 16); }
 
 void check_options(const SendRecvOptions& options) {
   if (options.lanes < 0 || options.lanes > 64)
@@ -68,7 +68,7 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
     : state_(std::make_unique<State>()) {
   check_options(options);
   kernels::check_team(world, team);
-  const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size);
+  const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size, world.machine().gpu.sm_count);
   const Size channels = Size{team.size} * lanes;
   SymmetricHeap& heap = world.heap();
   state_->world = &world;

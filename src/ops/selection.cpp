@@ -133,6 +133,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.splits = 1;
       break;
   }
+  if (world.machine().gpu.copy_engines == 0) options.copy_by = CopyBy::kSm;
   return options;
 }
 

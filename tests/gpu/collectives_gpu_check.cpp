@@ -126,11 +126,7 @@ bool can_be_in_place(Collective collective) {
          collective != Collective::kExchange;
 }
 
-/// Blocks that leave room for all PEs that share a GPU; 0: the plan's choice.
-int blocks_for(int pes) { return pes > cuda_devices() ? 4 : 0; }
-
-void add(std::vector<GpuCase>& cases, GpuCase c, int pes) {
-  c.blocks = blocks_for(pes);
+void add(std::vector<GpuCase>& cases, GpuCase c) {
   cases.push_back(c);
   if (!can_be_in_place(c.algorithm.collective)) return;
   c.in_place = true;
@@ -146,12 +142,12 @@ void add_type(std::vector<GpuCase>& cases, int pes, Collective collective, DType
     for (const Size count : {Size{1}, Size{1003}, Size{6007}}) {
       GpuCase c{next(), type, op, count};
       c.root = count == 1003 ? pes - 1 : 0;
-      add(cases, c, pes);
+      add(cases, c);
     }
     if (op != ReduceOp::kSum) continue;
     GpuCase random{next(), type, op, 3001};
     random.random = true;
-    add(cases, random, pes);
+    add(cases, random);
   }
 }
 
@@ -177,7 +173,7 @@ void check_each_collective(int pes) {
 void check_large(int pes) {
   std::vector<GpuCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes))
-    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5}, pes);
+    add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5});
   check(pes, cases);
 }
 
@@ -187,7 +183,6 @@ void check_replays(int pes, int replays) {
     GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.graph = true;
     c.rounds = replays;
-    c.blocks = blocks_for(pes);
     GpuCase random = c;
     random.random = true;
     random.rounds = 5;
@@ -381,12 +376,12 @@ int check_all(int replays, int only, bool every) {
       check_other_counts_untouched(pes);
       stage("another count on one PE", pes);
     }
+    check_large(pes);
+    stage("large", pes);
     if (pes != devices) continue;
     constexpr ReduceOp sum[] = {ReduceOp::kSum};
     check_each_algorithm(pes, every ? std::span<const ReduceOp>(kReduceOps) : sum);
     stage("each algorithm", pes);
-    check_large(pes);
-    stage("large", pes);
     check_replays(pes, replays);
     stage("replays", pes);
     check_refused_plans(pes);

@@ -65,6 +65,7 @@ class OperatorRounds {
     std::vector<std::unique_ptr<Graph>> graphs;
     for (int i = 0; i < kOperatorData; ++i)
       graphs.push_back(std::make_unique<Graph>(static_cast<cudaStream_t>(stream_.native()), [&] { enqueue(rows(i)); }));
+    world_.barrier();  // making a graph may wait for the kernels of other PEs on the same GPU
     for (int i = 0; i < replays; ++i) {
       const int which = i % 5 % kOperatorData;  // no cycle of the data's length
       wrong += round(i, rows(which), 1, [&] { graphs[static_cast<std::size_t>(which)]->launch(); });

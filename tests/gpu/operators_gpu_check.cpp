@@ -1,7 +1,9 @@
 // Overlapped operators on all GPUs of this machine, a PE on each: a thread or, under `tandem launch`, a process.
 //
-//   operators_gpu_check [REPLAYS] [GROUP...]    replays of captured graphs, with data that change (default 3); groups
-//                                               alone: forms, rows, several, shots, few, deep, bits, finish or layers
+//   operators_gpu_check [--pes N] [REPLAYS] [GROUP...]
+//
+// N: PEs, threads that share GPUs where there are fewer of those. REPLAYS: of captured graphs, with data that change
+// (default 3). Groups alone: forms, rows, several, shots, few, deep, bits, finish or layers.
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -11,12 +13,10 @@
 #include <cstdlib>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <vector>
 
-#include "gpu/operator_rounds.h"
-#include "ops/operator_finish.h"
+#include "gpu/operator_gpu_cases.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -44,179 +44,6 @@ struct Tally {
 
 constexpr Size kIdle = Size{32} << 20;  // bytes that a PE copies to be late
 
-constexpr Operator kAllOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce};
-
-/// At least so many columns or so much depth, of which each PE has equal parts with rows of 16 bytes.
-Size divisible(Size length) { return round_up(length, Size{8} * cuda_devices()); }
-
-/// What PEs have parts of, n or k, is made `divisible`.
-OperatorCase make_case(Operator op, Size m, Size n, Size k, Form form) {
-  OperatorCase c;
-  c.op = op;
-  c.options.m = m;
-  c.options.n = op == Operator::kAllGatherGemm ? divisible(n) : n;
-  c.options.k = op == Operator::kAllGatherGemm ? k : divisible(k);
-  c.options.form = form;
-  c.options.use_tuned = false;
-  return c;
-}
-
-/// Every form, mover, direction, reduction and number of pieces.
-std::vector<OperatorCase> forms() {
-  std::vector<OperatorCase> all;
-  struct Shape {
-    Size m, n, k;
-  };
-  int number = 0;
-  for (const Operator op : kAllOperators)
-    for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed})
-      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-        for (const Direction direction : {Direction::kPush, Direction::kPull})
-          for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain})
-            for (const Shape shape : {Shape{1300, 1056, 288}, {300, 1056, 288}, {5, 64, 64}})
-              for (const int splits : {1, 3, 8}) {
-                const bool chain = reduction == Reduction::kChain;
-                if (op == Operator::kGemmAllReduce &&
-                    (form == Form::kDecomposed || !chain || copy_by == CopyBy::kSm || direction == Direction::kPull))
-                  continue;
-                if (chain && op == Operator::kGemmReduceScatter && form != Form::kOverlapped) continue;
-                if (chain && (op == Operator::kAllGatherGemm || direction == Direction::kPull)) continue;
-                OperatorCase c = make_case(op, shape.m, shape.n, shape.k, form);
-                c.options.copy_by = copy_by;
-                c.options.direction = direction;
-                c.options.reduction = reduction;
-                c.options.splits = splits;
-                if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) c.options.shots = 2;
-                const auto orders = tile_orders(op);
-                c.options.order = chain ? "" : orders[static_cast<std::size_t>(number) % orders.size()];
-                c.options.type = number % 5 == 1 ? DType::kF16 : DType::kBF16;
-                c.options.tile_n = number % 3 == 0 && c.options.type == DType::kBF16 ? 128 : 256;
-                ++number;
-                all.push_back(c);
-              }
-  return all;
-}
-
-/// Runs of one, of an odd number and of all rows by one plan; what the plan takes by itself among them.
-std::vector<OperatorCase> rows() {
-  std::vector<OperatorCase> all;
-  for (const Operator op : kAllOperators)
-    for (const Form form : {Form::kSuitable, Form::kOverlapped, Form::kSequential, Form::kDecomposed})
-      for (const Size m : {1300, 999, 17})
-        for (int i = 0; i < 4; ++i) {
-          OperatorCase c = make_case(op, m, 1056, 288, form);
-          if (op == Operator::kGemmAllReduce && form == Form::kDecomposed) continue;
-          if (form != Form::kSuitable) {
-            c.options.copy_by = i % 2 == 0 ? CopyBy::kCopyEngine : CopyBy::kSm;
-            if (op == Operator::kGemmReduceScatter) c.options.reduction = i < 2 ? Reduction::kChain : Reduction::kOwner;
-            if (op == Operator::kAllGatherGemm && i >= 2) c.options.direction = Direction::kPull;
-            if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) c.options.shots = 2;
-            c.options.splits = 1 + i;
-          }
-          c.fewer_rows = true;
-          all.push_back(c);
-        }
-  return all;
-}
-
-/// Several B for one gather.
-std::vector<OperatorCase> several() {
-  std::vector<OperatorCase> all;
-  for (const Form form : {Form::kSuitable, Form::kOverlapped, Form::kSequential, Form::kDecomposed})
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-      for (const Direction direction : {Direction::kPush, Direction::kPull}) {
-        OperatorCase c = make_case(Operator::kAllGatherGemm, 1300, 1056, 288, form);
-        c.options.ns = {divisible(512), divisible(64), divisible(480)};
-        c.options.n = std::accumulate(c.options.ns.begin(), c.options.ns.end(), Size{0});
-        if (form != Form::kSuitable) c.options.copy_by = copy_by;
-        c.options.direction = direction;
-        c.options.splits = 3;
-        c.fewer_rows = true;
-        all.push_back(c);
-      }
-  return all;
-}
-
-/// gemm_all_reduce whose owners add up, and in the plan's own choice of shots.
-std::vector<OperatorCase> shots() {
-  std::vector<OperatorCase> all;
-  for (const Form form : {Form::kOverlapped, Form::kDecomposed})
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-      for (const Direction direction : {Direction::kPush, Direction::kPull})
-        for (const int sms : {0, 4})
-          for (const int splits : {1, 4}) {
-            OperatorCase c = make_case(Operator::kGemmAllReduce, 1300, 1056, 288, form);
-            c.options.reduction = Reduction::kOwner;
-            c.options.shots = 2;
-            c.options.copy_by = copy_by;
-            c.options.direction = direction;
-            c.options.communication_sms = sms;
-            c.options.splits = splits;
-            c.options.order = splits == 1 ? "peers_first" : "";
-            c.fewer_rows = sms == 4;
-            all.push_back(c);
-          }
-  return all;
-}
-
-/// gemm_all_reduce of so few rows, and so many columns, that the GEMM adds up.
-std::vector<OperatorCase> few() {
-  std::vector<OperatorCase> all;
-  const auto add = [&](Form form, Size m, Size n, Size of_pe = 256) {
-    OperatorCase c = make_case(Operator::kGemmAllReduce, m, n, of_pe * cuda_devices(), form);
-    c.fewer_rows = true;
-    all.push_back(c);
-  };
-  for (const Form form : {Form::kSuitable, Form::kOverlapped})
-    for (const Size m : {64, 48, 33, 17, 1})
-      add(form, m, m == 17 ? 8200 : 8192, m > 32 ? 256 : 264);  // 264: the last step of the kernel is cut
-  // Of more rows blocks compute slices; some of these end within a tile.
-  add(Form::kSuitable, 256, 8192);
-  add(Form::kSuitable, 65, 8072);
-  add(Form::kOverlapped, 211, 8072);
-  add(Form::kOverlapped, 128, 8192);
-  return all;
-}
-
-/// Deep enough for the last tiles' depth to be shared; all_gather_gemm alone rounds but once.
-std::vector<OperatorCase> deep() {
-  std::vector<OperatorCase> all;
-  for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-    for (const int tile_n : {256, 192, 128}) {
-      OperatorCase c = make_case(Operator::kAllGatherGemm, 300, 1056, 4096, Form::kOverlapped);
-      c.options.copy_by = copy_by;
-      c.options.tile_n = tile_n;
-      c.fewer_rows = true;
-      all.push_back(c);
-    }
-  return all;
-}
-
-/// For runs whose bits are compared.
-std::vector<OperatorCase> bits() {
-  std::vector<OperatorCase> all;
-  for (const Operator op : kAllOperators) {
-    for (const Size m : {1300, 64})
-      for (const Form form : {Form::kSuitable, Form::kSequential}) all.push_back(make_case(op, m, 1056, 2080, form));
-    if (op == Operator::kGemmAllReduce)
-      for (const Size m : {256, 64, 1}) all.push_back(make_case(op, m, 8192, 2080, Form::kSuitable));
-    for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
-      for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain}) {
-        if (op == Operator::kAllGatherGemm && reduction == Reduction::kChain) continue;
-        OperatorCase c = make_case(op, 1300, 1056, 2080, Form::kOverlapped);
-        c.options.copy_by = copy_by;
-        c.options.reduction = reduction;
-        c.options.splits = 2;
-        if (op == Operator::kGemmAllReduce) c.options.shots = 2;
-        all.push_back(c);
-        c.options.m = 300;
-        c.options.k = Size{3072} * (op == Operator::kAllGatherGemm ? 1 : cuda_devices());  // a shared depth
-        all.push_back(c);
-      }
-  }
-  return all;
-}
-
 template <class T>
 Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const OperatorCase& c, int replays,
               bool only_bits) {
@@ -231,40 +58,6 @@ Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const 
     const std::lock_guard lock(mutex);
     return first == hash;
   });
-}
-
-/// gemm_all_reduce whose GEMM adds up, with bias and activation.
-std::vector<FinishCase> few_finishes() {
-  std::vector<FinishCase> all;
-  for (const Size m : {100, 64, 17, 1})
-    for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
-      FinishCase c;
-      c.op = Operator::kGemmAllReduce;
-      c.options = {.m = m, .n = 8192, .k = Size{256} * cuda_devices(), .activation = activation, .use_tuned = false};
-      c.bias = m != 64;
-      all.push_back(c);
-    }
-  return all;
-}
-
-/// Products of a layer by one plan, with a bias and so by the library's GEMM in every form: of some of them blocks
-/// compute parts of two tiles, of others many share one, and they follow one another with the same room for sums. Of
-/// two rows most PEs have none.
-std::vector<FinishCase> layers() {
-  std::vector<FinishCase> all;
-  const Size pes = cuda_devices();
-  for (const Size m : {1500, 2})
-    for (const bool by_sm : {true, false})
-      for (const Form form : {Form::kSuitable, Form::kSequential}) {
-        if (form == Form::kSuitable && !by_sm) continue;  // it chooses
-        FinishCase c;
-        c.options = {.m = m, .n = 1536 * pes, .k = 4096, .form = form, .use_tuned = false};
-        c.options.ns = {1024 * pes, 256 * pes, 256 * pes};
-        if (form == Form::kSequential) c.options.copy_by = by_sm ? CopyBy::kSm : CopyBy::kCopyEngine;
-        c.bias = true;
-        all.push_back(c);
-      }
-  return all;
 }
 
 CudaOptions world_options() {
@@ -300,9 +93,10 @@ Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std
       graphs[static_cast<std::size_t>(i % 2)]->launch();
     stream.synchronize();
     wrong += one.wrong(i, rows(i));
-    if (i == 1)
-      for (int which = 0; which < 2; ++which)
-        graphs.push_back(std::make_unique<Graph>(native, [&] { one.enqueue(stream, rows(which)); }));
+    if (i != 1) continue;
+    for (int which = 0; which < 2; ++which)
+      graphs.push_back(std::make_unique<Graph>(native, [&] { one.enqueue(stream, rows(which)); }));
+    world.barrier();  // making a graph may wait for the kernels of other PEs on the same GPU
   }
   return wrong;
 }
@@ -374,16 +168,19 @@ bool check_group(const Group& group, int pes, int replays, Tally& tally) {
   return true;
 }
 
-int check_all(int replays, const std::vector<std::string>& only) {
-  const int pes = cuda_devices();
-  if (pes == 0) {
+int check_all(int pes, int replays, const std::vector<std::string>& only) {
+  const int gpus = cuda_devices();
+  if (gpus == 0) {
     std::printf("no GPU\n");
     return 2;
   }
-  const std::vector<Group> groups{{"forms", forms()}, {"rows", rows()}, {"several", several()}, {"shots", shots()},
-                                  {"few", few()},     {"deep", deep()}, {"bits", bits()}};
+  if (pes == 0) pes = gpus;
+  const OperatorGpuCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
+  const std::vector<Group> groups{{"forms", cases.forms()}, {"rows", cases.rows()}, {"several", cases.several()},
+                                  {"shots", cases.shots()}, {"few", cases.few()},   {"deep", cases.deep()},
+                                  {"bits", cases.bits()}};
   Tally all;
-  const auto run = [&](const std::string& name, std::size_t cases, const std::function<bool(Tally&)>& check) {
+  const auto run = [&](const std::string& name, std::size_t count, const std::function<bool(Tally&)>& check) {
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return;
     // PEs hand each other what they found by the memory of a process.
     if (name == "bits" && is_launched()) return;
@@ -391,7 +188,7 @@ int check_all(int replays, const std::vector<std::string>& only) {
     Tally tally;
     const bool ended = check(tally);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", name.c_str(), cases,
+    std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", name.c_str(), count,
                 pes, tally.passed, tally.failed, ended ? "" : ", broken off", took.count());
     std::fflush(stdout);
     all.passed += tally.passed;
@@ -399,11 +196,14 @@ int check_all(int replays, const std::vector<std::string>& only) {
   };
   for (const Group& group : groups)
     run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
+  const auto run_finishes = [&](const std::string& name, const std::vector<FinishCase>& finishes) {
+    run(name, finishes.size(), [&](Tally& tally) { return check_finishes(finishes, pes, replays, tally); });
+  };
   // Rows of 16 bytes on each PE, of fp8 and of two B, too.
-  auto cases = finish_cases(650, Size{288} * pes, Size{160} * pes, false);
-  for (const FinishCase& c : few_finishes()) cases.push_back(c);
-  run("finish", cases.size(), [&](Tally& tally) { return check_finishes(cases, pes, replays, tally); });
-  run("layers", layers().size(), [&](Tally& tally) { return check_finishes(layers(), pes, replays, tally); });
+  auto finishes = finish_cases(650, Size{288} * pes, Size{160} * pes, false);
+  for (const FinishCase& c : cases.few_finishes()) finishes.push_back(c);
+  run_finishes("finish", finishes);
+  run_finishes("layers", cases.layers());
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;
 }
@@ -413,8 +213,18 @@ int check_all(int replays, const std::vector<std::string>& only) {
 }  // namespace tandem::test
 
 int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  int pes = 0, replays = 3;
+  if (arguments.size() > 1 && arguments[0] == "--pes") {
+    pes = std::atoi(arguments[1].c_str());
+    arguments.erase(arguments.begin(), arguments.begin() + 2);
+  }
+  if (!arguments.empty()) {
+    replays = std::atoi(arguments[0].c_str());
+    arguments.erase(arguments.begin());
+  }
   try {
-    return tandem::test::check_all(argc > 1 ? std::atoi(argv[1]) : 3, {argv + std::min(argc, 2), argv + argc});
+    return tandem::test::check_all(pes, replays, arguments);
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 1;

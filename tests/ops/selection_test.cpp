@@ -64,6 +64,19 @@ TEST(SelectedOptions, CopiesOfFewRowsHideBehindDeepTiles) {
   EXPECT_EQ(copy_by("h200x2", 2, 14336), CopyBy::kSm);
 }
 
+TEST(SelectedOptions, OfAPartOfAGpuTakeNoCopyEngine) {
+  for (const auto op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const int copy_engines : {3, 0}) {
+      Machine machine = load_machine("h200x4");
+      machine.gpu.copy_engines = copy_engines;
+      Simulation(machine, 4).run([&](World& world) {
+        EXPECT_EQ(selected_options(world, op, 8192, 16384, 53248, DType::kBF16).copy_by,
+                  copy_engines > 0 ? CopyBy::kCopyEngine : CopyBy::kSm)
+            << name(op);
+      });
+    }
+}
+
 int gather_splits(const char* machine, int pes, Size n) {
   int splits = 0;
   Simulation(load_machine(machine), pes).run([&](World& world) {

@@ -162,6 +162,28 @@ INSTANTIATE_TEST_SUITE_P(
                "limits must ascend"},
         Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 1e400}])"), "a number is too large"}));
 
+TEST(Selection, APlanForAPartOfAGpuTakesNoCopyEngineAndNoMoreBlocksThanSms) {
+  const TemporaryFolder folder;
+  CollectiveOptions options;
+  options.max_count = 1 << 20;
+  options.selection = folder / "table.json";
+  std::ofstream(options.selection) << file_of(R"([{"up_to_bytes": 100000000, "algorithm": "copy_engine", "blocks": 16},
+                                                  {"algorithm": "two_shot", "blocks": 64}])");
+  const auto chosen = [&](const Machine& machine) {
+    CollectiveChoice choice;
+    Simulation(machine, 4, {}).run([&](World& world) {
+      if (world.pe() == 0) choice = choose_collective(world, Collective::kAllReduce, options, world.team());
+    });
+    return choice.algorithm + " " + std::to_string(choice.blocks);
+  };
+  Machine machine = load_machine("h200x4");
+  EXPECT_EQ(chosen(machine), "copy_engine 16");
+  machine.gpu.copy_engines = 0;
+  EXPECT_EQ(chosen(machine), "two_shot 64");
+  machine.gpu.sm_count = 22;
+  EXPECT_EQ(chosen(machine), "two_shot 22");
+}
+
 /// What a plan on four simulated PEs takes.
 std::string planned(const std::string& selection) {
   std::string algorithm;

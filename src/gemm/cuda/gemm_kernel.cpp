@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -42,6 +43,11 @@ bool is_for_tma(const Gemm& gemm) {
          is_aligned(gemm.a) && is_aligned(gemm.b) && is_aligned(gemm.c);
 }
 
+bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
+  return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
+         kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout;
+}
+
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
@@ -80,12 +86,14 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   return nullptr;
 }
 
+bool has_gemm_kernel(const Gemm& gemm) {
+  return is_for_tma(gemm) && std::ranges::any_of(gemm_kernels(), [&](auto* kernel) { return is_for(*kernel, gemm); });
+}
+
 const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
-    const bool same_types = kernel->type == gemm.type && kernel->out_type == gemm.out_type;
-    const bool same_tile = kernel->tile_m == gemm.tile_m && kernel->tile_n == gemm.tile_n;
-    if (same_types && same_tile && kernel->b_layout == gemm.b_layout) return *kernel;
+    if (is_for(*kernel, gemm)) return *kernel;
     known += (known.empty() ? "" : ", ") +
              describe(kernel->type, kernel->out_type, kernel->tile_m, kernel->tile_n, kernel->b_layout);
   }

@@ -33,6 +33,9 @@ struct GemmKernel {
 
 std::span<const GemmKernel* const> gemm_kernels();
 
+/// Whether the library's own kernels can do it where it has no hooks.
+bool has_gemm_kernel(const Gemm& gemm);
+
 /// The kernel of the GEMM's type, tile and layout that knows what is done with the sums; throws Unsupported naming
 /// those that there are.
 const GemmKernel& find_gemm_kernel(const Gemm& gemm);
