@@ -15,6 +15,7 @@ class SeededSchedule : public sim::Schedule {
  public:
   explicit SeededSchedule(std::uint64_t seed) : seed_(seed) {}
   bool places_early() const override { return (seed_ & 1) != 0; }
+  bool fills_sms() const override { return true; }
   bool has_one_queue() const override { return (seed_ & 2) != 0; }
 
  private:

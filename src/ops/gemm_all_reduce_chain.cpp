@@ -73,16 +73,28 @@ class GemmAllReduceChain final : public OperatorPlan {
     offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
                                          rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
     const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
-    if (beside_.blocks > 0) {
-      takes_.wait(begun);
-      takes_.launch<FetchRows>(beside_, fetch);
-    }
+    const bool beside = beside_.blocks > 0 && await_first_rows(begun);
+    if (beside) takes_.launch<FetchRows>(beside_, fetch);
     // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
     chain_.end(main);
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
-    if (beside_.blocks > 0) main.wait_for(takes_);
+    if (beside) main.wait_for(takes_);
     main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
+  }
+
+  /// Blocks that fetch take SMs of their own, and keep them until the GEMM is done, so it has to have its SMs before
+  /// they come. It has, once rows of a peer are complete: it computed a part of them. False: no peer has any.
+  bool await_first_rows(const Event& begun) {
+    const RowPartition& rows = chain_.rows();
+    for (int step = 1; step < team_.size; ++step) {
+      const int owner = (team_.me + step) % team_.size;
+      if (rows.part(owner, 0).empty()) continue;
+      takes_.wait(begun);
+      takes_.launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), chain_.epoch(), 1});
+      return true;
+    }
+    return false;
   }
 
   /// Tells the peers of the own rows as they are complete.

@@ -53,6 +53,8 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   if (form_ == Form::kSequential) main.gemm(gemm, team_);
   if (form_ == Form::kSequential || form_ == Form::kCommunicationOnly)
     for (int owner = 0; owner < team_.size; ++owner) announce(main, owner);
+  // A GEMM on all SMs has to have them before steps of the copies take some and wait.
+  if (!beside_gemm_) begun_ = main.record();
   if (gemm.out_type == DType::kF32) sum<float>(main, gemm, c);
   if (gemm.out_type == DType::kF16) sum<f16>(main, gemm, c);
   if (gemm.out_type == DType::kBF16) sum<bf16>(main, gemm, c);

@@ -59,6 +59,7 @@ void ScatterTransport::begin(Stream& main, Size m) {
   rows_.rows = m;
   main.launch<BeginReleased>(kOneWarp, {released_, epochs_});
   begun_ = main.record();
+  published_.clear();
 }
 
 void ScatterTransport::hook(Gemm& gemm) const {
@@ -94,6 +95,7 @@ void ScatterTransport::publish(Stream& main, int owner) {
   const Signals words = copy_by_ == CopyBy::kSm ? arrived_ : computed_;
   main.launch<Announce>(
       kOneWarp, {words, epochs_.words, rows_.splits, layout_.collector(owner), layout_.block_at_collector(owner)});
+  if (copy_by_ == CopyBy::kCopyEngine) published_.push_back(main.record());
 }
 
 void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
@@ -123,7 +125,7 @@ void ScatterTransport::push(int owner, int part) {
 }
 
 void ScatterTransport::pull(const Gemm& gemm) {
-  copies_.wait(begun_);
+  if (published_.empty()) copies_.wait(begun_);
   const int local = team_.me % team_.node_size;
   const int first = team_.me - local;
   for (int step = 1; step <= team_.nodes(); ++step) {
@@ -132,6 +134,10 @@ void ScatterTransport::pull(const Gemm& gemm) {
     for (int back = 1; back <= team_.node_size; ++back) {
       const int source = (local - back + team_.node_size) % team_.node_size;
       const int block = owner - local + source;
+      // A GEMM on all SMs has to have them before a step waits here, and the source may wait likewise: whoever has
+      // computed as many shards waits for nobody who has not.
+      if (!published_.empty())
+        copies_.wait(published_[static_cast<std::size_t>((step - 1) * team_.node_size + back - 1)]);
       for (int part = 0; part < rows_.splits; ++part) {
         const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
         const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;

@@ -9,6 +9,8 @@
 ///   copy engine, push   tiles stay local and are counted locally; complete pieces are copied to the staging
 ///   copy engine, pull   tiles stay local and are counted at the collector, which fetches complete pieces
 
+#include <vector>
+
 #include "ops/operator.h"
 #include "ops/reduce_shards.h"
 #include "tandem/gemm_order.h"
@@ -68,6 +70,7 @@ class ScatterTransport {
   Stream copies_;
   Stream reduction_;
   Event begun_;
+  std::vector<Event> published_;  // where peers pull whole products: one for each shard of this call so far
 };
 
 }  // namespace tandem::ops

@@ -287,8 +287,10 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   request.team = team;
   request.blocks = static_cast<int>(std::min<Size>(sms, tiles));
   // In a check it takes all SMs that it may have: some GEMMs divide the depth of few tiles among them.
-  if (simulator.seams.schedule != nullptr && simulator.seams.schedule->places_early())
+  if (simulator.seams.schedule != nullptr && simulator.seams.schedule->fills_sms()) {
+    request.keeps_places = true;
     request.idle_blocks = sms - request.blocks;
+  }
   // A tile's stages take an SM's memory: nothing fits beside it.
   request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
   request.body = [gemm, tile_time, next = std::make_shared<Size>(0)](Role& role) {

@@ -11,7 +11,10 @@ void Kernel::place() {
   is_placed_ = true;
   left_ = request_.blocks;
   Pe& pe = device();
-  for (int block = 0; block < request_.blocks + request_.idle_blocks; ++block) {
+  // Those that have something to do come last: whatever the kernel is short of, it is short of them.
+  const int all = request_.blocks + request_.idle_blocks;
+  for (int i = 0; i < all; ++i) {
+    const int block = (request_.blocks + i) % all;
     auto place_block = [self = shared_from_this(), block] { return self->try_place(block); };
     if (!pe.waiting_blocks.empty() || !place_block()) pe.waiting_blocks.push_back(place_block);
   }
@@ -106,7 +109,10 @@ void Kernel::start(const PlacedBlock& placed) {
 }
 
 void Kernel::finish_block(const Placement& at, Lane lane, Time begin, Thread thread) {
-  give_back(at);
+  if (request_.keeps_places)
+    idle_.push_back(at);
+  else
+    give_back(at);
   if (--left_ == 0)
     for (const Placement& idle : std::exchange(idle_, {})) give_back(idle);
   if (monitor() != nullptr) monitor()->end_block(id_, thread);

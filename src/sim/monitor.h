@@ -144,6 +144,8 @@ class Schedule {
   virtual int choose(int count) = 0;
   /// Whether a stream's next kernel takes its places on SMs while the one before still runs.
   virtual bool places_early() const { return false; }
+  /// Whether a GEMM takes all SMs that it may have, whatever its tiles.
+  virtual bool fills_sms() const { return false; }
   /// Whether all streams of a PE share one hardware queue: what cannot start yet holds up all that was enqueued later.
   virtual bool has_one_queue() const { return false; }
 };

@@ -150,6 +150,36 @@ TEST(Hang, IsFoundWhereTheKernelBehindAWaitTakesThePlaceOfWhatPeersWaitFor) {
   }
 }
 
+/// What waits beside a GEMM, for what comes after it, may be there before the GEMM has all its SMs.
+TEST(Hang, IsFoundWhereWhatWaitsForAGemmTakesOneOfItsSms) {
+  for (const bool leaves_one : {false, true}) {
+    const CheckResult result = check_streams(1, [&](World& world, Stream& main, Stream& side, const auto& launch) {
+      constexpr Size kLength = 16;
+      Gemm gemm;
+      gemm.m = gemm.n = gemm.k = gemm.tile_m = gemm.tile_n = kLength;
+      gemm.type = gemm.out_type = DType::kF32;
+      const std::vector<float> ones(kLength * kLength, 1);
+      const auto matrix = [&](const char* name) {
+        float* const memory = world.heap().allocate_local<float>(kLength * kLength, name);
+        world.copy_in(memory, ones.data(), kLength * kLength * Size{sizeof(float)});
+        return memory;
+      };
+      gemm.a = matrix("a");
+      gemm.b = matrix("b");
+      gemm.c = matrix("c");
+      gemm.sms = world.machine().gpu.sm_count - (leaves_one ? 1 : 0);
+      launch(main, Nothing{});
+      side.wait_for(main);
+      main.gemm(gemm, world.team());
+      launch(main, NotifyNext{});
+      launch(side, WaitForWord{});
+    });
+    ASSERT_EQ(result.findings.empty(), leaves_one) << result.text();
+    if (leaves_one) continue;
+    EXPECT_EQ(result.findings[0].kind, "hang");
+  }
+}
+
 /// All blocks wait for the last one. Its registers are bounded for as many on an SM as `BlocksPerSm` says.
 template <int BlocksPerSm>
 struct WaitsForLast {

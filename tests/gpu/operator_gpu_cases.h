@@ -164,6 +164,28 @@ class OperatorGpuCases {
     return all;
   }
 
+  /// So many tiles that blocks compute several, of pieces that come in several waves.
+  std::vector<OperatorCase> waves() const {
+    std::vector<OperatorCase> all;
+    for (const Operator op : kAllOperators)
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+        for (const Reduction reduction : {Reduction::kOwner, Reduction::kChain})
+          for (const int tile_n : {256, 192, 128}) {
+            if (op == Operator::kAllGatherGemm && reduction == Reduction::kChain) continue;
+            const bool gather = op == Operator::kAllGatherGemm;
+            OperatorCase c =
+                make_case(op, 4100, gather ? 2048 * pes_ : 2048, gather ? 256 : 128 * pes_, Form::kOverlapped);
+            c.options.copy_by = copy_by;
+            c.options.reduction = reduction;
+            c.options.tile_n = tile_n;
+            c.options.splits = tile_n == 192 ? 1 : 4;
+            if (op == Operator::kGemmAllReduce) c.options.shots = 2;
+            c.fewer_rows = true;
+            all.push_back(c);
+          }
+    return all;
+  }
+
   /// For runs whose bits are compared.
   std::vector<OperatorCase> bits() const {
     std::vector<OperatorCase> all;

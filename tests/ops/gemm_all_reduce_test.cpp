@@ -165,6 +165,26 @@ TEST(GemmAllReduce, ChainsRunWithoutContents) {
     }
 }
 
+TEST(GemmAllReduce, BlocksThatFetchBesideTheGemmLeaveItsSmsToIt) {
+  OperatorOptions options{.m = 8192, .n = 8192, .k = 8192, .form = Form::kOverlapped, .copy_by = CopyBy::kCopyEngine};
+  options.reduction = Reduction::kChain;
+  options.splits = 2;
+  SimOptions sim;
+  sim.phantom = true;
+  sim.heap_bytes = Size{8} << 30;
+  for (const char* const machine : {"h200x4", "h200x4-calibrated"})
+    for (const int sms : {3, 4, 16}) {
+      options.communication_sms = sms;
+      Simulation(load_machine(machine), 4, sim).run([&](World& world) {
+        auto* const memory = world.heap().allocate_local<std::byte>(2 * options.m * options.n, "a, b and c");
+        auto plan = make_operator(world, Operator::kGemmAllReduce, options);
+        Stream stream = world.make_stream("main");
+        for (int call = 0; call < 3; ++call) plan->run(stream, memory, memory, memory);
+        EXPECT_NO_THROW(stream.synchronize()) << machine << ", " << sms << " SMs";
+      });
+    }
+}
+
 TEST(GemmAllReduce, SameSeedSameTrace) {
   for (const int shots : {1, 2}) {
     OperatorCase test = numbered_case({"h200x8", 4}, shots, Form::kOverlapped, 2);
