@@ -102,6 +102,8 @@ const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
   return compute_capability() == kHopper ? find_decode_kernel(gemm, sm_count) : nullptr;
 }
 
+bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper && has_gemm_kernel(gemm); }
+
 bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
   if (gemm.sum.calls != nullptr) return false;

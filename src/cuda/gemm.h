@@ -14,6 +14,9 @@ void check_gemm(const Gemm& gemm, int sm_count);
 /// The kernel that streams B for few rows, where the current GPU has one and it is the fastest; else null.
 const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count);
 
+/// Whether the library's own kernels can do it on the current GPU where it has no hooks.
+bool has_own_kernel(const Gemm& gemm);
+
 /// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
 class PlainGemms {
  public:

@@ -27,13 +27,13 @@ int queues() {
 }  // namespace
 
 SharedQueue::SharedQueue(int device, int sharing, const std::string& stream) : device_(device) {
-  const int most = queues() - sharing;  // each PE's host has a stream, too
+  const int most = std::max(0, queues() - sharing);  // each PE's host has a stream, too
   const std::lock_guard lock(mutex);
   if (taken[device] >= most)
-    throw Unsupported(
-        fmt::format("make_stream: {} given, GPU {} with its {} PEs can have {} streams: others would share a hardware "
-                    "queue, and kernels that wait for each other (CUDA_DEVICE_MAX_CONNECTIONS, up to 32)",
-                    stream, device, sharing, most));
+    throw Unsupported(fmt::format(
+        "make_stream: {} given, GPU {} with its {} PEs can have {} streams: others would share one of its {} "
+        "hardware queues, and kernels that wait for each other (CUDA_DEVICE_MAX_CONNECTIONS, up to 32)",
+        stream, device, sharing, most, queues()));
   ++taken[device];
 }
 

@@ -50,7 +50,7 @@ void CudaStream::gemm(const Gemm& gemm, const Team& team) {
   const DecodeKernel* const decode = decode_kernel(gemm, sms);
   // cuBLASLt's kernels are loaded at their first call, which waits for those that run on the GPU; on a shared one these
   // may wait for this call. The library's are there.
-  const bool is_for_cublas = decode == nullptr && (pes_.sharing() == 1 || !has_gemm_kernel(gemm));
+  const bool is_for_cublas = decode == nullptr && (pes_.sharing() == 1 || !has_own_kernel(gemm));
   if (is_for_cublas && plain_gemms_.takes(gemm)) {
     if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);

@@ -75,9 +75,9 @@ class TwoShot {
   Form form_;
   TileOrder order_;
   CopyBy copy_by_;
-  bool pushed_;  // the GEMM stores its tiles to their owner
-  int gemm_sms_;
+  bool pushed_;       // the GEMM stores its tiles to their owner
   bool beside_gemm_;  // the additions have SMs of their own
+  int gemm_sms_;
   Grid grid_;
   RowPartition rows_;  // of the call
   Size row_bytes_;

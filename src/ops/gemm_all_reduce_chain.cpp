@@ -84,7 +84,8 @@ class GemmAllReduceChain final : public OperatorPlan {
   }
 
   /// Blocks that fetch take SMs of their own, and keep them until the GEMM is done, so it has to have its SMs before
-  /// they come. It has, once rows of a peer are complete: it computed a part of them. False: no peer has any.
+  /// they come. Once rows of a peer are complete it runs, for it computed a part of them, and so has all that it asked
+  /// for: until then there are but steps of one warp beside it. False: no peer has any.
   bool await_first_rows(const Event& begun) {
     const RowPartition& rows = chain_.rows();
     for (int step = 1; step < team_.size; ++step) {

@@ -22,8 +22,9 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       order_(settings.order),
       copy_by_(*settings.options.copy_by),
       pushed_(form_ == Form::kOverlapped && settings.options.direction == Direction::kPush),
-      gemm_sms_(world.machine().gpu.sm_count - settings.communication_sms),
       beside_gemm_((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0),
+      gemm_sms_(std::max(1, world.machine().gpu.sm_count - settings.communication_sms -
+                                (beside_gemm_ && copy_by_ == CopyBy::kCopyEngine ? kStepSms : 0))),
       row_bytes_(settings.result_row_bytes()),
       activation_(settings.options.activation),
       additions_(world.make_stream("additions")),

@@ -87,7 +87,7 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
   ops::Settings few = settings;
   few.options.form = Form::kSequential;
   few.options.m = std::min(o.m, sequential);
-  if (by_sms) ops::choose_sequential_transport(op, few.options);
+  if (by_sms) ops::choose_sequential_transport(op, few.options, world.machine().gpu.sm_count);
   few.communication_sms = few.options.communication_sms;
   if (sequential >= o.m) return make_plan(world, op, few);
   if (sequential == 0) return make_plan(world, op, settings);

@@ -140,10 +140,11 @@ OperatorOptions complete(Operator op, const OperatorOptions& given, const Machin
   return o;
 }
 
-void choose_sequential_transport(Operator op, OperatorOptions& options) {
+void choose_sequential_transport(Operator op, OperatorOptions& options, int sm_count) {
   options.copy_by = CopyBy::kSm;
   options.splits = 1;
-  options.communication_sms = op == Operator::kAllGatherGemm ? kSequentialGatherSms : 0;
+  options.communication_sms =
+      op == Operator::kAllGatherGemm ? std::min(kSequentialGatherSms, std::max(1, sm_count / 2)) : 0;
 }
 
 Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model, const Team& team, bool measured) {

@@ -40,6 +40,6 @@ OperatorOptions complete(Operator op, const OperatorOptions& given, const Machin
 Size sequential_rows(Operator op, const OperatorOptions& options, const Machine& model, const Team& team,
                      bool measured);
 /// The transport of the sequential form where the caller left it open, on GPUs: SMs start sooner than copies.
-void choose_sequential_transport(Operator op, OperatorOptions& options);
+void choose_sequential_transport(Operator op, OperatorOptions& options, int sm_count);
 
 }  // namespace tandem::ops

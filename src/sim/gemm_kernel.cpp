@@ -17,18 +17,20 @@ namespace {
 class Worker {
  public:
   Worker(Role& role, const Gemm& gemm, Time tile_time, std::shared_ptr<Size> next)
-      : role_(role), gemm_(gemm), sequence_(gemm), tile_time_(tile_time), next_(std::move(next)) {}
+      : role_(role), gemm_(gemm), sequence_(gemm), tile_time_(tile_time), next_(std::move(next)), own_(role.index) {}
 
-  /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler.
+  /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
+  /// worker has tiles of its own, which nobody computes if it is not there.
   void run() {
-    while (!is_last()) compute(sequence_.tile((*next_)++));
+    while (!is_last()) compute(sequence_.tile(take()));
     let_next_start();
     role_.wait_for_outstanding();
   }
 
  private:
   Engine& engine() const { return role_.sim.engine; }
-  bool is_last() const { return *next_ >= sequence_.tiles(); }
+  bool is_last() const { return (next_ != nullptr ? *next_ : own_) >= sequence_.tiles(); }
+  Size take() { return next_ != nullptr ? (*next_)++ : std::exchange(own_, own_ + role_.count); }
   void let_next_start() {
     if (!std::exchange(lets_next_, true)) role_.let_next_start();
   }
@@ -268,7 +270,8 @@ class Worker {
   const Gemm& gemm_;
   TileSequence sequence_;
   Time tile_time_;
-  std::shared_ptr<Size> next_;
+  std::shared_ptr<Size> next_;  // null: each worker has every `count`-th tile
+  Size own_;
   bool lets_next_ = false;
 };
 
@@ -287,13 +290,12 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   request.team = team;
   request.blocks = static_cast<int>(std::min<Size>(sms, tiles));
   // In a check it takes all SMs that it may have: some GEMMs divide the depth of few tiles among them.
-  if (simulator.seams.schedule != nullptr && simulator.seams.schedule->fills_sms()) {
-    request.keeps_places = true;
-    request.idle_blocks = sms - request.blocks;
-  }
+  const bool fills = simulator.seams.schedule != nullptr && simulator.seams.schedule->fills_sms();
+  request.keeps_places = fills;
+  request.idle_blocks = fills ? sms - request.blocks : 0;
   // A tile's stages take an SM's memory: nothing fits beside it.
   request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
-  request.body = [gemm, tile_time, next = std::make_shared<Size>(0)](Role& role) {
+  request.body = [gemm, tile_time, next = fills ? nullptr : std::make_shared<Size>(0)](Role& role) {
     Worker(role, gemm, tile_time, next).run();
   };
   return request;

@@ -134,16 +134,11 @@ int rank(const OperatorTrial& trial) { return trial.us > 0 ? 0 : trial.failure.e
 
 OperatorKey operator_key(const World& world, Operator op, const OperatorOptions& options) {
   const Team team = world.team();
-  return {op,
-          options.m,
-          options.n,
-          options.k,
-          options.type,
-          options.b_layout,
-          team.size,
-          team.node_size,
-          world.machine().name,
-          TANDEM_VERSION};
+  const Machine& machine = world.machine();
+  // What suits whole GPUs does not suit parts of them, and the other way round.
+  const std::string part = machine.gpu.copy_engines > 0 ? "" : fmt::format(", {} SMs of it", machine.gpu.sm_count);
+  return {op,        options.m,      options.n,           options.k,     options.type, options.b_layout,
+          team.size, team.node_size, machine.name + part, TANDEM_VERSION};
 }
 
 OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup) {

@@ -224,8 +224,12 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   int pes = 0, replays = 3;
-  if (arguments.size() > 1 && arguments[0] == "--pes") {
-    pes = std::atoi(arguments[1].c_str());
+  if (!arguments.empty() && arguments[0] == "--pes") {
+    pes = arguments.size() > 1 ? std::atoi(arguments[1].c_str()) : 0;
+    if (pes < 1 || tandem::test::is_launched()) {
+      std::printf("--pes: 1 or more PEs are needed, which are threads\n");
+      return 2;
+    }
     arguments.erase(arguments.begin(), arguments.begin() + 2);
   }
   if (!arguments.empty()) {
