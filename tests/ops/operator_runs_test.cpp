@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/operator_case.h"
+#include "tandem/check.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -133,6 +134,38 @@ TEST(OperatorTiming, DefaultsAreNotSlowerThanSequential) {
         options.form = Form::kSequential;
         EXPECT_LE(us, 1.02 * test::phantom_us(place, op, options)) << name(op) << " m=" << m << " pes=" << pes;
       }
+}
+
+/// What adds up beside a GEMM, and the steps of the copies there, must leave it the SMs that it asks for, in runs of
+/// one tile, too.
+TEST(OperatorRuns, ReductionsAndStepsBesideAGemmLeaveItsSmsToIt) {
+  for (const int pes_per_node : {0, 2}) {
+    OperatorOptions options{.m = 256, .n = 1024, .k = 32, .type = DType::kF32, .form = Form::kOverlapped};
+    options.tile_m = 8;
+    options.tile_n = 1024;
+    options.copy_by = CopyBy::kCopyEngine;
+    options.reduction = Reduction::kOwner;
+    options.communication_sms = 4;
+    const auto program = [&](World& world) {
+      const auto zeros = [&](Size elements, const char* name) {
+        float* const memory = world.heap().allocate_local<float>(elements, name);
+        world.copy_in(memory, std::vector<float>(static_cast<std::size_t>(elements)).data(), 4 * elements);
+        return memory;
+      };
+      const float* const a = zeros(options.m * options.k, "a");
+      const float* const b = zeros(options.n * options.k, "b");
+      float* const c = zeros(options.m * options.n, "c");
+      const auto plan = make_operator(world, Operator::kGemmReduceScatter, options);
+      Stream stream = world.make_stream("main");
+      for (const Size m : {options.m, Size{1}, Size{1}, Size{1}}) plan->run(stream, m, a, b, c);
+      stream.synchronize();
+    };
+    CheckOptions how{.machine = load_machine("h200x8"), .pes = 4, .schedules = 20};
+    how.pes_per_node = pes_per_node;
+    how.stop_at_first = true;
+    const CheckResult result = check(program, how);
+    EXPECT_TRUE(result.clean()) << result.text();
+  }
 }
 
 }  // namespace
