@@ -66,8 +66,8 @@ int cuda_devices();
 
 class CudaThreads {
  public:
-  /// Throws InvalidArgument (pes below 1), Unsupported (no GPU, no driver, GPUs that do not reach each other),
-  /// OutOfMemory.
+  /// More PEs than GPUs share them, given out in turns: for trying out, with limits of their own (docs/cuda.md). Throws
+  /// InvalidArgument (pes below 1), Unsupported (no GPU, no driver, GPUs that do not reach each other), OutOfMemory.
   explicit CudaThreads(int pes, const CudaOptions& options = {});
   ~CudaThreads();
 
