@@ -41,6 +41,7 @@ std::vector<CheckCase> check_cases(const std::vector<int>& pes);
 // Its parts.
 void add_collective_cases(std::vector<CheckCase>& cases, int pes);
 void add_operator_cases(std::vector<CheckCase>& cases, int pes);
+void add_layers_cases(std::vector<CheckCase>& cases, int pes);
 void add_other_cases(std::vector<CheckCase>& cases, int pes);
 
 /// The sizes of nodes that are tried: one node, and several.

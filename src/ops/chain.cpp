@@ -14,10 +14,9 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
       team_(world.team()),
       rows_(settings.rows(team_, settings.options.m)),
       classes_(rows_, settings.options.tile_m),
-      by_copy_engine_(settings.options.copy_by == CopyBy::kCopyEngine && team_.size > 1),
       row_bytes_(settings.result_row_bytes()),
-      previous_((team_.me + team_.size - 1) % team_.size),
-      copies_(world.make_stream("copies")) {
+      previous_((team_.me + team_.size - 1) % team_.size) {
+  if (settings.options.copy_by == CopyBy::kCopyEngine && team_.size > 1) copies_.emplace(world.make_stream("copies"));
   SymmetricHeap& heap = world.heap();
   const Size bytes = rows_.shards * rows_.shard_rows() * row_bytes_;
   staging_ = heap.allocate<std::byte>(bytes, name + " chain");
@@ -28,10 +27,10 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   steps_.begun = turns.begun;
   steps_.last = heap.allocate_local<Epoch>(1, name + " last call");
   steps_.epoch = heap.allocate_local<Epoch>(1, name + " epoch");
-  steps_.with_copies = by_copy_engine_;
+  steps_.with_copies = copies_.has_value();
   class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
-  if (by_copy_engine_) partials_ = heap.allocate<std::byte>(bytes, name + " partials").local();
-  const int left_free = std::max(settings.communication_sms, steps_beside || by_copy_engine_ ? kStepSms : 0);
+  if (copies_) partials_ = heap.allocate<std::byte>(bytes, name + " partials").local();
+  const int left_free = std::max(settings.communication_sms, steps_beside || copies_ ? kStepSms : 0);
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }
 
@@ -51,7 +50,7 @@ Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
   gemm.activation = settings_.options.activation;
   const Signals arrived = of_call(arrived_);
   gemm.chain = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
-  if (by_copy_engine_) {
+  if (copies_) {
     gemm.chain.passed_on = partials_;
     gemm.chain.told = of_call(computed_).local();
   }
@@ -59,9 +58,9 @@ Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
 }
 
 void Chain::follow(const Gemm& gemm) {
-  if (!by_copy_engine_) return;
-  copies_.wait(begun_);
-  copies_.launch<ChainAwait>(kOneWarp, steps_);
+  if (!copies_) return;
+  copies_->wait(begun_);
+  copies_->launch<ChainAwait>(kOneWarp, steps_);
   const Signals computed = of_call(computed_), arrived = of_call(arrived_);
   const TileSequence sequence(gemm);
   for (int step = 0; step + 1 < rows_.shards; ++step) {
@@ -71,16 +70,16 @@ void Chain::follow(const Gemm& gemm) {
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
       if (piece.empty()) continue;
       const Size begin = owner * rows_.shard_rows() * row_bytes_ + piece.begin - rows_.shard(owner).begin * row_bytes_;
-      copies_.launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
-      copies_.copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());
+      copies_->launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
+      copies_->copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());
       // The count itself is the signal: it stays as it is until the next call.
-      copies_.write_signal_from(arrived.on(previous_) + slot, &computed.local()[slot].value);
+      copies_->write_signal_from(arrived.on(previous_) + slot, &computed.local()[slot].value);
     }
   }
 }
 
 void Chain::end(Stream& main) {
-  if (by_copy_engine_) main.wait_for(copies_);
+  if (copies_) main.wait_for(*copies_);
 }
 
 }  // namespace tandem::ops

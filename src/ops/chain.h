@@ -1,6 +1,7 @@
 #pragma once
 /// The chain of partial sums through the PEs of a node (GemmChain), its memory, and the two ends of a call.
 
+#include <optional>
 #include <string>
 
 #include "ops/chain_steps.h"
@@ -39,7 +40,6 @@ class Chain {
   RowClasses classes_;
   int class_ = 0;  // of the call
   int sms_;
-  bool by_copy_engine_;
   Size row_bytes_;
   int previous_;
   Symm<std::byte> staging_;        // [owner] x shard_rows x n: what the next PE sends
@@ -48,7 +48,7 @@ class Chain {
   Signals computed_;               // copy engine, [class][piece]: its tiles that are in partials_
   ChainArgs steps_;
   Epoch* class_epochs_;
-  Stream copies_;
+  std::optional<Stream> copies_;  // of copy engines
   Event begun_;
 };
 

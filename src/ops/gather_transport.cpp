@@ -33,9 +33,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
       row_bytes_(settings.options.k * size_of(settings.options.type)),
       sms_(std::max(1, settings.communication_sms)),
       arrivals_(copy_by_ == CopyBy::kSm ? sms_ : 1),
-      full_mesh_(world.machine().link.fabric == Fabric::kFullMesh),
-      offers_(world.make_stream("offers")),
-      rail_(world.make_stream("rail")) {
+      full_mesh_(world.machine().link.fabric == Fabric::kFullMesh) {
   SymmetricHeap& heap = world.heap();
   gathered_ = heap.allocate<std::byte>(rows_.shards * rows_.shard_rows() * row_bytes_, "all_gather_gemm gathered");
   ready_ = heap.signals(rows_.slots(), "all_gather_gemm ready");
@@ -46,6 +44,8 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   // The links of a mesh are filled side by side, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
+  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) offers_.emplace(world.make_stream("offers"));
+  if (!team_.one_node()) rail_.emplace(world.make_stream("rail"));
 }
 
 void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
@@ -72,17 +72,16 @@ void GatherTransport::place_own(Stream& main, const std::byte* own) {
 }
 
 void GatherTransport::end(Stream& main) {
-  // Streams that this call did not use are no part of a capture.
   for (Stream& copies : copies_) main.wait_for(copies);
-  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) main.wait_for(offers_);
-  if (!team_.one_node()) main.wait_for(rail_);
+  if (offers_) main.wait_for(*offers_);
+  if (rail_) main.wait_for(*rail_);
 }
 
 void GatherTransport::send_to_rail(Stream& main, const std::byte* own) {
-  if (team_.one_node()) return;
-  rail_.wait_for(main);
+  if (!rail_) return;
+  rail_->wait_for(main);
   const int messages = (team_.nodes() - 1) * rows_.splits;
-  rail_.launch<RailSend>({std::min(kRailBlocks, messages), 32}, {own, gathered_, ready_, rows_, row_bytes_, arrivals_});
+  rail_->launch<RailSend>({std::min(kRailBlocks, messages), 32}, {own, gathered_, ready_, rows_, row_bytes_, arrivals_});
 }
 
 void GatherTransport::push_by_copy_engine(const std::byte* own) {
@@ -101,20 +100,20 @@ void GatherTransport::push_by_copy_engine(const std::byte* own) {
 }
 
 void GatherTransport::offer_by_copy_engine(const std::byte* own) {
-  offers_.wait_for(copies_.front());
+  offers_->wait_for(copies_.front());
   for (int hop = 0; hop < order_.hops(); ++hop) {
     const int owner = order_.owner(team_.me, hop);
     for (int part = 0; part < rows_.splits; ++part) {
       const int slot = rows_.slot(owner, part);
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
       if (hop == 0)
-        offers_.copy_async(gathered_.local() + piece.begin, own + (piece.begin - rows_.shard(owner).begin * row_bytes_),
+        offers_->copy_async(gathered_.local() + piece.begin, own + (piece.begin - rows_.shard(owner).begin * row_bytes_),
                            piece.size());
       else
-        await_word(offers_, ready_ + slot);
+        await_word(*offers_, ready_ + slot);
       for (int i = 1; i < team_.node_size; ++i) {
         const int peer = order_.first_of_node() + (team_.me + i) % team_.node_size;
-        offers_.write_signal_from(in_place_.on(peer) + slot, turn_.epoch);
+        offers_->write_signal_from(in_place_.on(peer) + slot, turn_.epoch);
       }
     }
   }

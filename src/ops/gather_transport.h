@@ -2,6 +2,7 @@
 /// How the shards of A reach every PE while a GEMM consumes them: by copy engines or SMs, pushed or pulled, within the
 /// node and between nodes. Each piece's arrival is a word of `ready`; nothing here knows the GEMM.
 
+#include <optional>
 #include <vector>
 
 #include "ops/begin_turn.h"
@@ -62,8 +63,8 @@ class GatherTransport {
   Signals in_place_;          // pull, [block][piece]: it is in the gathered buffer of its holder in this node
   BeginTurn::Args turn_;
   std::vector<Stream> copies_;
-  Stream offers_;  // pull: says what is in place here
-  Stream rail_;
+  std::optional<Stream> offers_;  // pull by copy engine: says what is in place here
+  std::optional<Stream> rail_;    // of several nodes
 };
 
 }  // namespace tandem::ops

@@ -2,6 +2,8 @@
 /// The two ways in which GEMM + AllReduce adds up what the PEs of a node computed. Both leave the same bits on every
 /// PE: the sum in f32 of PEs 0, 1, ..., rounded once.
 
+#include <optional>
+
 #include "ops/operator.h"
 #include "ops/sum_and_fetch.h"
 #include "ops/sum_of_all.h"
@@ -76,7 +78,6 @@ class TwoShot {
   TileOrder order_;
   CopyBy copy_by_;
   bool pushed_;       // the GEMM stores its tiles to their owner
-  bool beside_gemm_;  // the additions have SMs of their own
   int gemm_sms_;
   Grid grid_;
   RowPartition rows_;  // of the call
@@ -86,7 +87,8 @@ class TwoShot {
   Signals arrived_, summed_;
   Epoch* expected_;
   Epochs epochs_;
-  Stream additions_, copies_;
+  std::optional<Stream> additions_;  // beside the GEMM, on SMs of their own
+  std::optional<Stream> copies_;     // of copy engines
   Event begun_;
 };
 

@@ -5,6 +5,7 @@
 /// more when it has ended.
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/chain.h"
 #include "ops/fetch_rows.h"
@@ -28,8 +29,8 @@ class GemmAllReduceChain final : public OperatorPlan {
         by_sms_(settings.options.copy_by == CopyBy::kSm || settings.communication_sms > 0),
         beside_{settings.communication_sms, kFetchThreads},
         after_{std::min(kFetchBlocks, world.machine().gpu.sm_count), kFetchThreads},
-        offers_(world.make_stream("offers")),
-        takes_(world.make_stream("takes")) {
+        offers_(world.make_stream("offers")) {
+    if (!by_sms_ || beside_.blocks > 0) takes_.emplace(world.make_stream("takes"));
     SymmetricHeap& heap = world.heap();
     const RowPartition& rows = chain_.rows();
     own_ = heap.allocate<std::byte>(rows.shard_rows() * row_bytes_, "gemm_all_reduce own rows");
@@ -59,11 +60,11 @@ class GemmAllReduceChain final : public OperatorPlan {
     chain_.follow(gemm);
     offers_.wait(begun);
     if (by_sms_) return fetch_by_sms(main, begun, gemm, out);
-    takes_.wait(begun);
+    takes_->wait(begun);
     offer(gemm);
     take(out);
     main.wait_for(offers_);
-    main.wait_for(takes_);
+    main.wait_for(*takes_);
     if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
     chain_.end(main);
   }
@@ -73,13 +74,13 @@ class GemmAllReduceChain final : public OperatorPlan {
     offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
                                          rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
     const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
-    const bool beside = beside_.blocks > 0 && await_first_rows(begun);
-    if (beside) takes_.launch<FetchRows>(beside_, fetch);
+    const bool beside = takes_ && await_first_rows(begun);
+    if (beside) takes_->launch<FetchRows>(beside_, fetch);
     // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
     chain_.end(main);
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
-    if (beside) main.wait_for(takes_);
+    if (beside) main.wait_for(*takes_);
     main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
   }
 
@@ -91,8 +92,8 @@ class GemmAllReduceChain final : public OperatorPlan {
     for (int step = 1; step < team_.size; ++step) {
       const int owner = (team_.me + step) % team_.size;
       if (rows.part(owner, 0).empty()) continue;
-      takes_.wait(begun);
-      takes_.launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), chain_.epoch(), 1});
+      takes_->wait(begun);
+      takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), chain_.epoch(), 1});
       return true;
     }
     return false;
@@ -118,8 +119,8 @@ class GemmAllReduceChain final : public OperatorPlan {
         const int owner = (team_.me + team_.size - step) % team_.size;
         const Range piece = bytes_of(rows.part(owner, part), row_bytes_);
         if (piece.empty()) continue;
-        takes_.launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
-        takes_.copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
+        takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
+        takes_->copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
                           piece.size());
       }
   }
@@ -135,7 +136,7 @@ class GemmAllReduceChain final : public OperatorPlan {
   Signals taken_;        // [PE]: the last call whose rows it has fetched
   Epoch* chunks_ = nullptr;
   Stream offers_;
-  Stream takes_;
+  std::optional<Stream> takes_;  // beside the GEMM
 };
 
 }  // namespace

@@ -22,17 +22,17 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       order_(settings.order),
       copy_by_(*settings.options.copy_by),
       pushed_(form_ == Form::kOverlapped && settings.options.direction == Direction::kPush),
-      beside_gemm_((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0),
-      gemm_sms_(std::max(1, world.machine().gpu.sm_count - settings.communication_sms -
-                                (beside_gemm_ && copy_by_ == CopyBy::kCopyEngine ? kStepSms : 0))),
       row_bytes_(settings.result_row_bytes()),
-      activation_(settings.options.activation),
-      additions_(world.make_stream("additions")),
-      copies_(world.make_stream("copies")) {
+      activation_(settings.options.activation) {
+  if ((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0)
+    additions_.emplace(world.make_stream("additions"));
+  if (copy_by_ == CopyBy::kCopyEngine) copies_.emplace(world.make_stream("copies"));
+  const int of_others = settings.communication_sms + (additions_ && copies_ ? kStepSms : 0);
+  gemm_sms_ = std::max(1, world.machine().gpu.sm_count - of_others);
   rows_ = settings.rows(team_, settings.options.m);
   const Size shard_bytes = rows_.shard_rows() * row_bytes_;
   const Size useful = std::max<Size>(1, shard_bytes / kLeastBytesOfBlock);
-  const int most = beside_gemm_ ? settings.communication_sms : world.machine().gpu.sm_count;
+  const int most = additions_ ? settings.communication_sms : world.machine().gpu.sm_count;
   grid_ = {static_cast<int>(std::min<Size>(most, useful)), kSumThreads};
   SymmetricHeap& heap = world.heap();
   partials_ = heap.allocate<std::byte>(pushed_ ? 0 : settings.options.m * row_bytes_, "gemm_all_reduce partials");
@@ -55,14 +55,13 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   if (form_ == Form::kSequential || form_ == Form::kCommunicationOnly)
     for (int owner = 0; owner < team_.size; ++owner) announce(main, owner);
   // A GEMM on all SMs has to have them before steps of the copies take some and wait.
-  if (!beside_gemm_) begun_ = main.record();
+  if (!additions_) begun_ = main.record();
   if (gemm.out_type == DType::kF32) sum<float>(main, gemm, c);
   if (gemm.out_type == DType::kF16) sum<f16>(main, gemm, c);
   if (gemm.out_type == DType::kBF16) sum<bf16>(main, gemm, c);
-  if (copy_by_ == CopyBy::kCopyEngine) fetch_by_copy_engine(static_cast<std::byte*>(c));
-  // Streams that this call did not use are no part of a capture.
-  if (beside_gemm_) main.wait_for(additions_);
-  if (copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
+  if (copies_) fetch_by_copy_engine(static_cast<std::byte*>(c));
+  if (additions_) main.wait_for(*additions_);
+  if (copies_) main.wait_for(*copies_);
 }
 
 void TwoShot::overlap(Stream& main, Gemm gemm) {
@@ -90,8 +89,8 @@ void TwoShot::announce(Stream& main, int owner) {
 
 template <class T>
 void TwoShot::sum(Stream& main, const Gemm& gemm, void* c) {
-  if (beside_gemm_) additions_.wait(begun_);
-  Stream& stream = beside_gemm_ ? additions_ : main;
+  if (additions_) additions_->wait(begun_);
+  Stream& stream = additions_ ? *additions_ : main;
   typename SumAndFetch<T>::Args args{};
   args.staged = pushed_;
   args.fetch = copy_by_ == CopyBy::kSm;
@@ -113,14 +112,14 @@ void TwoShot::sum(Stream& main, const Gemm& gemm, void* c) {
 }
 
 void TwoShot::fetch_by_copy_engine(std::byte* c) {
-  copies_.wait(begun_);
+  copies_->wait(begun_);
   for (int part = 0; part < rows_.splits; ++part)
     for (int step = 1; step < team_.size; ++step) {
       const int owner = (team_.me + step) % team_.size;
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
       const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
-      copies_.launch<AwaitWord>(kOneWarp, {summed_ + rows_.slot(owner, part), epochs_.words, grid_.blocks});
-      copies_.copy_async(c + piece.begin, sums_.on(owner) + in_shard, piece.size());
+      copies_->launch<AwaitWord>(kOneWarp, {summed_ + rows_.slot(owner, part), epochs_.words, grid_.blocks});
+      copies_->copy_async(c + piece.begin, sums_.on(owner) + in_shard, piece.size());
     }
 }
 

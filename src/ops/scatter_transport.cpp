@@ -30,12 +30,11 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
       rows_(settings.rows(team_, settings.options.m)),
       row_bytes_(settings.result_row_bytes()),
       activation_(settings.options.activation),
-      reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)),
-      beside_gemm_(overlapped_ && settings.communication_sms > 0),
-      copies_(world.make_stream("copies")),
-      reduction_(world.make_stream("reduction")) {
+      reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)) {
   layout_.me = team_.me;
   layout_.node_size = team_.node_size;
+  if (copy_by_ == CopyBy::kCopyEngine) copies_.emplace(world.make_stream("copies"));
+  if (overlapped_ && settings.communication_sms > 0) reduction_.emplace(world.make_stream("reduction"));
   SymmetricHeap& heap = world.heap();
   const bool stored_by_gemm = copy_by_ == CopyBy::kSm && direction_ == Direction::kPush;
   const bool staged = copy_by_ == CopyBy::kCopyEngine || stored_by_gemm;
@@ -73,9 +72,9 @@ void ScatterTransport::hook(Gemm& gemm) const {
 }
 
 void ScatterTransport::follow(const Gemm& gemm) {
-  if (copy_by_ == CopyBy::kSm) return;
+  if (!copies_) return;
   if (direction_ == Direction::kPull) return pull(gemm);
-  copies_.wait(begun_);
+  copies_->wait(begun_);
   const TileSequence sequence(gemm);
   for (int step = 0; step < rows_.shards; ++step) {
     const int owner = sequence.owner(step);
@@ -87,29 +86,28 @@ void ScatterTransport::follow(const Gemm& gemm) {
 }
 
 void ScatterTransport::publish(Stream& main, int owner) {
-  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPush) {
-    copies_.wait_for(main);
+  if (copies_ && direction_ == Direction::kPush) {
+    copies_->wait_for(main);
     for (int part = 0; part < rows_.splits; ++part) push(owner, part);
     return;
   }
   const Signals words = copy_by_ == CopyBy::kSm ? arrived_ : computed_;
   main.launch<Announce>(
       kOneWarp, {words, epochs_.words, rows_.splits, layout_.collector(owner), layout_.block_at_collector(owner)});
-  if (copy_by_ == CopyBy::kCopyEngine) published_.push_back(main.record());
+  if (copies_) published_.push_back(main.record());
 }
 
 void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
-  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull && !overlapped_) pull(gemm);
-  if (beside_gemm_) reduction_.wait(begun_);
+  if (copies_ && direction_ == Direction::kPull && !overlapped_) pull(gemm);
+  if (reduction_) reduction_->wait(begun_);
   // A reduction on all SMs leaves no place for the steps of the copies, for which it would wait.
-  if (!beside_gemm_ && copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
-  Stream& stream = beside_gemm_ ? reduction_ : main;
+  if (copies_ && !reduction_) main.wait_for(*copies_);
+  Stream& stream = reduction_ ? *reduction_ : main;
   if (gemm.out_type == DType::kF32) launch_reduction<float>(stream, out, gemm);
   if (gemm.out_type == DType::kF16) launch_reduction<f16>(stream, out, gemm);
   if (gemm.out_type == DType::kBF16) launch_reduction<bf16>(stream, out, gemm);
-  // Streams that this call did not use are no part of a capture.
-  if (beside_gemm_) main.wait_for(reduction_);
-  if (beside_gemm_ && copy_by_ == CopyBy::kCopyEngine) main.wait_for(copies_);
+  if (reduction_) main.wait_for(*reduction_);
+  if (reduction_ && copies_) main.wait_for(*copies_);
   main.launch<Release>(kOneWarp, {released_, epochs_.words});
 }
 
@@ -119,13 +117,13 @@ void ScatterTransport::push(int owner, int part) {
   const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
   const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
   if (collector != team_.me)  // the own sums are read where they are
-    copies_.copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + piece.begin,
+    copies_->copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + piece.begin,
                        piece.size());
-  copies_.write_signal_from(arrived_.on(collector) + rows_.slot(block, part), epochs_.words);
+  copies_->write_signal_from(arrived_.on(collector) + rows_.slot(block, part), epochs_.words);
 }
 
 void ScatterTransport::pull(const Gemm& gemm) {
-  if (published_.empty()) copies_.wait(begun_);
+  if (published_.empty()) copies_->wait(begun_);
   const int local = team_.me % team_.node_size;
   const int first = team_.me - local;
   for (int step = 1; step <= team_.nodes(); ++step) {
@@ -137,22 +135,22 @@ void ScatterTransport::pull(const Gemm& gemm) {
       // A GEMM on all SMs has to have them before a step waits here, and the source may wait likewise: whoever has
       // computed as many shards waits for nobody who has not.
       if (!published_.empty())
-        copies_.wait(published_[static_cast<std::size_t>((step - 1) * team_.node_size + back - 1)]);
+        copies_->wait(published_[static_cast<std::size_t>((step - 1) * team_.node_size + back - 1)]);
       for (int part = 0; part < rows_.splits; ++part) {
         const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
         const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
         await_computed(rows_.slot(block, part), overlapped_ ? gemm.tiles_of_piece(owner, part) : 1);
         if (source != local)
-          copies_.copy_async(staging_.local() + block * shard_bytes() + in_shard,
+          copies_->copy_async(staging_.local() + block * shard_bytes() + in_shard,
                              partials_.on(first + source) + piece.begin, piece.size());
-        copies_.write_signal_from(arrived_.local() + rows_.slot(block, part), epochs_.words);
+        copies_->write_signal_from(arrived_.local() + rows_.slot(block, part), epochs_.words);
       }
     }
   }
 }
 
 void ScatterTransport::await_computed(int slot, Size arrivals) {
-  copies_.launch<AwaitCount>(kOneWarp, {computed_ + slot, expected_computed_ + slot, arrivals});
+  copies_->launch<AwaitCount>(kOneWarp, {computed_ + slot, expected_computed_ + slot, arrivals});
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 ///   copy engine, push   tiles stay local and are counted locally; complete pieces are copied to the staging
 ///   copy engine, pull   tiles stay local and are counted at the collector, which fetches complete pieces
 
+#include <optional>
 #include <vector>
 
 #include "ops/operator.h"
@@ -54,7 +55,6 @@ class ScatterTransport {
   Size row_bytes_;
   Activation activation_;
   Grid reducers_;
-  bool beside_gemm_;          // the reduction has SMs of its own
   Symm<std::byte> partials_;  // m x n: this PE's GEMM, unless its tiles go straight to their collectors
   Symm<std::byte> staging_;   // [shard's node, PE of this node] x shard_rows x n: one block from each PE of the node
   Symm<std::byte> node_sums_;
@@ -67,8 +67,8 @@ class ScatterTransport {
   Signals crossed_;           // see ReduceShards
   Signals released_;          // [PE]
   Epochs epochs_;             // one word
-  Stream copies_;
-  Stream reduction_;
+  std::optional<Stream> copies_;     // of copy engines
+  std::optional<Stream> reduction_;  // beside the GEMM, on SMs of its own
   Event begun_;
   std::vector<Event> published_;  // where peers pull whole products: one for each shard of this call so far
 };
