@@ -138,7 +138,10 @@ void add_transports(std::vector<OperatorVariant>& all, Operator op, const std::s
   }
 }
 
-void add_chains(std::vector<OperatorVariant>& all, Operator op, OperatorOptions options) {
+void add_chains(std::vector<OperatorVariant>& all, Operator op, OperatorOptions options, int pes) {
+  // The first shards' last part is empty, the last shard's is not: its parts are smaller.
+  options.m = 49 * pes - 3;
+  options.splits = 3;
   options.form = Form::kOverlapped;
   options.reduction = Reduction::kChain;
   for (const CopyBy by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
@@ -155,9 +158,9 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
   constexpr std::array kForms{Form::kOverlapped, Form::kSequential, Form::kDecomposed};
   std::vector<OperatorVariant> all;
   OperatorOptions options;
-  // Two panels of tiles for each piece but the last shard's, whose rows are fewer; two columns of tiles where all
-  // columns are a PE's.
-  options.m = 32 * pes - 5;
+  // The first shards have a row more than two panels of tiles for each of two pieces, so that theirs are larger than the
+  // last shard's, and fewer; two columns of tiles where all columns are a PE's.
+  options.m = 33 * pes - 3;
   options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
   options.k = 8 * pes;
   options.tile_m = 8;
@@ -167,7 +170,7 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
   options.reduction = Reduction::kOwner;
   options.shots = op == Operator::kGemmAllReduce ? 2 : 0;
   add_transports(all, op, "", options, kForms);
-  if (op != Operator::kAllGatherGemm) add_chains(all, op, options);
+  if (op != Operator::kAllGatherGemm) add_chains(all, op, options, pes);
   if (op == Operator::kAllGatherGemm) {
     options.ns = {options.n, options.n};
     options.n *= 2;

@@ -62,10 +62,11 @@ struct FetchRows {
     Size mine = next(block, a);
     Size first = 0;  // of the part
     for (int part = 0; part < a.rows.splits; ++part) {
-      const Size chunks = chunks_of_part(block, a, part);
-      if (mine < first + chunks) await(block, a, part);
-      for (; mine < first + chunks; mine = next(block, a)) fetch(block, a, part, mine - first);
-      first += chunks;
+      const Size of_peer = chunks_of_peer(a, part);
+      const Size end = first + of_peer * (block.num_pes() - 1);
+      if (mine < end) await(block, a, part);
+      for (; mine < end; mine = next(block, a)) fetch(block, a, part, (mine - first) / of_peer, (mine - first) % of_peer);
+      first = end;
     }
   }
 
@@ -75,10 +76,12 @@ struct FetchRows {
     return static_cast<Size>(block.fetch_add(a.taken, Epoch{1}, Scope::kGpu, Order::kRelaxed));
   }
 
-  /// As many of each peer: no shard has larger parts than the first.
-  template <class Block>
-  TANDEM_DEVICE static Size chunks_of_part(const Block& block, const Args& a, int part) {
-    return ceil_div(a.rows.part(0, part).size() * a.row_bytes, kChunk) * (block.num_pes() - 1);
+  /// As many of each peer as the longest of their parts has. That is any shard's: one of a row more may be cut into
+  /// fewer parts, which are longer.
+  TANDEM_DEVICE static Size chunks_of_peer(const Args& a, int part) {
+    Size most = 0;
+    for (int owner = 0; owner < a.rows.shards; ++owner) most = max(most, a.rows.part(owner, part).size());
+    return ceil_div(most * a.row_bytes, kChunk);
   }
 
   template <class Block>
@@ -90,11 +93,10 @@ struct FetchRows {
 
   /// Peer by peer, each PE beginning with the next one: so each is asked by one other.
   template <class Block>
-  TANDEM_DEVICE static void fetch(Block& block, const Args& a, int part, Size chunk) {
-    const Size of_peer = chunks_of_part(block, a, part) / (block.num_pes() - 1);
-    const auto owner = static_cast<int>((block.pe() + 1 + chunk / of_peer) % block.num_pes());
+  TANDEM_DEVICE static void fetch(Block& block, const Args& a, int part, Size peer, Size chunk) {
+    const auto owner = static_cast<int>((block.pe() + 1 + peer) % block.num_pes());
     const Range piece = bytes_of(a.rows.part(owner, part), a.row_bytes);
-    const Size begin = piece.begin + chunk % of_peer * kChunk;
+    const Size begin = piece.begin + chunk * kChunk;
     if (begin >= piece.end) return;
     const Size in_shard = begin - a.rows.shard(owner).begin * a.row_bytes;
     block.get(a.out + begin, a.own + in_shard, min(kChunk, piece.end - begin), owner);
