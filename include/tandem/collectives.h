@@ -106,6 +106,11 @@ class CollectivePlan {
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Name of the algorithm.
   virtual const std::string& algorithm() const = 0;
+
+ private:
+  friend std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective,
+                                                         const CollectiveOptions& options, const Team& team);
+  detail::PlanMemory memory_;
 };
 
 /// Which of a call's two buffers an algorithm has peers read or write, on one node. The other may be any memory of the

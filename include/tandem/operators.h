@@ -73,7 +73,7 @@ struct OperatorOptions {
   /// all_gather_gemm: rows of each of several B for one gather (query, key and value; gate and up), n in all. Empty:
   /// one B.
   std::vector<Size> ns = {};
-  DType type = DType::kBF16;  ///< of A and B: bf16, f16, f32 or fp8_e4m3
+  DType type = DType::kBF16;  ///< of A and B: bf16, f16, fp8_e4m3, and in the simulator f32
   /// Of C, and of partial sums on their way. Nothing: that of A and B, bf16 for fp8. For fp8 bf16, f16, and for
   /// all_gather_gemm fp8_e4m3.
   std::optional<DType> out_type = {};
@@ -97,7 +97,7 @@ struct OperatorOptions {
   /// Nothing: what suits the operator and its sizes.
   std::optional<CopyBy> copy_by = {};
   Direction direction = Direction::kPush;
-  /// Nothing: what suits the operator and the number of PEs.
+  /// Nothing: what suits the operator and the number of PEs. A chain pushes, in the order peers_first.
   std::optional<Reduction> reduction = {};
   /// gemm_all_reduce within a node: 1, every PE gets all partial sums and adds them up (few rows); 2, the owner of a
   /// shard adds, the others fetch (many rows); 0, by the rows of the run.
@@ -110,7 +110,7 @@ struct OperatorOptions {
   int tile_m = 128, tile_n = 256;
   /// Row panels of tiles that are computed together (Gemm::panel_group); 0: all of a piece.
   int panel_group = 8;
-  /// SMs that communicate and are not the GEMM's, less than the machine has; -1: what the transport needs.
+  /// SMs that communicate and are not the GEMM's: all but one (on GPUs four) at most; -1: what the transport needs.
   /// all_gather_gemm: blocks of the SM transport, at least 1 there. gemm_reduce_scatter: blocks that reduce while the
   /// GEMM runs; with 0 all SMs reduce after it. gemm_all_reduce in two shots: the same; as a chain: blocks that fetch
   /// sums while it runs, more of them do after it; with 0 copy engines fetch, where they are what copies.
@@ -123,7 +123,8 @@ struct OperatorOptions {
 /// make_operator as they are. On GPUs, plans take them where the caller left a choice open.
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
-/// One run of an operator: the matrices of this PE, anywhere in its memory. C overlaps none of the others.
+/// One run of an operator: the matrices of this PE, anywhere in its memory, on GPUs at multiples of 16 bytes. C overlaps
+/// none of the others.
 struct OperatorCall {
   Size m = 0;  ///< rows of the global problem in this run
   const void* a = nullptr;
@@ -145,11 +146,11 @@ class OperatorPlan {
  public:
   virtual ~OperatorPlan() = default;
 
-  /// Enqueues one run of `call.m` rows on `main` behind all runs before (and on streams of its own, joined before it
-  /// ends). Collective: all PEs, with the same rows, in the same order. No peer touches the matrices: they may be used
-  /// again after the run, in stream order. Allocates nothing on a device and waits for nothing on the host: it can be
+  /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Runs follow one
+  /// another: who changes streams orders them by an event. Collective: all PEs, with the same rows, in the same order.
+  /// No peer touches the matrices: they may be used again after the run, in stream order. Allocates nothing on a device and waits for nothing on the host: it can be
   /// captured. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, a
-  /// null address of one that has elements, or scales that the options do not ask for.
+  /// null address of one that has elements, one that does not begin at a multiple of 16 bytes (GPUs), or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.
@@ -159,7 +160,7 @@ class OperatorPlan {
   const OperatorOptions& options() const { return options_; }
   /// How runs of `m` rows are carried out: name(Form), or of an overlapped gemm_all_reduce the way that so many rows
   /// take
-  ///   few_rows     the GEMM's blocks add up what they computed (GPUs; matrices at multiples of 16 bytes)
+  ///   few_rows     the GEMM's blocks add up what they computed (GPUs)
   ///   packets      a whole GEMM, then an all-reduce by packets
   ///   one_shot     tiles for all PEs, which add them up
   ///   sequential   a whole GEMM, then an all-reduce
@@ -179,8 +180,10 @@ class OperatorPlan {
   OperatorOptions options_;
   Operator op_ = Operator::kAllGatherGemm;
   Team team_{.size = 0};      // 0: it is part of another plan, which has checked the call
+  Size alignment_ = 1;        // of matrices, in bytes
   CallLog* calls_ = nullptr;  // where PEs compare their runs
   std::size_t number_ = 0;    // there
+  detail::PlanMemory memory_;
 };
 
 /// Makes a plan over all PEs of the world; collective (see make_collective). Throws InvalidArgument naming the option,

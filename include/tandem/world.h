@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "tandem/impl/plan_memory.h"
 #include "tandem/machine.h"
 #include "tandem/stream.h"
 #include "tandem/symm.h"
@@ -18,9 +19,8 @@ class CallLog;
 namespace detail {
 
 /// What a backend provides for a world.
-class WorldBackend {
+class WorldBackend : public HeapOwner {
  public:
-  virtual ~WorldBackend() = default;
   virtual Team team() const = 0;
   virtual const Machine& machine() const = 0;
   virtual bool phantom() const = 0;
@@ -29,12 +29,13 @@ class WorldBackend {
   virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   /// `memory`: any PE's copy.
   virtual void free_symmetric(const void* memory) = 0;
-  virtual void free_local(const void* memory) = 0;
   virtual Size stride() const = 0;
   virtual void copy_in(void* to, const void* from, Size bytes) = 0;
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void check_launch(const KernelLaunch& kernel) const = 0;
+  /// Throws Unsupported where there is no GEMM with hooks of these types, layout and tile.
+  virtual void check_gemm(const Gemm&) const {}
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
   /// Whether plans compare what the PEs call (Agreement).
@@ -44,6 +45,16 @@ class WorldBackend {
 
   /// Where in the host program the next call stands, for reports.
   Site site = {};
+
+  NotedAllocations note_allocations() { return {noted_, self_}; }
+  void note(const void* memory, bool is_symmetric) {
+    if (noted_ != nullptr) noted_->add(memory, is_symmetric);
+  }
+
+ private:
+  PlanMemory* noted_ = nullptr;
+  /// Plans may live longer.
+  std::shared_ptr<HeapOwner*> self_ = std::make_shared<HeapOwner*>(this);
 };
 
 /// Bytes of `count` elements: where that overflows, more than any memory has.
@@ -70,6 +81,7 @@ class SymmetricHeap {
   Symm<T> allocate(Size count, const std::string& name) {
     auto* const on_pe0 = static_cast<T*>(
         backend_->allocate_symmetric(detail::bytes_of(count, sizeof(T)), name, sizeof(T), detail::is_control<T>));
+    backend_->note(on_pe0, true);
     return {on_pe0, backend_->stride(), backend_->team().me};
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
@@ -78,8 +90,10 @@ class SymmetricHeap {
   /// grow does so for symmetric buffers alone: what all PEs need may as well be one.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
-    return static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
-                                                    detail::is_control<T> || std::is_same_v<T, Epoch>));
+    auto* const memory = static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
+                                                                  detail::is_control<T> || std::is_same_v<T, Epoch>));
+    backend_->note(memory, false);
+    return memory;
   }
 
   /// Gives a buffer back. Collective, one of the same order as allocations: all PEs free the same, and the host
@@ -139,10 +153,15 @@ class World {
     backend_->check_launch({std::string(type_name<K>()), grid, team(), nullptr, detail::DeviceKernelOf<K>::kernel});
   }
 
+  /// Throws Unsupported where Stream::gemm has no kernel with hooks of these types, layout and tile.
+  void check_gemm(const Gemm& gemm) const { backend_->check_gemm(gemm); }
+
   /// Blocks this host program until every PE's is here (device work is not waited for).
   void barrier() { backend_->barrier(); }
   /// Whether the devices compare operation, type and count before each collective.
   bool checks_calls() const { return backend_->checks_calls(); }
+  /// For plans: while the result lives, it notes what this PE allocates.
+  detail::NotedAllocations note_allocations() { return backend_->note_allocations(); }
   /// For plans.
   CallLog* calls() { return backend_->calls(); }
   /// Microseconds since the world began: simulated time in the simulator.

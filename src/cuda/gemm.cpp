@@ -49,12 +49,21 @@ int compute_capability() {
 
 constexpr int kHopper = 9;
 
-}  // namespace
-
-void check_gemm(const Gemm& gemm, int sm_count) {
+void require_hopper() {
   if (const int major = compute_capability(); major != kHopper)
     throw Unsupported(
         fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+}
+
+}  // namespace
+
+void check_hooked_gemm(const Gemm& gemm) {
+  require_hopper();
+  find_gemm_kernel(gemm);
+}
+
+void check_gemm(const Gemm& gemm, int sm_count) {
+  require_hopper();
   const auto multiple = [](Size unit) {
     return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
   };

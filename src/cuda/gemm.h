@@ -8,6 +8,8 @@
 
 namespace tandem::cuda {
 
+/// Throws Unsupported where the current GPU has no kernel with hooks of these types, layout and tile.
+void check_hooked_gemm(const Gemm& gemm);
 /// Throws InvalidArgument or Unsupported naming the field that no kernel of a GPU with `sm_count` SMs can do.
 void check_gemm(const Gemm& gemm, int sm_count);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cuda/error.h"
+#include "cuda/gemm.h"
 #include "cuda/recording.h"
 #include "cuda/register.h"
 #include "cuda/signal_kernels.h"
@@ -208,6 +209,8 @@ Size WorldView::offset_of(const void* memory) const {
 std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string& name) {
   return std::make_shared<CudaStream>(pes_, pe_, name);
 }
+
+void WorldView::check_gemm(const Gemm& gemm) const { check_hooked_gemm(gemm); }
 
 double WorldView::time_us() const {
   if (pes_.recording() != nullptr) return pes_.recording()->time_us();

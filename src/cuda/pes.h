@@ -70,6 +70,8 @@ class Pes {
                         Size element_bytes) = 0;
   /// Gives a buffer at that offset of PE `pe`'s part back. Collective where it is symmetric.
   virtual void free(int pe, bool symmetric, Size offset) = 0;
+  /// PE `pe` is through with the symmetric buffer at that offset. Not collective.
+  virtual void release(int pe, Size offset) = 0;
   virtual std::string describe(const void* address) const = 0;
   /// Where PE `pe` of this process notes its calls; null where they are not compared.
   virtual CallLog* calls(int pe) const = 0;
@@ -127,11 +129,15 @@ class WorldView : public detail::WorldBackend {
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void free_symmetric(const void* memory) override { pes_.free(pe_, true, offset_of(memory)); }
+  void release_symmetric(const void* memory) override {
+    pes_.release(pe_, static_cast<const std::byte*>(memory) - pes_.segment().base());
+  }
   void free_local(const void* memory) override { pes_.free(pe_, false, offset_of(memory)); }
   void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
   void check_launch(const detail::KernelLaunch& kernel) const override { pes_.check_launch(kernel); }
+  void check_gemm(const Gemm& gemm) const override;
   void barrier() override { pes_.barrier(); }
   double time_us() const override;
   bool checks_calls() const override { return pes_.checks_calls(); }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <set>
 #include <thread>
 
 #include "cuda/error.h"
@@ -96,8 +97,12 @@ Pe Processes::take_gpu(int device) {
 /// buffers of its own has left beside them.
 Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const Bytes own = Writer().u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind))).result();
-  const std::vector<Bytes> all = session_.all_gather(own, "symmetric allocation");
+  Writer own;
+  own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
+  own.u64(number(book_.released(me()).size()));
+  for (const Size offset : book_.released(me())) own.u64(number(offset));
+  const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");
+  std::set<Size> released_by_all = book_.released(me());
   Size least = book_.left(kind);
   std::size_t fullest = static_cast<std::size_t>(me());
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
@@ -113,7 +118,14 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
                       me(), name, bytes, pe, its_name, its_bytes));
     if (its_left < least || (its_left == least && pe < fullest)) fullest = pe;
     least = std::min(least, its_left);
+    std::set<Size> its_released;
+    for (std::uint64_t i = other.u64(); i > 0; --i) its_released.insert(static_cast<Size>(other.u64()));
+    std::erase_if(released_by_all, [&](Size offset) { return !its_released.contains(offset); });
   }
+  // Symmetric buffers: everybody has as much more.
+  const Size before = book_.left(kind);
+  book_.reclaim(released_by_all);
+  least += book_.left(kind) - before;
   if (const Size left = book_.largest(kind, least); left < bytes)
     throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", fullest, name,
                                   bytes, left, kind == MemoryKind::kControl ? "control" : "data"));
@@ -138,6 +150,8 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
   return offset;
 }
+
+void Processes::release(int, Size offset) { book_.release_symmetric(me(), offset); }
 
 void Processes::free(int, bool symmetric, Size offset) {
   if (!symmetric) return book_.free_local(me(), offset);

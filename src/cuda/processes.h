@@ -25,6 +25,7 @@ class Processes : public Pes {
   Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
   void free(int pe, bool symmetric, Size offset) override;
+  void release(int pe, Size offset) override;
   std::string describe(const void* address) const override;
   CallLog* calls(int) const override { return calls_.get(); }
   void barrier() override { session_.barrier("barrier"); }

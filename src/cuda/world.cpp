@@ -115,11 +115,16 @@ Threads::~Threads() {
 Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                        Size element_bytes) {
   Size offset = 0;
+  const MemoryKind place = place_of(kind, bytes);
   // Whether the heap grows must not depend on who is first.
   if (symmetric && book_.can_grow()) barrier();
+  if (symmetric && has_to_meet(number, place, bytes)) {
+    barrier();
+    const std::lock_guard lock(mutex_);
+    book_.reclaim();
+  }
   {
     const std::lock_guard lock(mutex_);
-    const MemoryKind place = place_of(kind, bytes);
     if (const Size more = symmetric && place == MemoryKind::kData ? book_.growth_for(number, bytes) : 0) {
       segment_.grow(devices_of(pes_), more);
       book_.grow(more);
@@ -130,6 +135,16 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   clear(pe(number), number, offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) barrier();
   return offset;
+}
+
+bool Threads::has_to_meet(int number, MemoryKind kind, Size bytes) {
+  const std::lock_guard lock(mutex_);
+  return book_.has_to_meet(number, kind, bytes);
+}
+
+void Threads::release(int number, Size offset) {
+  const std::lock_guard lock(mutex_);
+  book_.release_symmetric(number, offset);
 }
 
 void Threads::free(int number, bool symmetric, Size offset) {

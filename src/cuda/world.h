@@ -20,6 +20,7 @@ class Threads : public Pes {
   Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                 Size element_bytes) override;
   void free(int number, bool symmetric, Size offset) override;
+  void release(int number, Size offset) override;
   std::string describe(const void* address) const override;
   CallLog* calls(int pe) const override {
     return calls_.empty() ? nullptr : calls_[static_cast<std::size_t>(pe)].get();
@@ -36,6 +37,7 @@ class Threads : public Pes {
 
  private:
   ClockPe clock_of(int number);
+  bool has_to_meet(int number, MemoryKind kind, Size bytes);
 
   std::vector<Pe> pes_;
   mutable std::mutex mutex_;

@@ -52,6 +52,13 @@ struct FewRowsExchange {
   TANDEM_DEVICE Size begin(int tile) const { return static_cast<Size>(tile) * kCalls * pes * kTileBytes; }
 };
 
+/// Whether a kernel adds up so many rows. Between the two largest ones a product of cuBLASLt's and an all-reduce take
+/// less time than the larger one.
+TANDEM_DEVICE inline bool few_rows_add_up(Size rows) {
+  constexpr Size kFewestOfLargest = 208;
+  return rows <= kFewRowsMost / 2 || (rows >= kFewestOfLargest && rows <= kFewRowsMost);
+}
+
 /// Whether nearly all of a GPU's `sms` SMs have about as much to do.
 TANDEM_DEVICE inline bool few_rows_fill(Size rows, Size n, int sms) {
   if (rows <= kFewRowsBlock) {

@@ -217,8 +217,11 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
     refuse(algorithm.info, "cannot be held back where calls differ, which CudaOptions::check_calls promises");
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
-  return compare_calls(world, collective, complete, team, staged_buffers(algorithm.info, complete, team),
-                       make_with_copies(world, complete, team, algorithm));
+  detail::NotedAllocations allocations = world.note_allocations();
+  auto plan = compare_calls(world, collective, complete, team, staged_buffers(algorithm.info, complete, team),
+                            make_with_copies(world, complete, team, algorithm));
+  plan->memory_ = allocations.take();
+  return plan;
 }
 
 }  // namespace tandem

@@ -14,6 +14,7 @@ namespace {
 constexpr Size kAlignment = 256;
 constexpr Size kNoRoom = -1;
 constexpr Size kFreed = -1;
+constexpr Size kMeeting = -2;
 
 using Holes = std::map<Size, Size>;
 
@@ -70,7 +71,8 @@ HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes)
       grown_bottom_(range_bytes()),
       grown_end_(range_bytes()),
       next_request_(static_cast<std::size_t>(pes)),
-      local_(static_cast<std::size_t>(pes)) {
+      local_(static_cast<std::size_t>(pes)),
+      released_(static_cast<std::size_t>(pes)) {
   part(MemoryKind::kControl).top = kControlBytes;
   part(MemoryKind::kData).bottom = kControlBytes;
   part(MemoryKind::kData).top = range_bytes();
@@ -186,6 +188,11 @@ void HeapBook::free_symmetric(int pe, Size offset) {
     return;
   }
   next_request(pe, {kind_at(offset), kFreed, name_at(offset), offset, 0});
+  give_back(offset);
+}
+
+void HeapBook::give_back(Size offset) {
+  for (std::set<Size>& released : released_) released.erase(offset);
   const Size reserved = reserved_for(symmetric_[offset].bytes);
   symmetric_.erase(offset);
   Part& in = part(kind_at(offset));
@@ -197,6 +204,36 @@ void HeapBook::free_symmetric(int pe, Size offset) {
       in.holes.erase(begin);
       return;
     }
+}
+
+void HeapBook::release_symmetric(int pe, Size offset) {
+  name_at(offset);
+  released_[static_cast<std::size_t>(pe)].insert(offset);
+}
+
+void HeapBook::reclaim() {
+  std::set<Size> by_all = released_.front();
+  for (const std::set<Size>& released : released_)
+    std::erase_if(by_all, [&](Size offset) { return !released.contains(offset); });
+  reclaim(by_all);
+}
+
+void HeapBook::reclaim(const std::set<Size>& offsets) {
+  for (const Size offset : offsets) give_back(offset);
+}
+
+bool HeapBook::has_to_meet(int pe, MemoryKind kind, Size bytes) {
+  if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation refuses it
+  std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
+  if (next == requests_.size()) {
+    const Size reserved = reserved_for(bytes);
+    const bool fits_grown = kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_;
+    if (fits_grown || reserved <= left(kind) || find_hole(part(kind).holes, reserved) != kNoRoom) return false;
+    requests_.push_back({kind, kMeeting, "", kNoRoom, 0});
+  }
+  if (requests_[next].bytes != kMeeting) return false;
+  ++next;
+  return true;
 }
 
 void HeapBook::free_local(int pe, Size offset) {

@@ -6,6 +6,7 @@
 /// offset first. Behind the data part lies room for growth, for symmetric buffers alone.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,16 @@ class HeapBook {
   /// Throws InvalidArgument for what is no such buffer's begin.
   void free_local(int pe, Size offset);
 
+  /// This PE is through with a symmetric buffer, which is free when all are: the book of all PEs frees it in `reclaim`,
+  /// the book of one PE where it is told what all have released. Throws InvalidArgument for what is no buffer's begin.
+  void release_symmetric(int pe, Size offset);
+  const std::set<Size>& released(int pe) const { return released_[static_cast<std::size_t>(pe)]; }
+  void reclaim();
+  void reclaim(const std::set<Size>& offsets);
+  /// Whether the host programs have to meet, and then to `reclaim`, before this PE's next collective allocation, if
+  /// that is one of so many bytes: it does not fit without. All PEs get the same answer.
+  bool has_to_meet(int pe, MemoryKind kind, Size bytes);
+
   /// Bytes that a symmetric buffer of this kind may still take where the part was at the beginning.
   Size left(MemoryKind kind) const { return part(kind).top - part(kind).bottom; }
   /// The largest symmetric buffer of this kind that still fits, growth included.
@@ -92,7 +103,7 @@ class HeapBook {
   };
   struct Request {
     MemoryKind kind;
-    Size bytes;  ///< kFreed: a free
+    Size bytes;  ///< kFreed: a free; kMeeting: for what PEs have released
     std::string name;
     Size offset;
     Size left;  ///< before it
@@ -108,6 +119,7 @@ class HeapBook {
   const Buffers::value_type* buffer_at(int pe, Size offset) const;
   Size take_symmetric(MemoryKind kind, Size reserved, Size main_left);
   Request& next_request(int pe, const Request& asked);
+  void give_back(Size offset);
   [[noreturn]] void exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const;
 
   int pes_;
@@ -120,6 +132,7 @@ class HeapBook {
   std::vector<std::size_t> next_request_;  // by PE
   Buffers symmetric_;
   std::vector<Buffers> local_;  // by PE
+  std::vector<std::set<Size>> released_;  // by PE: symmetric buffers that are not free yet
 };
 
 }  // namespace tandem

@@ -6,6 +6,18 @@
 
 namespace tandem {
 
+detail::PlanMemory::~PlanMemory() {
+  const std::shared_ptr<HeapOwner*> owner = owner_.lock();
+  if (owner == nullptr) return;
+  for (const auto& [memory, is_symmetric] : buffers_) {
+    try {
+      is_symmetric ? (*owner)->release_symmetric(memory) : (*owner)->free_local(memory);
+    } catch (const Error&) {
+      // No buffer any more: somebody has freed it.
+    }
+  }
+}
+
 Team World::node_team() const {
   const Team world = team();
   const int first = world.me / world.node_size * world.node_size;

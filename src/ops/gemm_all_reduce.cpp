@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "gemm/few_rows.h"
 #include "ops/between_nodes.h"
 #include "ops/product.h"
 #include "ops/turns.h"
@@ -52,7 +53,7 @@ class GemmAllReduce final : public OperatorPlan {
   std::string way(Size m) const override {
     if (settings_.options.form != Form::kOverlapped) return name(settings_.options.form);
     if (between_nodes_) return "chunks";
-    if (m <= add_up_rows_) return "few_rows";
+    if (m <= add_up_rows_ && few_rows_add_up(m)) return "few_rows";
     if (m <= packet_rows_) return "packets";
     if (m <= one_shot_rows_) return "one_shot";
     if (m <= sequential_rows_) return "sequential";

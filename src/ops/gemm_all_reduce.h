@@ -23,7 +23,6 @@ class FewRows {
  private:
   GemmSum sum_;
   Activation activation_;
-  std::byte* aligned_c_ = nullptr;
 };
 
 /// For few rows: every PE gets everybody's partial sums. Nothing is done but the GEMM and one kernel.

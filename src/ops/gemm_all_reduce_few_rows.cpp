@@ -1,16 +1,9 @@
 #include <algorithm>
-#include <cstdint>
 
 #include "gemm/few_rows.h"
 #include "ops/gemm_all_reduce.h"
 
 namespace tandem::ops {
-
-namespace {
-
-bool is_aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
-
-}  // namespace
 
 Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
   // Below, a block waits for its peers longer than it computes.
@@ -35,18 +28,13 @@ FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.
       world.heap().allocate<LLPacket>(exchange.bytes(rows) / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
   sum_.exchange = packets.as<std::byte>();
   sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
-  aligned_c_ = world.heap().allocate<std::byte>(rows * settings.options.n * 2, "gemm_all_reduce aligned sums").local();
 }
 
 bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {
   if (!main.adds_up(gemm)) return false;
   gemm.sum = sum_;
   gemm.activation = activation_;
-  void* const c = gemm.c;
-  // The kernel stores vectors. Another way for this PE alone would leave the others waiting for its sums.
-  if (!is_aligned(c)) gemm.c = aligned_c_;
   main.gemm(gemm, team);
-  if (gemm.c != c) main.copy_async(c, gemm.c, gemm.m * gemm.n * size_of(gemm.out_type));
   return true;
 }
 

@@ -42,8 +42,20 @@ int default_communication_sms(Operator op, const OperatorOptions& options, const
   return team.one_node() ? 0 : std::min(8, machine.gpu.sm_count / 2);
 }
 
+/// Now rather than in a run, when PEs have begun to wait for each other.
+void check_tile(const World& world, const OperatorOptions& o) {
+  Gemm gemm;
+  gemm.type = o.type;
+  gemm.out_type = o.result_type();
+  gemm.b_layout = o.b_layout;
+  gemm.tile_m = o.tile_m;
+  gemm.tile_n = o.tile_n;
+  world.check_gemm(gemm);
+}
+
 std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
+  if (o.form == Form::kOverlapped) check_tile(world, o);
   switch (op) {
     case Operator::kAllGatherGemm:
       if (o.form != Form::kOverlapped) return ops::make_all_gather_gemm(world, settings);
@@ -117,10 +129,13 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
 }  // namespace
 
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
+  detail::NotedAllocations allocations = world.note_allocations();
   auto plan = make_any_plan(world, op, options);
   const OperatorOptions& o = plan->options();
+  plan->memory_ = allocations.take();
   plan->op_ = op;
   plan->team_ = world.team();
+  if (ops::is_measured(world)) plan->alignment_ = 16;  // TMA's
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
     plan->number_ = plan->calls_->add(
@@ -132,7 +147,7 @@ std::string OperatorPlan::way(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
-  if (team_.size > 0 && call.m > 0) ops::check_matrices(op_, options_, team_, call);
+  if (team_.size > 0 && call.m > 0) ops::check_matrices(op_, options_, team_, call, alignment_);
   const auto run_all = [&] {
     if (call.m > 0) enqueue(main, call);
   };

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <numeric>
 
 #include "ops/operator_defaults.h"
+#include "ops/steps.h"
 #include "tandem/error.h"
 
 namespace tandem::ops {
@@ -32,6 +34,9 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   if (!fp8 && options.type != DType::kBF16 && options.type != DType::kF16 && options.type != DType::kF32)
     throw InvalidArgument(
         fmt::format("type: {} given, allowed for {} are bf16, f16, f32, fp8_e4m3", name(options.type), name(op)));
+  if (on_gpus && options.type == DType::kF32)
+    throw InvalidArgument(
+        fmt::format("type: f32 given, allowed for {} on GPUs are bf16, f16, fp8_e4m3", name(op)));
   if (!fp8 && out != options.type)
     throw InvalidArgument(fmt::format("out_type: {} given, allowed for {} is the same", name(out), name(options.type)));
   if (fp8 && out != DType::kBF16 && out != DType::kF16 && (out != DType::kE4M3 || !gather))
@@ -96,9 +101,17 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");
   const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
   const int given = options.communication_sms;
-  require(given == -1 || (given >= (needs_sm ? 1 : 0) && given < machine.gpu.sm_count), "communication_sms", given,
-          fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, machine.gpu.sm_count - 1,
-                      machine.name));
+  // A GPU's GEMM takes SMs in pairs, and leaves some to steps beside it.
+  const int left = machine.gpu.sm_count - (is_measured(world) ? 2 + kStepSms : 1);
+  require(given == -1 || (given >= (needs_sm ? 1 : 0) && given <= left), "communication_sms", given,
+          fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, left, machine.name));
+  if (options.reduction == Reduction::kChain && op != Operator::kAllGatherGemm) {
+    if (options.direction == Direction::kPull)
+      throw InvalidArgument("direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
+    if (!options.order.empty() && options.order != "peers_first")
+      throw InvalidArgument(
+          fmt::format("order: {} given, allowed for a chain is peers_first, in which sums go on", options.order));
+  }
   check_types(op, options, is_measured(world));
   if (is_measured(world)) check_row_bytes(op, options, world.num_pes());
 }
@@ -125,17 +138,21 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
 }
 
-void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call,
+                    Size alignment) {
   const auto has_shard = [&](Size whole) { return !split(whole, team.size)[team.me].empty(); };
-  const auto require_given = [](const char* what, const void* matrix, bool has_elements) {
+  const auto require_given = [alignment](const char* what, const void* matrix, bool has_elements) {
     if (has_elements && matrix == nullptr)
       throw InvalidArgument(fmt::format("{}: a null address given, allowed is one of this PE's memory", what));
+    if (has_elements && reinterpret_cast<std::uintptr_t>(matrix) % static_cast<std::uintptr_t>(alignment) != 0)
+      throw InvalidArgument(fmt::format("{}: {} given, allowed are multiples of {} bytes", what, matrix, alignment));
   };
   const bool gathers = op == Operator::kAllGatherGemm;
   require_given("a", call.a, has_shard(gathers ? call.m : options.k));
   for (std::size_t i = 0; i < call.b.size(); ++i) {
     const bool has_columns = has_shard(options.ns.empty() ? options.n : options.ns[i]);
     require_given("b", call.b[i], gathers ? has_columns : has_shard(options.k));
+    if (!call.bias.empty()) require_given("bias", call.bias[i], call.bias[i] != nullptr);
     require_given("c", call.c[i], gathers ? has_columns : op == Operator::kGemmAllReduce || has_shard(call.m));
   }
 }

@@ -8,7 +8,8 @@ namespace tandem::ops {
 
 void check(Operator op, const OperatorOptions& options, const World& world);
 void check(const OperatorOptions& options, const OperatorCall& call);
-/// That no matrix is missing of which this PE has elements.
-void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call);
+/// That no matrix is missing of which this PE has elements, and that each begins at a multiple of `alignment` bytes.
+void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call,
+                    Size alignment);
 
 }  // namespace tandem::ops

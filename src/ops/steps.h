@@ -71,8 +71,10 @@ struct AwaitReleased {
   }
 };
 
-/// Waits for one word that grows by `per_call` in each call.
+/// Waits for one word that grows by `per_call` in each call. What follows on its stream takes no SM before that: blocks
+/// that come early (programmatic dependent launch) would stand where a GEMM's have to be for the word to come.
 struct AwaitWord {
+  static constexpr bool kHoldsNext = true;
   struct Args {
     Signals word;
     const Epoch* epoch;

@@ -36,6 +36,10 @@ class SimWorld : public detail::WorldBackend {
   Size stride() const override { return sim_.memory.stride(); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     if (sim_.memory.can_grow()) barrier();
+    if (sim_.memory.has_to_meet(pe_, kind(control), bytes)) {
+      barrier();
+      sim_.memory.reclaim();
+    }
     return sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
   }
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
@@ -45,6 +49,7 @@ class SimWorld : public detail::WorldBackend {
     barrier();
     sim_.memory.free_symmetric(pe_, memory);
   }
+  void release_symmetric(const void* memory) override { sim_.memory.release_symmetric(pe_, memory); }
   void free_local(const void* memory) override { sim_.memory.free_local(pe_, memory); }
   void copy_in(void* to, const void* from, Size bytes) override {
     check_range("copy_in", to, from, bytes);

@@ -50,6 +50,33 @@ class CapturedSum {
   std::unique_ptr<Graph> graph_;
 };
 
+/// Plans that need more memory together than there is, one after the other, and one that can never be made.
+inline void check_plans_that_go(World& world) {
+  CollectiveOptions options{.type = DType::kF32, .max_count = Size{8} << 20};
+  options.algorithm = "two_shot_ll128";
+  OperatorOptions layer;
+  layer.m = 2048 * world.num_pes();
+  layer.n = 16384;
+  layer.k = 64 * world.num_pes();
+  OperatorOptions too_large = layer;
+  too_large.m *= 16;
+  Stream stream = world.make_stream("plans that go");
+  const auto in = world.heap().allocate<float>(1000, "in of plans that go");
+  const auto out = world.heap().allocate<float>(1000, "out of plans that go");
+  const std::vector<float> ones(1000, 1);
+  world.copy_in(in.local(), ones.data(), Size{1000} * Size{sizeof(float)});
+  for (int i = 0; i < 12; ++i) {
+    error_of<OutOfMemory>([&] { make_operator(world, Operator::kGemmAllReduce, too_large); });
+    const auto other = make_operator(world, Operator::kGemmReduceScatter, layer);
+    const auto plan = make_collective(world, Collective::kAllReduce, options);
+    plan->run(stream, in.as<const std::byte>(), out.as<std::byte>(), 1000);
+    stream.synchronize();
+    std::vector<float> got(1000);
+    world.copy_out(got.data(), out.local(), Size{1000} * Size{sizeof(float)});
+    for (const float x : got) expect(x == static_cast<float>(world.num_pes()), "a right sum of a plan in used memory");
+  }
+}
+
 inline void check_heap(World& world) {
   SymmetricHeap& heap = world.heap();
   constexpr Size most = Size{48} << 20;  // of the heap as it is at the beginning, but not twice
@@ -83,6 +110,7 @@ inline void check_heap(World& world) {
   heap.free(all);
   expect(heap.allocate<std::byte>(most, "again").local() == all.local(), "what was freed");
   error_of<InvalidArgument>([&] { heap.free(behind + 1); });
+  check_plans_that_go(world);
 }
 
 }  // namespace tandem::test

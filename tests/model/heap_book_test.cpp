@@ -94,6 +94,38 @@ TEST(HeapBook, PesThatFreeOtherBuffersAreRefused) {
   EXPECT_THROW(ask(1), InvalidArgument) << "the other one freed here";
 }
 
+TEST(HeapBook, WhatAllPesHaveReleasedIsFreeWhereTheyMeetForIt) {
+  HeapBook book(2, 4 * kMiB);
+  const auto ask = [&](int pe, Size bytes) {
+    return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1);
+  };
+  const auto has_to_meet = [&](int pe, Size bytes) { return book.has_to_meet(pe, MemoryKind::kData, bytes); };
+  Size first = 0, second = 0;
+  for (const int pe : {0, 1}) {
+    first = ask(pe, kMiB);
+    second = ask(pe, 2 * kMiB);
+  }
+  book.release_symmetric(0, first);
+  book.release_symmetric(0, second);
+  book.release_symmetric(1, first);
+  EXPECT_FALSE(has_to_meet(0, kMiB)) << "there is room";
+  EXPECT_EQ(ask(0, kMiB), second + 2 * kMiB);
+  EXPECT_FALSE(has_to_meet(1, kMiB)) << "PE 0 had room when it came";
+  ask(1, kMiB);
+  EXPECT_TRUE(has_to_meet(1, 3 * kMiB));
+  book.release_symmetric(1, second);
+  EXPECT_TRUE(has_to_meet(0, 3 * kMiB));
+  for (int pe : {0, 1}) {
+    book.reclaim();
+    EXPECT_EQ(ask(pe, 3 * kMiB), first) << "neighbours are one hole";
+  }
+  EXPECT_TRUE(has_to_meet(0, kMiB));
+  EXPECT_TRUE(has_to_meet(1, kMiB)) << "in vain, but alike";
+  EXPECT_THROW(ask(0, kMiB), OutOfMemory);
+  EXPECT_THROW(ask(1, kMiB), OutOfMemory);
+  EXPECT_THROW(book.release_symmetric(0, second), InvalidArgument) << "no buffer begins there any more";
+}
+
 TEST(HeapBook, GrowsForAllPesAlikeUpToItsLimit) {
   HeapBook book(2, 4 * kMiB, 16 * kMiB);
   const auto ask = [&](int pe, Size bytes) {

@@ -32,6 +32,14 @@ template <class K>
 requires requires { K::kBlocksPerSm; }
 inline constexpr int kBlocksPerSm<K> = K::kBlocksPerSm;
 
+/// Whether the stream's next kernel may take its places only when K has ended. K says so with its own kHoldsNext: one
+/// that waits until there is room for what follows.
+template <class K>
+inline constexpr bool kHoldsNext = false;
+template <class K>
+requires requires { K::kHoldsNext; }
+inline constexpr bool kHoldsNext<K> = K::kHoldsNext;
+
 /// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.
 template <class K>
 struct DeviceKernelOf {

@@ -71,12 +71,11 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
     return nullptr;
   // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
   // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json), but add nothing up.
-  constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256, kFewestOfLargest = 208;
+  constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256;
   if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
     return nullptr;
-  // Between the two largest kernels a product of cuBLASLt's and an all-reduce take less time than the larger one.
-  if (gemm.m > kFewRowsMost / 2 && gemm.m < kFewestOfLargest) return nullptr;
+  if (!few_rows_add_up(gemm.m)) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels()) {
     if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
     // A slice with nothing to compute would wait for its first step for ever.

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
   if (!kEpochFirst<K> || context.checks_calls) {
     wait_for_previous_grid();
-    let_next_grid_start();
+    if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
   }
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   Block<Threads, typename PacketOf<K>::Type> block(context);
