@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "cuda/gemm.h"
 #include "cuda/pes.h"
+#include "cuda/plain_gemms.h"
 #include "cuda/recording.h"
 #include "cuda/shared_queue.h"
 #include "tandem/stream.h"
