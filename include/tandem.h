@@ -90,6 +90,10 @@ typedef struct {
                               tandem_register()'s memory, so that it may lie elsewhere on every PE */
 } tandem_options;
 
+/* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled
+ * again then, and the library's name says so (libtandem_c.so.0.1). */
+const char* tandem_version(void);
+
 /* What went wrong last on this thread: one line; valid until the next call on it. */
 const char* tandem_last_error(void);
 

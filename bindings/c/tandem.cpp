@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "guard.h"
+#include "model/version.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&
@@ -98,6 +99,7 @@ tandem_status run(tandem_world* world, Collective collective, const void* in, vo
 
 }  // namespace
 
+const char* tandem_version(void) { return tandem::version(); }
 const char* tandem_last_error(void) { return tandem::c::last_error().c_str(); }
 
 tandem_status tandem_unique_id_create(void* id, const char* address) {
