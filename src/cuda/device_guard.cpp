@@ -6,7 +6,7 @@
 namespace tandem::cuda {
 
 DeviceGuard::DeviceGuard(int device) : device_(device) {
-  int current = -1;
+  int current = kNone;
   check(cudaGetDevice(&current), "cudaGetDevice");
   if (current == device) return;
   CUcontext context = nullptr;
@@ -14,14 +14,16 @@ DeviceGuard::DeviceGuard(int device) : device_(device) {
   const CUresult pushed = driver().context_push(context);
   if (pushed != CUDA_SUCCESS) driver().primary_context_release(device);
   check(pushed, "cuCtxPushCurrent");
-  is_other_ = true;
+  other_ = current;
 }
 
 DeviceGuard::~DeviceGuard() {
-  if (!is_other_) return;
+  if (other_ == kNone) return;
   CUcontext popped = nullptr;
   driver().context_pop(&popped);
   driver().primary_context_release(device_);
+  int current = kNone;
+  if (cudaGetDevice(&current) == cudaSuccess && current != other_) cudaSetDevice(other_);
 }
 
 }  // namespace tandem::cuda

@@ -4,7 +4,7 @@
 namespace tandem::cuda {
 
 /// Makes a GPU current on this thread where another one is, until it goes. The other one is then current as it was: not
-/// by cudaSetDevice, which would start a GPU that this thread has not used yet.
+/// by cudaSetDevice, which would start a GPU that this process has not used, unless that was called meanwhile.
 class DeviceGuard {
  public:
   /// The GPU was started by this process. Throws RuntimeFailure.
@@ -14,8 +14,10 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
+  static constexpr int kNone = -1;
+
   int device_;
-  bool is_other_ = false;  ///< than the current one before
+  int other_ = kNone;  ///< the current one before
 };
 
 }  // namespace tandem::cuda

@@ -60,6 +60,7 @@ void other_threads() {
   std::thread([&] {
     try {
       calls_beside_their_gpu(all, data);
+      expect(is_started(0) == was_started, "no GPU started that nobody uses");
       well(tandem_world_destroy(all.world));
       all.world = nullptr;
       expect(current() == 0, "its GPU as before, behind the world");
@@ -68,7 +69,6 @@ void other_threads() {
     }
   }).join();
   if (!failure.empty()) throw std::runtime_error(failure);
-  expect(is_started(0) == was_started, "no GPU started that nobody uses");
   expect(data.contents() == Words(1003, static_cast<unsigned>(all.n * (all.n + 1) / 2)), "the sum");
 }
 

@@ -48,9 +48,8 @@ int cuda_devices() { return static_cast<int>(simulated_worlds().size()); }
 
 namespace cuda {
 
-/// Its device is the current one before, and then the current one at its end.
-DeviceGuard::DeviceGuard(int device) : device_(std::exchange(test::current_gpu(), device)) {}
-DeviceGuard::~DeviceGuard() { test::current_gpu() = device_; }
+DeviceGuard::DeviceGuard(int device) : device_(device), other_(std::exchange(test::current_gpu(), device_)) {}
+DeviceGuard::~DeviceGuard() { test::current_gpu() = other_; }
 
 }  // namespace cuda
 

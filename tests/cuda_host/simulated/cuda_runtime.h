@@ -23,6 +23,8 @@ struct cudaLaunchConfig_t {
 };
 
 const char* cudaGetErrorString(cudaError_t code);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetLastError();
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
