@@ -87,6 +87,7 @@ class Handles {
   struct State {
     int uses = 0;
     bool is_ending = false;  ///< somebody destroys it
+    bool is_over = false;    ///< and waits for its uses alone
   };
 
  public:
@@ -133,6 +134,7 @@ class Handles {
     lock.unlock();
     last(*handle);
     lock.lock();
+    all_.at(handle).is_over = true;
     unused_.wait(lock, [&] { return all_.at(handle).uses == 0; });
     all_.erase(handle);
     lock.unlock();
@@ -142,7 +144,7 @@ class Handles {
  private:
   State& find(T* handle, const char* what, bool at_the_end) {
     const auto found = all_.find(handle);
-    if (found != all_.end() && (at_the_end || !found->second.is_ending)) return found->second;
+    if (found != all_.end() && !(at_the_end ? found->second.is_over : found->second.is_ending)) return found->second;
     throw InvalidArgument(fmt::format("{}: {} given, allowed is a {} that was made and not destroyed", what,
                                       handle == nullptr ? "NULL" : fmt::to_string(fmt::ptr(handle)), kind_));
   }
