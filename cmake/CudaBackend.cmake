@@ -75,7 +75,9 @@ target_include_directories(tandem_c INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURC
 tandem_own_code(tandem_c)
 target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
 target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")
-set_target_properties(tandem_c PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+# Before 1.0 a minor version may change the interface: programs are linked with one of them.
+set_target_properties(tandem_c PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
+                                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)

@@ -15,12 +15,15 @@
  * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once. Handles that are
  * NULL or were destroyed are TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
  *
- * Pointers are device addresses of the GPU that was current when the world was made. Sizes are in elements, with the
+ * Pointers are device addresses of the GPU that was current when the world was made. Whichever is current in a call,
+ * of whatever thread, it is that GPU's, `stream` too, and the caller's stays current. Sizes are in elements, with the
  * meaning of NCCL's calls: `count` elements of each PE are reduced, given or got, as tandem/collectives.h lists them.
- * Calls are enqueued in `stream` (a cudaStream_t; NULL: the default stream) and return before they have run.
- * Collective: all PEs make the same calls in the same order. The first call of a collective, type, operation and size
- * class meets the other processes and allocates: make it once before capturing the stream into a graph.
- * Calls in several streams run one after the other; replays of a graph are kept apart from other calls by the caller.
+ * Calls are enqueued in `stream` (a cudaStream_t; NULL: the default stream of that GPU) and return before they have
+ * run. Collective: all PEs make the same calls in the same order. The first call of a collective, type, operation and
+ * size class meets the other processes and allocates: make it once before capturing the stream into a graph. Calls in
+ * several streams run one after the other, and so do those that are captured into one graph, in whatever branches of
+ * it. What is captured is ordered with nothing outside: replays of a graph are kept apart from other calls, and other
+ * graphs, by the caller. A stream may be destroyed or captured as soon as its calls have returned.
  *
  * Buffers are any memory of the GPU. What no peer reads or writes is used where it lies, on every PE elsewhere if need
  * be: inputs but of algorithms that pull, and outputs of small calls. What peers touch lies alike on all PEs: at the
@@ -87,6 +90,10 @@ typedef struct {
                               tandem_register()'s memory, so that it may lie elsewhere on every PE */
 } tandem_options;
 
+/* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled
+ * again then, and the library's name says so (libtandem_c.so.0.1). */
+const char* tandem_version(void);
+
 /* What went wrong last on this thread: one line; valid until the next call on it. */
 const char* tandem_last_error(void);
 
@@ -109,11 +116,12 @@ tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int c
                                  const tandem_options* options);
 
 /* Ends the world on all PEs: kernels that wait end, what synchronizes or meets returns TANDEM_FAILED with this text. By
- * any thread, also while another one is blocked in a call. The world still has to be destroyed.
+ * any thread, also while another one is blocked in a call, be it tandem_world_destroy(). The world still has to be
+ * destroyed.
  *
  *   tandem_world_abort(world, "rank 3 does not answer"); */
 tandem_status tandem_world_abort(tandem_world* world, const char* why);
-/* What ended the world, TANDEM_SUCCESS while it is well. By any thread; waits for nothing.
+/* What ended the world, TANDEM_SUCCESS while it is well. By any thread, as tandem_world_abort(); waits for nothing.
  *
  *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
 tandem_status tandem_world_error(tandem_world* world);
@@ -245,7 +253,8 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 /* The same without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
-/* No run and no graph may use it any more. NULL is allowed. */
+/* No run and no graph may use it any more. What it has of the heap stays taken until the world ends: plans are made
+ * once, for the most rows. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
 
 /* Blocks until the stream is empty; says what went wrong on the GPU, or with another PE. */

@@ -8,7 +8,8 @@ std::string& last_error() {
 }
 
 Handles<tandem_world>& worlds() {
-  static Handles<tandem_world> all("tandem_world");
+  // Never destroyed: at the process's end another thread may still be in a call.
+  static auto& all = *new Handles<tandem_world>("tandem_world");
   return all;
 }
 

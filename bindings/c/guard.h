@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
-#include <vector>
 
+#include "cuda/device_guard.h"
 #include "tandem.h"
 #include "tandem/error.h"
 #include "world.h"
@@ -80,42 +81,93 @@ inline Size size_of_c(std::size_t given, const char* what) {
   return static_cast<Size>(given);
 }
 
-/// The handles of one kind that are there: made, and not yet destroyed.
+/// The handles of one kind that are there: made, and not yet destroyed. What is there when the process ends stays.
 template <class T>
 class Handles {
+  struct State {
+    int uses = 0;
+    bool is_ending = false;  ///< somebody destroys it
+    bool is_over = false;    ///< and waits for its uses alone
+  };
+
  public:
+  /// A call with a handle: until it ends, what the handle stands for is not destroyed.
+  class Use {
+   public:
+    Use(Handles& all, T* handle, const char* what, bool at_the_end) : all_(all), handle_(handle) {
+      const std::lock_guard lock(all_.mutex_);
+      ++all_.find(handle, what, at_the_end).uses;
+    }
+    ~Use() {
+      const std::lock_guard lock(all_.mutex_);
+      if (--all_.all_.at(handle_).uses == 0) all_.unused_.notify_all();
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    T& operator*() const { return *handle_; }
+    T* operator->() const { return handle_; }
+
+   private:
+    Handles& all_;
+    T* handle_;
+  };
+
   explicit Handles(const char* kind) : kind_(kind) {}
 
   T* keep(std::unique_ptr<T> made) {
     const std::lock_guard lock(mutex_);
-    all_.push_back(made.get());
+    all_[made.get()] = {};
     return made.release();
   }
   bool has(const T* handle) const {
     const std::lock_guard lock(mutex_);
-    return std::find(all_.begin(), all_.end(), handle) != all_.end();
+    return all_.count(handle) != 0;
   }
-  T& at(T* handle, const char* what) const {
-    if (has(handle)) return *handle;
-    throw InvalidArgument(fmt::format("{}: {} given, allowed is a {} that was made and not destroyed", what,
-                                      handle == nullptr ? "NULL" : fmt::to_string(fmt::ptr(handle)), kind_));
-  }
-  /// The caller's from here on.
-  std::unique_ptr<T> take(T* handle, const char* what) {
-    std::unique_ptr<T> taken(&at(handle, what));
-    const std::lock_guard lock(mutex_);
-    all_.erase(std::find(all_.begin(), all_.end(), handle));
-    return taken;
+  Use at(T* handle, const char* what) { return {*this, handle, what, false}; }
+  /// Also while another thread destroys it, up to the end of `last`.
+  Use at_the_end(T* handle, const char* what) { return {*this, handle, what, true}; }
+  /// Destroys it when all its uses have ended, and `last(*handle)` has, which throws nothing.
+  template <class Last>
+  void destroy(T* handle, const char* what, const Last& last) {
+    std::unique_lock lock(mutex_);
+    find(handle, what, false).is_ending = true;
+    lock.unlock();
+    last(*handle);
+    lock.lock();
+    all_.at(handle).is_over = true;
+    unused_.wait(lock, [&] { return all_.at(handle).uses == 0; });
+    all_.erase(handle);
+    lock.unlock();
+    delete handle;
   }
 
  private:
+  State& find(T* handle, const char* what, bool at_the_end) {
+    const auto found = all_.find(handle);
+    if (found != all_.end() && !(at_the_end ? found->second.is_over : found->second.is_ending)) return found->second;
+    throw InvalidArgument(fmt::format("{}: {} given, allowed is a {} that was made and not destroyed", what,
+                                      handle == nullptr ? "NULL" : fmt::to_string(fmt::ptr(handle)), kind_));
+  }
+
   const char* kind_;
   mutable std::mutex mutex_;
-  std::vector<T*> all_;
+  std::condition_variable unused_;
+  std::map<const T*, State> all_;
 };
 
 Handles<tandem_world>& worlds();
 
-inline CWorld& world_of(tandem_world* world) { return worlds().at(world, "world").world; }
+/// A world while a call uses it, with its GPU current on this thread.
+class InWorld {
+ public:
+  explicit InWorld(tandem_world* world) : use_(worlds().at(world, "world")), current_(use_->world.device()) {}
+  CWorld& operator*() const { return use_->world; }
+  CWorld* operator->() const { return &use_->world; }
+  tandem_world& handle() const { return *use_; }
+
+ private:
+  Handles<tandem_world>::Use use_;
+  cuda::DeviceGuard current_;
+};
 
 }  // namespace tandem::c

@@ -8,7 +8,7 @@ using tandem::Size;
 using tandem::c::CWorld;
 using tandem::c::given;
 using tandem::c::guarded;
-using tandem::c::world_of;
+using tandem::c::InWorld;
 
 Size bytes_of(size_t count, tandem_dtype type) {
   return tandem::c::size_of_c(count, "count") * tandem::size_of(tandem::c::type_of(type));
@@ -24,7 +24,7 @@ void check_list(const tandem_message* messages, size_t count, const char* what) 
 
 void send_recv(tandem_world* world, const tandem_message* sends, size_t num_sends, const tandem_message* receives,
                size_t num_receives, void* stream) {
-  CWorld& where = world_of(world);
+  const InWorld where(world);
   check_list(sends, num_sends, "sends");
   check_list(receives, num_receives, "receives");
   std::vector<tandem::Send> out;
@@ -33,7 +33,7 @@ void send_recv(tandem_world* world, const tandem_message* sends, size_t num_send
     out.push_back({sends[i].peer, sends[i].data, bytes_of(sends[i].count, sends[i].type)});
   for (size_t i = 0; i < num_receives; ++i)
     in.push_back({receives[i].peer, receives[i].data, bytes_of(receives[i].count, receives[i].type)});
-  where.send_recv(out, in, static_cast<cudaStream_t>(stream));
+  where->send_recv(out, in, {}, static_cast<cudaStream_t>(stream));
 }
 
 /// Parts of one buffer, one for each PE.
@@ -64,10 +64,7 @@ void exchange(CWorld& world, const Out& sent, const Parts& received, cudaStream_
     if (sent.bytes(to) > 0) sends.push_back({to, sent.of(to), sent.bytes(to)});
     if (received.bytes(from) > 0) receives.push_back({from, received.of(from), received.bytes(from)});
   }
-  std::byte* const to = received.of(me);
-  const std::byte* const from = sent.of(me);
-  world.send_recv(sends, receives, stream);
-  world.copy(to, from, sent.bytes(me), stream);
+  world.send_recv(sends, receives, {received.of(me), sent.of(me), sent.bytes(me)}, stream);
 }
 
 }  // namespace
@@ -91,7 +88,7 @@ tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends,
 tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out, const size_t* counts,
                                   const size_t* offsets, tandem_dtype type, void* stream) {
   return guarded([&] {
-    CWorld& where = world_of(world);
+    const InWorld where(world);
     const Parts received{"out", static_cast<std::byte*>(out), &given(counts, "counts"), &given(offsets, "offsets"),
                          type};
     /// The same to everybody.
@@ -102,7 +99,7 @@ tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out
       std::byte* of(int) const { return size > 0 ? &given(begin, "in") : begin; }
     };
     auto* const begin = static_cast<std::byte*>(const_cast<void*>(in));
-    exchange(where, Whole{begin, received.bytes(where.pe())}, received, static_cast<cudaStream_t>(stream));
+    exchange(*where, Whole{begin, received.bytes(where->pe())}, received, static_cast<cudaStream_t>(stream));
   });
 }
 
@@ -114,6 +111,6 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
     const Parts sent{"in", begin, &given(in_counts, "in_counts"), &given(in_offsets, "in_offsets"), type};
     const Parts received{"out", static_cast<std::byte*>(out), &given(out_counts, "out_counts"),
                          &given(out_offsets, "out_offsets"), type};
-    exchange(world_of(world), sent, received, static_cast<cudaStream_t>(stream));
+    exchange(*InWorld(world), sent, received, static_cast<cudaStream_t>(stream));
   });
 }

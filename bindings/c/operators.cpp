@@ -29,7 +29,7 @@ using tandem::c::one_of;
 using tandem::c::size_of_c;
 
 tandem::c::Handles<tandem_plan>& plans() {
-  static tandem::c::Handles<tandem_plan> all("tandem_plan");
+  static auto& all = *new tandem::c::Handles<tandem_plan>("tandem_plan");  // never destroyed, as worlds() is not
   return all;
 }
 
@@ -69,12 +69,12 @@ tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem
   return guarded([&] {
     given(plan, "plan") = nullptr;
     one_of(op, TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_ALL_REDUCE, "op", "tandem_operator");
-    tandem_world& where = tandem::c::worlds().at(world, "world");
+    const tandem::c::InWorld where(world);
     const tandem::OperatorOptions options = options_of(given(problem, "problem"));
-    auto made = where.world.make_plan(static_cast<tandem::Operator>(op), options);
+    auto made = where->make_plan(static_cast<tandem::Operator>(op), options);
     const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
-    *plan = plans().keep(std::unique_ptr<tandem_plan>(new tandem_plan{where, std::move(made), matrices, {}}));
-    ++where.plans;
+    *plan = plans().keep(std::unique_ptr<tandem_plan>(new tandem_plan{where.handle(), std::move(made), matrices, {}}));
+    ++where.handle().plans;
   });
 }
 
@@ -86,27 +86,30 @@ tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const 
 
 tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, void* stream) {
   return guarded([&] {
-    tandem_plan& made = plans().at(plan, "plan");
-    tandem::c::CWorld& world = made.world.world;
+    const auto made = plans().at(plan, "plan");
+    const tandem::c::InWorld world(&made->world);
     const tandem_run& r = given(run, "run");
     given(r.b, "b");
     given(r.c, "c");
     auto* const native = static_cast<cudaStream_t>(stream);
-    auto found = made.streams.find(native);
-    if (found == made.streams.end()) found = made.streams.emplace(native, world.borrow_stream(native)).first;
-    world.order_after_last(native);
+    auto found = made->streams.find(native);
+    if (found == made->streams.end()) found = made->streams.emplace(native, world->borrow_stream(native)).first;
     const auto listed = [&]<class T>(T* const* list) {
-      return std::span<T* const>(list, list == nullptr ? 0 : made.matrices);
+      return std::span<T* const>(list, list == nullptr ? 0 : made->matrices);
     };
-    made.plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
-                                   listed(r.b_scale), listed(r.c_scale)});
+    world->in_order(native, [&] {
+      made->plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
+                                      listed(r.b_scale), listed(r.c_scale)});
+    });
   });
 }
 
 tandem_status tandem_plan_destroy(tandem_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
-    const auto taken = plans().take(plan, "plan");
-    --taken->world.plans;
+    tandem_world& world = plans().at(plan, "plan")->world;
+    const tandem::c::InWorld current(&world);
+    plans().destroy(plan, "plan", [](const tandem_plan&) {});
+    --world.plans;
   });
 }

@@ -3,8 +3,10 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
+#include <optional>
 
 #include "guard.h"
+#include "model/version.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&
@@ -20,9 +22,9 @@ using tandem::Size;
 using tandem::UniqueId;
 using tandem::c::given;
 using tandem::c::guarded;
+using tandem::c::InWorld;
 using tandem::c::size_of_c;
 using tandem::c::type_of;
-using tandem::c::world_of;
 using tandem::c::worlds;
 
 /// With zeros where there are none.
@@ -87,7 +89,7 @@ tandem_world* create(const tandem::Placement& place, const tandem_options& optio
 tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
                   tandem_dtype type, tandem_op op, int root, void* stream) {
   return guarded([&] {
-    world_of(world).run({{collective, type_of(type), op_of(op), root},
+    InWorld(world)->run({{collective, type_of(type), op_of(op), root},
                          in,
                          out,
                          size_of_c(count, "count"),
@@ -97,6 +99,7 @@ tandem_status run(tandem_world* world, Collective collective, const void* in, vo
 
 }  // namespace
 
+const char* tandem_version(void) { return tandem::version(); }
 const char* tandem_last_error(void) { return tandem::c::last_error().c_str(); }
 
 tandem_status tandem_unique_id_create(void* id, const char* address) {
@@ -129,9 +132,21 @@ tandem_status tandem_world_from_environment(tandem_world** world, const tandem_o
 tandem_status tandem_world_destroy(tandem_world* world) {
   return guarded([&] {
     if (world == nullptr) return;
-    if (const int plans = worlds().at(world, "world").plans; plans > 0)
-      throw InvalidArgument(fmt::format("world: {} plans of it are left, allowed is none: destroy them first", plans));
-    worlds().take(world, "world");
+    int device = 0;
+    {
+      const auto use = worlds().at(world, "world");
+      if (use->plans > 0)
+        throw InvalidArgument(
+            fmt::format("world: {} plans of it are left, allowed is none: destroy them first", use->plans));
+      device = use->world.device();
+    }
+    std::optional<tandem::cuda::DeviceGuard> current;
+    try {
+      current.emplace(device);
+    } catch (const tandem::RuntimeFailure&) {
+      // A GPU that is lost has nothing to be waited for.
+    }
+    worlds().destroy(world, "world", [](tandem_world& left) { left.world.process().leave(); });
   });
 }
 
@@ -139,19 +154,20 @@ tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int c
                                  const tandem_options* options) {
   return guarded([&] {
     given(part, "part") = nullptr;
-    tandem::c::CWorld& whole = world_of(world);
+    const InWorld whole(world);
     const tandem_options all = checked(options);
-    auto process = whole.process().split(color, key, cuda_options(all, whole.pes()));
+    auto process = whole->process().split(color, key, cuda_options(all, whole->pes()));
     if (process != nullptr) *part = kept(std::move(process), all);
   });
 }
 
 tandem_status tandem_world_abort(tandem_world* world, const char* why) {
-  return guarded([&] { world_of(world).process().abort(why != nullptr ? why : "no reason given"); });
+  return guarded(
+      [&] { worlds().at_the_end(world, "world")->world.process().abort(why != nullptr ? why : "no reason given"); });
 }
 
 tandem_status tandem_world_error(tandem_world* world) {
-  return guarded([&] { world_of(world).process().check(); });
+  return guarded([&] { worlds().at_the_end(world, "world")->world.process().check(); });
 }
 
 int tandem_pe(const tandem_world* world) { return worlds().has(world) ? world->world.pe() : -1; }
@@ -160,20 +176,20 @@ int tandem_num_pes(const tandem_world* world) { return worlds().has(world) ? wor
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer) {
   return guarded([&] {
     given(pointer, "pointer") = nullptr;
-    *pointer = world_of(world).allocate(size_of_c(bytes, "bytes"));
+    *pointer = InWorld(world)->allocate(size_of_c(bytes, "bytes"));
   });
 }
 
 tandem_status tandem_free(tandem_world* world, void* pointer) {
-  return guarded([&] { world_of(world).free(pointer); });
+  return guarded([&] { InWorld(world)->free(pointer); });
 }
 
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes) {
-  return guarded([&] { world_of(world).register_memory(pointer, size_of_c(bytes, "bytes")); });
+  return guarded([&] { InWorld(world)->register_memory(pointer, size_of_c(bytes, "bytes")); });
 }
 
 tandem_status tandem_unregister(tandem_world* world, void* pointer) {
-  return guarded([&] { world_of(world).unregister_memory(pointer); });
+  return guarded([&] { InWorld(world)->unregister_memory(pointer); });
 }
 
 tandem_status tandem_all_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
@@ -217,9 +233,9 @@ tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, siz
 }
 
 tandem_status tandem_synchronize(tandem_world* world, void* stream) {
-  return guarded([&] { world_of(world).synchronize(static_cast<cudaStream_t>(stream)); });
+  return guarded([&] { InWorld(world)->synchronize(static_cast<cudaStream_t>(stream)); });
 }
 
 tandem_status tandem_barrier(tandem_world* world) {
-  return guarded([&] { world_of(world).barrier(); });
+  return guarded([&] { InWorld(world)->barrier(); });
 }

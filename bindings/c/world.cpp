@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda_error.h"
 #include "kernels/checked_plan.h"
 #include "tandem/error.h"
 #include "tandem/only_here.h"
@@ -13,10 +14,6 @@ namespace tandem::c {
 namespace {
 
 constexpr Size kLeastStaging = Size{64} << 10;
-
-void check(cudaError_t code, const char* what) {
-  if (code != cudaSuccess) throw RuntimeFailure(fmt::format("{}: {}", what, cudaGetErrorString(code)));
-}
 
 }  // namespace
 
@@ -29,9 +26,6 @@ CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool an
   plans_ = std::make_unique<Plans>(world(), staging);
   order_ = std::make_unique<CallOrder>(world(), *plans_);
   group_ = std::make_unique<SendRecvGroup>(world());
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-  end_of_last_.reset(event);
 }
 
 void* CWorld::allocate(Size bytes) {
@@ -72,16 +66,19 @@ Place CWorld::place_of(const void* pointer, Size bytes) const {
 }
 
 void CWorld::run(const Call& call) {
+  // On every PE, since it is where they lie that decides what is copied.
+  if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
+    throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
+                                      name(call.what.collective), call.in == nullptr ? "in" : "out"));
+  in_order(call.stream, [&] { enqueue(call); });
+}
+
+void CWorld::enqueue(const Call& call) {
   const auto [collective, type, op, root] = call.what;
   const int n = process_->pes();
   const Size element = size_of(type);
   const Size ins = input_elements(collective, call.count, n, process_->pe(), root) * element;
   const Size outs = output_elements(collective, call.count, n, process_->pe(), root) * element;
-  // On every PE, since it is where they lie that decides what is copied.
-  if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
-    throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
-                                      name(collective), call.in == nullptr ? "in" : "out"));
-  order_after_last(call.stream);
   const auto* const in_begin = static_cast<const std::byte*>(call.in);
   auto* const out_begin = static_cast<std::byte*>(call.out);
   const bool may_be_reached = call.count > 0 && !any_memory_;
@@ -107,30 +104,16 @@ void CWorld::run(const Call& call) {
   }
 }
 
-/// Calls share plans and staging memory, so that they run one after the other.
-void CWorld::order_after_last(cudaStream_t stream) {
-  process_->check();  // a wait may have given up since, and the caller may have synchronized without this library
-  cudaStreamCaptureStatus status{};
-  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone) return;  // a graph cannot wait for what is outside of it
-  if (has_run_ && stream != last_stream_) {
-    check(cudaEventRecord(end_of_last_.get(), last_stream_), "cudaEventRecord");
-    check(cudaStreamWaitEvent(stream, end_of_last_.get()), "cudaStreamWaitEvent");
-  }
-  has_run_ = true;
-  last_stream_ = stream;
-}
-
-void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, cudaStream_t stream) {
-  order_after_last(stream);
-  Stream borrowed = process_->borrow_stream(stream);
-  group_->run(borrowed, sends, receives);
-  has_sent_ = true;
-}
-
-void CWorld::copy(void* to, const void* from, Size bytes, cudaStream_t stream) {
-  if (to == from || bytes == 0) return;
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream), "copy");
+void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
+                       cudaStream_t stream) {
+  in_order(stream, [&] {
+    Stream borrowed = process_->borrow_stream(stream);
+    group_->run(borrowed, sends, receives);
+    has_sent_ = true;
+    if (own.to == own.from || own.bytes == 0) return;
+    const auto bytes = static_cast<std::size_t>(own.bytes);
+    check(cudaMemcpyAsync(own.to, own.from, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+  });
 }
 
 void CWorld::synchronize(cudaStream_t stream) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "call_order.h"
+#include "last_call.h"
 #include "plans.h"
 #include "tandem/collectives.h"
 #include "tandem/cuda.h"
@@ -14,10 +15,6 @@
 #include "tandem/send_recv.h"
 
 namespace tandem::c {
-
-struct EventDestroy {
-  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
-};
 
 /// One collective call.
 struct Call {
@@ -28,6 +25,13 @@ struct Call {
   cudaStream_t stream;
 };
 
+/// From one place to another of this PE.
+struct OwnPart {
+  void* to = nullptr;
+  const void* from = nullptr;
+  Size bytes = 0;
+};
+
 class CWorld {
  public:
   /// `any_memory`: buffers are taken for memory that peers do not reach, wherever they lie.
@@ -35,6 +39,8 @@ class CWorld {
 
   int pe() const { return process_->pe(); }
   int pes() const { return process_->pes(); }
+  /// Its GPU.
+  int device() const { return process_->device(); }
   CudaProcess& process() { return *process_; }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
@@ -42,17 +48,22 @@ class CWorld {
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
   void run(const Call& call);
-  void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, cudaStream_t stream);
-  /// From one place to another of this PE, in stream order.
-  void copy(void* to, const void* from, Size bytes, cudaStream_t stream);
+  /// What stays on this PE is one copy.
+  void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
+                 cudaStream_t stream);
   void synchronize(cudaStream_t stream);
 
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
   Stream borrow_stream(cudaStream_t stream) { return process_->borrow_stream(stream); }
-  /// What comes next in `stream` runs behind the last call, in whatever stream that was.
-  void order_after_last(cudaStream_t stream);
+  /// What `enqueue` enqueues in `stream` runs behind the call before, in whatever stream that was. Throws where the
+  /// world is over.
+  template <class Enqueue>
+  void in_order(cudaStream_t stream, const Enqueue& enqueue) {
+    process_->check();  // a wait may have given up since, and the caller may have synchronized without this library
+    last_call_.then(stream, enqueue);
+  }
 
  private:
   /// Memory that all PEs reach, and where the caller sees it.
@@ -64,6 +75,7 @@ class CWorld {
   };
 
   World& world() { return process_->world(); }
+  void enqueue(const Call& call);
   /// Where these bytes lie, in one of those buffers or elsewhere.
   Place place_of(const void* pointer, Size bytes) const;
 
@@ -77,9 +89,7 @@ class CWorld {
   bool has_sent_ = false;
   std::unique_ptr<Plans> plans_;  // at a place of its own: the order looks there
   std::unique_ptr<CallOrder> order_;
-  std::unique_ptr<CUevent_st, EventDestroy> end_of_last_;
-  cudaStream_t last_stream_ = nullptr;
-  bool has_run_ = false;
+  LastCall last_call_;
 };
 
 }  // namespace tandem::c

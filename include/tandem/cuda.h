@@ -106,9 +106,15 @@ class CudaProcess {
   /// plans of this world must be gone.
   ~CudaProcess();
 
+  /// The same waits before, on all processes or on none, for who lets other threads call abort(), failure() and check()
+  /// meanwhile. Only the destructor may follow, when these threads are done. Never throws.
+  void leave();
+
   World& world();
   int pe() const;
   int pes() const;
+  /// This PE's GPU, as this process numbers them. Calls make it current where another one is, while they last.
+  int device() const;
   /// Work for a cudaStream_t that is somebody else's: a framework's, whose tensors the work reads.
   Stream borrow_stream(void* cuda_stream);
   /// Maps this PE's memory of `bytes` bytes at `pointer` for all PEs, and gives it as a symmetric buffer, so that

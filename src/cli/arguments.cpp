@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "cli/gpu.h"
+#include "model/version.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -223,7 +224,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   std::string seed = "1";
   CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", fmt::format("tandem {}, {}", TANDEM_VERSION, cuda_build()));
+  app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
   app.add_subcommand("list", "collectives and operators, with their algorithms");
   app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
       ->add_option("MACHINE", a.subject, "name or JSON file");

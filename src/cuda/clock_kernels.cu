@@ -1,5 +1,6 @@
 #include "cuda/clock_kernels.h"
 #include "cuda/error.h"
+#include "cuda/launch.h"
 #include "tandem/impl/cuda/ptx.cuh"
 
 namespace tandem::cuda {
@@ -66,18 +67,15 @@ __global__ void __launch_bounds__(32) answers_kernel(HostMail* mail, int rounds,
 
 void launch_ping(cudaStream_t stream, Mail* own, Mail* peers, trace::Exchange* exchanges, int rounds,
                  std::uint32_t before) {
-  ping_kernel<<<1, 32, 0, stream>>>(own, peers, exchanges, rounds, before);
-  check(cudaGetLastError(), "clock alignment");
+  launch_kernel("clock alignment", &ping_kernel, dim3(1), 32, stream, own, peers, exchanges, rounds, before);
 }
 
 void launch_pong(cudaStream_t stream, Mail* own, Mail* peers, int rounds, std::uint32_t before) {
-  pong_kernel<<<1, 32, 0, stream>>>(own, peers, rounds, before);
-  check(cudaGetLastError(), "clock alignment");
+  launch_kernel("clock alignment", &pong_kernel, dim3(1), 32, stream, own, peers, rounds, before);
 }
 
 void launch_answers(cudaStream_t stream, HostMail* mail, int rounds, std::uint32_t before) {
-  answers_kernel<<<1, 32, 0, stream>>>(mail, rounds, before);
-  check(cudaGetLastError(), "clock alignment");
+  launch_kernel("clock alignment", &answers_kernel, dim3(1), 32, stream, mail, rounds, before);
 }
 
 void load_clock_kernels() {

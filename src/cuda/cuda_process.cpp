@@ -1,9 +1,11 @@
 // One process as a PE: what users hold of it.
 #include <fmt/format.h>
 
+#include <exception>
 #include <map>
 
 #include "bootstrap/split.h"
+#include "cuda/device_guard.h"
 #include "cuda/processes.h"
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
@@ -55,9 +57,20 @@ CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
 
 CudaProcess::~CudaProcess() = default;
 
+void CudaProcess::leave() {
+  try {
+    const cuda::DeviceGuard current(device());
+    cudaDeviceSynchronize();
+    if (!state_->processes.session().failure()) state_->processes.session().barrier("the end of all calls");
+  } catch (const std::exception&) {
+    // Whoever is gone is not waited for, nor is a GPU that is lost.
+  }
+}
+
 World& CudaProcess::world() { return state_->world; }
 int CudaProcess::pe() const { return state_->processes.me(); }
 int CudaProcess::pes() const { return state_->processes.num_pes(); }
+int CudaProcess::device() const { return state_->processes.pe(pe()).device; }
 
 Stream CudaProcess::borrow_stream(void* cuda_stream) {
   return Stream(std::make_shared<cuda::CudaStream>(state_->processes, state_->processes.me(),
@@ -65,6 +78,7 @@ Stream CudaProcess::borrow_stream(void* cuda_stream) {
 }
 
 Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
+  const cuda::DeviceGuard current(device());
   if (state_->windows.count(pointer) != 0)
     throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
   return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
@@ -74,7 +88,7 @@ std::unique_ptr<CudaProcess> CudaProcess::split(int color, int key, const CudaOp
   const auto place = bootstrap::split(state_->processes.session(), color, key);
   if (!place) return nullptr;
   CudaOptions on_this_gpu = options;
-  on_this_gpu.device = state_->processes.pe(pe()).device;
+  on_this_gpu.device = device();
   return std::make_unique<CudaProcess>(*place, on_this_gpu);
 }
 
@@ -93,6 +107,7 @@ const trace::Timeline& CudaProcess::timeline() {
 const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(state_->processes).info(); }
 
 void CudaProcess::unregister_buffer(void* pointer) {
+  const cuda::DeviceGuard current(device());
   const auto found = state_->windows.find(pointer);
   if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
   state_->processes.session().barrier("unregistration");

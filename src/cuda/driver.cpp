@@ -37,6 +37,10 @@ Driver load() {
   find(found.mem_properties, "cuMemGetAllocationPropertiesFromHandle");
   find(found.mem_range, "cuMemGetAddressRange");
   find(found.device_attribute, "cuDeviceGetAttribute");
+  find(found.primary_context_retain, "cuDevicePrimaryCtxRetain");
+  find(found.primary_context_release, "cuDevicePrimaryCtxRelease");
+  find(found.context_push, "cuCtxPushCurrent");
+  find(found.context_pop, "cuCtxPopCurrent");
   find(found.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   find(found.error_string, "cuGetErrorString");
   return found;

@@ -21,6 +21,10 @@ struct Driver {
   decltype(&cuMemGetAllocationPropertiesFromHandle) mem_properties;
   decltype(&cuMemGetAddressRange) mem_range;
   decltype(&cuDeviceGetAttribute) device_attribute;
+  decltype(&cuDevicePrimaryCtxRetain) primary_context_retain;
+  decltype(&cuDevicePrimaryCtxRelease) primary_context_release;
+  decltype(&cuCtxPushCurrent) context_push;
+  decltype(&cuCtxPopCurrent) context_pop;
   decltype(&cuTensorMapEncodeTiled) tensor_map_encode_tiled;
   decltype(&cuGetErrorString) error_string;
 };

@@ -25,20 +25,6 @@ void require_aligned(const void* address, const char* field) {
     throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
 }
 
-PlainGemm plain(const Gemm& gemm) { return {gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}; }
-
-/// What loads and allocates may be done while a stream of this thread is captured.
-class DuringCapture {
- public:
-  DuringCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
-  ~DuringCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  DuringCapture(const DuringCapture&) = delete;
-  DuringCapture& operator=(const DuringCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
 /// The major number of the current GPU's compute capability; 0 without a GPU.
 int compute_capability() {
   int device = 0;
@@ -112,28 +98,6 @@ const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
 }
 
 bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper && has_gemm_kernel(gemm); }
-
-bool PlainGemms::takes(const Gemm& gemm) {
-  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
-  if (gemm.sum.calls != nullptr) return false;
-  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
-  const GemmScales& scales = gemm.scales;
-  if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
-  if (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr) return false;
-  try {
-    const DuringCapture allowed;
-    if (cublas_ == nullptr) cublas_ = std::make_unique<CublasLt>();
-    cublas_->prepare(plain(gemm));
-  } catch (const Unsupported&) {
-    missing_ = cublas_ == nullptr;
-    return false;
-  }
-  return true;
-}
-
-void PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
-  cublas_->run(plain(gemm), gemm.a, gemm.b, gemm.c, stream);
-}
 
 void register_gemms() {
   if (compute_capability() != kHopper) return;

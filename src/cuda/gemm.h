@@ -1,9 +1,6 @@
 #pragma once
 /// The GEMM with hooks on a CUDA stream.
 
-#include <memory>
-
-#include "gemm/cuda/cublas_lt.h"
 #include "gemm/cuda/gemm_kernel.h"
 
 namespace tandem::cuda {
@@ -18,19 +15,6 @@ const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count);
 
 /// Whether the library's own kernels can do it on the current GPU where it has no hooks.
 bool has_own_kernel(const Gemm& gemm);
-
-/// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
-class PlainGemms {
- public:
-  /// Whether it is plain and there is cuBLASLt; may be called within a capture.
-  bool takes(const Gemm& gemm);
-  /// Enqueues what it takes.
-  void run(const Gemm& gemm, cudaStream_t stream);
-
- private:
-  std::unique_ptr<CublasLt> cublas_;
-  bool missing_ = false;
-};
 
 /// Makes all its kernels known to those who load kernels.
 void register_gemms();

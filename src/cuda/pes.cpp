@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "cuda/device_guard.h"
 #include "cuda/error.h"
 #include "cuda/gemm.h"
 #include "cuda/recording.h"
@@ -192,10 +193,12 @@ void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
 }
 
 void* WorldView::allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) {
+  const DeviceGuard current(pes_.pe(pe_).device);
   return pes_.segment().base() + pes_.allocate(pe_, true, kind_of(control), bytes, name, element_bytes);
 }
 
 void* WorldView::allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) {
+  const DeviceGuard current(pes_.pe(pe_).device);
   const Size offset = pes_.allocate(pe_, false, kind_of(control), bytes, name, element_bytes);
   return pes_.segment().base() + pe_ * stride() + offset;
 }

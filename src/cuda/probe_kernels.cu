@@ -1,4 +1,5 @@
 #include "cuda/error.h"
+#include "cuda/launch.h"
 #include "cuda/probe_kernels.h"
 #include "tandem/impl/cuda/ptx.cuh"
 
@@ -98,30 +99,24 @@ __global__ void empty() {
 #endif
 }
 
-void check_launch() { check(cudaGetLastError(), "launching a probe"); }
-
 }  // namespace
 
 void launch_ping_pong(cudaStream_t stream, std::uint64_t* mine, std::uint64_t* theirs, int rounds, bool begins,
                       bool ordered, std::uint64_t* ns) {
-  ping_pong<<<1, 1, 0, stream>>>(mine, theirs, rounds, begins, ordered, ns);
-  check_launch();
+  launch_kernel("launching a probe", &ping_pong, dim3(1), 1, stream, mine, theirs, rounds, begins, ordered, ns);
 }
 
 void launch_local_ping_pong(cudaStream_t stream, std::uint64_t* words, int rounds, std::uint64_t* ns) {
-  local_ping_pong<<<2, 1, 0, stream>>>(words, rounds, ns);
-  check_launch();
+  launch_kernel("launching a probe", &local_ping_pong, dim3(2), 1, stream, words, rounds, ns);
 }
 
 void launch_chase(cudaStream_t stream, const std::uint64_t* chain, int steps, std::uint64_t* ns) {
-  chase<<<1, 1, 0, stream>>>(chain, steps, ns);
-  check_launch();
+  launch_kernel("launching a probe", &chase, dim3(1), 1, stream, chain, steps, ns);
 }
 
 void launch_stream(cudaStream_t cuda_stream, int blocks, void* to, const void* from, Size bytes) {
-  stream<<<static_cast<unsigned>(blocks), kProbeThreads, 0, cuda_stream>>>(
-      static_cast<Vector*>(to), static_cast<const Vector*>(from), bytes / Size{sizeof(Vector)});
-  check_launch();
+  launch_kernel("launching a probe", &stream, dim3(static_cast<unsigned>(blocks)), kProbeThreads, cuda_stream,
+                static_cast<Vector*>(to), static_cast<const Vector*>(from), bytes / Size{sizeof(Vector)});
 }
 
 void launch_empty(cudaStream_t stream, bool early) {

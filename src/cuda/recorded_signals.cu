@@ -1,4 +1,5 @@
 #include "cuda/error.h"
+#include "cuda/launch.h"
 #include "cuda/recorded_signals.h"
 #include "tandem/impl/cuda/patience.cuh"
 #include "tandem/impl/cuda/recorder.cuh"
@@ -36,19 +37,16 @@ __global__ void __launch_bounds__(32) stamp_kernel(const RecordArea area) {
 }  // namespace
 
 void launch_recorded_write(cudaStream_t stream, const RecordArea& area, Signal* word, Epoch value) {
-  recorded_write_kernel<<<1, 32, 0, stream>>>(area, word, value);
-  check(cudaGetLastError(), "write_signal");
+  launch_kernel("write_signal", &recorded_write_kernel, dim3(1), 32, stream, area, word, value);
 }
 
 void launch_recorded_wait(cudaStream_t stream, const RecordArea& area, const Context& context, const Signal* word,
                           Epoch value) {
-  recorded_wait_kernel<<<1, 32, 0, stream>>>(area, context, word, value);
-  check(cudaGetLastError(), "wait_signal");
+  launch_kernel("wait_signal", &recorded_wait_kernel, dim3(1), 32, stream, area, context, word, value);
 }
 
 void launch_stamp(cudaStream_t stream, const RecordArea& area) {
-  stamp_kernel<<<1, 32, 0, stream>>>(area);
-  check(cudaGetLastError(), "recording");
+  launch_kernel("recording", &stamp_kernel, dim3(1), 32, stream, area);
 }
 
 void load_recorded_signals() {

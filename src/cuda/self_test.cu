@@ -1,4 +1,4 @@
-#include "cuda/error.h"
+#include "cuda/launch.h"
 #include "cuda/self_test.h"
 
 namespace tandem::cuda {
@@ -44,13 +44,13 @@ __global__ void __launch_bounds__(kThreads) reads_kernel(SelfTest test, std::uin
 }  // namespace
 
 void launch_self_test_writes(cudaStream_t stream, const SelfTest& test) {
-  writes_kernel<<<dim3(kBlocksAPair, static_cast<unsigned>(test.pes)), kThreads, 0, stream>>>(test);
-  check(cudaGetLastError(), "self-test");
+  launch_kernel("self-test", &writes_kernel, dim3(kBlocksAPair, static_cast<unsigned>(test.pes)), kThreads, stream,
+                test);
 }
 
 void launch_self_test_reads(cudaStream_t stream, const SelfTest& test, std::uint32_t* wrong) {
-  reads_kernel<<<dim3(kBlocksAPair, static_cast<unsigned>(2 * test.pes)), kThreads, 0, stream>>>(test, wrong);
-  check(cudaGetLastError(), "self-test");
+  launch_kernel("self-test", &reads_kernel, dim3(kBlocksAPair, static_cast<unsigned>(2 * test.pes)), kThreads, stream,
+                test, wrong);
 }
 
 }  // namespace tandem::cuda

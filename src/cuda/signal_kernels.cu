@@ -1,4 +1,5 @@
 #include "cuda/error.h"
+#include "cuda/launch.h"
 #include "cuda/signal_kernels.h"
 #include "tandem/impl/cuda/patience.cuh"
 
@@ -62,24 +63,18 @@ __global__ void __launch_bounds__(32) empty_kernel() {}
 
 }  // namespace
 
-void launch_nothing(cudaStream_t stream) {
-  empty_kernel<<<1, 32, 0, stream>>>();
-  check(cudaGetLastError(), "cudaStreamCreate");
-}
+void launch_nothing(cudaStream_t stream) { launch_kernel("cudaStreamCreate", &empty_kernel, dim3(1), 32, stream); }
 
 void launch_write(cudaStream_t stream, Signal* word, Epoch value) {
-  write_kernel<<<1, 32, 0, stream>>>(word, value);
-  check(cudaGetLastError(), "write_signal");
+  launch_kernel("write_signal", &write_kernel, dim3(1), 32, stream, word, value);
 }
 
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value) {
-  wait_kernel<<<1, 32, 0, stream>>>(context, word, value);
-  check(cudaGetLastError(), "wait_signal");
+  launch_kernel("wait_signal", &wait_kernel, dim3(1), 32, stream, context, word, value);
 }
 
 void launch_comparison(cudaStream_t stream, const Context& context, const Comparison& comparison) {
-  compare_kernel<<<1, 32, 0, stream>>>(context, comparison);
-  check(cudaGetLastError(), "agreement");
+  launch_kernel("agreement", &compare_kernel, dim3(1), 32, stream, context, comparison);
 }
 
 void load_signal_kernels() {

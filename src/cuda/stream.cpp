@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/device_guard.h"
 #include "cuda/error.h"
 #include "cuda/gemm.h"
 #include "cuda/recording.h"
@@ -11,6 +12,7 @@
 namespace tandem::cuda {
 
 CudaStream::CudaStream(Pes& pes, int pe, std::string name) : pes_(pes), pe_(pe), name_(std::move(name)) {
+  const DeviceGuard current(device());
   if (pes_.sharing() > 1) queue_.emplace(pes_.pe(pe_).device, pes_.sharing(), fmt::format("'{}' on PE {}", name_, pe_));
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this
@@ -36,6 +38,7 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
   pes_.check_launch(kernel);
   if (kernel.team.me < 0)
     throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+  const DeviceGuard current(device());
   const Context context = pes_.context(kernel.team);
   const detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, pes_.early_launch()};
   if (auto* const recording = this->recording())
@@ -45,6 +48,7 @@ void CudaStream::launch(detail::KernelLaunch kernel) {
 }
 
 void CudaStream::gemm(const Gemm& gemm, const Team& team) {
+  const DeviceGuard current(device());
   auto* const recording = this->recording();
   const int sms = pes_.machine().gpu.sm_count;
   const DecodeKernel* const decode = decode_kernel(gemm, sms);
@@ -67,6 +71,7 @@ void CudaStream::gemm(const Gemm& gemm, const Team& team) {
 }
 
 bool CudaStream::adds_up(const Gemm& gemm) const {
+  const DeviceGuard current(device());
   Gemm asked = gemm;
   asked.a = asked.b = asked.c = nullptr;
   Epoch calls = 0;
@@ -78,6 +83,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
 void CudaStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;
+  const DeviceGuard current(device());
   auto* const recording = this->recording();
   if (recording != nullptr) recording->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
@@ -87,6 +93,7 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
 void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
   // Stream order makes what came before visible first (tests/gpu/litmus_gpu_check.cpp).
+  const DeviceGuard current(device());
   auto* const recording = this->recording();
   if (from != nullptr) {
     if (recording != nullptr) recording->note_copied_signal(named(), word);
@@ -100,6 +107,7 @@ void CudaStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
 }
 
 void CudaStream::wait_signal(const Signal* word, Epoch value) {
+  const DeviceGuard current(device());
   if (auto* const recording = this->recording())
     recording->wait_signal(named(), pes_.context(world_team()), word, value);
   else
@@ -107,6 +115,7 @@ void CudaStream::wait_signal(const Signal* word, Epoch value) {
 }
 
 std::shared_ptr<detail::EventState> CudaStream::record() {
+  const DeviceGuard current(device());
   auto state = std::make_shared<CudaEvent>();
   check(cudaEventCreateWithFlags(&state->event, cudaEventDisableTiming), "cudaEventCreate");
   if (auto* const recording = this->recording()) recording->note_record(named(), state.get());
@@ -116,17 +125,20 @@ std::shared_ptr<detail::EventState> CudaStream::record() {
 
 void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   if (event == nullptr) throw InvalidArgument("wait: the event was never recorded");
+  const DeviceGuard current(device());
   if (auto* const recording = this->recording()) recording->note_wait(named(), event.get());
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
 void CudaStream::agree(const detail::Agreement& agreement, const Team& team) {
+  const DeviceGuard current(device());
   if (auto* const recording = this->recording()) recording->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
   launch_comparison(stream_, pes_.context(team),
                     {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
 }
 
 void CudaStream::synchronize() {
+  const DeviceGuard current(device());
   if (auto* const recording = this->recording()) recording->note_synchronize(named());
   check(cudaStreamSynchronize(stream_), "synchronize");
   const volatile WaitReport& report = *pes_.pe(pe_).report;

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "cuda/gemm.h"
 #include "cuda/pes.h"
+#include "cuda/plain_gemms.h"
 #include "cuda/recording.h"
 #include "cuda/shared_queue.h"
 #include "tandem/stream.h"
@@ -21,6 +21,7 @@ struct CudaEvent final : detail::EventState {
   }
 };
 
+/// Its PE's GPU is made current for each call: the caller's thread may have another one.
 class CudaStream : public detail::StreamBackend {
  public:
   CudaStream(Pes& pes, int pe, std::string name);
@@ -47,6 +48,8 @@ class CudaStream : public detail::StreamBackend {
   /// Null where this PE's work is not recorded at present.
   Recording* recording() const;
   RecordedStream named() const { return {pe_, stream_, name_}; }
+
+  int device() const { return pes_.pe(pe_).device; }
 
   Pes& pes_;
   int pe_;

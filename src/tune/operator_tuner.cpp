@@ -5,6 +5,7 @@
 #include <limits>
 #include <mutex>
 
+#include "model/version.h"
 #include "tandem/error.h"
 #include "tandem/operator_tuning.h"
 #include "tandem/simulation.h"
@@ -137,8 +138,9 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
   const Machine& machine = world.machine();
   // What suits whole GPUs does not suit parts of them, and the other way round.
   const std::string part = machine.gpu.copy_engines > 0 ? "" : fmt::format(", {} SMs of it", machine.gpu.sm_count);
-  return {op,        options.m,      options.n,           options.k,     options.type, options.b_layout,
-          team.size, team.node_size, machine.name + part, TANDEM_VERSION};
+  // Results hold for one version of the library.
+  return {op,        options.m,      options.n,           options.k, options.type, options.b_layout,
+          team.size, team.node_size, machine.name + part, version()};
 }
 
 OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup) {

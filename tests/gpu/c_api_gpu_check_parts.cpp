@@ -139,6 +139,8 @@ const std::vector<CApiPart>& c_api_parts() {
                                          {"mixed_memory", mixed_memory},
                                          {"splits", splits},
                                          {"growth", growth},
+                                         {"other_threads", other_threads},
+                                         {"streams_that_go", streams_that_go},
                                          {"wrong_calls", wrong_calls},
                                          {"aborts", aborts}};
   return all;

@@ -15,5 +15,7 @@ void splits();
 void growth();
 void aborts();
 void mixed_memory();
+void other_threads();
+void streams_that_go();
 
 }  // namespace tandem::test

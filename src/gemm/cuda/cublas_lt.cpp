@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "cuda/error.h"
 #include "tandem/error.h"
@@ -16,11 +18,12 @@ namespace {
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 
 void require(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(fmt::format("cuBLASLt: {} found no memory", what));
   if (status != CUBLAS_STATUS_SUCCESS)
     throw RuntimeFailure(fmt::format("cuBLASLt: {} gave status {}", what, static_cast<int>(status)));
 }
 
-cudaDataType_t data_type(DType type) {
+std::optional<cudaDataType_t> data_type(DType type) {
   switch (type) {
     case DType::kBF16:
       return CUDA_R_16BF;
@@ -29,7 +32,7 @@ cudaDataType_t data_type(DType type) {
     case DType::kF32:
       return CUDA_R_32F;
     default:
-      throw Unsupported(fmt::format("cuBLASLt: {} given, used for bf16, f16, f32", name(type)));
+      return std::nullopt;
   }
 }
 
@@ -48,9 +51,24 @@ void* allocate_beside_peers(std::size_t bytes) {
   const cudaError_t allocated = cudaMallocAsync(&memory, bytes, stream);
   const cudaError_t waited = cudaStreamSynchronize(stream);
   cudaStreamDestroy(stream);
+  if (allocated == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // whoever goes on without would leave it to the program
+    throw OutOfMemory(fmt::format("cuBLASLt: its workspace: {} bytes asked, out of memory", bytes));
+  }
   check(allocated, "cudaMallocAsync");
   check(waited, "cudaMallocAsync");
   return memory;
+}
+
+/// What cuBLASLt makes, and how it is destroyed.
+template <class T>
+using Owned = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
+
+template <class T, class Create, class... Arguments>
+Owned<T> make(Create create, cublasStatus_t (*destroy)(T), const char* what, Arguments... arguments) {
+  T made = nullptr;
+  require(create(&made, arguments...), what);
+  return {made, destroy};
 }
 
 }  // namespace
@@ -60,90 +78,103 @@ struct CublasLt::Functions {
   decltype(&cublasLtDestroy) destroy;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulDescCreate) operation;
+  decltype(&cublasLtMatmulDescDestroy) drop_operation;
   decltype(&cublasLtMatmulDescSetAttribute) set_operation;
   decltype(&cublasLtMatrixLayoutCreate) layout;
+  decltype(&cublasLtMatrixLayoutDestroy) drop_layout;
   decltype(&cublasLtMatmulPreferenceCreate) preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) drop_preference;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+
+  Owned<cublasLtHandle_t> handle{nullptr, nullptr};
 };
 
-/// Descriptors live as long as the process: there are as many as shapes.
 struct CublasLt::Choice {
-  cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  Owned<cublasLtMatmulDesc_t> operation;
+  Owned<cublasLtMatrixLayout_t> a, b, c;
   cublasLtMatmulHeuristicResult_t algorithm{};
 };
 
-CublasLt::CublasLt(const std::string& library)
-    : library_(dlopen(library_name(library).c_str(), RTLD_NOW | RTLD_LOCAL)), lt_(std::make_unique<Functions>()) {
-  if (library_ == nullptr) throw Unsupported(fmt::format("cuBLASLt: {}", dlerror()));
+/// The library stays loaded: the next stream wants it too.
+CublasLt::CublasLt(const std::string& library) : lt_(std::make_unique<Functions>()) {
+  void* const loaded = dlopen(library_name(library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (loaded == nullptr) throw Unsupported(fmt::format("cuBLASLt: {}", dlerror()));
   const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library_, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(loaded, name));
     if (function == nullptr) throw Unsupported(fmt::format("cuBLASLt: {} has no {}", library_name(library), name));
   };
   find(lt_->create, "cublasLtCreate");
   find(lt_->destroy, "cublasLtDestroy");
   find(lt_->matmul, "cublasLtMatmul");
   find(lt_->operation, "cublasLtMatmulDescCreate");
+  find(lt_->drop_operation, "cublasLtMatmulDescDestroy");
   find(lt_->set_operation, "cublasLtMatmulDescSetAttribute");
   find(lt_->layout, "cublasLtMatrixLayoutCreate");
+  find(lt_->drop_layout, "cublasLtMatrixLayoutDestroy");
   find(lt_->preference, "cublasLtMatmulPreferenceCreate");
   find(lt_->set_preference, "cublasLtMatmulPreferenceSetAttribute");
   find(lt_->drop_preference, "cublasLtMatmulPreferenceDestroy");
   find(lt_->heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  cublasLtHandle_t handle = nullptr;
-  require(lt_->create(&handle), "cublasLtCreate");
-  handle_ = handle;
-  workspace_ = allocate_beside_peers(kWorkspace);
+  workspace_.reset(allocate_beside_peers(kWorkspace));
+  lt_->handle = make(lt_->create, lt_->destroy, "cublasLtCreate");
 }
 
-CublasLt::~CublasLt() {
-  lt_->destroy(static_cast<cublasLtHandle_t>(handle_));
-  cudaFree(workspace_);
-}
+CublasLt::~CublasLt() = default;
 
-CublasLt::Choice& CublasLt::choice(const PlainGemm& gemm) {
-  std::unique_ptr<Choice>& found = choices_[{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}];
-  if (found != nullptr) return *found;
-  auto made = std::make_unique<Choice>();
+bool CublasLt::has_types(const PlainGemm& gemm) { return data_type(gemm.type) && data_type(gemm.out_type); }
+
+std::unique_ptr<CublasLt::Choice> CublasLt::choose(const PlainGemm& gemm) const {
+  if (!has_types(gemm)) return nullptr;
   // cuBLAS is column-major: C^T (n x m) = B^T * A^T, where a row-major matrix is its column-major transpose.
   const bool rows_of_b = gemm.b_layout == BLayout::kNxK;
-  require(lt_->operation(&made->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  const auto layout = [&](DType type, Size rows, Size columns) {
+    return make(lt_->layout, lt_->drop_layout, "cublasLtMatrixLayoutCreate", *data_type(type),
+                static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows);
+  };
+  auto made = std::make_unique<Choice>(
+      Choice{make(lt_->operation, lt_->drop_operation, "cublasLtMatmulDescCreate", CUBLAS_COMPUTE_32F, CUDA_R_32F),
+             layout(gemm.type, rows_of_b ? gemm.k : gemm.n, rows_of_b ? gemm.n : gemm.k),
+             layout(gemm.type, gemm.k, gemm.m), layout(gemm.out_type, gemm.n, gemm.m)});
   const cublasOperation_t transposed = rows_of_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  require(lt_->set_operation(made->operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
+  require(lt_->set_operation(made->operation.get(), CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
           "cublasLtMatmulDescSetAttribute");
-  const auto m = static_cast<std::uint64_t>(gemm.m);
-  const auto n = static_cast<std::uint64_t>(gemm.n);
-  const auto k = static_cast<std::uint64_t>(gemm.k);
+  const auto preference = make(lt_->preference, lt_->drop_preference, "cublasLtMatmulPreferenceCreate");
   require(
-      lt_->layout(&made->a, data_type(gemm.type), rows_of_b ? k : n, rows_of_b ? n : k, rows_of_b ? gemm.k : gemm.n),
-      "cublasLtMatrixLayoutCreate");
-  require(lt_->layout(&made->b, data_type(gemm.type), k, m, gemm.k), "cublasLtMatrixLayoutCreate");
-  require(lt_->layout(&made->c, data_type(gemm.out_type), n, m, gemm.n), "cublasLtMatrixLayoutCreate");
-  cublasLtMatmulPreference_t preference = nullptr;
-  require(lt_->preference(&preference), "cublasLtMatmulPreferenceCreate");
-  require(lt_->set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace),
-          "cublasLtMatmulPreferenceSetAttribute");
+      lt_->set_preference(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace),
+      "cublasLtMatmulPreferenceSetAttribute");
   int results = 0;
-  require(lt_->heuristic(static_cast<cublasLtHandle_t>(handle_), made->operation, made->a, made->b, made->c, made->c,
-                         preference, 1, &made->algorithm, &results),
-          "cublasLtMatmulAlgoGetHeuristic");
-  lt_->drop_preference(preference);
-  if (results == 0)
-    throw Unsupported(fmt::format("cuBLASLt: no algorithm for {}x{}x{} {}", gemm.m, gemm.n, gemm.k, name(gemm.type)));
-  found = std::move(made);
-  return *found;
+  const cublasStatus_t status =
+      lt_->heuristic(lt_->handle.get(), made->operation.get(), made->a.get(), made->b.get(), made->c.get(),
+                     made->c.get(), preference.get(), 1, &made->algorithm, &results);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return nullptr;
+  require(status, "cublasLtMatmulAlgoGetHeuristic");
+  return results > 0 ? std::move(made) : nullptr;
 }
 
-void CublasLt::prepare(const PlainGemm& gemm) { choice(gemm); }
+const std::unique_ptr<CublasLt::Choice>& CublasLt::choice(const PlainGemm& gemm) {
+  const Key key{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout};
+  if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
+  return choices_[key] = choose(gemm);
+}
+
+bool CublasLt::has(const PlainGemm& gemm) { return choice(gemm) != nullptr; }
+
+void CublasLt::prepare(const PlainGemm& gemm) {
+  if (!has_types(gemm))
+    throw Unsupported(
+        fmt::format("cuBLASLt: {} to {} given, used for bf16, f16, f32", name(gemm.type), name(gemm.out_type)));
+  if (!has(gemm))
+    throw Unsupported(fmt::format("cuBLASLt: no algorithm for {}x{}x{} {}", gemm.m, gemm.n, gemm.k, name(gemm.type)));
+}
 
 void CublasLt::run(const PlainGemm& gemm, const void* a, const void* b, void* c, cudaStream_t stream) {
-  const Choice& chosen = choice(gemm);
+  prepare(gemm);
+  const Choice& chosen = *choice(gemm);
   const float one = 1;
   const float zero = 0;
-  require(lt_->matmul(static_cast<cublasLtHandle_t>(handle_), chosen.operation, &one, b, chosen.a, a, chosen.b, &zero,
-                      c, chosen.c, c, chosen.c, &chosen.algorithm.algo, workspace_, kWorkspace, stream),
+  require(lt_->matmul(lt_->handle.get(), chosen.operation.get(), &one, b, chosen.a.get(), a, chosen.b.get(), &zero, c,
+                      chosen.c.get(), c, chosen.c.get(), &chosen.algorithm.algo, workspace_.get(), kWorkspace, stream),
           "cublasLtMatmul");
 }
 

@@ -7,18 +7,26 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "cuda/device_guard.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
 struct CUstream_st {
   tandem::Stream stream;
+  unsigned long long number = 0;   // cudaStreamGetId's
+  unsigned long long capture = 0;  // 0: none
+  bool is_there = true;
+  std::vector<unsigned long long> waited_for = {};
 };
 
 struct CUevent_st {
   tandem::Event event;
+  unsigned long long of_stream = 0;
+  unsigned long long capture = 0;
 };
 
 namespace tandem {
@@ -31,40 +39,100 @@ std::map<int, World*>& simulated_worlds() {
   return all;
 }
 
+/// Of something for which the current GPU matters.
+void note_use() { test::gpus_used().push_back(test::current_gpu()); }
+
 }  // namespace
 
 int cuda_devices() { return static_cast<int>(simulated_worlds().size()); }
 
+namespace cuda {
+
+DeviceGuard::DeviceGuard(int device) : device_(device), other_(std::exchange(test::current_gpu(), device_)) {}
+DeviceGuard::~DeviceGuard() { test::current_gpu() = other_; }
+
+}  // namespace cuda
+
 struct CudaProcess::State {
   World* world;
+  int device;
   std::string failure;
 };
 
-CudaProcess::CudaProcess(const Placement& place, const CudaOptions&)
-    : state_(std::make_unique<State>(State{simulated_worlds().at(place.pe), {}})) {}
-CudaProcess::~CudaProcess() = default;
-World& CudaProcess::world() { return *state_->world; }
+CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options)
+    : state_(std::make_unique<State>(State{simulated_worlds().at(place.pe), options.device, {}})) {}
+void CudaProcess::leave() {
+  if (const auto& hook = test::process_hooks().waits_at_the_end) hook();
+}
+CudaProcess::~CudaProcess() {
+  if (const auto& hook = test::process_hooks().goes) hook();
+}
+World& CudaProcess::world() {
+  note_use();
+  return *state_->world;
+}
 int CudaProcess::pe() const { return state_->world->pe(); }
+int CudaProcess::device() const { return state_->device; }
 int CudaProcess::pes() const { return state_->world->num_pes(); }
 
 Stream CudaProcess::borrow_stream(void* cuda_stream) {
+  note_use();
   if (cuda_stream == nullptr) return world().make_stream("default");
   return static_cast<cudaStream_t>(cuda_stream)->stream;
 }
 
-Symm<std::byte> CudaProcess::register_buffer(void*, Size) { throw Unsupported("registration: not in the simulator"); }
+Symm<std::byte> CudaProcess::register_buffer(void*, Size) {
+  note_use();
+  throw Unsupported("registration: not in the simulator");
+}
 void CudaProcess::unregister_buffer(void* pointer) {
+  note_use();
   throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
 }
 std::unique_ptr<CudaProcess> CudaProcess::split(int, int, const CudaOptions&) {
+  note_use();
   throw Unsupported("split: not in the simulator");
 }
 void CudaProcess::abort(const std::string& why) { state_->failure = "aborted: " + why; }
 void CudaProcess::check() const {
+  if (const auto& hook = test::process_hooks().checks) hook();
   if (!state_->failure.empty()) throw RuntimeFailure(state_->failure);
 }
 
 namespace test {
+
+ProcessHooks& process_hooks() {
+  static ProcessHooks hooks;
+  return hooks;
+}
+
+int& current_gpu() {
+  thread_local int gpu = 0;
+  return gpu;
+}
+
+std::vector<int>& gpus_used() {
+  static std::vector<int> all;
+  return all;
+}
+
+namespace {
+
+unsigned long long next_number() {
+  static unsigned long long number = 0;
+  return ++number;
+}
+
+}  // namespace
+
+CStream::CStream(World& simulated) : state(new CUstream_st{simulated.make_stream("of the caller"), next_number()}) {}
+CStream::~CStream() { delete state; }
+void CStream::destroy() { state->is_there = false; }
+void CStream::make_again(World& simulated) { *state = {simulated.make_stream("again"), next_number()}; }
+void CStream::capture(unsigned long long id) { state->capture = id; }
+unsigned long long CStream::captured_in() const { return state->capture; }
+std::vector<unsigned long long> CStream::waited_for() const { return state->waited_for; }
+unsigned long long CStream::number() const { return state->number; }
 
 namespace {
 
@@ -84,12 +152,13 @@ void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memo
   Simulation(load_machine("h200x4"), pes).run([&](World& simulated) {
     simulated_worlds()[simulated.pe()] = &simulated;
     simulated.barrier();
-    CUstream_st stream{simulated.make_stream("of the caller")};
-    CPeer peer{simulated, join(simulated.pe(), pes, any_memory), simulated.pe(), pes, &stream};
+    CStream stream(simulated);
+    CPeer peer{simulated, join(simulated.pe(), pes, any_memory), simulated.pe(), pes, stream.handle()};
     // Destroyed where the program throws, too, or another one's error ends this one.
-    std::unique_ptr<tandem_world, tandem_status (*)(tandem_world*)> owner(peer.world, tandem_world_destroy);
+    const auto destroy = [](CPeer* left) { tandem_world_destroy(left->world); };
+    std::unique_ptr<CPeer, decltype(destroy)> owner(&peer, destroy);
     program(peer);
-    EXPECT_EQ(unlike(tandem_world_destroy(owner.release()), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_world_destroy(owner.release()->world), TANDEM_SUCCESS), "");
   });
   simulated_worlds().clear();
 }
@@ -110,9 +179,19 @@ using tandem::Size;
 const char* cudaGetErrorString(cudaError_t code) { return code == cudaSuccess ? "no error" : "invalid argument"; }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = tandem::test::current_gpu();
   return cudaSuccess;
 }
+
+namespace {
+
+/// As CUDA would do in its own stream.
+bool is_usable(cudaStream_t stream) {
+  tandem::test::gpus_used().push_back(tandem::test::current_gpu());
+  return stream != nullptr && stream->is_there;
+}
+
+}  // namespace
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, cudaMemcpyDeviceToDevice, stream);
@@ -120,7 +199,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t rows, cudaMemcpyKind, cudaStream_t stream) {
-  if (stream == nullptr || to == nullptr || from == nullptr) return cudaErrorInvalidValue;
+  if (!is_usable(stream) || to == nullptr || from == nullptr) return cudaErrorInvalidValue;
   for (std::size_t row = 0; row < rows; ++row)
     stream->stream.copy_async(static_cast<std::byte*>(to) + row * to_pitch,
                               static_cast<const std::byte*>(from) + row * from_pitch, static_cast<Size>(width));
@@ -133,8 +212,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (stream == nullptr) return cudaErrorInvalidValue;
-  event->event = stream->stream.record();
+  if (!is_usable(stream)) return cudaErrorInvalidValue;
+  *event = {stream->stream.record(), stream->number, stream->capture};
   return cudaSuccess;
 }
 
@@ -144,12 +223,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (stream == nullptr) return cudaErrorInvalidValue;
+  if (!is_usable(stream) || (stream->capture != 0 && stream->capture != event->capture)) return cudaErrorInvalidValue;
+  stream->capture = event->capture;  // a stream that waits for what is captured belongs to that capture
+  stream->waited_for.push_back(event->of_stream);
   stream->stream.wait(event->event);
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return cudaStreamGetCaptureInfo(stream, status, nullptr);
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
+  if (stream != nullptr && !is_usable(stream)) return cudaErrorInvalidValue;
+  const unsigned long long capture = stream == nullptr ? 0 : stream->capture;
+  *status = capture == 0 ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
+  if (id != nullptr) *id = capture;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  if (stream != nullptr && !is_usable(stream)) return cudaErrorInvalidValue;
+  *id = stream == nullptr ? ~0ULL : stream->number;
   return cudaSuccess;
 }

@@ -2,9 +2,12 @@
 /// Programs in C on simulated GPUs: the C API's own sources, with a simulated world where CudaProcess would be.
 
 #include <functional>
+#include <vector>
 
 #include "tandem.h"
 #include "tandem/world.h"
+
+struct CUstream_st;
 
 namespace tandem::test {
 
@@ -17,8 +20,44 @@ struct CPeer {
   void* stream;  ///< a cudaStream_t of the simulated world
 };
 
-/// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it.
+/// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it,
+/// but where it has left null in place of its own.
 void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memory = false);
+
+/// A stream of the caller's, as CUDA sees it. Its address is a cudaStream_t.
+struct CStream {
+  explicit CStream(World& simulated);
+  ~CStream();
+  CStream(const CStream&) = delete;
+  CStream& operator=(const CStream&) = delete;
+  void* handle() { return state; }
+  /// From here on the handle is no stream's: whatever is given it is refused.
+  void destroy();
+  /// A new stream has the handle of the one that was destroyed.
+  void make_again(World& simulated);
+  /// Belongs to capture `id` from here on; 0: to none.
+  void capture(unsigned long long id);
+  /// The capture that it belongs to, be it that somebody else drew it in.
+  unsigned long long captured_in() const;
+  /// Streams whose work it was told to wait for, by their numbers (CStream::number), in order.
+  std::vector<unsigned long long> waited_for() const;
+  unsigned long long number() const;
+
+  CUstream_st* state;
+};
+
+/// What happens in CudaProcess, as seen by tests; each may be empty.
+struct ProcessHooks {
+  std::function<void()> waits_at_the_end;  ///< while it waits for the other processes before it goes
+  std::function<void()> checks;            ///< within CudaProcess::check
+  std::function<void()> goes;              ///< its memory is given back from here on
+};
+ProcessHooks& process_hooks();
+
+/// The simulated program's current GPU.
+int& current_gpu();
+/// The current GPU at each call of CUDA's for which it matters, and at each use of a world.
+std::vector<int>& gpus_used();
 
 /// "": such a status with a text that contains `part`; else what there is instead.
 std::string unlike(tandem_status status, tandem_status expected, const std::string& part = "");

@@ -1,0 +1,7 @@
+#include "model/version.h"
+
+namespace tandem {
+
+const char* version() { return TANDEM_VERSION; }
+
+}  // namespace tandem

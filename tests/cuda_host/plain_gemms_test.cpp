@@ -1,0 +1,135 @@
+// Plain GEMMs by cuBLASLt, on one that counts: what it does not take is the library's own, at no cost and no leak.
+#include "cuda/plain_gemms.h"
+
+#include <cublasLt.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cuda/gemm.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+bool own_kernel = true;
+
+}  // namespace
+
+bool has_own_kernel(const Gemm&) { return own_kernel; }
+
+}  // namespace tandem::cuda
+
+namespace tandem::test {
+namespace {
+
+class PlainGemmsTest : public ::testing::Test {
+ protected:
+  PlainGemmsTest() {
+    gpu() = {};
+    cublas() = {};
+    cuda::own_kernel = true;
+    setenv("TANDEM_CUBLASLT", "", 1);  // this program
+  }
+
+  static Gemm gemm(DType type = DType::kBF16, Size m = 64) {
+    Gemm given;
+    given.m = m;
+    given.n = given.k = 64;
+    given.type = given.out_type = type;
+    return given;
+  }
+  static int left() { return cublas().operations + cublas().layouts + cublas().preferences + cublas().handles; }
+};
+
+TEST_F(PlainGemmsTest, AreCublasLts) {
+  {
+    cuda::PlainGemms gemms;
+    for (int run = 0; run < 3; ++run) {
+      ASSERT_TRUE(gemms.takes(gemm()));
+      gemms.run(gemm(), nullptr);
+    }
+    EXPECT_EQ(cublas().multiplied, 3);
+    EXPECT_EQ(cublas().asked, 1) << "once for a shape";
+    EXPECT_TRUE(gemms.takes(gemm(DType::kF16)) && gemms.takes(gemm(DType::kF32)));
+    EXPECT_EQ(cublas().preferences, 0);
+  }
+  EXPECT_EQ(left(), 0);
+  EXPECT_EQ(gpu().memories, 0);
+}
+
+TEST_F(PlainGemmsTest, OfTypesThatItHasNotAskItNothing) {
+  cuda::PlainGemms gemms;
+  for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm(DType::kE4M3)));
+  Gemm to_fp8 = gemm();
+  to_fp8.out_type = DType::kE4M3;
+  EXPECT_FALSE(gemms.takes(to_fp8));
+  EXPECT_EQ(left(), 0);
+  EXPECT_EQ(gpu().allocations, 0);
+}
+
+TEST_F(PlainGemmsTest, WithoutAnAlgorithmAreNotTaken) {
+  for (const bool says_so : {true, false}) {
+    cublas() = {};
+    cublas().algorithms = 0;
+    if (says_so) cublas().heuristic = CUBLAS_STATUS_NOT_SUPPORTED;
+    cuda::PlainGemms gemms;
+    for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm()));
+    EXPECT_EQ(cublas().asked, 1) << "once for a shape";
+    EXPECT_EQ(left(), 1) << "the handle";
+    cublas().algorithms = 1;
+    cublas().heuristic = CUBLAS_STATUS_SUCCESS;
+    EXPECT_TRUE(gemms.takes(gemm(DType::kBF16, 128))) << "of another shape";
+  }
+}
+
+TEST_F(PlainGemmsTest, LeaveNothingWhereItFails) {
+  cuda::PlainGemms gemms;
+  ASSERT_TRUE(gemms.takes(gemm()));
+  const int before = left();
+  cublas().heuristic = CUBLAS_STATUS_EXECUTION_FAILED;
+  EXPECT_THROW(gemms.takes(gemm(DType::kBF16, 128)), RuntimeFailure);
+  cublas().heuristic = CUBLAS_STATUS_SUCCESS;
+  cublas().layout = CUBLAS_STATUS_EXECUTION_FAILED;
+  EXPECT_THROW(gemms.takes(gemm(DType::kBF16, 128)), RuntimeFailure);
+  EXPECT_EQ(left(), before);
+}
+
+TEST_F(PlainGemmsTest, WithoutRoomForItsWorkspaceAreTheLibrarysOwn) {
+  gpu().allocates = cudaErrorMemoryAllocation;
+  cuda::PlainGemms gemms;
+  for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm()));
+  EXPECT_EQ(gpu().allocations, 1) << "once for a stream";
+  EXPECT_EQ(left(), 0);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "nobody else finds that error";
+}
+
+TEST_F(PlainGemmsTest, WithoutRoomAndKernelAreOutOfMemory) {
+  gpu().allocates = cudaErrorMemoryAllocation;
+  cuda::own_kernel = false;
+  cuda::PlainGemms gemms;
+  for (int run = 0; run < 2; ++run) {
+    std::string text;
+    try {
+      gemms.takes(gemm());
+    } catch (const OutOfMemory& error) {
+      text = error.what();
+    }
+    EXPECT_EQ(text, "cuBLASLt: its workspace: 33554432 bytes asked, out of memory");
+  }
+  EXPECT_EQ(left(), 0);
+  gpu().allocates = cudaSuccess;
+  EXPECT_TRUE(gemms.takes(gemm())) << "there is room now";
+}
+
+TEST_F(PlainGemmsTest, WithoutTheLibraryAreTheLibrarysOwn) {
+  setenv("TANDEM_CUBLASLT", "libnone.so", 1);
+  cuda::PlainGemms gemms;
+  EXPECT_FALSE(gemms.takes(gemm()));
+  EXPECT_EQ(gpu().allocations, 0);
+}
+
+}  // namespace
+}  // namespace tandem::test
