@@ -5,6 +5,8 @@
 ///
 ///   template <class Block> TANDEM_DEVICE static void run(Block& block, const Args& args);
 ///
+/// and, where it puts and gets packets, `using Packet = P`, their type: fragments are laid out for these.
+///
 /// A Block is a thread block seen as one actor: all its operations are block-cooperative, control flow is uniform, and
 /// there is no threadIdx in portable code. Each backend has a Block of its own with these operations; `BlockContract`
 /// is their common form, declared but not defined, and the block with which portable kernels are compiled for a GPU as
@@ -30,7 +32,8 @@
 namespace tandem {
 
 /// Elements of T that a block holds in registers, spread over its threads in 16-byte vectors. Operations on fragments
-/// of the same layout are element by element and need no barrier.
+/// of the same layout are element by element and need no barrier. Fragments have the same layout where the elements of
+/// the arrays from which they come have the same size; one that is loaded stays with the block or role that loaded it.
 template <class T>
 class FragmentContract {
  public:
@@ -65,7 +68,8 @@ class BlockContract : public BlockOps<BlockContract> {
 
   // --- memory -------------------------------------------------------------------------------------------------------
 
-  /// The steps of a loop over `range`, as many elements of T a step as the block moves at once.
+  /// The steps of a loop over `range`, as many elements of T a step as the block moves at once: the most that an
+  /// operation on a fragment takes.
   template <class T>
   TANDEM_DEVICE Tiles tiles(Range range) const;
   /// Address of PE `pe`'s copy; null where it is not reachable (OpenSHMEM 1.5 `shmem_ptr`).
@@ -74,6 +78,7 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Elements `range` of a local or reachable array, converted to A. Relaxed.
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> load(const T* from, Range range);
+  /// An element of 1, 2, 4 or 8 bytes. Relaxed.
   template <class T>
   TANDEM_DEVICE T load_scalar(const T* from);
   /// The elements `range` of every PE's copy, reduced in PE order 0, 1, ...: all loads are in flight at once. All PEs
@@ -81,7 +86,7 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> load_reduce(Symm<T> from, Range range, ReduceOp op);
   /// Stores to a local or reachable array, converted to T. Asynchronous: visible elsewhere after notify, fence or
-  /// quiet.
+  /// quiet. Fastest where T has the size of the elements that were loaded.
   template <class T, class A>
   TANDEM_DEVICE void store(T* to, Range range, const FragmentContract<A>& values);
   template <class T>
@@ -93,7 +98,9 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class A>
   TANDEM_DEVICE FragmentContract<A> combine(ReduceOp op, const FragmentContract<A>& a,
                                             const FragmentContract<A>& b) const;
-  /// Sum over all elements, the same value for all threads; has a barrier of the block in it.
+  /// Sum over all elements, the same value for all threads; has a barrier of the block in it. T is a type in which
+  /// values meet (Accumulator). Integers wrap. The same on every run; floats are added in an order that, on a GPU, the
+  /// number of threads and the layout alone decide, in the simulator that of the elements: their last bits may differ.
   template <class T>
   TANDEM_DEVICE T sum(const FragmentContract<T>& values);
 
@@ -159,7 +166,7 @@ class BlockContract : public BlockOps<BlockContract> {
   // --- atomics -------------------------------------------------------------------------------------------------------
   // PTX ISA `atom`
 
-  /// On one local or reachable word of 4 or 8 bytes, by the block as one actor. Returns the old value.
+  /// On one local or reachable integer of 4 or 8 bytes, by the block as one actor. Returns the old value.
   template <class T>
   TANDEM_DEVICE T fetch_add(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
   template <class T>
@@ -169,7 +176,8 @@ class BlockContract : public BlockOps<BlockContract> {
                                Order order = Order::kAcqRel);
 
   // --- packets -------------------------------------------------------------------------------------------------------
-  // Data that is its own signal: NCCL's LL and LL128 protocols.
+  // Data that is its own signal: NCCL's LL and LL128 protocols. Packets begin at a multiple of 16 bytes. Fragments are
+  // those of T: loaded from an array of elements of its size.
 
   /// Writes `count` elements as packets with flag `epoch` to PE `pe` (reachable). P: LLPacket (4 + 4 bytes) or
   /// LL128Line. A packet buffer may be written again when its reader is known to have read it.
@@ -189,12 +197,12 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T, class A, class P, class F>
   TANDEM_DEVICE void ll_get_all(const FragmentContract<A>& own, const P* from, Size stride, Epoch epoch,
                                 const F& on_pe);
-  /// Waits for packets and passes them on to PE `pe` (reachable), unopened.
+  /// Waits for packets and passes them on to PE `pe` (reachable), unopened. Of any type, whatever the kernel's Packet.
   template <class P>
   TANDEM_DEVICE void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe);
 
   // --- multicast -----------------------------------------------------------------------------------------------------
-  // PTX ISA `multimem`; only where has_multicast
+  // PTX ISA `multimem`; only where has_multicast, elsewhere a kernel that gets here ends with an error
 
   /// Stores to every PE's copy; the switch copies.
   template <class T, class A>
@@ -210,10 +218,11 @@ class BlockContract : public BlockOps<BlockContract> {
   // Warps of one block that do different things side by side.
 
   /// Runs one function for each width (in warps) side by side, each with a Block at its own scope, and joins. At most
-  /// 15, not nested; the sum of the widths is at most the block's warps. Barrier of the block before and after.
+  /// 15, not nested; the sum of the widths is at most the block's warps. Barrier of the block before and after. Every
+  /// operation but these two is a role's too.
   template <int... Widths, class... F>
   TANDEM_DEVICE void parallel(F&&... bodies);
-  /// `n` roles (at most 15) of `Width` warps: body(role, i).
+  /// `n` roles (at most 15, together at most the block's warps) of `Width` warps: body(role, i).
   template <int Width, class F>
   TANDEM_DEVICE void parallel_for(int n, F&& body);
 };

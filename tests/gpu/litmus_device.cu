@@ -2,6 +2,7 @@
 
 #include "gpu/litmus_kernels.h"
 #include "gpu/stress_kernels.h"
+#include "support/block_cases.h"
 #include "tandem/cuda_kernel.cuh"
 
 namespace tandem::test {
@@ -74,6 +75,10 @@ void register_litmus_kernels() {
   register_kernel<FillForCopy, kThreads>();
   register_kernel<StressFill, kThreads>();
   register_kernel<StressCheck, kThreads>();
+  each_block_case([](auto type) {
+    using Case = typename decltype(type)::type;
+    register_kernel<Case, Case::kThreads>();
+  });
 }
 
 }  // namespace tandem::test

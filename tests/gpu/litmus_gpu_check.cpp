@@ -1,5 +1,5 @@
-// Litmus tests of the orderings that the programming model promises, on the GPUs that it finds. Prints what fails, and
-// "N passed, N failed"; exit code 1 if anything failed.
+// Litmus tests of the orderings that the programming model promises, on the GPUs that it finds, and operations of the
+// block whose results the host knows. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
 //
 //   litmus_gpu_check [ROUNDS [PES]]    rounds of each litmus test (20000)
 
@@ -10,6 +10,7 @@
 #include "gpu/graph.h"
 #include "gpu/litmus_device.h"
 #include "gpu/litmus_kernels.h"
+#include "support/block_cases.h"
 
 namespace tandem::test {
 
@@ -78,6 +79,22 @@ void litmus_copy(bool by_tma, int pes, int rounds) {
   });
 }
 
+/// The cases that the simulator runs too.
+void check_block(int pes) {
+  check("block: sums, packets passed on, scalars, also by roles", pes, [](World& world) {
+    Size wrong = 0;
+    each_block_case([&](auto type) {
+      using Case = typename decltype(type)::type;
+      const Size wrong_here = Case::wrong(world);
+      if (wrong_here > 0)
+        std::printf("block: PE %d: %s: %lld words wrong\n", world.pe(), std::string(type_name<Case>()).c_str(),
+                    static_cast<long long>(wrong_here));
+      wrong += wrong_here;
+    });
+    return wrong;
+  });
+}
+
 int check_all(int rounds, int pes) {
   if (cuda_devices() == 0) {
     std::printf("no GPU\n");
@@ -91,6 +108,7 @@ int check_all(int rounds, int pes) {
   litmus<Packets<LLPacket>>("LL packets", pes, rounds);
   litmus<Packets<LL128Line>>("LL128 lines", pes, rounds);
   if (pes > 2) litmus<Transitive>("stores, notify, through a third PE", pes, rounds);
+  check_block(pes);
   if (pes <= cuda_devices()) {
     litmus_copy(false, pes, rounds);
     litmus_copy(true, pes, rounds);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "support/block_cases.h"
+#include "support/every_operation.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
@@ -154,6 +156,48 @@ TEST(Block, PacketsCarryTheirOwnFlags) {
     check_packets<LLPacket>(count);
     check_packets<LL128Line>(count);
   }
+}
+
+/// What GPUs run in litmus_gpu_check.
+TEST(Block, SumsForwardsAndScalarsAreWhatTheHostSays) {
+  for (const int pes : {1, 3}) {
+    simulate(pes, [](World& world) {
+      test::each_block_case([&](auto type) {
+        using Case = typename decltype(type)::type;
+        EXPECT_EQ(Case::wrong(world), 0) << type_name<Case>();
+      });
+    });
+  }
+}
+
+TEST(Block, SumsAddInTheOrderOfElementsAndIntegersWrap) {
+  simulate(1, [](World& world) {
+    float* const values = world.heap().allocate_local<float>(4, "values");
+    auto* const integers = world.heap().allocate_local<std::int32_t>(3, "integers");
+    float* const sum = world.heap().allocate_local<float>(2, "sum");
+    auto* const wrapped = world.heap().allocate_local<std::int32_t>(1, "wrapped");
+    const float large = 1.0F * (1 << 24);
+    const float in[] = {large, 1.0F, 1.0F, -large};  // each 1 is lost behind 2^24
+    std::copy_n(in, 4, values);
+    std::fill_n(integers, 3, 0x40000000);
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 64}, [=](auto& block) {
+      block.store_scalar(sum, block.sum(block.template load<float>(values, {0, 4})));
+      block.store_scalar(sum + 1, block.sum(block.template load<float>(values, {2, 2})));
+      block.store_scalar(wrapped, block.sum(block.template load<std::int32_t>(integers, {0, 3})));
+    });
+    EXPECT_EQ(sum[0], 0.0F);
+    EXPECT_EQ(sum[1], 0.0F);
+    EXPECT_EQ(static_cast<std::uint32_t>(*wrapped), 0xC0000000U);
+  });
+}
+
+/// The CUDA backend's blocks do so in tests/cuda/block_compile.cu.
+TEST(Block, HasEveryOperationOfItsContract) {
+  EXPECT_NE((&test::EveryOperation<float, LLPacket, true>::run<sim::Block>), nullptr);
+  EXPECT_NE((&test::EveryOperation<bf16, LL128Line>::run<sim::Block>), nullptr);
+  EXPECT_NE((&test::EveryPacketOperation<fp8_e4m3, LL128Line>::run<sim::Block>), nullptr);
+  EXPECT_NE((&test::EveryPacketOperation<float, LLPacket, true>::run<sim::Block>), nullptr);
 }
 
 TEST(Block, MulticastStoresAndReducesThroughTheSwitch) {

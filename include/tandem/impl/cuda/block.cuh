@@ -11,6 +11,7 @@
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/ending.cuh"
 #include "tandem/impl/cuda/fragment_place.cuh"
+#include "tandem/impl/cuda/sum.cuh"
 #include "tandem/impl/cuda/thread_copy.cuh"
 #include "tandem/impl/cuda/waits.cuh"
 #include "tandem/reduce_op.h"
@@ -28,6 +29,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   static constexpr int kVectorsOf = Place::template kVectorsOf<T>;
   template <class A, class T>
   using FragmentFor = Fragment<A, kWidth<T>, kVectorsOf<T>>;
+  template <class T>
+  using FragmentOf = FragmentFor<T, T>;
 
   __device__ Group(const Context& context, int first_thread = 0)
       : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread), place_(thread_) {}
@@ -63,7 +66,15 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   template <class T>
   __device__ T load_scalar(const T* from) {
-    return *static_cast<const volatile T*>(from);
+    static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+    if constexpr (std::is_scalar_v<T>) {
+      return *static_cast<const volatile T*>(from);
+    } else {  // there is no copy of a volatile class
+      const auto bits = *reinterpret_cast<const volatile WordOfSize<sizeof(T)>*>(from);
+      T value;
+      __builtin_memcpy(&value, &bits, sizeof(T));
+      return value;
+    }
   }
 
   /// Loads of four PEs are in flight at once; values meet in PE order.
@@ -93,6 +104,12 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) {
     place_.store(to, range, values);
   }
+  /// Of a fragment from an array whose elements have another size.
+  template <class T, class A, int W, int V>
+  requires(W != kWidth<T> || V != kVectorsOf<T>) __device__
+      void store(T* to, Range range, const Fragment<A, W, V>& values) {
+    place_.store_converted(to, range, values);
+  }
 
   template <class T>
   __device__ void store_scalar(T* to, T value) {
@@ -120,6 +137,24 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
         return a.zip(b, [](A x, A y) { return apply(ReduceOp::kMax, x, y); });
       default:
         return a.zip(b, [](A x, A y) { return apply(ReduceOp::kSum, x, y); });
+    }
+  }
+
+  /// Each thread's own elements, then those of a warp, then the warps: the order depends on the layout alone.
+  template <class T, int W, int V>
+  __device__ T sum(const Fragment<T, W, V>& values) {
+    using Sum = impl::Arithmetic<T>;
+    constexpr int kWarps = Threads / 32;
+    const Sum own = sum_of_warp(place_.sum(values));
+    sync();  // who still reads what an earlier sum left, is done
+    if constexpr (kWarps == 1) {
+      return static_cast<T>(own);
+    } else {
+      __shared__ Sum of_warps[kWarps];
+      const int lane = thread_ % 32;
+      if (lane == 0) of_warps[thread_ / 32] = own;
+      sync();
+      return static_cast<T>(sum_of_warp(lane < kWarps ? of_warps[lane] : Sum{}));
     }
   }
 
@@ -281,6 +316,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   }
   template <class A, class T, class Q>
   __device__ auto ll_get(const Q* from, Size count, Epoch epoch) {
+    static_assert(kIsPacket<Q>, "a kernel's Packet says which packets it uses");
     Arrival<Q, T, Threads> arrival[1] = {{from, count, epoch, thread_}};
     receive(context_, epoch, arrival, 1);
     return arrival[0].raw().template as<A>(count, place_.template valid<T>(count));
@@ -289,6 +325,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class T, class A, class Q, class F>
   __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectorsOf<T>>& own, const Q* from, Size stride, Epoch epoch,
                              const F& on_pe) {
+    static_assert(kIsPacket<Q>, "a kernel's Packet says which packets it uses");
     constexpr int kAtOnce = Arrival<Q, T, Threads>::kAtOnce;
 #pragma unroll 1
     for (int first = 0; first < num_pes(); first += kAtOnce) {
@@ -321,6 +358,34 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
+  __device__ void ll_forward(Symm<LL128Line> to, const LL128Line* from, Size packets, Epoch epoch, int pe) {
+    constexpr Size kAtOnce = Threads / 8;
+    for (Size first = 0; first < packets; first += kAtOnce) {
+      const Size bytes = min(kAtOnce, packets - first) * Size{sizeof(LL128Line::data)};
+      Arrival<LL128Line, std::byte, Threads> arrival[1] = {{from + first, bytes, epoch, thread_}};
+      receive(context_, epoch, arrival, 1);
+      arrival[0].pass_on(to.on(pe) + first);
+    }
+  }
+
+  // --- multicast
+  // ----------------------------------------------------------------------------------------------------------
+  // There is none, as has_multicast says: a kernel that asks compiles, one that does not ends with an error.
+
+  template <class T, class Values>
+  __device__ void multimem_store(Symm<T>, Range, const Values&) {
+    __trap();
+  }
+  template <class A, class T>
+  __device__ FragmentFor<A, std::remove_const_t<T>> multimem_load_reduce(Symm<T>, Range range, ReduceOp) {
+    __trap();
+    return FragmentFor<A, std::remove_const_t<T>>(range.size());
+  }
+  template <class T, class Values>
+  __device__ void multimem_reduce(Symm<T>, Range, const Values&, ReduceOp) {
+    __trap();
+  }
+
   // --- roles
   // ------------------------------------------------------------------------------------------------------------------
 
@@ -343,6 +408,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   }
 
  private:
+  template <class Q>
+  static constexpr bool kIsPacket = std::is_same_v<P, Q>;
   template <class T>
   using Unsigned = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
   template <class T>
@@ -373,7 +440,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void run_role(int role, F& body) {
     if constexpr (Candidate < 15 && (Candidate + 1) * Width * 32 <= Threads) {
       if (role == Candidate) {
-        Group<Width * 32, Candidate + 1> group(context_, Candidate * Width * 32);
+        Group<Width * 32, Candidate + 1, P> group(context_, Candidate * Width * 32);
         body(group, role);
       } else {
         run_role<Width, Candidate + 1>(role, body);
@@ -408,7 +475,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   template <class Q, class T>
   __device__ void put_packets(Q* to, Size count, const Raw<T, 1>& raw, Epoch epoch) const {
-    static_assert(std::is_same_v<P, Q>, "a kernel's Packet says which packets it uses");
+    static_assert(kIsPacket<Q>, "a kernel's Packet says which packets it uses");
     Arrival<Q, T, Threads>::put(to, count, raw, epoch, thread_);
   }
 
@@ -416,7 +483,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void run_roles(F&& body, G&&... others) {
     const int warp = thread_ / 32;
     if (warp >= FirstWarp && warp < FirstWarp + Width) {
-      Group<Width * 32, Id> role(context_, FirstWarp * 32);
+      Group<Width * 32, Id, P> role(context_, FirstWarp * 32);
       body(role);
     }
     if constexpr (sizeof...(G) > 0) run_roles<FirstWarp + Width, Id + 1, Rest...>(static_cast<G&&>(others)...);

@@ -7,6 +7,7 @@
 #include "tandem/impl/cuda/packets.cuh"
 #include "tandem/impl/cuda/raw.cuh"
 #include "tandem/range.h"
+#include "tandem/reduce_op.h"
 
 namespace tandem::cuda {
 
@@ -75,7 +76,35 @@ class FragmentPlace {
     }
   }
 
+  /// Of values whose vectors are not 16 bytes of T.
+  template <class T, class A, int W, int V>
+  __device__ void store_converted(T* to, Range range, const Fragment<A, W, V>& values) const {
+    each(values, [&](int at, A value) { to[range.begin + at] = convert<T>(value); });
+  }
+
+  /// Of the elements that this thread holds, in their order.
+  template <class T, int W, int V>
+  __device__ impl::Arithmetic<T> sum(const Fragment<T, W, V>& values) const {
+    static_assert(std::is_arithmetic_v<T>, "values meet in their accumulator type");
+    impl::Arithmetic<T> total{};
+    each(values, [&](int, T value) { total += static_cast<impl::Arithmetic<T>>(value); });
+    return total;
+  }
+
  private:
+  /// f(number, element) of those of a fragment that this thread holds.
+  template <class A, int W, int V, class F>
+  __device__ void each(const Fragment<A, W, V>& values, const F& f) const {
+    const int size = static_cast<int>(values.size());
+#pragma unroll
+    for (int u = 0; u < V; ++u) {
+      const int at = (u * Layout<Threads, P>::kPlaces + place_) * W;
+#pragma unroll
+      for (int i = 0; i < W; ++i)
+        if (at + i < size) f(at + i, values.at(u, i));
+    }
+  }
+
   template <class T>
   __device__ int first(int u) const {
     return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;

@@ -140,6 +140,10 @@ class Arrival<LL128Line, T, Threads> {
         {words[0] | static_cast<std::uint64_t>(words[1]) << 32, words[2] | static_cast<std::uint64_t>(words[3]) << 32}};
     store_packets(reinterpret_cast<char*>(to) + thread * 16, thread % 8 == 7 ? PacketPair{{epoch, epoch}} : data);
   }
+  /// The lines as they came.
+  __device__ void pass_on(LL128Line* to) const {
+    if (thread_ / 8 < lines_) store_packets(reinterpret_cast<char*>(to) + thread_ * 16, got_);
+  }
 
  private:
   __device__ static int lines_for(Size count) {

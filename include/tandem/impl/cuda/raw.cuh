@@ -18,6 +18,12 @@ inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
 template <class T>
 inline constexpr int kVectors = sizeof(T) == 1 && !std::is_same_v<T, std::byte> ? 1 : 2;
 
+/// What holds the bits of a class of so many bytes.
+template <std::size_t Bytes>
+using WordOfSize = std::conditional_t<
+    Bytes == 1, std::uint8_t,
+    std::conditional_t<Bytes == 2, std::uint16_t, std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
+
 template <class T, int Vectors = kVectors<T>>
 struct Raw {
   alignas(16) T elements[Vectors][kWidth<T>];

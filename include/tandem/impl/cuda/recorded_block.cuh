@@ -89,6 +89,11 @@ class Recorded : public Base {
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
     recorded(of_array(RecordKind::kCopy, to, {0, count}), [&] { Base::copy(to, from, count); });
   }
+  /// As the barrier that is in it.
+  template <class Values>
+  __device__ auto sum(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::sum(values); });
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ class Block : public BlockCore, public BlockOps<Block> {
     sync(site);
     T total{};
     if (values.backed())
-      for (Size i = 0; i < values.size(); ++i) total = static_cast<T>(total + values.data()[i]);
+      for (Size i = 0; i < values.size(); ++i) total = apply(ReduceOp::kSum, total, values.data()[i]);
     return total;
   }
 

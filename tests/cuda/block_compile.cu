@@ -1,0 +1,39 @@
+// Every operation of the block's contract, against the contract itself and as the CUDA backend's blocks have it, the
+// one that records included: what is missing is an error here.
+
+#include "support/every_operation.h"
+#include "tandem/cuda_recorded_kernel.cuh"
+
+namespace tandem::test {
+
+template <class K>
+__global__ void contract_kernel(BlockContract* block, typename K::Args args) {
+  K::run(*block, args);
+}
+
+/// Taking their addresses compiles them.
+template <class K>
+void compile() {
+  constexpr int kThreads = 128;
+  [[maybe_unused]] const auto contract = &contract_kernel<K>;
+  [[maybe_unused]] const auto usual = &cuda::portable_kernel<K, kThreads>;
+  [[maybe_unused]] const auto recorded = &cuda::recorded_kernel<K, kThreads>;
+}
+
+void compile_all() {
+  compile<EveryOperation<float, LLPacket>>();
+  compile<EveryOperation<float, LLPacket, true>>();
+  compile<EveryOperation<bf16, LL128Line>>();
+  compile<EveryOperation<fp8_e4m3, LL128Line>>();
+  compile<EveryOperation<std::int8_t, LLPacket>>();
+  compile<EveryOperation<std::uint64_t, LL128Line>>();
+  compile<EveryPacketOperation<float, LLPacket>>();
+  compile<EveryPacketOperation<bf16, LLPacket, true>>();
+  compile<EveryPacketOperation<float, LL128Line, true>>();
+  compile<EveryPacketOperation<bf16, LL128Line>>();
+  compile<EveryPacketOperation<fp8_e4m3, LL128Line>>();
+  compile<EveryPacketOperation<std::int8_t, LLPacket>>();
+  compile<EveryPacketOperation<std::uint64_t, LLPacket>>();
+}
+
+}  // namespace tandem::test
