@@ -88,6 +88,19 @@ class OperatorGpuCases {
             c.fewer_rows = true;
             all.push_back(c);
           }
+    // The first shards' last part is empty, the last shard's is not: its parts are smaller.
+    for (const Operator op : {Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+        for (const int sms : {0, 4}) {
+          OperatorCase c = make_case(op, 769 * pes_ - 3, 1056, 288, Form::kOverlapped);
+          c.options.reduction = Reduction::kChain;
+          c.options.copy_by = copy_by;
+          c.options.communication_sms = sms;
+          c.options.splits = 3;
+          if (op == Operator::kGemmAllReduce) c.options.shots = 2;
+          c.fewer_rows = true;
+          all.push_back(c);
+        }
     return all;
   }
 

@@ -3,8 +3,8 @@
 //   operators_gpu_check [--pes N] [REPLAYS] [GROUP...]
 //
 // N: PEs, threads that share GPUs where there are fewer of those; then SMs move everything. REPLAYS: of captured
-// graphs, with data that change (default 3). Groups alone: forms, rows, several, shots, few, deep, waves, bits, finish
-// or layers.
+// graphs, with data that change (default 3). Groups alone: forms, rows, several, shots, few, deep, waves, bits, finish,
+// layers or together.
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/layers_rounds.h"
 #include "gpu/operator_gpu_cases.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
@@ -169,6 +170,36 @@ bool check_group(const Group& group, int pes, int replays, Tally& tally) {
   return true;
 }
 
+/// Layers of several plans, whose runs follow each other.
+bool check_together(const std::vector<LayersCase>& cases, int pes, int replays, Tally& tally) {
+  std::mutex mutex;
+  try {
+    in_world(pes, [&](World& world) {
+      Stream stream = world.make_stream("main");
+      std::byte* const idle = world.heap().allocate_local<std::byte>(2 * kIdle, "idle");
+      for (const LayersCase& c : cases) {
+        Size wrong = 0;
+        try {
+          wrong = differing_layers(world, stream, c, idle, kIdle, 5 * replays);
+        } catch (const std::exception& error) {
+          std::printf("PE %d in layers, %s: %s\n", world.pe(), c.name, error.what());
+          std::fflush(stdout);
+          throw;
+        }
+        {
+          const std::lock_guard lock(mutex);
+          tally.add(std::string("layers, ") + c.name, wrong, world.pe());
+        }
+        world.barrier();
+      }
+    });
+  } catch (const Error&) {  // said above
+    ++tally.failed;
+    return false;
+  }
+  return true;
+}
+
 int check_all(int pes, int replays, const std::vector<std::string>& only) {
   const int gpus = cuda_devices();
   if (gpus == 0) {
@@ -213,6 +244,8 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   leave_out_copy_engines(layers);
   run_finishes("finish", finishes);
   run_finishes("layers", layers);
+  const auto together = layers_cases(pes <= gpus);
+  run("together", together.size(), [&](Tally& tally) { return check_together(together, pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;
 }
