@@ -30,9 +30,7 @@ void compile_all() {
   compile<EveryPacketOperation<float, LLPacket>>();
   compile<EveryPacketOperation<bf16, LLPacket, true>>();
   compile<EveryPacketOperation<float, LL128Line, true>>();
-  compile<EveryPacketOperation<bf16, LL128Line>>();
   compile<EveryPacketOperation<fp8_e4m3, LL128Line>>();
-  compile<EveryPacketOperation<std::int8_t, LLPacket>>();
   compile<EveryPacketOperation<std::uint64_t, LLPacket>>();
 }
 
