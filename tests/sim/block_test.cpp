@@ -311,32 +311,6 @@ TEST(Block, LocalCopiesGoOnBesideThoseToAPeer) {
       options);
 }
 
-TEST(Block, MatrixFragmentsReduceRowsAndFollowIndices) {
-  simulate(1, [](World& world) {
-    constexpr int kRows = 4, kCols = 8;
-    float* const matrix = world.heap().allocate_local<float>(100, "matrix");
-    float* const out = world.heap().allocate_local<float>(100, "out");
-    auto* const indices = world.heap().allocate_local<std::int32_t>(kRows, "indices");
-    for (int i = 0; i < 100; ++i) matrix[i] = static_cast<float>(i);
-    for (int i = 0; i < kRows; ++i) indices[i] = 3 - i;
-    Stream stream = world.make_stream("main");
-    launch(stream, {1, 128}, [=](auto& block) {
-      const auto rows = block.template load_rows<float, kRows, kCols>(matrix, 10, indices, kRows, 5);
-      const auto shifted = rows.zip_rows(rows.row_max(5), [](float x, float most) { return x - most; });
-      block.store_matrix(out, kCols, shifted, kRows, 5);
-      block.store(out + 50, {0, kRows}, rows.row_sum(5));
-      const auto some = block.template load<float>(matrix, {0, 4});
-      block.store(out + 60, {0, 4}, select(some < some * 2.0F, exp2(some), some));
-    });
-    for (int r = 0; r < kRows; ++r) {
-      for (int c = 0; c < 5; ++c) ASSERT_EQ(out[r * kCols + c], static_cast<float>(c - 4));
-      ASSERT_EQ(out[50 + r], static_cast<float>((3 - r) * 50 + 10));
-    }
-    ASSERT_EQ(out[60], 0.0F);
-    ASSERT_EQ(out[63], 8.0F);
-  });
-}
-
 TEST(Block, StoreToAnotherNodeIsRefusedWithPlaceAndBuffer) {
   SimOptions options;
   options.pes_per_node = 1;

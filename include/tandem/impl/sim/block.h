@@ -75,36 +75,6 @@ class Block : public BlockCore, public BlockOps<Block> {
     return a.zip(b, [op](A x, A y) { return apply(op, x, y); });
   }
 
-  // --- two-dimensional fragments -----------------------------------------------------------------------------------
-
-  /// `rows` x `cols` of them are valid.
-  template <class A, int Rows, int Cols, class T>
-  MatrixFragment<A, Rows, Cols> load_matrix(const T* from, Size leading, int rows = Rows, int cols = Cols,
-                                            Site site = Site::here()) {
-    return load_rows_with<A, Rows, Cols>(
-        from, leading, rows, cols, [](int r) { return Size{r}; }, site);
-  }
-  template <class A, int Rows, int Cols, class T>
-  MatrixFragment<A, Rows, Cols> load_rows(const T* from, Size leading, const std::int32_t* indices, int rows = Rows,
-                                          int cols = Cols, Site site = Site::here()) {
-    read(indices, rows * Size{sizeof(std::int32_t)}, site);
-    return load_rows_with<A, Rows, Cols>(
-        from, leading, rows, cols, [indices](int r) { return static_cast<Size>(indices[r]); }, site);
-  }
-  template <class T, class A, int Rows, int Cols>
-  void store_matrix(T* to, Size leading, const MatrixFragment<A, Rows, Cols>& values, int rows = Rows, int cols = Cols,
-                    Site site = Site::here()) {
-    store_rows_with(
-        to, leading, values, rows, cols, [](int r) { return Size{r}; }, site);
-  }
-  template <class T, class A, int Rows, int Cols>
-  void store_rows(T* to, Size leading, const std::int32_t* indices, const MatrixFragment<A, Rows, Cols>& values,
-                  int rows = Rows, int cols = Cols, Site site = Site::here()) {
-    read(indices, rows * Size{sizeof(std::int32_t)}, site);
-    store_rows_with(
-        to, leading, values, rows, cols, [indices](int r) { return static_cast<Size>(indices[r]); }, site);
-  }
-
   template <class T>
   T sum(const Fragment<T>& values, Site site = Site::here()) {
     sync(site);
@@ -318,32 +288,6 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   static void write_now(void* to, const Buffer& payload) {
     if (payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(payload.bytes()));
-  }
-
-  template <class A, int Rows, int Cols, class T, class RowOf>
-  MatrixFragment<A, Rows, Cols> load_rows_with(const T* from, Size leading, int rows, int cols, RowOf row_of,
-                                               Site site) {
-    Fragment<A> values(Size{Rows} * Cols, backed(from));
-    if (values.backed())
-      for (Size i = 0; i < values.size(); ++i) values.data()[i] = A{};
-    for (int r = 0; r < rows; ++r) {
-      const T* row = from + row_of(r) * leading;
-      read(row, cols * Size{sizeof(T)}, site);
-      for (int c = 0; values.backed() && c < cols; ++c) values.data()[Size{r} * Cols + c] = tandem::convert<A>(row[c]);
-    }
-    return MatrixFragment<A, Rows, Cols>(std::move(values));
-  }
-
-  template <class T, class A, int Rows, int Cols, class RowOf>
-  void store_rows_with(T* to, Size leading, const MatrixFragment<A, Rows, Cols>& values, int rows, int cols,
-                       RowOf row_of, Site site) {
-    for (int r = 0; r < rows; ++r) {
-      T* row = to + row_of(r) * leading;
-      Buffer payload = values.backed() && backed(to) ? Buffer(cols * Size{sizeof(T)}) : Buffer();
-      if (payload)
-        for (int c = 0; c < cols; ++c) reinterpret_cast<T*>(payload.data())[c] = tandem::convert<T>(values.row(r)[c]);
-      write(row, std::move(payload), cols * Size{sizeof(T)}, site);
-    }
   }
 
   template <class T>

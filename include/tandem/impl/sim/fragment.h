@@ -4,8 +4,6 @@
 /// In phantom mode, and for memory without contents, a fragment has a size but no data, and every operation keeps it
 /// so.
 
-#include <array>
-#include <cmath>
 #include <type_traits>
 
 #include "tandem/impl/sim/buffer.h"
@@ -63,105 +61,13 @@ class Fragment {
   friend Fragment operator+(const Fragment& a, const Fragment& b) {
     return a.zip(b, [](T x, T y) { return static_cast<T>(x + y); });
   }
-  friend Fragment operator-(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return static_cast<T>(x - y); });
-  }
-  friend Fragment operator*(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return static_cast<T>(x * y); });
-  }
-  friend Fragment operator/(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return static_cast<T>(x / y); });
-  }
-  friend Fragment operator+(const Fragment& a, T b) {
-    return a.map([b](T x) { return static_cast<T>(x + b); });
-  }
-  friend Fragment operator-(const Fragment& a, T b) {
-    return a.map([b](T x) { return static_cast<T>(x - b); });
-  }
   friend Fragment operator*(const Fragment& a, T b) {
     return a.map([b](T x) { return static_cast<T>(x * b); });
-  }
-  friend Fragment operator/(const Fragment& a, T b) {
-    return a.map([b](T x) { return static_cast<T>(x / b); });
-  }
-  friend Fragment<bool> operator<(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return x < y; });
-  }
-  friend Fragment max(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return x < y ? y : x; });
-  }
-  friend Fragment min(const Fragment& a, const Fragment& b) {
-    return a.zip(b, [](T x, T y) { return y < x ? y : x; });
-  }
-  friend Fragment exp2(const Fragment& a) {
-    return a.map([](T x) { return static_cast<T>(std::exp2(x)); });
   }
 
  private:
   Size size_ = 0;
   Buffer buffer_;
-};
-
-/// Elements of `yes` where the mask is true, of `no` elsewhere.
-template <class T>
-Fragment<T> select(const Fragment<bool>& mask, const Fragment<T>& yes, const Fragment<T>& no) {
-  Fragment<T> result(mask.size(), mask.backed() && yes.backed() && no.backed());
-  if (result.backed())
-    for (Size i = 0; i < mask.size(); ++i) result.data()[i] = mask.data()[i] ? yes.data()[i] : no.data()[i];
-  return result;
-}
-
-/// A Rows x Cols tile, row-major; rows and columns that are not valid hold zeros.
-template <class T, int Rows, int Cols>
-class MatrixFragment {
- public:
-  explicit MatrixFragment(Fragment<T> elements) : elements_(std::move(elements)) {}
-
-  const Fragment<T>& elements() const { return elements_; }
-  bool backed() const { return elements_.backed(); }
-  const T* row(int r) const { return elements_.data() + static_cast<Size>(r) * Cols; }
-
-  template <class F>
-  auto map(F f) const {
-    auto mapped = elements_.map(f);
-    return MatrixFragment<typename decltype(mapped)::Element, Rows, Cols>(std::move(mapped));
-  }
-  template <class U, class F>
-  auto zip(const MatrixFragment<U, Rows, Cols>& other, F f) const {
-    auto zipped = elements_.zip(other.elements(), f);
-    return MatrixFragment<typename decltype(zipped)::Element, Rows, Cols>(std::move(zipped));
-  }
-  /// f(element, value of its row): `rows` has one value a row.
-  template <class F>
-  MatrixFragment zip_rows(const Fragment<T>& rows, F f) const {
-    Fragment<T> result(Size{Rows} * Cols, backed() && rows.backed());
-    if (result.backed())
-      for (Size i = 0; i < Size{Rows} * Cols; ++i) result.data()[i] = f(elements_.data()[i], rows.data()[i / Cols]);
-    return MatrixFragment(std::move(result));
-  }
-  /// Largest element of each row over the first `valid_cols` columns.
-  Fragment<T> row_max(int valid_cols = Cols) const {
-    return fold(valid_cols, [](T a, T b) { return a < b ? b : a; });
-  }
-  /// Sum of each row, in column order.
-  Fragment<T> row_sum(int valid_cols = Cols) const {
-    return fold(valid_cols, [](T a, T b) { return static_cast<T>(a + b); });
-  }
-
- private:
-  template <class F>
-  Fragment<T> fold(int valid_cols, F f) const {
-    Fragment<T> result(Rows, backed());
-    if (!result.backed()) return result;
-    for (int r = 0; r < Rows; ++r) {
-      T value = row(r)[0];
-      for (int c = 1; c < valid_cols; ++c) value = f(value, row(r)[c]);
-      result.data()[r] = value;
-    }
-    return result;
-  }
-
-  Fragment<T> elements_;
 };
 
 }  // namespace tandem::sim
