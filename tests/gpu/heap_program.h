@@ -4,6 +4,7 @@
 
 #include "gpu/process_peer.h"
 #include "tandem/error.h"
+#include "tandem/operators.h"
 
 namespace tandem::test {
 
