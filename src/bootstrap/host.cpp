@@ -1,7 +1,6 @@
 #include "bootstrap/host.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,18 +28,8 @@ FailureKind kind_of(const Error& error) {
 }  // namespace
 
 Host::Host(const Key& secret, const std::string& address)
-    : secret_(secret),
-      listener_(listen_tcp(address)),
-      port_(port_of(listener_)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw_errno("eventfd");
-  thread_ = std::thread([this] { run(); });
-}
-
-Host::~Host() {
-  stopping_ = true;
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
+    : secret_(secret), listener_(listen_tcp(address)), port_(port_of(listener_)) {
+  service_.start([this] { run(); });
 }
 
 void Host::run() {
@@ -58,10 +47,10 @@ void Host::serve() {
   std::optional<Deadline> end;
   while (!meeting_.over() || std::any_of(connections_.begin(), connections_.end(),
                                          [](const auto& one) { return one.second->has_output(); })) {
-    if (stopping_ && !end) end.emplace(kGrace);
+    if (!end && service_.is_stopping()) end.emplace(kGrace);
     if (end && (end->passed() || connections_.empty())) return;
     if (meeting_.complete()) listener_.reset();
-    std::vector<pollfd> polled{{stopping_ ? -1 : wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
     const auto strangers = std::count_if(connections_.begin(), connections_.end(),
                                          [](const auto& one) { return !one.second->is_member(); });
     polled.push_back({static_cast<std::size_t>(strangers) < kMostStrangers ? listener_.get() : -1, POLLIN, 0});

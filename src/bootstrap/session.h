@@ -7,11 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bootstrap/handshake.h"
 #include "bootstrap/meeting.h"
+#include "bootstrap/service.h"
 #include "bootstrap/socket.h"
 #include "tandem/unique_id.h"
 
@@ -32,6 +32,8 @@ class Session {
   int size() const { return size_; }
   const Key& secret() const { return secret_; }
   double timeout_s() const { return timeout_s_; }
+  /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
+  bool is_here() const { return service_.is_here(); }
   Team world() const { return {0, 1, size_, pe_, size_}; }
 
   /// Every member's bytes (at most kMostContribution), by number in the team. Collective over `team`; members call with
@@ -67,7 +69,6 @@ class Session {
   double timeout_s_;
   Key secret_{};
   Fd socket_;
-  Fd wake_;
   std::mutex sending_;
   FrameWriter out_{Key{}};
   FrameReader in_{Key{}, kMostHandshake};
@@ -79,7 +80,7 @@ class Session {
   std::function<void()> callback_;
   bool ending_ = false;
   bool is_calling_ = false;
-  std::thread thread_;
+  Service service_;
 };
 
 }  // namespace tandem::bootstrap

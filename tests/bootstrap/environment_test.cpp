@@ -68,7 +68,8 @@ TEST(Environment, OfAStepThatIsNotWhatTheSlurmJobAskedFor) {
   step = with(kSlurm, "SLURM_LOCALID", "5");
   EXPECT_EQ(read(step).local_pe, 5);
   EXPECT_EQ(read(step).local_pes, 6);
-  EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_LOCALID", "8")), HasSubstr("SLURM_LOCALID: '8' given, allowed are 0 to 7"));
+  EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_LOCALID", "8")),
+              HasSubstr("SLURM_LOCALID: '8' given, allowed are 0 to 7"));
   EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_NTASKS_PER_NODE", "x")), HasSubstr("SLURM_NTASKS_PER_NODE: 'x' given"));
 }
 

@@ -1,11 +1,17 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "bootstrap/share.h"
 #include "bootstrap/split.h"
@@ -140,6 +146,30 @@ void split_and_share(const std::string& id, int pe, int size) {
   check(pe, 5, 0, 1);
 }
 
+/// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
+void fork_and_share() {
+  static std::unique_ptr<Session> session;
+  const auto child = [] {
+    const pid_t pid = ::fork();
+    if (pid == 0) std::exit(0);
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    expect(status == 0, "a child that ends well, not with status " + std::to_string(status));
+  };
+  const Placement place = placement_from_environment(kTimeout);
+  if (place.pe == 0) {
+    child();
+    const std::clock_t before = std::clock();  // the time of the processor that this process has used
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    expect(std::clock() - before < CLOCKS_PER_SEC / 10, "a rendezvous that sleeps while nobody comes");
+    std::cout << "forked" << std::endl;
+  }
+  session = std::make_unique<Session>(place.id, place.pe, place.pes, kTimeout);
+  child();
+  session->barrier("forked again");
+  session.reset();
+}
+
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const auto text = [&](int i) { return std::string(argc > i ? argv[i] : ""); };
@@ -155,6 +185,8 @@ int run(int argc, char** argv) {
       call_differently(text(2), number(3), number(4));
     else if (what == "split")
       split_and_share(text(2), number(3), number(4));
+    else if (what == "fork")
+      fork_and_share();
     else if (what == "environment")
       share_from_environment();
     else if (what == "again")

@@ -94,6 +94,22 @@ TEST(Processes, SplitIntoWorldsOfTheirOwn) {
   }
 }
 
+TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
+  const std::string port = unused_port();
+  const auto start = [&](const std::string& pe) {
+    return peer({"fork"}, {"RANK=" + pe, "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
+  };
+  std::vector<Process> all;
+  all.push_back(start("0"));
+  pollfd output{all[0].output(), POLLIN, 0};
+  ASSERT_EQ(::poll(&output, 1, 60000), 1);  // its first child has ended
+  all.push_back(start("1"));
+  for (Process& process : all) {
+    const Ended ended = process.wait();
+    EXPECT_EQ(ended.code, 0) << ended.output;
+  }
+}
+
 TEST(Processes, OneThatNeverComesIsNamed) {
   const UniqueId id = UniqueId::create();
   auto first = peer({"share", id.text(), "0", "3", "3000"});
