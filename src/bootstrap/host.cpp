@@ -19,12 +19,6 @@ constexpr std::size_t kMostStrangers = 64;
 constexpr double kGrace = 2;
 constexpr std::size_t kMostFromMember = kMostContribution + 1024;
 
-FailureKind kind_of(const Error& error) {
-  return dynamic_cast<const InvalidArgument*>(&error) != nullptr ? FailureKind::kInvalidArgument
-         : dynamic_cast<const Timeout*>(&error) != nullptr       ? FailureKind::kTimeout
-                                                                 : FailureKind::kRuntimeFailure;
-}
-
 }  // namespace
 
 Host::Host(const Key& secret, const std::string& address)
@@ -122,7 +116,7 @@ void Host::join(Connection& connection, const Frame& frame) {
     connection.send(Kind::kWelcome, {});
   } catch (const Error& error) {
     // It knows the secret, so it is told why; closing is its part.
-    connection.send(Kind::kFailed, Failure{kind_of(error), error.what()}.encode());
+    connection.send(Kind::kFailed, failure_of(error).encode());
   }
 }
 

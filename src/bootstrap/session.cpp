@@ -29,7 +29,7 @@ Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
   if (pe < 0 || pe >= size) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, size - 1));
   if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
   shake_hands(id);
-  service_.start([this] { listen(); });
+  or_fail([&] { service_.start([this] { listen(); }); });
   barrier("the world's beginning");
 }
 
@@ -159,6 +159,22 @@ std::vector<Bytes> Session::all_gather(View own, const std::string& name, const 
   std::vector<Bytes> blobs = std::move(result()->second);
   results_.erase(result());
   return blobs;
+}
+
+void Session::together(const std::string& name, const std::function<void()>& work) {
+  Bytes problem;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    problem = failure_of(error).encode();
+  }
+  const std::vector<Bytes> all = all_gather(problem, name);
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    if (all[pe].empty()) continue;
+    Failure failure = Failure::decode(all[pe]);
+    failure.text = fmt::format("PE {}: {}", pe, failure.text);
+    failure.raise();
+  }
 }
 
 void Session::fail(const Failure& failure) {

@@ -30,6 +30,8 @@ class Session {
 
   int pe() const { return pe_; }
   int size() const { return size_; }
+  /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
+  std::string address() const { return address_of(socket_); }
   const Key& secret() const { return secret_; }
   double timeout_s() const { return timeout_s_; }
   /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
@@ -43,6 +45,20 @@ class Session {
   std::vector<Bytes> all_gather(View own, const std::string& name) { return all_gather(own, name, world()); }
   void barrier(const std::string& name, const Team& team) { all_gather({}, name, team); }
   void barrier(const std::string& name) { barrier(name, world()); }
+
+  /// Where `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
+  /// members of a meeting must not throw before it, or the others wait for them.
+  void together(const std::string& name, const std::function<void()>& work);
+  /// Where `work`, of this PE alone, throws, the world is over: all PEs are told why, and the error goes on.
+  template <class Work>
+  auto or_fail(Work work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      fail(failure_of(error));
+      throw;
+    }
+  }
 
   /// Tells all PEs that the world is over, and why; their waits end with this text.
   void fail(const Failure& failure);

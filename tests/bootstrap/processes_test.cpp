@@ -1,5 +1,8 @@
 // Worlds of real processes.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <ifaddrs.h>
+#include <sys/socket.h>
 
 #include "bootstrap/processes.h"
 #include "tandem/unique_id.h"
@@ -92,6 +95,37 @@ TEST(Processes, SplitIntoWorldsOfTheirOwn) {
     auto all = peers("split", UniqueId::create(), size);
     expect_all_well(all);
   }
+}
+
+/// One that 127.0.0.1 is not; empty: this host has none.
+std::string other_address_of_host() {
+  std::string found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* a = list; a != nullptr; a = a->ifa_next) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (a->ifa_addr == nullptr) continue;
+    if (a->ifa_addr->sa_family == AF_INET)
+      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ifa_addr)->sin_addr, text.data(), text.size());
+    if (a->ifa_addr->sa_family == AF_INET6)
+      ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(a->ifa_addr)->sin6_addr, text.data(), text.size());
+    const std::string address = text.data();
+    if (!address.empty() && address != "127.0.0.1" && address.rfind("fe80", 0) != 0) found = address;
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+TEST(Processes, SplitMeetsWhereTheWorldDoes) {
+  const std::string address = other_address_of_host();
+  if (address.empty()) GTEST_SKIP() << "this host has the address 127.0.0.1 alone";
+  auto all = peers("split", UniqueId::create(address), 3);
+  expect_all_well(all);
+}
+
+TEST(Processes, ALeaderThatCannotSplitTellsAll) {
+  auto all = peers("split without descriptors", UniqueId::create(), 3);
+  expect_all_well(all);
 }
 
 TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
