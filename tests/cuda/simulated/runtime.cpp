@@ -1,0 +1,127 @@
+// Streams do at once what they are asked for.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "cuda/simulated/gpus.h"
+#include "cuda_runtime.h"
+
+struct CUstream_st {};
+struct CUevent_st {};
+
+const char* cudaGetErrorString(cudaError_t code) {
+  return code == cudaErrorInvalidDevice ? "invalid device ordinal"
+         : code == cudaSuccess          ? "no error"
+                                        : "simulated failure";
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = tandem::test::kSimulatedGpus;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= tandem::test::kSimulatedGpus) return cudaErrorInvalidDevice;
+  *properties = {};
+  std::strcpy(properties->name, "simulated");
+  properties->uuid.bytes[0] = static_cast<char>(device + 1);
+  properties->multiProcessorCount = 132;
+  properties->maxBlocksPerMultiProcessor = 32;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->asyncEngineCount = 3;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 9;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  const auto address = [](auto* of) { return reinterpret_cast<void*>(of); };
+  static const std::map<std::string, void*> all{
+      {"cuMemAddressReserve", address(cuMemAddressReserve)},
+      {"cuMemAddressFree", address(cuMemAddressFree)},
+      {"cuMemCreate", address(cuMemCreate)},
+      {"cuMemRelease", address(cuMemRelease)},
+      {"cuMemMap", address(cuMemMap)},
+      {"cuMemUnmap", address(cuMemUnmap)},
+      {"cuMemSetAccess", address(cuMemSetAccess)},
+      {"cuMemGetAllocationGranularity", address(cuMemGetAllocationGranularity)},
+      {"cuMemExportToShareableHandle", address(cuMemExportToShareableHandle)},
+      {"cuMemImportFromShareableHandle", address(cuMemImportFromShareableHandle)},
+      {"cuMemRetainAllocationHandle", address(cuMemRetainAllocationHandle)},
+      {"cuMemGetAllocationPropertiesFromHandle", address(cuMemGetAllocationPropertiesFromHandle)},
+      {"cuMemGetAddressRange", address(cuMemGetAddressRange)},
+      {"cuDeviceGetAttribute", address(cuDeviceGetAttribute)},
+      {"cuTensorMapEncodeTiled", address(cuTensorMapEncodeTiled)},
+      {"cuGetErrorString", address(cuGetErrorString)},
+      {"cuCtxGetCurrent", address(cuCtxGetCurrent)},
+      {"cuCtxSetCurrent", address(cuCtxSetCurrent)},
+  };
+  const auto found = all.find(name);
+  *result = found == all.end() ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+  *function = found == all.end() ? nullptr : found->second;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  *memory = std::malloc(bytes);
+  return *memory != nullptr ? cudaSuccess : cudaErrorUnknown;
+}
+cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = std::size_t{1} << 37;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
+  return cudaMemset(memory, value, bytes);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
