@@ -38,6 +38,8 @@ Driver load() {
   find(found.mem_range, "cuMemGetAddressRange");
   find(found.device_attribute, "cuDeviceGetAttribute");
   find(found.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
+  find(found.context, "cuCtxGetCurrent");
+  find(found.set_context, "cuCtxSetCurrent");
   find(found.error_string, "cuGetErrorString");
   return found;
 }

@@ -22,6 +22,8 @@ struct Driver {
   decltype(&cuMemGetAddressRange) mem_range;
   decltype(&cuDeviceGetAttribute) device_attribute;
   decltype(&cuTensorMapEncodeTiled) tensor_map_encode_tiled;
+  decltype(&cuCtxGetCurrent) context;
+  decltype(&cuCtxSetCurrent) set_context;
   decltype(&cuGetErrorString) error_string;
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "cuda/driver.h"
 #include "cuda/error.h"
 #include "cuda/recording.h"
 #include "cuda/register.h"
@@ -117,11 +118,13 @@ Context Pes::context(const Team& team) const {
 void Pes::set_abort(int number) const {
   // A copy: a kernel would have to find room beside those that wait.
   static const std::uint32_t by_host = kAbortedByHost;
-  int current = 0;
-  cudaGetDevice(&current);
+  CUcontext before = nullptr;
+  driver().context(&before);
   cudaSetDevice(pe(number).device);
   cudaMemcpyAsync(abort_of(number), &by_host, sizeof(by_host), cudaMemcpyHostToDevice, pe(number).stream.get());
-  cudaSetDevice(current);  // whoever finds calls that differ goes on with its own GPU
+  // Whoever finds calls that differ goes on with its own GPU. A thread that had none keeps this one: cudaSetDevice
+  // would start GPU 0, on which this process may have nothing.
+  if (before != nullptr) driver().set_context(before);
 }
 
 void Pes::load_kernels(const Pe& pe) {
