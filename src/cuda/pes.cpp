@@ -177,6 +177,14 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
                       block, word)};
 }
 
+bootstrap::Failure gave_up(const Pes& pes, int pe) {
+  bootstrap::Failure failure = report_of(pes, pe);
+  const volatile WaitReport& report = *pes.pe(pe).report;
+  if (const CallLog* const calls = pes.calls(pe); calls != nullptr && report.set == kWaitedInVain)
+    failure.text += calls->apart();
+  return failure;
+}
+
 std::string ended_wait_of(const Pes& pes, int pe) {
   const volatile WaitReport::Ended& ended = pes.pe(pe).report->ended;
   if (ended.is_set == 0) return "";

@@ -39,10 +39,18 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
     : Pes(pes, device, 1, options),
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
-      exchange_(session_),
-      pe_(take_gpu(device)),
-      book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()}) {
+      exchange_(session_.or_fail([&] { return bootstrap::FdExchange(session_); })),
+      pe_(session_.or_fail([&] { return take_gpu(device); })),
+      book_(session_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      segment_(session_.or_fail([&] {
+        return Segment(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+      })) {
+  session_.or_fail([&] { prepare(options); });
+}
+
+/// What is left to do before the world can be used.
+void Processes::prepare(const CudaOptions& options) {
+  const int pe = me();
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
@@ -61,6 +69,7 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
 }
 
 Processes::~Processes() {
+  if (!session_.is_here()) return;  // the parent's, of which this process is a child
   // An exception on its way through the host program: the others are not left to wait for this PE.
   if (std::uncaught_exceptions() > exceptions_before_)
     session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
@@ -68,11 +77,22 @@ Processes::~Processes() {
   cudaDeviceSynchronize();
   session_.expect_end();
   try {
-    // Peers read and write this PE's memory until they are here too.
-    if (!session_.failure()) session_.barrier("the world's end");
+    if (const auto failure = untold())
+      session_.fail(*failure);
+    else if (!session_.failure())
+      session_.barrier("the world's end");  // peers read and write this PE's memory until they are here too
   } catch (const std::exception&) {
     // Whoever is gone does neither, and mappings keep memory alive.
   }
+}
+
+/// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
+std::optional<bootstrap::Failure> Processes::untold() const {
+  if (session_.failure()) return std::nullopt;
+  const volatile WaitReport& report = *pe_.report;
+  if (report.set != 0) return gave_up(*this, me());
+  const std::uint32_t by = report.ended_by;
+  return by != 0 ? end(me(), by) : std::nullopt;
 }
 
 /// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits

@@ -40,6 +40,8 @@ class Processes : public Pes {
 
  private:
   Pe take_gpu(int device);
+  void prepare(const CudaOptions& options);
+  std::optional<bootstrap::Failure> untold() const;
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();
