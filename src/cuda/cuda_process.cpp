@@ -65,9 +65,8 @@ Stream CudaProcess::borrow_stream(void* cuda_stream) {
 }
 
 Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
-  if (state_->windows.count(pointer) != 0)
-    throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
-  return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
+  cuda::Window window(state_->processes, pointer, bytes, state_->windows.count(pointer) != 0);
+  return state_->windows.emplace(pointer, std::move(window)).first->second.memory();
 }
 
 std::unique_ptr<CudaProcess> CudaProcess::split(int color, int key, const CudaOptions& options) {
@@ -94,8 +93,10 @@ const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(s
 
 void CudaProcess::unregister_buffer(void* pointer) {
   const auto found = state_->windows.find(pointer);
-  if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
-  state_->processes.session().barrier("unregistration");
+  state_->processes.session().together("unregistration", [&] {
+    if (found == state_->windows.end())
+      throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
+  });
   state_->windows.erase(found);
 }
 

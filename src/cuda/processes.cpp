@@ -154,8 +154,11 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   } else {
     offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
   }
-  clear(pe_, me(), offset, bytes, kind);
-  if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
+  const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
+  if (symmetric && kind == MemoryKind::kControl)
+    session_.together("signals are cleared", clear_it);
+  else
+    clear_it();
   return offset;
 }
 
