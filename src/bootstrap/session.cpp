@@ -22,11 +22,15 @@ constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 
 }  // namespace
 
+void check_place(int pe, int pes) {
+  if (pes < 1 || pes > kMostPes)
+    throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", pes, kMostPes));
+  if (pe < 0 || pe >= pes) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, pes - 1));
+}
+
 Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
     : pe_(pe), size_(size), exceptions_before_(std::uncaught_exceptions()), timeout_s_(timeout_s) {
-  if (size < 1 || size > kMostPes)
-    throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", size, kMostPes));
-  if (pe < 0 || pe >= size) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, size - 1));
+  check_place(pe, size);
   if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
   shake_hands(id);
   or_fail([&] { service_.start([this] { listen(); }); });

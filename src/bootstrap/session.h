@@ -17,6 +17,9 @@
 
 namespace tandem::bootstrap {
 
+/// Throws InvalidArgument where there is no such PE in a world of that size, or no such world.
+void check_place(int pe, int pes);
+
 class Session {
  public:
   /// Joins the world of `id` as PE `pe` of `size`, and returns when all have come. Throws Timeout (who never came),

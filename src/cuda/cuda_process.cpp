@@ -20,9 +20,10 @@ namespace {
 int device_of(const CudaOptions& options, int local_pe) {
   const int devices = cuda_devices();
   if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
-  if (options.device >= devices)
+  if (options.device < -1 || options.device >= devices)
     throw InvalidArgument(
         fmt::format("device: {} given, allowed are 0 to {} (-1: by local number)", options.device, devices - 1));
+  if (local_pe < 0) throw InvalidArgument(fmt::format("local_pe: {} given, must not be negative", local_pe));
   return options.device >= 0 ? options.device : local_pe % devices;
 }
 
@@ -45,6 +46,7 @@ struct CudaProcess::State {
 
 CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
   register_kernels(options);
+  bootstrap::check_place(pe, pes);  // by which its GPU is chosen
   state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
 }
 

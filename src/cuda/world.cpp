@@ -240,7 +240,12 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
   if (state_->recording() != nullptr) state_->recording()->align();
 }
 
-void CudaThreads::record(int pe, bool on) { recording_of(*state_).turn(pe, on); }
+void CudaThreads::record(int pe, bool on) {
+  if (pe < 0 || pe >= state_->num_pes())
+    throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, state_->num_pes() - 1));
+  recording_of(*state_).turn(pe, on);
+}
+
 const trace::Timeline& CudaThreads::timeline() { return recording_of(*state_).timeline(); }
 const RecordingInfo& CudaThreads::recording_info() { return recording_of(*state_).info(); }
 
