@@ -27,7 +27,7 @@ bool has(CUdevice_attribute attribute, int device) {
 /// TANDEM_HANDLES; empty: the environment leaves the choice.
 std::string chosen() {
   const char* const text = std::getenv("TANDEM_HANDLES");
-  const std::string choice = text == nullptr ? "" : text;
+  std::string choice = text == nullptr ? "" : text;
   if (!choice.empty() && choice != "fd" && choice != "fabric")
     throw InvalidArgument(fmt::format("TANDEM_HANDLES: '{}' given, allowed are fd and fabric", choice));
   return choice;

@@ -17,6 +17,7 @@ std::vector<std::string> errors_of(int size, const std::function<void(Session&)>
   const UniqueId id = UniqueId::create();
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
+  threads.reserve(errors.size());
   for (int pe = 0; pe < size; ++pe)
     threads.emplace_back([&, pe] {
       std::string& error = errors[static_cast<std::size_t>(pe)];

@@ -159,8 +159,8 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   if (found == state().mappings.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   release(found->second.handle);
   state().mappings.erase(found);
-  ::mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  return CUDA_SUCCESS;
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return ::mmap(pointer(at), bytes, PROT_NONE, flags, -1, 0) != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {

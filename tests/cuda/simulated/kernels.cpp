@@ -87,7 +87,10 @@ void register_gemms() {}
 void check_gemm(const Gemm&, int) {}
 const DecodeKernel* decode_kernel(const Gemm&, int) { return nullptr; }
 bool has_own_kernel(const Gemm&) { return false; }
-bool PlainGemms::takes(const Gemm&) { return false; }
+bool PlainGemms::takes(const Gemm&) {
+  missing_ = true;
+  return false;
+}
 void PlainGemms::run(const Gemm&, cudaStream_t) {}
 const GemmKernel& find_gemm_kernel(const Gemm&) { throw Unsupported("gemm: not on simulated GPUs"); }
 
