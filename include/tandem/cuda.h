@@ -121,10 +121,11 @@ class CudaProcess {
   /// collectives need no copies of it. Collective: all PEs give memory of the same size, at the same place of
   /// allocations of the same sizes. The memory has to come from an allocator that uses CUDA virtual memory management
   /// with exportable handles (torch's expandable segments), and to stay until it is unregistered. The handle's
-  /// addresses are others than `pointer`: one kernel uses one of the two. Throws Unsupported on all PEs where one PE's
-  /// memory is of another kind, InvalidArgument where they do not fit together.
+  /// addresses are others than `pointer`: one kernel uses one of the two. Throws, on all PEs, Unsupported where one
+  /// PE's memory is of another kind, InvalidArgument where one gives none, or what it has registered already, and where
+  /// they do not fit together, RuntimeFailure where one cannot map it; the world goes on.
   Symm<std::byte> register_buffer(void* pointer, Size bytes);
-  /// Collective; no kernel uses it any more. Throws InvalidArgument for what is not registered.
+  /// Collective; no kernel uses it any more. Throws InvalidArgument, on all PEs, for what is not registered on one.
   void unregister_buffer(void* pointer);
   /// Worlds of their own for the processes with the same `color`, numbered by `key`, then by their numbers here, as
   /// MPI_Comm_split numbers them; null where the color is negative. Each has its own heap, of `options`, on the same

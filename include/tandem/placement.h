@@ -9,7 +9,8 @@ struct Placement {
   UniqueId id;
   int pe = 0;
   int pes = 1;
-  /// Number among the PEs of its node, and how many these are.
+  /// Number among the PEs of its node, and how many these are, as far as the launcher says: Slurm says what the job
+  /// asked for, of which a step may be a part.
   int local_pe = 0;
   int local_pes = 1;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -37,13 +38,23 @@ int optional(const Variables& variables, const std::string& name, int least, int
   return text ? number_of(name, *text, least, most) : otherwise;
 }
 
-Places read(const Variables& variables, const char* rank, const char* size, const char* local_rank,
-            const char* local_size) {
+Places of_torchrun(const Variables& variables) {
   Places places;
-  places.pes = needed(variables, size, 1, kMost);
-  places.pe = needed(variables, rank, 0, places.pes - 1);
-  places.local_pes = optional(variables, local_size, 1, places.pes, places.pes);
-  places.local_pe = optional(variables, local_rank, 0, places.local_pes - 1, places.pe % places.local_pes);
+  places.pes = needed(variables, "WORLD_SIZE", 1, kMost);
+  places.pe = needed(variables, "RANK", 0, places.pes - 1);
+  places.local_pes = optional(variables, "LOCAL_WORLD_SIZE", 1, places.pes, places.pes);
+  places.local_pe = optional(variables, "LOCAL_RANK", 0, places.local_pes - 1, places.pe % places.local_pes);
+  return places;
+}
+
+Places of_slurm(const Variables& variables) {
+  Places places;
+  places.pes = needed(variables, "SLURM_NTASKS", 1, kMost);
+  places.pe = needed(variables, "SLURM_PROCID", 0, places.pes - 1);
+  // What the job asked for: this step may have fewer tasks, or more on a node.
+  const int asked = std::min(optional(variables, "SLURM_NTASKS_PER_NODE", 1, kMost, places.pes), places.pes);
+  places.local_pe = optional(variables, "SLURM_LOCALID", 0, places.pes - 1, places.pe % asked);
+  places.local_pes = std::max(asked, places.local_pe + 1);
   return places;
 }
 
@@ -57,8 +68,7 @@ std::optional<std::string> variable_of_process(const std::string& name) {
 
 Places read_places(const Variables& variables) {
   const bool slurm = !variables("RANK") && variables("SLURM_PROCID");
-  Places places = slurm ? read(variables, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE")
-                        : read(variables, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  Places places = slurm ? of_slurm(variables) : of_torchrun(variables);
   if (!slurm && !variables("TANDEM_UNIQUE_ID"))
     for (const char* const name : {"MASTER_ADDR", "MASTER_PORT"})
       if (!variables(name))

@@ -2,13 +2,14 @@
 /// Why a world is over, as it travels between processes.
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 #include "bootstrap/wire.h"
 
 namespace tandem::bootstrap {
 
-enum class FailureKind : std::uint32_t { kInvalidArgument = 1, kTimeout, kRuntimeFailure };
+enum class FailureKind : std::uint32_t { kInvalidArgument = 1, kTimeout, kRuntimeFailure, kUnsupported, kOutOfMemory };
 
 struct Failure {
   FailureKind kind = FailureKind::kRuntimeFailure;
@@ -19,5 +20,8 @@ struct Failure {
   /// As the exception of that kind.
   [[noreturn]] void raise() const;
 };
+
+/// What an exception says, for other processes.
+Failure failure_of(const std::exception& error);
 
 }  // namespace tandem::bootstrap

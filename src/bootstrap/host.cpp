@@ -1,7 +1,6 @@
 #include "bootstrap/host.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,27 +19,11 @@ constexpr std::size_t kMostStrangers = 64;
 constexpr double kGrace = 2;
 constexpr std::size_t kMostFromMember = kMostContribution + 1024;
 
-FailureKind kind_of(const Error& error) {
-  return dynamic_cast<const InvalidArgument*>(&error) != nullptr ? FailureKind::kInvalidArgument
-         : dynamic_cast<const Timeout*>(&error) != nullptr       ? FailureKind::kTimeout
-                                                                 : FailureKind::kRuntimeFailure;
-}
-
 }  // namespace
 
 Host::Host(const Key& secret, const std::string& address)
-    : secret_(secret),
-      listener_(listen_tcp(address)),
-      port_(port_of(listener_)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw_errno("eventfd");
-  thread_ = std::thread([this] { run(); });
-}
-
-Host::~Host() {
-  stopping_ = true;
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
+    : secret_(secret), listener_(listen_tcp(address)), port_(port_of(listener_)) {
+  service_.start([this] { run(); });
 }
 
 void Host::run() {
@@ -58,10 +41,10 @@ void Host::serve() {
   std::optional<Deadline> end;
   while (!meeting_.over() || std::any_of(connections_.begin(), connections_.end(),
                                          [](const auto& one) { return one.second->has_output(); })) {
-    if (stopping_ && !end) end.emplace(kGrace);
+    if (!end && service_.is_stopping()) end.emplace(kGrace);
     if (end && (end->passed() || connections_.empty())) return;
     if (meeting_.complete()) listener_.reset();
-    std::vector<pollfd> polled{{stopping_ ? -1 : wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
     const auto strangers = std::count_if(connections_.begin(), connections_.end(),
                                          [](const auto& one) { return !one.second->is_member(); });
     polled.push_back({static_cast<std::size_t>(strangers) < kMostStrangers ? listener_.get() : -1, POLLIN, 0});
@@ -133,7 +116,7 @@ void Host::join(Connection& connection, const Frame& frame) {
     connection.send(Kind::kWelcome, {});
   } catch (const Error& error) {
     // It knows the secret, so it is told why; closing is its part.
-    connection.send(Kind::kFailed, Failure{kind_of(error), error.what()}.encode());
+    connection.send(Kind::kFailed, failure_of(error).encode());
   }
 }
 

@@ -7,10 +7,10 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "bootstrap/connection.h"
 #include "bootstrap/meeting.h"
+#include "bootstrap/service.h"
 
 namespace tandem::bootstrap {
 
@@ -19,13 +19,15 @@ class Host {
   /// Listens on a port that the system chooses. Throws InvalidArgument for an address that is not this host's.
   Host(const Key& secret, const std::string& address);
   /// Waits for those who are still there, but not long.
-  ~Host();
+  ~Host() { service_.stop(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
   std::uint16_t port() const { return port_; }
   /// The world has come and gone; no socket is open.
   bool is_over() const { return over_; }
+  /// It is this process's, not that of which this is a child.
+  bool is_here() const { return service_.is_here(); }
 
  private:
   void run();
@@ -43,12 +45,10 @@ class Host {
   Key secret_;
   Fd listener_;
   std::uint16_t port_;
-  Fd wake_;
-  std::atomic<bool> stopping_{false};
   std::atomic<bool> over_{false};
   Meeting meeting_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
-  std::thread thread_;
+  Service service_;
 };
 
 }  // namespace tandem::bootstrap

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -37,26 +36,16 @@ std::optional<pid_t> process_of(const Fd& socket) {
 }  // namespace
 
 Offer::Offer(const std::string& name, const UniqueId& id, int takers, const Deadline& deadline)
-    : id_(id),
-      takers_(takers),
-      deadline_(deadline),
-      listener_(listen_under(name)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw_errno("eventfd");
-  thread_ = std::thread([this] { run(); });
-}
-
-Offer::~Offer() {
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
+    : id_(id), takers_(takers), deadline_(deadline), listener_(listen_under(name)) {
+  service_.start([this] { run(); });
 }
 
 void Offer::run() {
   std::set<pid_t> taken;
   while (taken.size() < static_cast<std::size_t>(takers_) && !deadline_.passed()) {
-    std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
     if (::poll(polled.data(), polled.size(), deadline_.milliseconds()) < 0 && errno != EINTR) break;
-    if (polled[0].revents != 0) break;
+    if (polled[0].revents != 0 && service_.is_stopping()) break;
     const Fd socket = polled[1].revents != 0 ? accept_one(listener_) : Fd();
     const auto process = socket ? process_of(socket) : std::nullopt;
     if (process && ::send(socket.get(), id_.bytes().data(), UniqueId::kBytes, MSG_NOSIGNAL) > 0) taken.insert(*process);

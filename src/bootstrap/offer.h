@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <string>
-#include <thread>
 
 #include "bootstrap/deadline.h"
 #include "bootstrap/fd.h"
+#include "bootstrap/service.h"
 #include "tandem/unique_id.h"
 
 namespace tandem::bootstrap {
@@ -16,11 +16,13 @@ class Offer {
   /// Hands `id` to `takers` processes of this user, on a thread of its own, until the deadline. Throws RuntimeFailure
   /// where another process offers under that name.
   Offer(const std::string& name, const UniqueId& id, int takers, const Deadline& deadline);
-  ~Offer();
+  ~Offer() { service_.stop(); }
   Offer(const Offer&) = delete;
   Offer& operator=(const Offer&) = delete;
 
   bool is_over() const { return over_; }
+  /// It is this process's, not that of which this is a child.
+  bool is_here() const { return service_.is_here(); }
 
  private:
   void run();
@@ -29,9 +31,8 @@ class Offer {
   int takers_;
   Deadline deadline_;
   Fd listener_;
-  Fd wake_;
   std::atomic<bool> over_{false};
-  std::thread thread_;
+  Service service_;
 };
 
 /// Waits until somebody offers under that name. Throws Timeout; RuntimeFailure where that is another user's process.

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <list>
 #include <mutex>
 
 #include "bootstrap/environment.h"
+#include "bootstrap/kept.h"
 #include "bootstrap/offer.h"
 #include "bootstrap/seal.h"
 
@@ -16,7 +16,7 @@ namespace {
 /// The offers of this process and how many worlds it made from the environment.
 struct Offers {
   std::mutex mutex;
-  std::list<std::unique_ptr<bootstrap::Offer>> list;
+  bootstrap::Kept<bootstrap::Offer> kept;
   int worlds = 0;
 };
 Offers& offers() {
@@ -38,8 +38,7 @@ UniqueId meet(const bootstrap::Places& places, double timeout_s) {
   const bootstrap::Deadline deadline(timeout_s);
   if (places.pe != 0) return bootstrap::take_offer(name, deadline);
   const UniqueId id = UniqueId::create();
-  all.list.remove_if([](const auto& old) { return old->is_over(); });
-  if (places.pes > 1) all.list.push_back(std::make_unique<bootstrap::Offer>(name, id, places.pes - 1, deadline));
+  if (places.pes > 1) all.kept.add(std::make_unique<bootstrap::Offer>(name, id, places.pes - 1, deadline));
   return id;
 }
 

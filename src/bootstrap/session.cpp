@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -23,29 +22,23 @@ constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 
 }  // namespace
 
+void check_place(int pe, int pes) {
+  if (pes < 1 || pes > kMostPes)
+    throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", pes, kMostPes));
+  if (pe < 0 || pe >= pes) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, pes - 1));
+}
+
 Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
-    : pe_(pe),
-      size_(size),
-      exceptions_before_(std::uncaught_exceptions()),
-      timeout_s_(timeout_s),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (size < 1 || size > kMostPes)
-    throw InvalidArgument(fmt::format("pes: {} given, allowed are 1 to {}", size, kMostPes));
-  if (pe < 0 || pe >= size) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, size - 1));
+    : pe_(pe), size_(size), exceptions_before_(std::uncaught_exceptions()), timeout_s_(timeout_s) {
+  check_place(pe, size);
   if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
-  if (!wake_) throw_errno("eventfd");
   shake_hands(id);
-  thread_ = std::thread([this] { listen(); });
-  try {
-    barrier("the world's beginning");
-  } catch (...) {
-    ::eventfd_write(wake_.get(), 1);
-    thread_.join();
-    throw;
-  }
+  or_fail([&] { service_.start([this] { listen(); }); });
+  barrier("the world's beginning");
 }
 
 Session::~Session() {
+  if (!is_here()) return;
   expect_end();
   if (std::uncaught_exceptions() > exceptions_before_)
     fail({FailureKind::kRuntimeFailure, "its host program has failed"});
@@ -54,8 +47,7 @@ Session::~Session() {
   } catch (const std::exception&) {
     // The host is gone, and with it the world.
   }
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
+  service_.stop();
 }
 
 void Session::shake_hands(const UniqueId& id) {
@@ -101,9 +93,9 @@ void Session::listen() {
   try {
     for (;;) {
       while (const auto frame = in_.next()) take(*frame);
-      std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+      std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) throw_errno("poll");
-      if (polled[0].revents != 0) return;
+      if (polled[0].revents != 0 && service_.is_stopping()) return;
       if (polled[1].revents == 0) continue;
       const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
       if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
@@ -171,6 +163,22 @@ std::vector<Bytes> Session::all_gather(View own, const std::string& name, const 
   std::vector<Bytes> blobs = std::move(result()->second);
   results_.erase(result());
   return blobs;
+}
+
+void Session::together(const std::string& name, const std::function<void()>& work) {
+  Bytes problem;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    problem = failure_of(error).encode();
+  }
+  const std::vector<Bytes> all = all_gather(problem, name);
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    if (all[pe].empty()) continue;
+    Failure failure = Failure::decode(all[pe]);
+    failure.text = fmt::format("PE {}: {}", pe, failure.text);
+    failure.raise();
+  }
 }
 
 void Session::fail(const Failure& failure) {

@@ -7,15 +7,18 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bootstrap/handshake.h"
 #include "bootstrap/meeting.h"
+#include "bootstrap/service.h"
 #include "bootstrap/socket.h"
 #include "tandem/unique_id.h"
 
 namespace tandem::bootstrap {
+
+/// Throws InvalidArgument where there is no such PE in a world of that size, or no such world.
+void check_place(int pe, int pes);
 
 class Session {
  public:
@@ -30,8 +33,12 @@ class Session {
 
   int pe() const { return pe_; }
   int size() const { return size_; }
+  /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
+  std::string address() const { return address_of(socket_); }
   const Key& secret() const { return secret_; }
   double timeout_s() const { return timeout_s_; }
+  /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
+  bool is_here() const { return service_.is_here(); }
   Team world() const { return {0, 1, size_, pe_, size_}; }
 
   /// Every member's bytes (at most kMostContribution), by number in the team. Collective over `team`; members call with
@@ -41,6 +48,20 @@ class Session {
   std::vector<Bytes> all_gather(View own, const std::string& name) { return all_gather(own, name, world()); }
   void barrier(const std::string& name, const Team& team) { all_gather({}, name, team); }
   void barrier(const std::string& name) { barrier(name, world()); }
+
+  /// Where `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
+  /// members of a meeting must not throw before it, or the others wait for them.
+  void together(const std::string& name, const std::function<void()>& work);
+  /// Where `work`, of this PE alone, throws, the world is over: all PEs are told why, and the error goes on.
+  template <class Work>
+  auto or_fail(Work work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      fail(failure_of(error));
+      throw;
+    }
+  }
 
   /// Tells all PEs that the world is over, and why; their waits end with this text.
   void fail(const Failure& failure);
@@ -67,7 +88,6 @@ class Session {
   double timeout_s_;
   Key secret_{};
   Fd socket_;
-  Fd wake_;
   std::mutex sending_;
   FrameWriter out_{Key{}};
   FrameReader in_{Key{}, kMostHandshake};
@@ -79,7 +99,7 @@ class Session {
   std::function<void()> callback_;
   bool ending_ = false;
   bool is_calling_ = false;
-  std::thread thread_;
+  Service service_;
 };
 
 }  // namespace tandem::bootstrap

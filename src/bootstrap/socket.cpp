@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -85,6 +86,17 @@ std::uint16_t port_of(const Fd& listener) {
   if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) throw_errno("getsockname");
   return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+std::string address_of(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::getsockname(socket.get(), any, &size) != 0) throw_errno("getsockname");
+  std::array<char, NI_MAXHOST> text{};
+  const int code = getnameinfo(any, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  if (code != 0) throw RuntimeFailure(fmt::format("address of a socket: {}", gai_strerror(code)));
+  return text.data();
 }
 
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline) {

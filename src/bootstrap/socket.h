@@ -15,6 +15,8 @@ namespace tandem::bootstrap {
 /// Listens on a port that the system chooses. Throws InvalidArgument for an address that is not this host's.
 Fd listen_tcp(const std::string& address);
 std::uint16_t port_of(const Fd& listener);
+/// This end's, as a number.
+std::string address_of(const Fd& socket);
 /// Tries until the deadline. Throws Timeout with the last reason.
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline);
 

@@ -32,7 +32,12 @@ std::optional<Placement> split(Session& session, int color, int key) {
             [](const Member& a, const Member& b) { return std::tie(a.key, a.pe) < std::tie(b.key, b.pe); });
   const int first = members.front().pe;
   const bool leads = color >= 0 && first == session.pe();
-  const auto ids = session.all_gather(Writer().text(leads ? UniqueId::create().text() : "").result(), "split's ids");
+  std::string own_id;
+  session.together("split's rendezvous", [&] {
+    // Where the others have come from, whatever hosts and network name spaces they are in.
+    if (leads) own_id = UniqueId::create(session.address()).text();
+  });
+  const auto ids = session.all_gather(Writer().text(own_id).result(), "split's ids");
   if (color < 0) return std::nullopt;
   const auto own = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.pe == session.pe(); });
   const UniqueId id = UniqueId::from_text(Reader(ids[static_cast<std::size_t>(first)]).text());

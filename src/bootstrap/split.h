@@ -10,7 +10,7 @@ namespace tandem::bootstrap {
 
 /// The processes of `session` with the same `color` get an id in common, and numbers in the order of `key`, then of
 /// their PEs, as MPI_Comm_split numbers them (MPI 4.1, section 7.4.2). Nothing where the color is negative. Collective
-/// over the session.
+/// over the session; where one of them cannot open a rendezvous, all throw.
 std::optional<Placement> split(Session& session, int color, int key);
 
 }  // namespace tandem::bootstrap

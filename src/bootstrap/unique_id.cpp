@@ -4,11 +4,10 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <list>
-#include <mutex>
 
 #include "bootstrap/host.h"
 #include "bootstrap/id_contents.h"
+#include "bootstrap/kept.h"
 #include "bootstrap/wire.h"
 #include "tandem/error.h"
 
@@ -44,13 +43,10 @@ UniqueId::Bytes encode(const IdContents& contents) {
   return bytes;
 }
 
-/// The rendezvous of this process; those that are over are cleared away with the next one.
-void keep(std::unique_ptr<bootstrap::Host> host) {
-  static std::mutex mutex;
-  static std::list<std::unique_ptr<bootstrap::Host>> hosts;
-  const std::lock_guard lock(mutex);
-  hosts.remove_if([](const auto& old) { return old->is_over(); });
-  hosts.push_back(std::move(host));
+/// The rendezvous of this process.
+bootstrap::Kept<bootstrap::Host>& hosts() {
+  static bootstrap::Kept<bootstrap::Host> all;
+  return all;
 }
 
 }  // namespace
@@ -71,7 +67,7 @@ UniqueId UniqueId::create(const std::string& address) {
   IdContents contents{address, 0, bootstrap::random_key()};
   auto host = std::make_unique<bootstrap::Host>(contents.secret, address);
   contents.port = host->port();
-  keep(std::move(host));
+  hosts().add(std::move(host));
   UniqueId id;
   id.bytes_ = encode(contents);
   return id;

@@ -1,8 +1,8 @@
 // One process as a PE: what users hold of it.
 #include <fmt/format.h>
 
-#include <exception>
 #include <map>
+#include <optional>
 
 #include "bootstrap/split.h"
 #include "cuda/device_guard.h"
@@ -22,9 +22,10 @@ namespace {
 int device_of(const CudaOptions& options, int local_pe) {
   const int devices = cuda_devices();
   if (devices == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
-  if (options.device >= devices)
+  if (options.device < -1 || options.device >= devices)
     throw InvalidArgument(
         fmt::format("device: {} given, allowed are 0 to {} (-1: by local number)", options.device, devices - 1));
+  if (local_pe < 0) throw InvalidArgument(fmt::format("local_pe: {} given, must not be negative", local_pe));
   return options.device >= 0 ? options.device : local_pe % devices;
 }
 
@@ -47,6 +48,7 @@ struct CudaProcess::State {
 
 CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options) {
   register_kernels(options);
+  bootstrap::check_place(pe, pes);  // by which its GPU is chosen
   state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
 }
 
@@ -55,17 +57,17 @@ CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
   state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
 }
 
-CudaProcess::~CudaProcess() = default;
-
-void CudaProcess::leave() {
+CudaProcess::~CudaProcess() {
+  std::optional<cuda::DeviceGuard> current;
   try {
-    const cuda::DeviceGuard current(device());
-    cudaDeviceSynchronize();
-    if (!state_->processes.session().failure()) state_->processes.session().barrier("the end of all calls");
-  } catch (const std::exception&) {
-    // Whoever is gone is not waited for, nor is a GPU that is lost.
+    if (state_->processes.session().is_here()) current.emplace(device());
+  } catch (const RuntimeFailure&) {
+    // Of a GPU that is lost nothing is left to be destroyed.
   }
+  state_.reset();
 }
+
+void CudaProcess::leave() { state_->processes.leave(); }
 
 World& CudaProcess::world() { return state_->world; }
 int CudaProcess::pe() const { return state_->processes.me(); }
@@ -79,9 +81,8 @@ Stream CudaProcess::borrow_stream(void* cuda_stream) {
 
 Symm<std::byte> CudaProcess::register_buffer(void* pointer, Size bytes) {
   const cuda::DeviceGuard current(device());
-  if (state_->windows.count(pointer) != 0)
-    throw InvalidArgument(fmt::format("registration: {} is registered already", pointer));
-  return state_->windows.try_emplace(pointer, state_->processes, pointer, bytes).first->second.memory();
+  cuda::Window window(state_->processes, pointer, bytes, state_->windows.count(pointer) != 0);
+  return state_->windows.emplace(pointer, std::move(window)).first->second.memory();
 }
 
 std::unique_ptr<CudaProcess> CudaProcess::split(int color, int key, const CudaOptions& options) {
@@ -109,8 +110,10 @@ const RecordingInfo& CudaProcess::recording_info() { return cuda::recording_of(s
 void CudaProcess::unregister_buffer(void* pointer) {
   const cuda::DeviceGuard current(device());
   const auto found = state_->windows.find(pointer);
-  if (found == state_->windows.end()) throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
-  state_->processes.session().barrier("unregistration");
+  state_->processes.session().together("unregistration", [&] {
+    if (found == state_->windows.end())
+      throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
+  });
   state_->windows.erase(found);
 }
 

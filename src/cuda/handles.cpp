@@ -27,7 +27,7 @@ bool has(CUdevice_attribute attribute, int device) {
 /// TANDEM_HANDLES; empty: the environment leaves the choice.
 std::string chosen() {
   const char* const text = std::getenv("TANDEM_HANDLES");
-  const std::string choice = text == nullptr ? "" : text;
+  std::string choice = text == nullptr ? "" : text;
   if (!choice.empty() && choice != "fd" && choice != "fabric")
     throw InvalidArgument(fmt::format("TANDEM_HANDLES: '{}' given, allowed are fd and fabric", choice));
   return choice;
@@ -69,46 +69,53 @@ void exchange_descriptors(bootstrap::Session& session, bootstrap::FdExchange& ex
                           Chunks& all) {
   std::vector<bootstrap::Fd> exported;
   std::vector<int> numbers;
-  for (const Chunk& chunk : own) {
-    int fd = -1;
-    check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-          "cuMemExportToShareableHandle");
-    exported.emplace_back(fd);
-    numbers.push_back(fd);
-  }
-  const auto received = exchange.exchange(numbers, session.world());
-  for (std::size_t pe = 0; pe < received.size(); ++pe)
-    for (std::size_t i = 0; i < received[pe].size(); ++i) {
-      const auto number = static_cast<std::uintptr_t>(received[pe][i].get());
-      Chunk chunk{0, own.at(i).bytes};
-      check(
-          driver().mem_import(&chunk.handle, reinterpret_cast<void*>(number), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-          "cuMemImportFromShareableHandle");
-      all[pe].push_back(chunk);
+  session.together("memory is exported", [&] {
+    for (const Chunk& chunk : own) {
+      int fd = -1;
+      check(driver().mem_export(&fd, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            "cuMemExportToShareableHandle");
+      exported.emplace_back(fd);
+      numbers.push_back(fd);
     }
+  });
+  const auto received = exchange.exchange(numbers, session.world());
+  session.together("memory is imported", [&] {
+    for (std::size_t pe = 0; pe < received.size(); ++pe)
+      for (std::size_t i = 0; i < received[pe].size(); ++i) {
+        auto* const fd = reinterpret_cast<void*>(static_cast<std::uintptr_t>(received[pe][i].get()));
+        Chunk chunk{0, own.at(i).bytes};
+        check(driver().mem_import(&chunk.handle, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+              "cuMemImportFromShareableHandle");
+        all[pe].push_back(chunk);
+      }
+  });
 }
 
 void exchange_fabric(bootstrap::Session& session, const std::vector<Chunk>& own, Chunks& all) {
   Writer writer;
-  for (const Chunk& chunk : own) {
-    CUmemFabricHandle handle{};
-    check(driver().mem_export(&handle, chunk.handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), "cuMemExportToShareableHandle");
-    writer.bytes(std::as_bytes(std::span(&handle, 1)));
-  }
-  const std::vector<Bytes> blobs = session.all_gather(writer.result(), "fabric handles");
-  for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
-    if (pe == static_cast<std::size_t>(session.pe())) continue;
-    Reader reader(blobs[pe]);
-    for (const Chunk& its : own) {
+  session.together("memory is exported", [&] {
+    for (const Chunk& chunk : own) {
       CUmemFabricHandle handle{};
-      const bootstrap::View bytes = reader.bytes();
-      if (bytes.size() != sizeof handle) throw RuntimeFailure(fmt::format("PE {}: no fabric handle", pe));
-      std::memcpy(&handle, bytes.data(), sizeof handle);
-      Chunk chunk{0, its.bytes};
-      check(driver().mem_import(&chunk.handle, &handle, CU_MEM_HANDLE_TYPE_FABRIC), "cuMemImportFromShareableHandle");
-      all[pe].push_back(chunk);
+      check(driver().mem_export(&handle, chunk.handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), "cuMemExportToShareableHandle");
+      writer.bytes(std::as_bytes(std::span(&handle, 1)));
     }
-  }
+  });
+  const std::vector<Bytes> blobs = session.all_gather(writer.result(), "fabric handles");
+  session.together("memory is imported", [&] {
+    for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
+      if (pe == static_cast<std::size_t>(session.pe())) continue;
+      Reader reader(blobs[pe]);
+      for (const Chunk& its : own) {
+        CUmemFabricHandle handle{};
+        const bootstrap::View bytes = reader.bytes();
+        if (bytes.size() != sizeof handle) throw RuntimeFailure(fmt::format("no fabric handle of PE {}", pe));
+        std::memcpy(&handle, bytes.data(), sizeof handle);
+        Chunk chunk{0, its.bytes};
+        check(driver().mem_import(&chunk.handle, &handle, CU_MEM_HANDLE_TYPE_FABRIC), "cuMemImportFromShareableHandle");
+        all[pe].push_back(chunk);
+      }
+    }
+  });
 }
 
 /// Why a way is closed, for the first PE that says so; empty: it is open to all.

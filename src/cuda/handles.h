@@ -24,7 +24,7 @@ CUmemAllocationHandleType agree_on_handles(bootstrap::Session& session, const bo
                                            int device);
 
 /// Every PE's chunks, imported, by PE; the own ones are left out. All give as many of the same sizes (at most
-/// FdExchange::kMost). Collective.
+/// FdExchange::kMost). Collective; what one PE cannot hand over or take is an error of all.
 std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::Session& session, bootstrap::FdExchange& exchange,
                                                 CUmemAllocationHandleType type, const std::vector<Chunk>& own);
 void release(const std::vector<Chunk>& chunks);

@@ -119,11 +119,12 @@ Context Pes::context(const Team& team) const {
 void Pes::set_abort(int number) const {
   // A copy: a kernel would have to find room beside those that wait.
   static const std::uint32_t by_host = kAbortedByHost;
-  int current = 0;
-  cudaGetDevice(&current);
-  cudaSetDevice(pe(number).device);
-  cudaMemcpyAsync(abort_of(number), &by_host, sizeof(by_host), cudaMemcpyHostToDevice, pe(number).stream.get());
-  cudaSetDevice(current);  // whoever finds calls that differ goes on with its own GPU
+  try {
+    const DeviceGuard current(pe(number).device);
+    cudaMemcpyAsync(abort_of(number), &by_host, sizeof(by_host), cudaMemcpyHostToDevice, pe(number).stream.get());
+  } catch (const RuntimeFailure&) {
+    // On a GPU that is lost nobody waits.
+  }
 }
 
 void Pes::load_kernels(const Pe& pe) {
@@ -174,6 +175,14 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
   return {FailureKind::kInvalidArgument,
           fmt::format("makes another call than PE {} of the team: operation, type, root or algorithm differ ({})",
                       block, word)};
+}
+
+bootstrap::Failure gave_up(const Pes& pes, int pe) {
+  bootstrap::Failure failure = report_of(pes, pe);
+  const volatile WaitReport& report = *pes.pe(pe).report;
+  if (const CallLog* const calls = pes.calls(pe); calls != nullptr && report.set == kWaitedInVain)
+    failure.text += calls->apart();
+  return failure;
 }
 
 std::string ended_wait_of(const Pes& pes, int pe) {

@@ -110,6 +110,8 @@ class Pes {
 
 /// What the report of PE `pe` says, with its own names for memory.
 bootstrap::Failure report_of(const Pes& pes, int pe);
+/// The same, for the others, with which calls some PEs have not made. Of a PE of this process.
+bootstrap::Failure gave_up(const Pes& pes, int pe);
 
 /// What PE `pe` waited for when another PE gave up ("PE 2: block 0 was waiting for ..."); empty if for nothing.
 std::string ended_wait_of(const Pes& pes, int pe);

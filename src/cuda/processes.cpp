@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "cuda/device_guard.h"
 #include "cuda/error.h"
 #include "cuda/self_test.h"
 #include "tandem/error.h"
@@ -22,6 +23,9 @@ using bootstrap::Reader;
 using bootstrap::Writer;
 
 constexpr std::size_t kWord = sizeof(std::uint32_t);
+/// Buffers that a PE is through with, as it tells the others at an allocation: those of the lowest offsets, for a
+/// message holds no more.
+constexpr std::size_t kMostReleased = 4096;
 
 /// PEs must not differ in what all of them have to give alike.
 void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
@@ -40,10 +44,18 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
     : Pes(pes, device, 1, options),
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
-      exchange_(session_),
-      pe_(take_gpu(device)),
-      book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()}) {
+      exchange_(session_.or_fail([&] { return bootstrap::FdExchange(session_); })),
+      pe_(session_.or_fail([&] { return take_gpu(device); })),
+      book_(session_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      segment_(session_.or_fail([&] {
+        return Segment(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+      })) {
+  session_.or_fail([&] { prepare(options); });
+}
+
+/// What is left to do before the world can be used.
+void Processes::prepare(const CudaOptions& options) {
+  const int pe = me();
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
@@ -62,18 +74,48 @@ Processes::Processes(const UniqueId& id, int pe, int pes, int device, const Cuda
 }
 
 Processes::~Processes() {
+  if (!session_.is_here()) return;  // the parent's, of which this process is a child
   // An exception on its way through the host program: the others are not left to wait for this PE.
   if (std::uncaught_exceptions() > exceptions_before_)
     session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
-  cudaSetDevice(pe_.device);
-  cudaDeviceSynchronize();
+  wait_for_gpu();
   session_.expect_end();
+  meet_or_tell("the world's end");  // peers read and write this PE's memory until they are here too
+}
+
+void Processes::leave() {
+  if (!session_.is_here()) return;
+  wait_for_gpu();
+  meet_or_tell("the end of all calls");
+}
+
+void Processes::wait_for_gpu() const {
   try {
-    // Peers read and write this PE's memory until they are here too.
-    if (!session_.failure()) session_.barrier("the world's end");
+    const DeviceGuard current(pe_.device);
+    cudaDeviceSynchronize();
   } catch (const std::exception&) {
-    // Whoever is gone does neither, and mappings keep memory alive.
+    // A GPU that is lost has nothing to be waited for.
   }
+}
+
+void Processes::meet_or_tell(const char* where) {
+  try {
+    if (const auto failure = untold())
+      session_.fail(*failure);
+    else if (!session_.failure())
+      session_.barrier(where);
+  } catch (const std::exception&) {
+    // Whoever is gone neither comes nor touches memory, and mappings keep that alive.
+  }
+}
+
+/// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
+std::optional<bootstrap::Failure> Processes::untold() const {
+  if (session_.failure()) return std::nullopt;
+  const volatile WaitReport& report = *pe_.report;
+  if (report.set != 0) return gave_up(*this, me());
+  const std::uint32_t by = report.ended_by;
+  return by != 0 ? end(me(), by) : std::nullopt;
 }
 
 /// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
@@ -99,10 +141,14 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   Writer own;
   own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
-  own.u64(number(book_.released(me()).size()));
-  for (const Size offset : book_.released(me())) own.u64(number(offset));
+  std::set<Size> released_by_all;
+  for (const Size offset : book_.released(me())) {
+    if (released_by_all.size() == kMostReleased) break;
+    released_by_all.insert(offset);
+  }
+  own.u64(number(released_by_all.size()));
+  for (const Size offset : released_by_all) own.u64(number(offset));
   const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");
-  std::set<Size> released_by_all = book_.released(me());
   Size least = book_.left(kind);
   std::size_t fullest = static_cast<std::size_t>(me());
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
@@ -146,8 +192,11 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   } else {
     offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
   }
-  clear(pe_, me(), offset, bytes, kind);
-  if (symmetric && kind == MemoryKind::kControl) session_.barrier("signals are cleared");
+  const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
+  if (symmetric && kind == MemoryKind::kControl)
+    session_.together("signals are cleared", clear_it);
+  else
+    clear_it();
   return offset;
 }
 

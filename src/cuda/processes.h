@@ -36,11 +36,18 @@ class Processes : public Pes {
   /// Throws why the world is over, as far as this process knows. From any thread.
   void check_alive() const;
 
+  /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Throws nothing.
+  void leave();
+
   /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
   void gather_recordings();
 
  private:
   Pe take_gpu(int device);
+  void prepare(const CudaOptions& options);
+  void wait_for_gpu() const;
+  void meet_or_tell(const char* where);
+  std::optional<bootstrap::Failure> untold() const;
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();

@@ -42,8 +42,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
 
   /// Whether a PE's work is recorded at present; it is from the start.
-  bool is_on(int pe) const;
-  void turn(int pe, bool on);
+  bool is_on(int number) const;
+  void turn(int number, bool on);
 
   /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
   void launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
@@ -83,11 +83,11 @@ class Recording {
   struct Pe;
 
   Pe& pe(int number) const { return *pes_[static_cast<std::size_t>(number)]; }
-  RecordArea take_area(Pe& pe, int blocks, int stride) const;
+  RecordArea take_area(Pe& own, int blocks, int stride) const;
   void add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks);
   void stamp(const RecordedStream& stream);
   void note(const RecordedStream& stream, trace::GpuWork work);
-  void collect(const Pe& pe, trace::GpuPart& part) const;
+  void collect(const Pe& own, trace::GpuPart& part) const;
   void convert();
 
   const int operations_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cuda/device_guard.h"
 #include "cuda/driver.h"
 #include "cuda/error.h"
 #include "tandem/error.h"
@@ -38,7 +39,7 @@ CUmemGenericAllocationHandle allocate(int device, CUmemAllocationHandleType type
   if (made == CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free = 0;
     std::size_t total = 0;
-    cudaSetDevice(device);
+    const DeviceGuard current(device);
     cudaMemGetInfo(&free, &total);
     throw OutOfMemory(
         fmt::format("symmetric heap: {} bytes asked for, {} of {} left on GPU {}", bytes, free, total, device));
@@ -84,7 +85,6 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
     granularity = std::max(granularity, static_cast<Size>(bootstrap::Reader(other).u64()));
   const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
   stride_ = std::max(first, round_up(bytes.most, granularity));
-  reserve();
   try {
     share(session, exchange, device, {{allocate(device, handles_, first), first}});
   } catch (...) {
@@ -97,12 +97,6 @@ Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, i
                  const std::vector<Chunk>& chunks)
     : pes_(session.size()) {
   for (const Chunk& chunk : chunks) stride_ += chunk.bytes;
-  try {
-    reserve();
-  } catch (...) {
-    cuda::release(chunks);
-    throw;
-  }
   try {
     share(session, exchange, device, chunks);
   } catch (...) {
@@ -133,19 +127,15 @@ void Segment::grow(const std::vector<int>& devices, Size bytes) {
 
 void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes) {
   Chunk chunk{0, bytes};
-  std::string problem;
+  bool is_made = false;
   try {
-    chunk.handle = allocate(device, handles_, bytes);
-  } catch (const OutOfMemory& error) {
-    problem = error.what();
-  }
-  const std::vector<bootstrap::Bytes> all =
-      session.all_gather(bootstrap::Writer().text(problem).result(), "growth of the heap");
-  for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    const std::string other = bootstrap::Reader(all[pe]).text();
-    if (other.empty()) continue;
-    if (problem.empty()) driver().mem_release(chunk.handle);
-    throw OutOfMemory(fmt::format("PE {}: {}", pe, other));
+    session.together("growth of the heap", [&] {
+      chunk.handle = allocate(device, handles_, bytes);
+      is_made = true;
+    });
+  } catch (...) {
+    if (is_made) driver().mem_release(chunk.handle);
+    throw;
   }
   const std::size_t before = mapped_.size();
   try {
@@ -156,21 +146,31 @@ void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange,
   }
 }
 
-/// Maps everybody's chunks behind what is there. Takes those of this process, whatever comes of it.
+/// Maps everybody's chunks behind what is there, or nobody's: what one PE cannot do, none has done. Takes those of this
+/// process, whatever comes of it; what is mapped by then is the caller's to take back.
 void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
                     const std::vector<Chunk>& own) {
-  map(session.pe(), own, {device});
-  const auto received = exchange_chunks(session, exchange, handles_, own);
-  int next = 0;
+  std::vector<std::vector<Chunk>> all;
   try {
-    while (next < pes_) {
-      const int pe = next++;
-      if (pe != session.pe()) map(pe, received[static_cast<std::size_t>(pe)], {device});
-    }
+    all = exchange_chunks(session, exchange, handles_, own);
   } catch (...) {
-    for (; next < pes_; ++next) cuda::release(received[static_cast<std::size_t>(next)]);
+    cuda::release(own);
     throw;
   }
+  all[static_cast<std::size_t>(session.pe())] = own;
+  session.together("memory is mapped", [&] {
+    int next = 0;
+    try {
+      if (base_ == 0) reserve();
+      while (next < pes_) {
+        const int pe = next++;
+        map(pe, all[static_cast<std::size_t>(pe)], {device});
+      }
+    } catch (...) {
+      for (; next < pes_; ++next) cuda::release(all[static_cast<std::size_t>(next)]);
+      throw;
+    }
+  });
   for (const Chunk& chunk : own) there_ += chunk.bytes;
 }
 

@@ -27,14 +27,14 @@ class Segment {
   /// session; `bytes` are the same on all.
   Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const Bytes& bytes);
   /// The same with memory that is there, exportable, in as many chunks of the same sizes on all PEs (at most
-  /// FdExchange::kMost). They are the segment's from here on.
+  /// FdExchange::kMost). They are the segment's from here on. What one PE cannot map is an error of all.
   Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const std::vector<Chunk>& chunks);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   /// Adds `bytes` (a multiple of the granularity) behind each PE's part; as it was where that fails. The two kinds as
-  /// above. Throws OutOfMemory; of processes on all.
+  /// above. Throws OutOfMemory and what the driver says; of processes on all.
   void grow(const std::vector<int>& devices, Size bytes);
   void grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes);
 

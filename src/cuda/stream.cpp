@@ -143,9 +143,7 @@ void CudaStream::synchronize() {
   check(cudaStreamSynchronize(stream_), "synchronize");
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {
-    bootstrap::Failure failure = report_of(pes_, pe_);
-    if (const CallLog* const calls = pes_.calls(pe_); calls != nullptr && report.set == kWaitedInVain)
-      failure.text += calls->apart();
+    bootstrap::Failure failure = gave_up(pes_, pe_);
     pes_.give_up(pe_, failure);
     failure.text = fmt::format("PE {}: {}", pe_, failure.text);
     failure.raise();

@@ -66,17 +66,29 @@ Holders find_holders(void* pointer, Size bytes) {
   return holders;
 }
 
-Bytes describe(const Holders& holders, Size bytes) {
+/// Why no driver has to be asked; empty: it has to.
+std::string wrong_argument(const void* pointer, Size bytes, bool is_registered) {
+  if (pointer == nullptr) return "pointer: NULL given, allowed is an address";
+  if (bytes <= 0) return fmt::format("bytes: {} given, must be positive", bytes);
+  return is_registered ? fmt::format("pointer: {} given, which is registered already", pointer) : "";
+}
+
+Bytes describe(const std::string& wrong, const Holders& holders, Size bytes) {
   Writer writer;
-  writer.text(holders.problem).u64(static_cast<std::uint64_t>(bytes)).u64(static_cast<std::uint64_t>(holders.offset));
+  writer.text(wrong)
+      .text(holders.problem)
+      .u64(static_cast<std::uint64_t>(bytes))
+      .u64(static_cast<std::uint64_t>(holders.offset));
   for (const Chunk& chunk : holders.chunks) writer.u64(static_cast<std::uint64_t>(chunk.bytes));
   return writer.result();
 }
 
 void check_all(const std::vector<Bytes>& all, int me) {
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    const std::string problem = Reader(all[pe]).text();
-    if (!problem.empty())
+    Reader its(all[pe]);
+    if (const std::string wrong = its.text(); !wrong.empty())
+      throw InvalidArgument(fmt::format("registration: PE {}: {}", pe, wrong));
+    if (const std::string problem = its.text(); !problem.empty())
       throw Unsupported(
           fmt::format("registration: PE {}'s memory cannot be mapped by other processes: {}", pe, problem));
   }
@@ -88,12 +100,11 @@ void check_all(const std::vector<Bytes>& all, int me) {
 
 }  // namespace
 
-Window::Window(Processes& processes, void* pointer, Size bytes) {
-  if (pointer == nullptr || bytes <= 0)
-    throw InvalidArgument(fmt::format("registration: {} bytes at {} given", bytes, pointer));
-  Holders holders = find_holders(pointer, bytes);
+Window::Window(Processes& processes, void* pointer, Size bytes, bool is_registered) {
+  const std::string wrong = wrong_argument(pointer, bytes, is_registered);
+  Holders holders = wrong.empty() ? find_holders(pointer, bytes) : Holders{};
   try {
-    check_all(processes.session().all_gather(describe(holders, bytes), "registration"), processes.me());
+    check_all(processes.session().all_gather(describe(wrong, holders, bytes), "registration"), processes.me());
   } catch (...) {
     holders.release();
     throw;

@@ -12,8 +12,9 @@ namespace tandem::cuda {
 class Window {
  public:
   /// Collective: every PE gives memory of the same size, at the same place of allocations of the same sizes. Throws
-  /// Unsupported, on all PEs, where one cannot share its memory, and InvalidArgument where they do not fit together.
-  Window(Processes& processes, void* pointer, Size bytes);
+  /// Unsupported, on all PEs, where one cannot share its memory, and InvalidArgument, on all too, where one gives none,
+  /// or memory that `is_registered`, and where they do not fit together.
+  Window(Processes& processes, void* pointer, Size bytes, bool is_registered);
 
   /// The same bytes at another address, there and on every peer. User and library do not touch them within one kernel
   /// by both addresses (CUDA programming guide, "Virtual aliasing support").

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "bootstrap/environment.h"
@@ -239,23 +240,39 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
   threads.reserve(static_cast<std::size_t>(state_->num_pes()));
   std::mutex mutex;
   std::exception_ptr error;
-  for (int pe = 0; pe < state_->num_pes(); ++pe)
-    threads.emplace_back([&, pe] {
-      try {
-        cuda::run_pe(*state_, pe, program);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        state_->fail({bootstrap::FailureKind::kRuntimeFailure, "the host program of another PE has failed"});
-      }
-    });
+  const auto end_with = [&](const std::exception_ptr& why, const std::string& text) {
+    const std::lock_guard lock(mutex);
+    if (!error) error = why;
+    state_->fail({bootstrap::FailureKind::kRuntimeFailure, text});
+  };
+  const auto run_one = [&](int pe) {
+    try {
+      cuda::run_pe(*state_, pe, program);
+    } catch (...) {
+      end_with(std::current_exception(), "the host program of another PE has failed");
+    }
+  };
+  for (int pe = 0; pe < state_->num_pes(); ++pe) {
+    try {
+      threads.emplace_back(run_one, pe);
+    } catch (const std::system_error& refused) {  // those that have begun wait for it
+      const std::string text = fmt::format("the thread of PE {} could not be started: {}", pe, refused.what());
+      end_with(std::make_exception_ptr(RuntimeFailure(text)), text);
+      break;
+    }
+  }
   for (std::thread& thread : threads) thread.join();
   state_->drain();
   if (error) cuda::rethrow_with_waits(*state_, error);
   if (state_->recording() != nullptr) state_->recording()->align();
 }
 
-void CudaThreads::record(int pe, bool on) { recording_of(*state_).turn(pe, on); }
+void CudaThreads::record(int pe, bool on) {
+  if (pe < 0 || pe >= state_->num_pes())
+    throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, state_->num_pes() - 1));
+  recording_of(*state_).turn(pe, on);
+}
+
 const trace::Timeline& CudaThreads::timeline() { return recording_of(*state_).timeline(); }
 const RecordingInfo& CudaThreads::recording_info() { return recording_of(*state_).info(); }
 

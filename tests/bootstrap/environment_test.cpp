@@ -60,6 +60,19 @@ TEST(Environment, TorchrunUnderSlurmIsTorchrun) {
   EXPECT_EQ(read(both).pe, 5);
 }
 
+/// The number is the job's, and steps are smaller, or have more tasks on a node.
+TEST(Environment, OfAStepThatIsNotWhatTheSlurmJobAskedFor) {
+  Set step = with(with(kSlurm, "SLURM_NTASKS", "2"), "SLURM_PROCID", "1");
+  EXPECT_EQ(read(step).local_pe, 1);
+  EXPECT_EQ(read(step).local_pes, 2);
+  step = with(kSlurm, "SLURM_LOCALID", "5");
+  EXPECT_EQ(read(step).local_pe, 5);
+  EXPECT_EQ(read(step).local_pes, 6);
+  EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_LOCALID", "8")),
+              HasSubstr("SLURM_LOCALID: '8' given, allowed are 0 to 7"));
+  EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_NTASKS_PER_NODE", "x")), HasSubstr("SLURM_NTASKS_PER_NODE: 'x' given"));
+}
+
 TEST(Environment, JobsAreToldApart) {
   EXPECT_EQ(read(kTorchrun).job, read(with(kTorchrun, "RANK", "2")).job);
   EXPECT_NE(read(kTorchrun).job, read(with(kTorchrun, "MASTER_PORT", "29501")).job);

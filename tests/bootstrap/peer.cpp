@@ -1,12 +1,21 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <thread>
 
+#include "bootstrap/id_contents.h"
 #include "bootstrap/share.h"
 #include "bootstrap/split.h"
 #include "model/call_log.h"
@@ -127,6 +136,7 @@ void split_and_share(const std::string& id, int pe, int size) {
     const auto place = split(session, color, key);
     expect(place.has_value() == (color >= 0), "a world where the color is not negative");
     if (place) {
+      expect(contents_of(place->id).address == contents_of(UniqueId::from_text(id)).address, "the world's address");
       expect(place->pe == expected_pe && place->pes == expected_size, "other numbers");
       Session part(place->id, place->pe, place->pes, kTimeout);
       FdExchange exchange(part);
@@ -138,6 +148,57 @@ void split_and_share(const std::string& id, int pe, int size) {
   check(pe % 2, -pe, alike - 1 - pe / 2, alike);
   check(pe == 0 ? -1 : 7, 0, pe - 1, size - 1);
   check(pe, 5, 0, 1);
+}
+
+std::string text_of_error(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  expect(text.find(part) != std::string::npos, part + ", not: " + text);
+}
+
+/// PE 0 cannot open a rendezvous: all learn that at once, and the world goes on.
+void split_without_descriptors(const std::string& id, int pe, int size) {
+  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};  // input, output and errors; poll takes as many, too
+  if (pe == 0) ::setrlimit(RLIMIT_NOFILE, &none);
+  const std::string error = text_of_error([&] { split(session, pe % 2, 0); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  expect_part(error, "PE 0: ");
+  expect_part(error, "Too many open files");
+  expect(split(session, 0, 0)->pes == size, "a world of all");
+}
+
+/// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
+void fork_and_share() {
+  static std::unique_ptr<Session> session;
+  const auto child = [] {
+    const pid_t pid = ::fork();
+    if (pid == 0) std::exit(0);
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    expect(status == 0, "a child that ends well, not with status " + std::to_string(status));
+  };
+  const Placement place = placement_from_environment(kTimeout);
+  if (place.pe == 0) {
+    child();
+    const std::clock_t before = std::clock();  // the time of the processor that this process has used
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    expect(std::clock() - before < CLOCKS_PER_SEC / 10, "a rendezvous that sleeps while nobody comes");
+    std::cout << "forked" << std::endl;
+  }
+  session = std::make_unique<Session>(place.id, place.pe, place.pes, kTimeout);
+  child();
+  session->barrier("forked again");
+  session.reset();
 }
 
 int run(int argc, char** argv) {
@@ -155,6 +216,10 @@ int run(int argc, char** argv) {
       call_differently(text(2), number(3), number(4));
     else if (what == "split")
       split_and_share(text(2), number(3), number(4));
+    else if (what == "split without descriptors")
+      split_without_descriptors(text(2), number(3), number(4));
+    else if (what == "fork")
+      fork_and_share();
     else if (what == "environment")
       share_from_environment();
     else if (what == "again")

@@ -1,5 +1,8 @@
 // Worlds of real processes.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <ifaddrs.h>
+#include <sys/socket.h>
 
 #include "bootstrap/processes.h"
 #include "tandem/unique_id.h"
@@ -91,6 +94,55 @@ TEST(Processes, SplitIntoWorldsOfTheirOwn) {
   for (const int size : {2, 5}) {
     auto all = peers("split", UniqueId::create(), size);
     expect_all_well(all);
+  }
+}
+
+/// One that 127.0.0.1 is not; empty: this host has none.
+std::string other_address_of_host() {
+  std::string found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* a = list; a != nullptr; a = a->ifa_next) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (a->ifa_addr == nullptr) continue;
+    if (a->ifa_addr->sa_family == AF_INET)
+      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ifa_addr)->sin_addr, text.data(), text.size());
+    if (a->ifa_addr->sa_family == AF_INET6)
+      ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(a->ifa_addr)->sin6_addr, text.data(), text.size());
+    const std::string address = text.data();
+    if (!address.empty() && address != "127.0.0.1" && address.rfind("fe80", 0) != 0) found = address;
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+TEST(Processes, SplitMeetsWhereTheWorldDoes) {
+  const std::string address = other_address_of_host();
+  if (address.empty()) GTEST_SKIP() << "this host has the address 127.0.0.1 alone";
+  auto all = peers("split", UniqueId::create(address), 3);
+  expect_all_well(all);
+}
+
+TEST(Processes, ALeaderThatCannotSplitTellsAll) {
+  auto all = peers("split without descriptors", UniqueId::create(), 3);
+  expect_all_well(all);
+}
+
+TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
+  const std::string port = unused_port();
+  const auto start = [&](const std::string& pe) {
+    // A sanitizer would take what the parent's threads hold for lost in the child.
+    return peer({"fork"}, {"RANK=" + pe, "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port,
+                           "LSAN_OPTIONS=detect_leaks=0"});
+  };
+  std::vector<Process> all;
+  all.push_back(start("0"));
+  pollfd output{all[0].output(), POLLIN, 0};
+  ASSERT_EQ(::poll(&output, 1, 60000), 1);  // its first child has ended
+  all.push_back(start("1"));
+  for (Process& process : all) {
+    const Ended ended = process.wait();
+    EXPECT_EQ(ended.code, 0) << ended.output;
   }
 }
 

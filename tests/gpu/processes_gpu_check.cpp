@@ -47,6 +47,7 @@ constexpr Part kParts[] = {
     {"other_counts_on_gpus", true},
     {"exhausted"},
     {"failed"},
+    {"untold", true},
     {"fabric", false, true},
     {"killed", false, true},
     {"killed_host", false, true},

@@ -1,6 +1,10 @@
 // The parts in which something fails on purpose.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "gpu/process_peer.h"
 #include "tandem/error.h"
@@ -19,6 +23,18 @@ CollectiveOptions two_shot(Size count) {
 void join_anew() {
   CudaProcess process(placement_from_environment(), small_world());
   check_case(process.world(), {collective_algorithms().front()});
+}
+
+/// Whether this process has something on that GPU.
+bool is_started(int device) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &function, 12000, cudaEnableDefault, &found);
+  expect(function != nullptr, "a driver that says what is started");
+  unsigned flags = 0;
+  int active = 0;
+  reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(function)(device, &flags, &active);
+  return active != 0;
 }
 
 }  // namespace
@@ -131,6 +147,32 @@ void failed_program() {
   } catch (const std::logic_error& error) {
     expect(error.what() == std::string("on purpose"), "the error of this test");
   }
+  join_anew();
+}
+
+/// PE 0's kernel gives up, and its program synchronizes by CUDA alone: what destroys the world tells the others, and
+/// waits for nobody. The threads that learn of it start no GPU.
+void untold_end() {
+  const Placement place = placement_from_environment();
+  const double at = now_ms();
+  {
+    CudaProcess process(place, small_world(place.pe == 0 ? 1 : 20));
+    const Signals lonely = process.world().heap().signals(4, "lonely");
+    Stream stream = process.world().make_stream("main");
+    stream.wait_signal(lonely.local(), 7);
+    if (place.pe == 0) {
+      cudaStreamSynchronize(static_cast<cudaStream_t>(stream.native()));
+    } else {
+      for (int i = 0; i < 2000 && process.failure().empty(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::printf("after %.0f ms: %s\n", now_ms() - at, process.failure().c_str());
+      expect(contains(process.failure(), "PE 0: block 0 gave up waiting for lonely[0] on PE 0 >= 7, found 0"),
+             "its text");
+    }
+  }
+  std::printf("after %.0f ms: destroyed\n", now_ms() - at);
+  expect(now_ms() - at < 15000, "nobody who waits for another one's end");
+  if (place.pe > 0) expect(!is_started(0), "nothing of this process on GPU 0");
   join_anew();
 }
 

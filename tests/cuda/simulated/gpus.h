@@ -1,0 +1,37 @@
+#pragma once
+/// What tests ask of the simulated GPUs of their process.
+
+#include <cstddef>
+#include <string>
+
+#include "cuda_runtime.h"
+
+namespace tandem::test {
+
+inline constexpr int kSimulatedGpus = 8;
+
+/// The next call of that function of the driver or the runtime, or of the library that loads kernels, fails like this,
+/// once. The runtime's codes are those numbers too.
+void fail_next(const std::string& function, CUresult code = CUDA_ERROR_UNKNOWN);
+/// What a call of that function shall give: to be asked by what simulates it.
+CUresult failure_of(const std::string& function);
+/// As if a call of this thread had failed some time before, which cudaGetLastError says.
+void leave_error(cudaError_t code);
+/// How cudaLaunchKernelEx was called last on this thread.
+const cudaLaunchConfig_t& launched();
+/// What the runtime has allocated and not freed.
+int allocations_left();
+/// Whether there is a kernel of the library's own for GEMMs; from the start there is none.
+void have_gemm_kernels(bool have);
+/// Whether something has used the GPU in this process.
+bool has_context(int device);
+/// How often the GPU's primary context is retained.
+int retained(int device);
+/// How many contexts this thread has, one of which is current.
+int contexts_of_thread();
+/// As calls of the runtime do that need a GPU: where the thread has none, the one that cudaSetDevice chose, or GPU 0.
+void start_current();
+/// Memory that other processes can map, as an allocator with expandable segments gives it. Stays.
+void* exportable_memory(int device, std::size_t bytes);
+
+}  // namespace tandem::test

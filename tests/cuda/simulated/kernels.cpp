@@ -1,0 +1,101 @@
+// In place of the kernels: waits do what kernels' do (tandem/impl/cuda/patience.cuh), the test of the links finds no
+// wrong word, and there are no collectives and GEMMs.
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "cuda/clock_kernels.h"
+#include "cuda/gemm.h"
+#include "cuda/recorded_kernels.h"
+#include "cuda/recorded_signals.h"
+#include "cuda/register.h"
+#include "cuda/self_test.h"
+#include "cuda/signal_kernels.h"
+#include "cuda/simulated/gpus.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+namespace {
+
+std::atomic<bool> has_gemm_kernels{false};
+
+}  // namespace
+
+void test::have_gemm_kernels(bool have) { has_gemm_kernels = have; }
+
+}  // namespace tandem
+
+namespace tandem::cuda {
+
+namespace {
+
+std::atomic_ref<std::uint32_t> abort_of(const Context& context, int pe) {
+  auto* const first = reinterpret_cast<std::byte*>(context.abort_on_pe0);
+  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(first + pe * context.abort_stride));
+}
+
+void give_up(const Context& context, const Signal* word, Epoch expected, Epoch found) {
+  const auto by = static_cast<std::uint32_t>(context.world_pe) + 1;
+  *context.report = {0, 0, word, expected, found, 0, {}};
+  std::atomic_ref(context.report->set) = kWaitedInVain;
+  for (int pe = 0; pe < context.world_pes; ++pe) abort_of(context, pe) = by;
+}
+
+}  // namespace
+
+void launch_wait(cudaStream_t, const Context& context, const Signal* word, Epoch value) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::atomic_ref signal(const_cast<Epoch&>(word->value));
+  for (Epoch found; (found = signal.load()) < value;) {
+    if (const std::uint32_t by = abort_of(context, context.world_pe)) {
+      context.report->ended = {1, 0, word, value, found};
+      std::atomic_ref(context.report->ended_by) = by;
+      return;
+    }
+    if (std::chrono::steady_clock::now() - begin > std::chrono::nanoseconds(context.timeout_ns))
+      return give_up(context, word, value, found);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void launch_write(cudaStream_t, Signal* word, Epoch value) { std::atomic_ref(word->value) = value; }
+void launch_comparison(cudaStream_t, const Context&, const Comparison&) {}
+void launch_nothing(cudaStream_t) {}
+void load_signal_kernels() {
+  if (test::failure_of("load_signal_kernels") != CUDA_SUCCESS)
+    throw RuntimeFailure("loading kernels: simulated failure");
+}
+
+void launch_self_test_writes(cudaStream_t, const SelfTest&) {}
+void launch_self_test_reads(cudaStream_t, const SelfTest&, std::uint32_t*) {}
+
+void launch_ping(cudaStream_t, Mail*, Mail*, trace::Exchange*, int, std::uint32_t) {}
+void launch_pong(cudaStream_t, Mail*, Mail*, int, std::uint32_t) {}
+void launch_answers(cudaStream_t, HostMail*, int, std::uint32_t) {}
+void load_clock_kernels() {}
+void launch_recorded_write(cudaStream_t, const RecordArea&, Signal*, Epoch) {}
+void launch_recorded_wait(cudaStream_t, const RecordArea&, const Context&, const Signal*, Epoch) {}
+void launch_stamp(cudaStream_t, const RecordArea&) {}
+void load_recorded_signals() {}
+
+void register_all_reduce() {}
+void register_all_reduce_steps() {}
+void register_reduce() {}
+void register_move() {}
+void register_copies() {}
+void register_operator_steps() {}
+void register_operators() {}
+void register_recorded_all_reduce() {}
+void register_recorded_reduce() {}
+void register_recorded_move() {}
+
+void register_gemms() {}
+void check_hooked_gemm(const Gemm&) {}
+void check_gemm(const Gemm&, int) {}
+const DecodeKernel* decode_kernel(const Gemm&, int) { return nullptr; }
+bool has_own_kernel(const Gemm&) { return has_gemm_kernels; }
+const GemmKernel& find_gemm_kernel(const Gemm&) { throw Unsupported("gemm: not on simulated GPUs"); }
+
+}  // namespace tandem::cuda

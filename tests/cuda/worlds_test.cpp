@@ -1,0 +1,81 @@
+// Worlds on simulated GPUs: what happens where one PE cannot do its part.
+#include <gmock/gmock.h>
+
+#include "bootstrap/processes.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+
+namespace tandem::test {
+namespace {
+
+using bootstrap::testing::Ended;
+using bootstrap::testing::Process;
+using ::testing::HasSubstr;
+
+class WorldOnSimulatedGpus : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WorldOnSimulatedGpus, OfThreeProcesses) {
+  const UniqueId id = UniqueId::create();
+  std::vector<Process> all;
+  all.reserve(3);
+  for (int pe = 0; pe < 3; ++pe)
+    all.emplace_back(TANDEM_CUDA_PEER, std::vector<std::string>{GetParam(), id.text(), std::to_string(pe), "3"},
+                     // Of a child of fork a sanitizer would take for lost what the parent's threads hold.
+                     std::vector<std::string>{"LSAN_OPTIONS=detect_leaks=0"});
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const Ended ended = all[pe].wait();
+    EXPECT_EQ(ended.code, 0) << "PE " << pe;
+    EXPECT_EQ(ended.output, "") << "PE " << pe;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, WorldOnSimulatedGpus,
+                         ::testing::Values("give_up", "learn_of_the_end", "cannot_begin", "cannot_load",
+                                           "register_memory", "grow", "fork_within"),
+                         [](const auto& one) { return std::string(one.param); });
+
+// Address spaces of sanitizers have no room for a limit.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ThreadsOnSimulatedGpus, ThatCannotAllBeStarted) {
+  const Ended ended = Process(TANDEM_CUDA_PEER, {"start_too_many_threads"}).wait();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.output, "");
+}
+#endif
+
+template <class Work>
+std::string refusal_of(Work work) {
+  try {
+    work();
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "not refused";
+}
+
+CudaOptions options(int device = -1) {
+  CudaOptions options;
+  options.heap_bytes = Size{1} << 20;
+  options.device = device;
+  options.join_timeout_s = 2;
+  return options;
+}
+
+TEST(WorldsOnSimulatedGpus, NameArgumentsOutOfRange) {
+  const UniqueId id = UniqueId::create();
+  EXPECT_THAT(refusal_of([&] { CudaProcess(id, -1, 2, options()); }), HasSubstr("pe: -1 given, allowed are 0 to 1"));
+  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 2, 2, options()); }), HasSubstr("pe: 2 given, allowed are 0 to 1"));
+  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 0, options()); }), HasSubstr("pes: 0 given, allowed are 1 to 4096"));
+  EXPECT_THAT(refusal_of([&] { CudaProcess(Placement{id, 0, 1, -1, 1}, options()); }), HasSubstr("local_pe: -1 given"));
+  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 1, options(-2)); }),
+              HasSubstr("device: -2 given, allowed are 0 to 7 (-1: by local number)"));
+  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 1, options(8)); }), HasSubstr("device: 8 given, allowed are 0 to 7"));
+  EXPECT_THAT(refusal_of([&] { CudaThreads(2, options()).record(2, true); }),
+              HasSubstr("pe: 2 given, allowed are 0 to 1"));
+  EXPECT_THAT(refusal_of([&] { CudaThreads(2, options()).record(-1, true); }),
+              HasSubstr("pe: -1 given, allowed are 0 to 1"));
+}
+
+}  // namespace
+}  // namespace tandem::test
