@@ -27,7 +27,7 @@ OperatorOptions layer(Size rows) {
 /// A world with room for two plans of 2,048 rows, but not for three.
 void run(const std::function<void(World&)>& program) {
   SimOptions options;
-  options.heap_bytes = Size{3} << 20;
+  options.heap_bytes = Size{5} << 18;
   Simulation simulation(load_machine("h200x4"), kPes, options);
   simulation.run(program);
 }
