@@ -31,7 +31,7 @@ void on_a_thread(Work work) {
 }
 
 class DeviceGuardTest : public ::testing::Test {
- protected:
+ public:
   DeviceGuardTest() : was_used_(has_context(kUnused)) {}
   ~DeviceGuardTest() override {
     EXPECT_EQ(has_context(kUnused), was_used_);

@@ -15,7 +15,7 @@ namespace tandem::test {
 namespace {
 
 class PlainGemmsTest : public ::testing::Test {
- protected:
+ public:
   PlainGemmsTest() {
     cublas() = {};
     have_gemm_kernels(true);
@@ -26,6 +26,7 @@ class PlainGemmsTest : public ::testing::Test {
     EXPECT_EQ(allocated(), 0);
   }
 
+ protected:
   static Gemm gemm(DType type = DType::kBF16, Size m = 64) {
     Gemm given;
     given.m = m;
