@@ -23,8 +23,8 @@ using bootstrap::Reader;
 using bootstrap::Writer;
 
 constexpr std::size_t kWord = sizeof(std::uint32_t);
-/// Buffers that a PE is through with, as it tells the others at an allocation: those of the lowest offsets, for a
-/// message holds no more.
+/// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
+/// message does not hold many more.
 constexpr std::size_t kMostReleased = 4096;
 
 /// PEs must not differ in what all of them have to give alike.
@@ -142,10 +142,8 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   Writer own;
   own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
   std::set<Size> released_by_all;
-  for (const Size offset : book_.released(me())) {
-    if (released_by_all.size() == kMostReleased) break;
-    released_by_all.insert(offset);
-  }
+  for (const Size offset : book_.released(me()))
+    if (HeapBook::kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
   own.u64(number(released_by_all.size()));
   for (const Size offset : released_by_all) own.u64(number(offset));
   const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");

@@ -27,6 +27,8 @@ class HeapBook {
   /// more.
   HeapBook(int pes, Size data_bytes, Size limit_bytes = 0);
 
+  static MemoryKind kind_at(Size offset) { return offset < kControlBytes ? MemoryKind::kControl : MemoryKind::kData; }
+
   int pes() const { return pes_; }
   /// Bytes of a PE's range that are there at the beginning, and with all growth.
   Size range_bytes() const { return kControlBytes + data_bytes_; }
@@ -110,7 +112,6 @@ class HeapBook {
   };
   Part& part(MemoryKind kind) { return parts_[static_cast<int>(kind)]; }
   const Part& part(MemoryKind kind) const { return parts_[static_cast<int>(kind)]; }
-  static MemoryKind kind_at(Size offset) { return offset < kControlBytes ? MemoryKind::kControl : MemoryKind::kData; }
   Size capacity(MemoryKind kind) const {
     return kind == MemoryKind::kControl ? kControlBytes : data_bytes_ + grown_end_ - grown_begin();
   }

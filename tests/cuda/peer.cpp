@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cuda/simulated/gpus.h"
+#include "tandem/collectives.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -73,28 +74,33 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
 
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
 /// destroyed. PE 2 learns why, and nobody waits for it.
-void give_up(const Place& place) {
+void give_up(const Place& place, bool leaves_first) {
   CudaProcess process(place.id, place.pe, place.pes, options(place.pe == 0 ? 0.1 : 30));
   World& world = process.world();
   const Signals lonely = world.heap().signals(4, "lonely");
-  if (place.pe < 2) return world.make_stream("main").wait_signal(lonely.local(), 7);
+  if (place.pe < 2) {
+    world.make_stream("main").wait_signal(lonely.local(), 7);
+    if (leaves_first) process.leave();
+    return;
+  }
   const std::string end = end_of(process);
   expect(end.find("PE 0: block 0 gave up waiting for lonely[0] on PE 0 >= 7, found 0") != std::string::npos,
          "what PE 0 waited for, not: " + end);
 }
 
-/// The thread that learns of the end has no GPU of its own, and takes no part of GPU 0.
+/// The threads that learn of the end and that end the world have no GPU of their own, and take no part of GPU 0.
 void learn_of_the_end(const Place& place) {
+  auto process = std::make_unique<CudaProcess>(place.id, place.pe, place.pes, options());
   {
-    CudaProcess process(place.id, place.pe, place.pes, options());
-    World& world = process.world();
+    World& world = process->world();
     const Signals lonely = world.heap().signals(4, "lonely");
     Stream stream = world.make_stream("main");
     world.barrier();
-    if (place.pe == 0) process.abort("on purpose");
+    if (place.pe == 0) process->abort("on purpose");
     stream.wait_signal(lonely.local(), 7);
     expect_error<RuntimeFailure>("PE 0: aborted: on purpose", [&] { stream.synchronize(); });
   }
+  std::thread([&] { process.reset(); }).join();
   for (int device = 0; device < kSimulatedGpus; ++device)
     expect(has_context(device) == (device == place.pe), "nothing on GPU " + std::to_string(device));
 }
@@ -160,6 +166,29 @@ void grow(const Place& place) {
   check_reach(world, allocate());
 }
 
+/// What plans have taken of the heap is used again when all PEs are through with them. Until then no PE gets it, nor
+/// keeps what it got of a plan that could not be made.
+void reuse_plans(const Place& place) {
+  CudaOptions small = options();
+  small.heap_limit_bytes = 6 * kMiB;  // three plans, and half of one
+  CudaProcess process(place.id, place.pe, place.pes, small);
+  World& world = process.world();
+  CollectiveOptions large;
+  large.algorithm = "two_shot";
+  large.max_count = 200'000;
+  large.local_in = large.local_out = true;
+  const auto make = [&] { return make_collective(world, Collective::kAllReduce, large); };
+  for (int i = 0; i < 20; ++i) make();
+  auto first = make();
+  const auto second = make();
+  const auto third = make();
+  if (place.pe != 1) first.reset();
+  for (int i = 0; i < 3; ++i) expect_error<OutOfMemory>("PE 0: no room for ", make);
+  first.reset();
+  make();
+  check_reach(world, world.heap().allocate<std::byte>(64, "data"));
+}
+
 /// A child that ends by exit() destroys its copy of the world.
 void fork_within(const Place& place) {
   static std::unique_ptr<CudaProcess> process;
@@ -205,7 +234,9 @@ int run(int argc, char** argv) {
     if (argc < 5) return 2;
     const Place place{UniqueId::from_text(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     if (what == "give_up")
-      give_up(place);
+      give_up(place, false);
+    else if (what == "give_up_and_leave")
+      give_up(place, true);
     else if (what == "learn_of_the_end")
       learn_of_the_end(place);
     else if (what == "cannot_begin")
@@ -216,6 +247,8 @@ int run(int argc, char** argv) {
       register_memory(place);
     else if (what == "grow")
       grow(place);
+    else if (what == "reuse_plans")
+      reuse_plans(place);
     else if (what == "fork_within")
       fork_within(place);
     else

@@ -1,11 +1,11 @@
 // A launch fails with its own error, and with nobody else's.
 #include "cuda/launch.h"
 
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "cuda/simulated/gpus.h"
 #include "tandem/error.h"
 
 namespace tandem::test {
@@ -16,6 +16,7 @@ int launched_with = 0;
 void kernel(int* where, int value) { *where = value; }
 
 std::string outcome() {
+  launched_with = 0;
   try {
     cuda::launch_kernel("wait_signal", &kernel, dim3(2, 3), 32, nullptr, &launched_with, 7);
     return "";
@@ -25,21 +26,17 @@ std::string outcome() {
 }
 
 TEST(Launch, IsNotSomebodyElsesError) {
-  gpu() = {};
-  gpu().left_behind = cudaErrorMemoryAllocation;
-  launched_with = 0;
+  leave_error(cudaErrorMemoryAllocation);
   EXPECT_EQ(outcome(), "");
   EXPECT_EQ(launched_with, 7);
-  EXPECT_EQ(gpu().launched.gridDim.x, 2U);
-  EXPECT_EQ(gpu().launched.gridDim.y, 3U);
-  EXPECT_EQ(gpu().launched.blockDim.x, 32U);
+  EXPECT_EQ(launched().gridDim.x, 2U);
+  EXPECT_EQ(launched().gridDim.y, 3U);
+  EXPECT_EQ(launched().blockDim.x, 32U);
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation) << "left to whom it is for";
 }
 
 TEST(Launch, FailsWithItsOwnError) {
-  gpu() = {};
-  gpu().launches = cudaErrorInvalidValue;
-  launched_with = 0;
+  fail_next("cudaLaunchKernelEx", CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(outcome(), "wait_signal: invalid argument");
   EXPECT_EQ(launched_with, 0);
 }

@@ -8,32 +8,25 @@
 #include <string>
 
 #include "cuda/gemm.h"
+#include "cuda/simulated/gpus.h"
 #include "tandem/error.h"
-
-namespace tandem::cuda {
-
-namespace {
-
-bool own_kernel = true;
-
-}  // namespace
-
-bool has_own_kernel(const Gemm&) { return own_kernel; }
-
-}  // namespace tandem::cuda
 
 namespace tandem::test {
 namespace {
 
 class PlainGemmsTest : public ::testing::Test {
- protected:
+ public:
   PlainGemmsTest() {
-    gpu() = {};
     cublas() = {};
-    cuda::own_kernel = true;
+    have_gemm_kernels(true);
     setenv("TANDEM_CUBLASLT", "", 1);  // this program
   }
+  ~PlainGemmsTest() override {
+    have_gemm_kernels(false);
+    EXPECT_EQ(allocated(), 0);
+  }
 
+ protected:
   static Gemm gemm(DType type = DType::kBF16, Size m = 64) {
     Gemm given;
     given.m = m;
@@ -41,7 +34,12 @@ class PlainGemmsTest : public ::testing::Test {
     given.type = given.out_type = type;
     return given;
   }
+  static void no_room() { fail_next("cudaMallocAsync", CUDA_ERROR_OUT_OF_MEMORY); }
+  int allocated() const { return allocations_left() - before_; }
   static int left() { return cublas().operations + cublas().layouts + cublas().preferences + cublas().handles; }
+
+ private:
+  const int before_ = allocations_left();
 };
 
 TEST_F(PlainGemmsTest, AreCublasLts) {
@@ -55,9 +53,10 @@ TEST_F(PlainGemmsTest, AreCublasLts) {
     EXPECT_EQ(cublas().asked, 1) << "once for a shape";
     EXPECT_TRUE(gemms.takes(gemm(DType::kF16)) && gemms.takes(gemm(DType::kF32)));
     EXPECT_EQ(cublas().preferences, 0);
+    EXPECT_EQ(allocated(), 1) << "the workspace";
   }
   EXPECT_EQ(left(), 0);
-  EXPECT_EQ(gpu().memories, 0);
+  EXPECT_EQ(allocated(), 0);
 }
 
 TEST_F(PlainGemmsTest, OfTypesThatItHasNotAskItNothing) {
@@ -67,7 +66,7 @@ TEST_F(PlainGemmsTest, OfTypesThatItHasNotAskItNothing) {
   to_fp8.out_type = DType::kE4M3;
   EXPECT_FALSE(gemms.takes(to_fp8));
   EXPECT_EQ(left(), 0);
-  EXPECT_EQ(gpu().allocations, 0);
+  EXPECT_EQ(allocated(), 0);
 }
 
 TEST_F(PlainGemmsTest, WithoutAnAlgorithmAreNotTaken) {
@@ -98,19 +97,18 @@ TEST_F(PlainGemmsTest, LeaveNothingWhereItFails) {
 }
 
 TEST_F(PlainGemmsTest, WithoutRoomForItsWorkspaceAreTheLibrarysOwn) {
-  gpu().allocates = cudaErrorMemoryAllocation;
+  no_room();
   cuda::PlainGemms gemms;
-  for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm()));
-  EXPECT_EQ(gpu().allocations, 1) << "once for a stream";
+  for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm())) << "asked once for a stream";
   EXPECT_EQ(left(), 0);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "nobody else finds that error";
 }
 
 TEST_F(PlainGemmsTest, WithoutRoomAndKernelAreOutOfMemory) {
-  gpu().allocates = cudaErrorMemoryAllocation;
-  cuda::own_kernel = false;
+  have_gemm_kernels(false);
   cuda::PlainGemms gemms;
   for (int run = 0; run < 2; ++run) {
+    no_room();
     std::string text;
     try {
       gemms.takes(gemm());
@@ -120,7 +118,6 @@ TEST_F(PlainGemmsTest, WithoutRoomAndKernelAreOutOfMemory) {
     EXPECT_EQ(text, "cuBLASLt: its workspace: 33554432 bytes asked, out of memory");
   }
   EXPECT_EQ(left(), 0);
-  gpu().allocates = cudaSuccess;
   EXPECT_TRUE(gemms.takes(gemm())) << "there is room now";
 }
 
@@ -128,7 +125,7 @@ TEST_F(PlainGemmsTest, WithoutTheLibraryAreTheLibrarysOwn) {
   setenv("TANDEM_CUBLASLT", "libnone.so", 1);
   cuda::PlainGemms gemms;
   EXPECT_FALSE(gemms.takes(gemm()));
-  EXPECT_EQ(gpu().allocations, 0);
+  EXPECT_EQ(allocated(), 0);
 }
 
 }  // namespace
