@@ -138,6 +138,25 @@ std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_nod
   return found;
 }
 
+/// Of a plan of 256 rows by a machine whose GEMM is not modelled, as that of GPUs.
+std::string way_on_gpus(Size rows) {
+  Machine machine = load_machine("h200x4");
+  machine.gemm.tiles.clear();
+  SimOptions sim;
+  sim.phantom = true;
+  std::string found;
+  Simulation(machine, 4, sim).run([&](World& world) {
+    const OperatorOptions options{.m = 256, .n = 8192, .k = 28672};
+    found = make_operator(world, Operator::kGemmAllReduce, options)->way(rows);
+  });
+  return found;
+}
+
+TEST(GemmAllReduce, PlansSayForWhichFewRowsThereIsAKernel) {
+  for (const Size rows : {1, 64, 128, 208, 256}) EXPECT_EQ(way_on_gpus(rows), "few_rows") << rows;
+  for (const Size rows : {129, 207}) EXPECT_NE(way_on_gpus(rows), "few_rows") << rows;
+}
+
 TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   const Operator op = Operator::kGemmAllReduce;
   EXPECT_EQ(way(op, {}, 1), "packets");

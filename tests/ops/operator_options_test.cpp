@@ -9,6 +9,7 @@
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -93,6 +94,49 @@ TEST(OperatorOptions, OnGpusEachPeHasRowsOf16Bytes) {
                               o.k = 72;
                             }),
             "k: 72 given, allowed is on GPUs a multiple of 16");
+}
+
+TEST(OperatorOptions, OnGpusWhatNoKernelDoesIsRefusedWhenThePlanIsMade) {
+  const Operator scatter = Operator::kGemmReduceScatter;
+  EXPECT_EQ(refusal_on_gpus(2, scatter, [](OperatorOptions& o) { o.type = DType::kF32; }),
+            "type: f32 given, allowed for gemm_reduce_scatter on GPUs are bf16, f16, fp8_e4m3");
+  EXPECT_EQ(refusal_on_gpus(2, scatter, [](OperatorOptions& o) { o.communication_sms = 128; }), "");
+  EXPECT_EQ(refusal_on_gpus(2, scatter, [](OperatorOptions& o) { o.communication_sms = 129; }),
+            "communication_sms: 129 given, allowed is 0 to 128 on h200x4, or -1 for what the transport needs");
+}
+
+TEST(OperatorOptions, OnGpusMatricesBeginAtMultiplesOf16Bytes) {
+  Machine machine = load_machine("h200x4");
+  machine.gemm.tiles.clear();
+  Simulation(machine, 2).run([](World& world) {
+    const auto plan = make_operator(world, Operator::kGemmReduceScatter, {.m = 64, .n = 64, .k = 64});
+    Stream stream = world.make_stream("main");
+    std::byte* const memory = world.heap().allocate_local<std::byte>(1 << 16, "matrices");
+    const auto error = [&](Size a, Size c) -> std::string {
+      try {
+        plan->run(stream, memory + a, memory + 16384, memory + 32768 + c);
+      } catch (const InvalidArgument& refused) {
+        return refused.what();
+      }
+      return "";
+    };
+    EXPECT_THAT(error(8, 0), AllOf(HasSubstr("a: "), HasSubstr("given, allowed are multiples of 16 bytes")));
+    EXPECT_THAT(error(0, 2), AllOf(HasSubstr("c: "), HasSubstr("given, allowed are multiples of 16 bytes")));
+  });
+}
+
+TEST(OperatorOptions, AChainGoesItsOwnWay) {
+  const auto chain = [](Direction direction, const char* order) {
+    return refusal(Operator::kGemmReduceScatter, [&](OperatorOptions& o) {
+      o.reduction = Reduction::kChain;
+      o.direction = direction;
+      o.order = order;
+    });
+  };
+  EXPECT_EQ(chain(Direction::kPush, "peers_first"), "");
+  EXPECT_EQ(chain(Direction::kPull, ""), "direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
+  EXPECT_EQ(chain(Direction::kPush, "other_nodes_first"),
+            "order: other_nodes_first given, allowed for a chain is peers_first, in which sums go on");
 }
 
 /// Bytes of data that plans hold as a PE's own buffers, for which no heap grows.
