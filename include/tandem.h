@@ -253,8 +253,8 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 /* The same without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
-/* No run and no graph may use it any more. Waits for nobody; what it has of the heap is used again when all processes have
- * destroyed theirs. NULL is allowed. */
+/* No run and no graph may use it any more. Waits for nobody; what it has of the heap is used again when all processes
+ * have destroyed theirs. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
 
 /* Blocks until the stream is empty; says what went wrong on the GPU, or with another PE. */

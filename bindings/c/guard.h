@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "cuda/device_guard.h"
@@ -169,5 +170,15 @@ class InWorld {
   Handles<tandem_world>::Use use_;
   cuda::DeviceGuard current_;
 };
+
+/// Makes the GPU current for what destroys; none where it is lost, of which nothing has to be waited for.
+inline std::optional<cuda::DeviceGuard> current_unless_lost(int device) {
+  std::optional<cuda::DeviceGuard> current;
+  try {
+    current.emplace(device);
+  } catch (const RuntimeFailure&) {
+  }
+  return current;
+}
 
 }  // namespace tandem::c

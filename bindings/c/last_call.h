@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <map>
 #include <memory>
 
 namespace tandem::c {
@@ -18,9 +19,6 @@ struct EventDestroy {
 /// calls do.
 class LastCall {
  public:
-  /// The current GPU's.
-  LastCall();
-
   /// Enqueues one call in `stream`.
   template <class Enqueue>
   void then(cudaStream_t stream, const Enqueue& enqueue) {
@@ -36,25 +34,28 @@ class LastCall {
   }
 
  private:
-  /// Numbers, since a new stream may have the handle of one that was destroyed.
   struct Place {
+    /// A number, since a new stream may have the handle of one that was destroyed; of one that is captured, which has
+    /// to stay, the handle: it may not be asked for its number.
     unsigned long long stream = 0;
     unsigned long long capture = 0;  ///< 0: none
   };
   struct End {
     std::unique_ptr<CUevent_st, EventDestroy> event;
-    Place place;
+    unsigned long long stream = 0;
     bool is_set = false;
   };
+  /// Captures whose last call is known: more than are made at a time.
+  static constexpr std::size_t kMostCaptures = 64;
 
   static Place place_of(cudaStream_t stream);
   static void check_noted(cudaError_t code);
-  End& end_of(const Place& place) { return place.capture == 0 ? plain_ : captured_; }
+  /// With an event of the current GPU.
+  End& end_of(const Place& place);
   void wait(cudaStream_t stream, const Place& place);
   cudaError_t note(cudaStream_t stream, const Place& place);
 
-  End plain_;
-  End captured_;
+  std::map<unsigned long long, End> ends_;  // by capture
 };
 
 }  // namespace tandem::c

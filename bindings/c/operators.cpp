@@ -108,7 +108,8 @@ tandem_status tandem_plan_destroy(tandem_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
     tandem_world& world = plans().at(plan, "plan")->world;
-    const tandem::c::InWorld current(&world);
+    const auto use = tandem::c::worlds().at(&world, "world");
+    const auto current = tandem::c::current_unless_lost(use->world.device());
     plans().destroy(plan, "plan", [](const tandem_plan&) {});
     --world.plans;
   });

@@ -140,12 +140,7 @@ tandem_status tandem_world_destroy(tandem_world* world) {
             fmt::format("world: {} plans of it are left, allowed is none: destroy them first", use->plans));
       device = use->world.device();
     }
-    std::optional<tandem::cuda::DeviceGuard> current;
-    try {
-      current.emplace(device);
-    } catch (const tandem::RuntimeFailure&) {
-      // A GPU that is lost has nothing to be waited for.
-    }
+    const auto current = tandem::c::current_unless_lost(device);
     worlds().destroy(world, "world", [](tandem_world& left) { left.world.process().leave(); });
   });
 }

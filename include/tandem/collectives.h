@@ -93,6 +93,8 @@ struct CollectiveOptions {
 
 class CollectivePlan {
  public:
+  /// Gives the plan's part of the heap back, and waits for nobody: it is used again when all PEs have destroyed theirs.
+  /// None of the plan's work may be left on this PE, in captured graphs either.
   virtual ~CollectivePlan() = default;
   /// Enqueues one run. Collective: all PEs of the team, with the same count, in the same order. A run allocates nothing
   /// and waits for nothing on the host, so that it can be captured in a graph; runs in several streams are ordered by

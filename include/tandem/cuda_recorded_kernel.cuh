@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
   using Usual = Block<Threads, typename PacketOf<K>::Type>;
   // Not later, as kernels of packets do it: records lie where the launch before may still write its own.
   wait_for_previous_grid();
-  let_next_grid_start();
+  if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   const std::uint64_t begin = global_timer();
   const Recorder recorder(area, &count);

@@ -123,8 +123,8 @@ struct OperatorOptions {
 /// make_operator as they are. On GPUs, plans take them where the caller left a choice open.
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
-/// One run of an operator: the matrices of this PE, anywhere in its memory, on GPUs at multiples of 16 bytes. C overlaps
-/// none of the others.
+/// One run of an operator: the matrices of this PE, anywhere in its memory, on GPUs at multiples of 16 bytes. C
+/// overlaps none of the others.
 struct OperatorCall {
   Size m = 0;  ///< rows of the global problem in this run
   const void* a = nullptr;
@@ -144,13 +144,15 @@ struct OperatorCall {
 
 class OperatorPlan {
  public:
+  /// As ~CollectivePlan: none of the plan's work may be left on this PE, in captured graphs either.
   virtual ~OperatorPlan() = default;
 
   /// Enqueues one run of `call.m` rows on `main` (and on streams of its own, joined before it ends). Runs follow one
   /// another: who changes streams orders them by an event. Collective: all PEs, with the same rows, in the same order.
-  /// No peer touches the matrices: they may be used again after the run, in stream order. Allocates nothing on a device and waits for nothing on the host: it can be
-  /// captured. Throws InvalidArgument for rows that are negative or more than the plan's, another number of matrices, a
-  /// null address of one that has elements, one that does not begin at a multiple of 16 bytes (GPUs), or scales that the options do not ask for.
+  /// No peer touches the matrices: they may be used again after the run, in stream order. Allocates nothing on a device
+  /// and waits for nothing on the host: it can be captured. Throws InvalidArgument for rows that are negative or more
+  /// than the plan's, another number of matrices, a null address of one that has elements, one that does not begin at a
+  /// multiple of 16 bytes (GPUs), or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.

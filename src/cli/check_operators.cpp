@@ -158,8 +158,8 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
   constexpr std::array kForms{Form::kOverlapped, Form::kSequential, Form::kDecomposed};
   std::vector<OperatorVariant> all;
   OperatorOptions options;
-  // The first shards have a row more than two panels of tiles for each of two pieces, so that theirs are larger than the
-  // last shard's, and fewer; two columns of tiles where all columns are a PE's.
+  // The first shards have a row more than two panels of tiles for each of two pieces, so that theirs are larger than
+  // the last shard's, and fewer; two columns of tiles where all columns are a PE's.
   options.m = 33 * pes - 3;
   options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
   options.k = 8 * pes;

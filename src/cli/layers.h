@@ -49,7 +49,8 @@ class Layers {
   }
 
   /// Both layers, of `rows` rows; `between` is called between two operators.
-  void enqueue(Stream& stream, Size rows, const std::function<void()>& between = [] {}) {
+  void enqueue(
+      Stream& stream, Size rows, const std::function<void()>& between = [] {}) {
     gather_->run(stream, rows, x_, up_, h_);
     between();
     reduce_->run(stream, rows, h_, down_, y_);
@@ -88,8 +89,8 @@ class Layers {
   /// Of a product `depth` deep, which leaves values about as large as they are.
   T* weights(World& world, Size depth, const char* what) const {
     const Size count = sizes_.width * columns_;
-    const std::vector<T> host = values(count, std::sqrt(1.5F / static_cast<float>(depth)),
-                                       static_cast<std::uint32_t>(depth * 64 + team_.me));
+    const std::vector<T> host =
+        values(count, std::sqrt(1.5F / static_cast<float>(depth)), static_cast<std::uint32_t>(depth * 64 + team_.me));
     T* const there = local(world, count, what);
     world.copy_in(there, host.data(), count * Size{sizeof(T)});
     return there;

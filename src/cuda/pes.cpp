@@ -222,7 +222,10 @@ std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string&
   return std::make_shared<CudaStream>(pes_, pe_, name);
 }
 
-void WorldView::check_gemm(const Gemm& gemm) const { check_hooked_gemm(gemm); }
+void WorldView::check_gemm(const Gemm& gemm) const {
+  const DeviceGuard current(pes_.pe(pe_).device);
+  check_hooked_gemm(gemm);
+}
 
 double WorldView::time_us() const {
   if (pes_.recording() != nullptr) return pes_.recording()->time_us();

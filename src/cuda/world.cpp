@@ -119,13 +119,15 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   const MemoryKind place = place_of(kind, bytes);
   // Whether the heap grows must not depend on who is first.
   if (symmetric && book_.can_grow()) barrier();
-  if (symmetric && has_to_meet(number, place, bytes)) {
-    barrier();
-    const std::lock_guard lock(mutex_);
-    book_.reclaim();
-  }
   {
-    const std::lock_guard lock(mutex_);
+    // What fits now must not find less room a moment later.
+    std::unique_lock lock(mutex_);
+    if (symmetric && book_.has_to_meet(number, place, bytes)) {
+      lock.unlock();
+      barrier();
+      lock.lock();
+      book_.reclaim();
+    }
     if (const Size more = symmetric && place == MemoryKind::kData ? book_.growth_for(number, bytes) : 0) {
       segment_.grow(devices_of(pes_), more);
       book_.grow(more);
@@ -136,11 +138,6 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   clear(pe(number), number, offset, bytes, kind);
   if (symmetric && kind == MemoryKind::kControl) barrier();
   return offset;
-}
-
-bool Threads::has_to_meet(int number, MemoryKind kind, Size bytes) {
-  const std::lock_guard lock(mutex_);
-  return book_.has_to_meet(number, kind, bytes);
 }
 
 void Threads::release(int number, Size offset) {

@@ -37,7 +37,6 @@ class Threads : public Pes {
 
  private:
   ClockPe clock_of(int number);
-  bool has_to_meet(int number, MemoryKind kind, Size bytes);
 
   std::vector<Pe> pes_;
   mutable std::mutex mutex_;

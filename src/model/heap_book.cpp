@@ -131,6 +131,7 @@ HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
   if (request.kind == asked.kind && request.bytes == asked.bytes && request.name == asked.name && is_same_place)
     return request;
   const auto text = [](const Request& one) {
+    if (one.bytes == kMeeting) return std::string("for more than is left");
     return one.bytes == kFreed ? fmt::format("to free '{}'", one.name)
                                : fmt::format("for '{}' of {} bytes", one.name, one.bytes);
   };

@@ -132,7 +132,7 @@ class HeapBook {
   std::vector<Request> requests_;          // collective allocations and frees in order
   std::vector<std::size_t> next_request_;  // by PE
   Buffers symmetric_;
-  std::vector<Buffers> local_;  // by PE
+  std::vector<Buffers> local_;            // by PE
   std::vector<std::set<Size>> released_;  // by PE: symmetric buffers that are not free yet
 };
 

@@ -65,7 +65,8 @@ struct FetchRows {
       const Size of_peer = chunks_of_peer(a, part);
       const Size end = first + of_peer * (block.num_pes() - 1);
       if (mine < end) await(block, a, part);
-      for (; mine < end; mine = next(block, a)) fetch(block, a, part, (mine - first) / of_peer, (mine - first) % of_peer);
+      for (; mine < end; mine = next(block, a))
+        fetch(block, a, part, (mine - first) / of_peer, (mine - first) % of_peer);
       first = end;
     }
   }

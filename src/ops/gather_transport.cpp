@@ -81,7 +81,8 @@ void GatherTransport::send_to_rail(Stream& main, const std::byte* own) {
   if (!rail_) return;
   rail_->wait_for(main);
   const int messages = (team_.nodes() - 1) * rows_.splits;
-  rail_->launch<RailSend>({std::min(kRailBlocks, messages), 32}, {own, gathered_, ready_, rows_, row_bytes_, arrivals_});
+  rail_->launch<RailSend>({std::min(kRailBlocks, messages), 32},
+                          {own, gathered_, ready_, rows_, row_bytes_, arrivals_});
 }
 
 void GatherTransport::push_by_copy_engine(const std::byte* own) {
@@ -107,8 +108,8 @@ void GatherTransport::offer_by_copy_engine(const std::byte* own) {
       const int slot = rows_.slot(owner, part);
       const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
       if (hop == 0)
-        offers_->copy_async(gathered_.local() + piece.begin, own + (piece.begin - rows_.shard(owner).begin * row_bytes_),
-                           piece.size());
+        offers_->copy_async(gathered_.local() + piece.begin,
+                            own + (piece.begin - rows_.shard(owner).begin * row_bytes_), piece.size());
       else
         await_word(*offers_, ready_ + slot);
       for (int i = 1; i < team_.node_size; ++i) {

@@ -76,7 +76,7 @@ class TwoShot {
   Form form_;
   TileOrder order_;
   CopyBy copy_by_;
-  bool pushed_;       // the GEMM stores its tiles to their owner
+  bool pushed_;  // the GEMM stores its tiles to their owner
   int gemm_sms_;
   Grid grid_;
   RowPartition rows_;  // of the call

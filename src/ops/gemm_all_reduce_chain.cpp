@@ -121,7 +121,7 @@ class GemmAllReduceChain final : public OperatorPlan {
         if (piece.empty()) continue;
         takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
         takes_->copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
-                          piece.size());
+                           piece.size());
       }
   }
 

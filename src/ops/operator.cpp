@@ -55,7 +55,8 @@ void check_tile(const World& world, const OperatorOptions& o) {
 
 std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
-  if (o.form == Form::kOverlapped) check_tile(world, o);
+  const bool all_sequential = op == Operator::kGemmAllReduce && settings.sequential_rows >= o.m;
+  if (o.form == Form::kOverlapped && !all_sequential) check_tile(world, o);
   switch (op) {
     case Operator::kAllGatherGemm:
       if (o.form != Form::kOverlapped) return ops::make_all_gather_gemm(world, settings);

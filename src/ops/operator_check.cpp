@@ -35,8 +35,7 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
     throw InvalidArgument(
         fmt::format("type: {} given, allowed for {} are bf16, f16, f32, fp8_e4m3", name(options.type), name(op)));
   if (on_gpus && options.type == DType::kF32)
-    throw InvalidArgument(
-        fmt::format("type: f32 given, allowed for {} on GPUs are bf16, f16, fp8_e4m3", name(op)));
+    throw InvalidArgument(fmt::format("type: f32 given, allowed for {} on GPUs are bf16, f16, fp8_e4m3", name(op)));
   if (!fp8 && out != options.type)
     throw InvalidArgument(fmt::format("out_type: {} given, allowed for {} is the same", name(out), name(options.type)));
   if (fp8 && out != DType::kBF16 && out != DType::kF16 && (out != DType::kE4M3 || !gather))

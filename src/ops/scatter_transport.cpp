@@ -118,7 +118,7 @@ void ScatterTransport::push(int owner, int part) {
   const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
   if (collector != team_.me)  // the own sums are read where they are
     copies_->copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + piece.begin,
-                       piece.size());
+                        piece.size());
   copies_->write_signal_from(arrived_.on(collector) + rows_.slot(block, part), epochs_.words);
 }
 
@@ -142,7 +142,7 @@ void ScatterTransport::pull(const Gemm& gemm) {
         await_computed(rows_.slot(block, part), overlapped_ ? gemm.tiles_of_piece(owner, part) : 1);
         if (source != local)
           copies_->copy_async(staging_.local() + block * shard_bytes() + in_shard,
-                             partials_.on(first + source) + piece.begin, piece.size());
+                              partials_.on(first + source) + piece.begin, piece.size());
         copies_->write_signal_from(arrived_.local() + rows_.slot(block, part), epochs_.words);
       }
     }

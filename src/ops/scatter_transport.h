@@ -61,12 +61,12 @@ class ScatterTransport {
   std::byte* outgoing_ = nullptr;
   Signals computed_;  // copy engine: tiles that are done, counted over all calls; push [piece], pull [block][part] at
                       // the collector
-  Epoch* expected_computed_;  // [as computed_]: up to the last call
-  Signals arrived_;           // [block][part]: what the reduction waits for
-  Epoch* expected_arrived_;   // see ReduceShards
-  Signals crossed_;           // see ReduceShards
-  Signals released_;          // [PE]
-  Epochs epochs_;             // one word
+  Epoch* expected_computed_;         // [as computed_]: up to the last call
+  Signals arrived_;                  // [block][part]: what the reduction waits for
+  Epoch* expected_arrived_;          // see ReduceShards
+  Signals crossed_;                  // see ReduceShards
+  Signals released_;                 // [PE]
+  Epochs epochs_;                    // one word
   std::optional<Stream> copies_;     // of copy engines
   std::optional<Stream> reduction_;  // beside the GEMM, on SMs of its own
   Event begun_;

@@ -104,15 +104,15 @@ TEST(Streams, CallsOfOneCaptureFollowEachOther) {
   for (const Call call : kCalls)
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated), other(peer.simulated);
-      first.capture(7);
-      second.capture(7);
+      CStream first(peer.simulated), second(peer.simulated), other(peer.simulated), third(peer.simulated);
+      for (CStream* const stream : {&first, &second, &third}) stream->capture(7);
       other.capture(8);
-      for (CStream* const stream : {&first, &second, &other})
+      for (CStream* const stream : {&first, &second, &other, &third})
         EXPECT_EQ(unlike((caller.*call)(*stream), TANDEM_SUCCESS), "");
       EXPECT_THAT(second.waited_for(), ElementsAre(first.number()));
       EXPECT_THAT(other.waited_for(), IsEmpty());
-      for (CStream* const stream : {&first, &second, &other}) {
+      EXPECT_THAT(third.waited_for(), ElementsAre(second.number()));
+      for (CStream* const stream : {&first, &second, &other, &third}) {
         stream->capture(0);
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
       }

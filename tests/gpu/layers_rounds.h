@@ -2,6 +2,8 @@
 /// Layers of operators that follow each other, in graphs that PEs begin late: their bits have to be those of the same
 /// runs one by one.
 
+#include <cstring>
+
 #include "cli/layers.h"
 #include "gpu/graph.h"
 #include "ops/operator_case.h"
@@ -50,7 +52,8 @@ inline Size differing_layers(World& world, Stream& stream, const LayersCase& c, 
   const auto enqueue = [&](std::size_t i, const std::function<void()>& between) {
     stream.copy_async(layers.x(), inputs + static_cast<Size>(i) * bytes, bytes);
     for (int layer = 0; layer < kLayers; ++layer) layers.enqueue(stream, steps[i], between);
-    stream.copy_async(results + static_cast<Size>(i) * bytes, layers.x(), layers.x_elements(steps[i]) * Size{sizeof(bf16)});
+    stream.copy_async(results + static_cast<Size>(i) * bytes, layers.x(),
+                      layers.x_elements(steps[i]) * Size{sizeof(bf16)});
   };
   const auto result = [&](std::size_t i) {
     std::vector<std::byte> host(static_cast<std::size_t>(layers.x_elements(steps[i])) * sizeof(bf16));
@@ -70,7 +73,8 @@ inline Size differing_layers(World& world, Stream& stream, const LayersCase& c, 
   for (std::size_t i = 0; i < steps.size(); ++i)
     graphs.push_back(std::make_unique<Graph>(static_cast<cudaStream_t>(stream.native()), [&] { enqueue(i, [] {}); }));
   world.barrier();  // making a graph may wait for the kernels of other PEs on the same GPU
-  Size wrong = 0;
+  const std::vector<bf16> given = layers.input(0);
+  Size wrong = given.empty() || std::memcmp(given.data(), alone[0].data(), alone[0].size()) != 0 ? 0 : 1;
   for (int replay = 0; replay < replays * static_cast<int>(steps.size()); ++replay) {
     const std::size_t i = static_cast<std::size_t>(replay) * 3 % steps.size();
     for (int j = (replay * 3 + world.pe()) % world.num_pes(); j > 0; --j)

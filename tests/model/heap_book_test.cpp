@@ -96,9 +96,7 @@ TEST(HeapBook, PesThatFreeOtherBuffersAreRefused) {
 
 TEST(HeapBook, WhatAllPesHaveReleasedIsFreeWhereTheyMeetForIt) {
   HeapBook book(2, 4 * kMiB);
-  const auto ask = [&](int pe, Size bytes) {
-    return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1);
-  };
+  const auto ask = [&](int pe, Size bytes) { return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1); };
   const auto has_to_meet = [&](int pe, Size bytes) { return book.has_to_meet(pe, MemoryKind::kData, bytes); };
   Size first = 0, second = 0;
   for (const int pe : {0, 1}) {

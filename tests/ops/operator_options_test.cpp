@@ -134,7 +134,8 @@ TEST(OperatorOptions, AChainGoesItsOwnWay) {
     });
   };
   EXPECT_EQ(chain(Direction::kPush, "peers_first"), "");
-  EXPECT_EQ(chain(Direction::kPull, ""), "direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
+  EXPECT_EQ(chain(Direction::kPull, ""),
+            "direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
   EXPECT_EQ(chain(Direction::kPush, "other_nodes_first"),
             "order: other_nodes_first given, allowed for a chain is peers_first, in which sums go on");
 }

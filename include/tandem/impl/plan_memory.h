@@ -11,8 +11,8 @@ namespace tandem::detail {
 class HeapOwner {
  public:
   virtual ~HeapOwner() = default;
-  /// This PE is through with a symmetric buffer, which begins there on PE 0. Not collective, and nobody waits: it is free when all PEs have said so
-  /// and a later allocation wants it.
+  /// This PE is through with a symmetric buffer, which begins there on PE 0. Not collective, and nobody waits: it is
+  /// free when all PEs have said so and a later allocation wants it.
   virtual void release_symmetric(const void* memory) = 0;
   /// A buffer of this PE alone.
   virtual void free_local(const void* memory) = 0;

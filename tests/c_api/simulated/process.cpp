@@ -243,7 +243,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-  if (stream != nullptr && !is_usable(stream)) return cudaErrorInvalidValue;
+  // As CUDA does, a stream that is captured refuses to tell.
+  if (stream != nullptr && (!is_usable(stream) || stream->capture != 0)) return cudaErrorInvalidValue;
   *id = stream == nullptr ? ~0ULL : stream->number;
   return cudaSuccess;
 }
