@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <string>
 
 #include "cuda/device_guard.h"
@@ -172,13 +171,12 @@ class InWorld {
 };
 
 /// Makes the GPU current for what destroys; none where it is lost, of which nothing has to be waited for.
-inline std::optional<cuda::DeviceGuard> current_unless_lost(int device) {
-  std::optional<cuda::DeviceGuard> current;
+inline std::unique_ptr<cuda::DeviceGuard> current_unless_lost(int device) {
   try {
-    current.emplace(device);
+    return std::make_unique<cuda::DeviceGuard>(device);
   } catch (const RuntimeFailure&) {
+    return nullptr;
   }
-  return current;
 }
 
 }  // namespace tandem::c

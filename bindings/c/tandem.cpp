@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
-#include <optional>
 
 #include "guard.h"
 #include "model/version.h"
