@@ -23,7 +23,8 @@
  * size class meets the other processes and allocates: make it once before capturing the stream into a graph. Calls in
  * several streams run one after the other, and so do those that are captured into one graph, in whatever branches of
  * it. What is captured is ordered with nothing outside: replays of a graph are kept apart from other calls, and other
- * graphs, by the caller. A stream may be destroyed or captured as soon as its calls have returned.
+ * graphs, by the caller. A stream may be destroyed or captured as soon as its calls have
+ * returned; while all calls of a world have been in one stream, after tandem_synchronize.
  *
  * Buffers are any memory of the GPU. What no peer reads or writes is used where it lies, on every PE elsewhere if need
  * be: inputs but of algorithms that pull, and outputs of small calls. What peers touch lies alike on all PEs: at the

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "cuda_error.h"
+#include "tandem/error.h"
 
 namespace tandem::c {
 
@@ -34,16 +35,38 @@ LastCall::End& LastCall::end_of(const Place& place) {
 void LastCall::check_noted(cudaError_t code) { check(code, "cudaEventRecord"); }
 
 void LastCall::wait(cudaStream_t stream, const Place& place) {
-  const End& last = end_of(place);
-  if (last.is_set && last.stream != place.stream)
-    check(cudaStreamWaitEvent(stream, last.event.get()), "cudaStreamWaitEvent");
+  End& last = end_of(place);
+  if (!last.is_set || last.stream == place.stream) return;
+  if (!last.is_noted) {
+    cudaStreamCaptureStatus status{};
+    check(cudaStreamIsCapturing(last.handle, &status), "cudaStreamIsCapturing");
+    if (status != cudaStreamCaptureStatusNone)
+      throw InvalidArgument(
+          "stream: another one than that of the calls before, which is being captured; allowed once tandem_synchronize "
+          "was called for that one before its capture");
+    check(cudaEventRecord(last.event.get(), last.handle), "cudaEventRecord");
+    last.is_noted = true;
+  }
+  several_streams_ = true;
+  check(cudaStreamWaitEvent(stream, last.event.get()), "cudaStreamWaitEvent");
 }
 
 cudaError_t LastCall::note(cudaStream_t stream, const Place& place) {
   End& last = end_of(place);
-  const cudaError_t code = cudaEventRecord(last.event.get(), stream);
-  if (code == cudaSuccess) last.is_set = true, last.stream = place.stream;
+  const bool is_noted = several_streams_ || place.capture != 0;
+  const cudaError_t code = is_noted ? cudaEventRecord(last.event.get(), stream) : cudaSuccess;
+  if (code != cudaSuccess) return code;
+  last.is_set = true;
+  last.is_noted = is_noted;
+  last.stream = place.stream;
+  last.handle = stream;
   return code;
+}
+
+void LastCall::ended(cudaStream_t stream) {
+  const Place place = place_of(stream);
+  const auto last = ends_.find(0);
+  if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_set = false;
 }
 
 }  // namespace tandem::c

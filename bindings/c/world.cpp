@@ -119,6 +119,7 @@ void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive
 void CWorld::synchronize(cudaStream_t stream) {
   Stream borrowed = process_->borrow_stream(stream);
   borrowed.synchronize();
+  last_call_.ended(stream);
   if (has_sent_) group_->check(borrowed);
 }
 

@@ -71,8 +71,8 @@ TEST(Streams, OneThatWasDestroyedIsNotTouched) {
 TEST(Streams, ANewOneOfTheSameAddressWaitsToo) {
   run_in_c(2, [](CPeer& peer) {
     Caller caller(peer);
-    CStream stream(peer.simulated);
-    EXPECT_EQ(unlike(caller.reduce(stream), TANDEM_SUCCESS), "");
+    CStream stream(peer.simulated), other(peer.simulated);
+    for (CStream* const each : {&stream, &other, &stream}) EXPECT_EQ(unlike(caller.reduce(*each), TANDEM_SUCCESS), "");
     const unsigned long long before = stream.number();
     stream.make_again(peer.simulated);
     EXPECT_EQ(unlike(caller.reduce(stream), TANDEM_SUCCESS), "");
@@ -86,13 +86,35 @@ TEST(Streams, OthersAreNotDrawnIntoACapture) {
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
       CStream first(peer.simulated), second(peer.simulated);
+      EXPECT_EQ(unlike((caller.*call)(second), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike((caller.*call)(first), TANDEM_SUCCESS), "");
+      EXPECT_THAT(first.waited_for(), ElementsAre(second.number()));
       first.capture(7);
       EXPECT_EQ(unlike((caller.*call)(first), TANDEM_SUCCESS), "");
-      EXPECT_THAT(first.waited_for(), IsEmpty()) << "a graph waits for nothing outside of it";
+      EXPECT_THAT(first.waited_for(), ElementsAre(second.number())) << "a graph waits for nothing outside of it";
       EXPECT_EQ(unlike((caller.*call)(second), TANDEM_SUCCESS), "");
       EXPECT_EQ(second.captured_in(), 0U);
       EXPECT_THAT(second.waited_for(), ElementsAre(first.number())) << "the plain call there";
+      first.capture(0);
+      for (CStream* const stream : {&first, &second})
+        EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
+    });
+}
+
+/// Without an event behind each call: the next one in the same stream may start early.
+TEST(Streams, TheOnlyOneIsSynchronizedBeforeItsCapture) {
+  for (const bool is_synchronized : {false, true})
+    run_in_c(2, [&](CPeer& peer) {
+      Caller caller(peer);
+      CStream first(peer.simulated), second(peer.simulated);
+      EXPECT_EQ(unlike(caller.reduce(first), TANDEM_SUCCESS), "");
+      if (is_synchronized) {
+        EXPECT_EQ(unlike(tandem_synchronize(peer.world, first.handle()), TANDEM_SUCCESS), "");
+      }
+      first.capture(7);
+      EXPECT_EQ(unlike(caller.reduce(second), is_synchronized ? TANDEM_SUCCESS : TANDEM_INVALID_ARGUMENT), "");
+      EXPECT_EQ(second.captured_in(), 0U);
+      EXPECT_THAT(second.waited_for(), IsEmpty());
       first.capture(0);
       for (CStream* const stream : {&first, &second})
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
