@@ -37,6 +37,8 @@ void LastCall::check_noted(cudaError_t code) { check(code, "cudaEventRecord"); }
 void LastCall::wait(cudaStream_t stream, const Place& place) {
   End& last = end_of(place);
   if (!last.is_set || last.stream == place.stream) return;
+  if (place.capture == 0) several_streams_ = true;
+  if (last.is_over) return;
   if (!last.is_noted) {
     cudaStreamCaptureStatus status{};
     check(cudaStreamIsCapturing(last.handle, &status), "cudaStreamIsCapturing");
@@ -47,7 +49,6 @@ void LastCall::wait(cudaStream_t stream, const Place& place) {
     check(cudaEventRecord(last.event.get(), last.handle), "cudaEventRecord");
     last.is_noted = true;
   }
-  several_streams_ = true;
   check(cudaStreamWaitEvent(stream, last.event.get()), "cudaStreamWaitEvent");
 }
 
@@ -57,6 +58,7 @@ cudaError_t LastCall::note(cudaStream_t stream, const Place& place) {
   const cudaError_t code = is_noted ? cudaEventRecord(last.event.get(), stream) : cudaSuccess;
   if (code != cudaSuccess) return code;
   last.is_set = true;
+  last.is_over = false;
   last.is_noted = is_noted;
   last.stream = place.stream;
   last.handle = stream;
@@ -66,7 +68,7 @@ cudaError_t LastCall::note(cudaStream_t stream, const Place& place) {
 void LastCall::ended(cudaStream_t stream) {
   const Place place = place_of(stream);
   const auto last = ends_.find(0);
-  if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_set = false;
+  if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_over = true;
 }
 
 }  // namespace tandem::c

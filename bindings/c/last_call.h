@@ -51,7 +51,8 @@ class LastCall {
     std::unique_ptr<CUevent_st, EventDestroy> event;
     unsigned long long stream = 0;
     cudaStream_t handle = nullptr;
-    bool is_set = false;    // there is a last call, which may not be over
+    bool is_set = false;    // there was a call
+    bool is_over = false;   // ... and it is
     bool is_noted = false;  // ... with the event behind it
   };
   /// Captures whose last call is known: more than are made at a time.
