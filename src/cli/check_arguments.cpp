@@ -16,8 +16,8 @@ constexpr int kMostPes = 32;
 void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string& json, std::string& report) {
   CLI::App& check = *app.add_subcommand("check", "races, hangs and schedules of a collective or an operator");
   check.add_option("OP", a.subject,
-                   "what to check, or `all` (the default): collectives, operators, barrier, "
-                   "send_recv_group");
+                   "what to check, or `all` (the default): collectives, operators, layers (of "
+                   "operators that follow each other), barrier, send_recv_group");
   check.add_option("--schedules", a.schedules, "schedules of each configuration (with --mutants: of each mutant, 200)")
       ->capture_default_str();
   check.add_option("--strategy", a.strategy, "random, pct, delay or dfs")->capture_default_str();
