@@ -81,14 +81,15 @@ typedef struct tandem_world tandem_world;
 
 /* Zeros stand for the defaults, and NULL for all of them. The same on all PEs. */
 typedef struct {
-  size_t heap_bytes;       /* for tandem_alloc() and plans, at the beginning; default 256 MiB */
-  size_t staging_bytes;    /* for memory that is not the heap's; default 64 MiB */
-  double timeout_s;        /* of a wait on the GPU; default 30 */
-  double join_timeout_s;   /* for the other processes; default 600 */
-  size_t heap_limit_bytes; /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
-                              Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
-  int any_memory;          /* 0 or 1: calls copy what peers touch wherever it lies, also of tandem_alloc()'s and
-                              tandem_register()'s memory, so that it may lie elsewhere on every PE */
+  size_t heap_bytes;        /* for tandem_alloc() and plans, at the beginning; default 256 MiB */
+  size_t staging_bytes;     /* for memory that is not the heap's; default 64 MiB */
+  double timeout_s;         /* of a world that stands still, each PE in a wait on its GPU; default 30 */
+  double arrival_timeout_s; /* of a wait while a PE is in none, which has not come yet or computes; default 600 */
+  double join_timeout_s;    /* for the other processes; default 600 */
+  size_t heap_limit_bytes;  /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
+                               Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
+  int any_memory;           /* 0 or 1: calls copy what peers touch wherever it lies, also of tandem_alloc()'s and
+                               tandem_register()'s memory, so that it may lie elsewhere on every PE */
 } tandem_options;
 
 /* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled

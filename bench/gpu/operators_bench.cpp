@@ -103,7 +103,7 @@ int run_bench(const Settings& settings) {
   if (!settings.torch.empty() && settings.torch != "none") torch = std::make_unique<TorchPeer>(settings.torch, pes);
   CudaOptions options;
   options.heap_bytes = Size{30} << 30;
-  options.timeout_s = 4;
+  options.timeout_s = options.arrival_timeout_s = 4;
   std::vector<Row> rows;
   std::mutex mutex;
   // There may be no time for the rest.

@@ -38,6 +38,7 @@ tandem_options checked(const tandem_options* options) {
     if (!(given >= 0)) throw InvalidArgument(fmt::format("{}: {} given, allowed is 0 or more", what, given));
   };
   check_seconds(all.timeout_s, "timeout_s");
+  check_seconds(all.arrival_timeout_s, "arrival_timeout_s");
   check_seconds(all.join_timeout_s, "join_timeout_s");
   return all;
 }
@@ -68,6 +69,7 @@ tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
   cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + own);
   cuda.heap_limit_bytes = static_cast<Size>(or_default(options.heap_limit_bytes, default_limit) + own);
   cuda.timeout_s = or_default(options.timeout_s, cuda.timeout_s);
+  cuda.arrival_timeout_s = or_default(options.arrival_timeout_s, cuda.arrival_timeout_s);
   cuda.join_timeout_s = or_default(options.join_timeout_s, cuda.join_timeout_s);
   return cuda;
 }

@@ -32,9 +32,12 @@ struct CudaOptions {
   /// What it may grow to: where a symmetric allocation does not fit, all PEs add memory behind the heap, at least as
   /// much again; addresses stay, captured graphs too. 0: it does not grow. The same on all PEs.
   Size heap_limit_bytes = 0;
-  /// How long a wait on the device may last before it gives up; all PEs' waits then end, and what synchronizes throws
-  /// Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
+  /// How long a world may stand still, each of its PEs in a wait on the device, before one gives up; all waits then
+  /// end, and what synchronizes throws Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;
+  /// The same for a wait while a PE of the world is in none: it has not come to the call yet, or it computes.
+  /// TANDEM_ARRIVAL_TIMEOUT_S in the environment overrides it.
+  double arrival_timeout_s = 600;
   /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
   /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;

@@ -48,20 +48,18 @@ bool has_early_launch(int device) {
   return major >= 9;
 }
 
-/// The environment's, where it has one.
-double timeout_of(const CudaOptions& options) {
-  const char* const text = std::getenv("TANDEM_TIMEOUT_S");
+/// The environment's, where it has them, else `given`.
+double seconds_of(double given, const char* option, const char* variable) {
+  const char* const text = std::getenv(variable);
   if (text == nullptr || *text == '\0') {
-    if (!(options.timeout_s > 0 && options.timeout_s <= kMostSeconds))
-      throw InvalidArgument(
-          fmt::format("timeout_s: {} given, allowed are seconds up to {}", options.timeout_s, kMostSeconds));
-    return options.timeout_s;
+    if (!(given > 0 && given <= kMostSeconds))
+      throw InvalidArgument(fmt::format("{}: {} given, allowed are seconds up to {}", option, given, kMostSeconds));
+    return given;
   }
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (*end != '\0' || !(seconds > 0 && seconds <= kMostSeconds))
-    throw InvalidArgument(
-        fmt::format("TANDEM_TIMEOUT_S: '{}' given, allowed are seconds up to {}", text, kMostSeconds));
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are seconds up to {}", variable, text, kMostSeconds));
   return seconds;
 }
 
@@ -89,7 +87,8 @@ Pes::Pes(int pes, int device, int sharing, const CudaOptions& options)
       machine_(describe_gpu(pes, device)),
       gpu_sms_(machine_.gpu.sm_count),
       early_launch_(options.early_launch && sharing == 1 && has_early_launch(device)),
-      timeout_s_(timeout_of(options)),
+      timeout_s_(seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
+      arrival_timeout_s_(seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
       checks_calls_(options.check_calls) {
   machine_.gpu.sm_count = share_of_gpu(gpu_sms_, sharing);
   // PEs that share a GPU share its queues: nothing promises that one's copies do not stand behind another's, which
@@ -98,7 +97,7 @@ Pes::Pes(int pes, int device, int sharing, const CudaOptions& options)
 }
 
 std::uint32_t* Pes::abort_of(int pe) const {
-  return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kAbortOffset);
+  return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kWaitWordsOffset);
 }
 
 Context Pes::context(const Team& team) const {
@@ -113,6 +112,7 @@ Context Pes::context(const Team& team) const {
   context.report = pe(me).report.get();
   context.checks_calls = checks_calls_;
   context.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
+  context.arrival_timeout_ns = static_cast<std::uint64_t>(arrival_timeout_s_ * 1e9);
   return context;
 }
 
@@ -166,9 +166,13 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
   const auto found = static_cast<Epoch>(report.found);
   const int block = report.block;
   const std::string word = pes.describe(const_cast<const void*>(report.word));
-  if (report.set == kWaitedInVain)
+  if (report.set == kWaitedInVain) {
+    const int other = report.without_wait;
     return {FailureKind::kTimeout,
-            fmt::format("block {} gave up waiting for {} >= {}, found {}", block, word, expected, found)};
+            fmt::format("block {} gave up waiting for {} >= {}, found {}; {}", block, word, expected, found,
+                        other < 0 ? "all PEs were waiting"
+                                  : fmt::format("PE {} was not waiting: it had not come, or computed", other))};
+  }
   if (report.set == kCallsOfOtherCounts)
     return {FailureKind::kInvalidArgument,
             fmt::format("calls with count {}, PE {} of the team with count {} ({})", expected, block, found, word)};

@@ -85,9 +85,9 @@ class Pes {
   virtual void give_up(int pe, const bootstrap::Failure& why) = 0;
 
  protected:
-  /// Offset of the abort words: the first symmetric buffer of every world.
-  static constexpr Size kAbortOffset = 0;
-  static constexpr const char* kAbortName = "abort";
+  /// Offset of the PEs' WaitWords: the first symmetric buffer of every world.
+  static constexpr Size kWaitWordsOffset = 0;
+  static constexpr const char* kWaitWordsName = "wait words";
 
   std::uint32_t* abort_of(int pe) const;
   /// Ends the waits of PE `number`, of this process.
@@ -104,6 +104,7 @@ class Pes {
   int gpu_sms_;  // of the whole GPU
   bool early_launch_;
   double timeout_s_;
+  double arrival_timeout_s_;
   bool checks_calls_;
   std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
 };

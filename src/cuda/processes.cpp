@@ -13,6 +13,7 @@
 #include "cuda/error.h"
 #include "cuda/self_test.h"
 #include "tandem/error.h"
+#include "tandem/impl/cuda/standstill.h"
 
 namespace tandem::cuda {
 
@@ -22,7 +23,6 @@ using bootstrap::Bytes;
 using bootstrap::Reader;
 using bootstrap::Writer;
 
-constexpr std::size_t kWord = sizeof(std::uint32_t);
 /// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
 /// message does not hold many more.
 constexpr std::size_t kMostReleased = 4096;
@@ -63,8 +63,9 @@ void Processes::prepare(const CudaOptions& options) {
   const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
   check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
               "compare_calls (1) and record.on (2), summed up");
-  book_.allocate_symmetric(pe, MemoryKind::kControl, kWord, kAbortName, kWord);
-  clear(pe_, pe, kAbortOffset, kWord, MemoryKind::kControl);
+  const Size words = wait_words_bytes(num_pes());
+  book_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
+  clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
   if (options.self_test) test_links();
   load_kernels(pe_);
   if (options.compare_calls) share_calls();

@@ -14,6 +14,7 @@
 #include "cuda/register.h"
 #include "cuda/world_recording.h"
 #include "tandem/error.h"
+#include "tandem/impl/cuda/standstill.h"
 
 namespace tandem {
 
@@ -84,9 +85,10 @@ Threads::Threads(int pes, const CudaOptions& options)
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
     if (i < cuda_devices()) load_kernels(pe(i));
-    book_.allocate_symmetric(i, MemoryKind::kControl, sizeof(std::uint32_t), kAbortName, sizeof(std::uint32_t));
+    const Size words = wait_words_bytes(pes);
+    book_.allocate_symmetric(i, MemoryKind::kControl, words, kWaitWordsName, words);
     check(cudaSetDevice(pe(i).device), "cudaSetDevice");
-    clear(pe(i), i, kAbortOffset, sizeof(std::uint32_t), MemoryKind::kControl);
+    clear(pe(i), i, kWaitWordsOffset, words, MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
     if (options.compare_calls)
       calls_.push_back(std::make_unique<CallLog>(

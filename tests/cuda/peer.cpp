@@ -30,11 +30,12 @@ struct Place {
   int pes;
 };
 
-CudaOptions options(double timeout_s = 30) {
+CudaOptions options(double timeout_s = 30, double arrival_timeout_s = 600) {
   CudaOptions options;
   options.heap_bytes = 2 * kMiB;
   options.heap_limit_bytes = 64 * kMiB;
   options.timeout_s = timeout_s;
+  options.arrival_timeout_s = arrival_timeout_s;
   options.join_timeout_s = 10;
   return options;
 }
@@ -75,7 +76,7 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
 /// destroyed. PE 2 learns why, and nobody waits for it.
 void give_up(const Place& place, bool leaves_first) {
-  CudaProcess process(place.id, place.pe, place.pes, options(place.pe == 0 ? 0.1 : 30));
+  CudaProcess process(place.id, place.pe, place.pes, options(30, place.pe == 0 ? 0.1 : 600));
   World& world = process.world();
   const Signals lonely = world.heap().signals(4, "lonely");
   if (place.pe < 2) {
@@ -84,8 +85,32 @@ void give_up(const Place& place, bool leaves_first) {
     return;
   }
   const std::string end = end_of(process);
-  expect(end.find("PE 0: block 0 gave up waiting for lonely[0] on PE 0 >= 7, found 0") != std::string::npos,
+  expect(end.find("PE 0: block 0 gave up waiting for lonely[0] on PE 0 >= 7, found 0; PE 2 was not waiting") !=
+             std::string::npos,
          "what PE 0 waited for, not: " + end);
+}
+
+/// Two PEs wait far longer than a world may stand still for the third, which does not wait meanwhile.
+void come_late(const Place& place) {
+  CudaProcess process(place.id, place.pe, place.pes, options(0.2));
+  World& world = process.world();
+  const Signals ready = world.heap().signals(1, "ready");
+  Stream stream = world.make_stream("main");
+  if (place.pe == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  for (int pe = 0; pe < 2 && place.pe == 2; ++pe) stream.write_signal(ready.on(pe), 1);
+  if (place.pe < 2) stream.wait_signal(ready.local(), 1);
+  stream.synchronize();
+  world.barrier();
+}
+
+/// All PEs wait, and nobody will come.
+void stand_still(const Place& place) {
+  CudaProcess process(place.id, place.pe, place.pes, options(0.2));
+  World& world = process.world();
+  const Signals lonely = world.heap().signals(1, "lonely");
+  Stream stream = world.make_stream("main");
+  stream.wait_signal(lonely.local(), 7);
+  expect_error<Timeout>("found 0; all PEs were waiting", [&] { stream.synchronize(); });
 }
 
 /// The threads that learn of the end and that end the world have no GPU of their own, and take no part of GPU 0.
@@ -237,6 +262,10 @@ int run(int argc, char** argv) {
       give_up(place, false);
     else if (what == "give_up_and_leave")
       give_up(place, true);
+    else if (what == "come_late")
+      come_late(place);
+    else if (what == "stand_still")
+      stand_still(place);
     else if (what == "learn_of_the_end")
       learn_of_the_end(place);
     else if (what == "cannot_begin")

@@ -29,8 +29,9 @@ TEST_P(WorldOnSimulatedGpus, OfThreeProcesses) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Cases, WorldOnSimulatedGpus,
-                         ::testing::Values("give_up", "give_up_and_leave", "learn_of_the_end", "cannot_begin",
-                                           "cannot_load", "register_memory", "grow", "reuse_plans", "fork_within"),
+                         ::testing::Values("give_up", "give_up_and_leave", "come_late", "stand_still",
+                                           "learn_of_the_end", "cannot_begin", "cannot_load", "register_memory", "grow",
+                                           "reuse_plans", "fork_within"),
                          [](const auto& one) { return std::string(one.param); });
 
 // Address spaces of sanitizers have no room for a limit.

@@ -73,7 +73,7 @@ struct Joined {
 
   explicit Joined(double timeout_s = 10, size_t heap_bytes = 0, size_t heap_limit_bytes = 0, bool any_memory = false) {
     tandem_options options{};
-    options.timeout_s = timeout_s;
+    options.timeout_s = options.arrival_timeout_s = timeout_s;
     options.heap_bytes = heap_bytes;
     options.heap_limit_bytes = heap_limit_bytes;
     options.any_memory = any_memory ? 1 : 0;

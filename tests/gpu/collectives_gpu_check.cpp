@@ -17,6 +17,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <thread>
 
 #include "gpu/collective_rounds.h"
 #include "tandem/cuda.h"
@@ -42,7 +43,7 @@ void report(const std::string& what, const std::string& problem) {
 CudaOptions small_world(double timeout_s = 10) {
   CudaOptions options;
   options.heap_bytes = Size{512} << 20;
-  options.timeout_s = timeout_s;
+  options.timeout_s = options.arrival_timeout_s = timeout_s;
   return options;
 }
 
@@ -192,6 +193,48 @@ void check_replays(int pes, int replays) {
   check(pes, cases, true);
 }
 
+/// Waits last longer than a world may stand still while a PE is in none, and end soon once all PEs wait in vain.
+void check_standstill(int pes) {
+  std::string problem;
+  try {
+    CudaOptions patient = small_world(0.3);
+    patient.arrival_timeout_s = 60;
+    CudaThreads threads(pes, patient);
+    threads.run([](World& world) {
+      CollectiveOptions options;
+      options.max_count = 1000;
+      options.algorithm = "one_shot_ll";
+      const auto plan = make_collective(world, Collective::kAllReduce, options);
+      const Symm<std::byte> data = world.heap().allocate<std::byte>(4000, "data");
+      Stream stream = world.make_stream("main");
+      if (world.pe() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      plan->run(stream, data, data, 1000);
+      stream.synchronize();
+    });
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  report("a PE that comes late", problem);
+
+  problem = "no error";
+  try {
+    CudaOptions patient = small_world(0.3);
+    patient.arrival_timeout_s = 60;
+    CudaThreads threads(pes, patient);
+    threads.run([](World& world) {
+      const Signals lonely = world.heap().signals(1, "lonely");
+      Stream stream = world.make_stream("main");
+      stream.wait_signal(lonely.local(), 7);
+      stream.synchronize();
+    });
+  } catch (const Timeout& error) {
+    const std::string text = error.what();
+    problem = text.find("all PEs were waiting") != std::string::npos ? "" : text;
+    std::printf("as it should be: %s\n", text.c_str());
+  }
+  report("a world that stands still", problem);
+}
+
 /// A wait that nobody answers ends with an error that names the signal, and the process goes on.
 void check_timeout(int pes) {
   std::string problem = "no error";
@@ -229,6 +272,7 @@ void check_timeout(int pes) {
     std::printf("as it should be: %s\n", text.c_str());
   }
   report("a call that is missing on one PE", pes > 1 ? problem : "");
+  check_standstill(pes);
   check(pes, std::vector{GpuCase{collective_algorithms().front()}});
 }
 

@@ -38,7 +38,7 @@ inline int finish() {
 inline CudaOptions checked_world() {
   CudaOptions options;
   options.heap_bytes = Size{512} << 20;
-  options.timeout_s = 10;
+  options.timeout_s = options.arrival_timeout_s = 10;
   return options;
 }
 

@@ -456,7 +456,7 @@ void check_timeout() {
   std::string problem = "no error";
   CudaOptions options;
   options.heap_bytes = Size{1} << 30;
-  options.timeout_s = 0.5;
+  options.timeout_s = options.arrival_timeout_s = 0.5;
   try {
     CudaThreads threads(1, options);
     threads.run([](World& world) {
@@ -507,7 +507,7 @@ int check_all(int rounds) {
   setenv("TANDEM_CUBLASLT", "none", 1);  // plain GEMMs too by the kernels under test
   CudaOptions options;
   options.heap_bytes = Size{1} << 30;
-  options.timeout_s = 5;
+  options.timeout_s = options.arrival_timeout_s = 5;
   {
     CudaThreads threads(1, options);
     threads.run([&](World& world) {

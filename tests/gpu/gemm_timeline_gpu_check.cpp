@@ -169,7 +169,7 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
   std::mutex mutex;
   CudaOptions options;
   options.heap_bytes = Size{2} << 30;
-  options.timeout_s = 5;
+  options.timeout_s = options.arrival_timeout_s = 5;
   options.record.on = true;
   options.record.time_copies = true;
   CudaThreads threads(pes, options);

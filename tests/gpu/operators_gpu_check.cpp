@@ -65,7 +65,7 @@ Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const 
 CudaOptions world_options() {
   CudaOptions options;
   options.heap_bytes = Size{8} << 30;
-  options.timeout_s = 3;
+  options.timeout_s = options.arrival_timeout_s = 3;
   return options;
 }
 

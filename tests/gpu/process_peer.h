@@ -30,7 +30,7 @@ void killed_peer(bool is_host);
 inline CudaOptions small_world(double timeout_s = 10) {
   CudaOptions options;
   options.heap_bytes = Size{256} << 20;
-  options.timeout_s = timeout_s;
+  options.timeout_s = options.arrival_timeout_s = timeout_s;
   options.join_timeout_s = 30;
   return options;
 }

@@ -21,7 +21,7 @@ int check(double timeout_s) {
   }
   CudaOptions options;
   options.heap_bytes = Size{64} << 20;
-  options.timeout_s = timeout_s;
+  options.timeout_s = options.arrival_timeout_s = timeout_s;
   CudaThreads threads(pes, options);
   std::atomic<Size> wrong{0};
   int cases = 0;

@@ -180,7 +180,7 @@ void run(int pes, const std::string& folder) {
   std::mutex mutex;
   CudaOptions options;
   options.heap_bytes = Size{1} << 30;
-  options.timeout_s = 5;
+  options.timeout_s = options.arrival_timeout_s = 5;
   options.record.on = true;
   options.record.bytes = Size{2} << 30;
   CudaThreads threads(pes, options);

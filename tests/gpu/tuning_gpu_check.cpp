@@ -36,7 +36,7 @@ int pes() { return is_launched() ? std::atoi(std::getenv("WORLD_SIZE")) : cuda_d
 CudaOptions world_options(Size heap) {
   CudaOptions options;
   options.heap_bytes = heap;
-  options.timeout_s = 1;
+  options.timeout_s = options.arrival_timeout_s = 1;
   options.join_timeout_s = 20;
   return options;
 }

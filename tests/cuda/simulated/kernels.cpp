@@ -15,6 +15,7 @@
 #include "cuda/simulated/gpus.h"
 #include "kernels/all_reduce_two_shot.h"
 #include "tandem/error.h"
+#include "tandem/impl/cuda/standstill.h"
 
 namespace tandem {
 
@@ -37,9 +38,14 @@ std::atomic_ref<std::uint32_t> abort_of(const Context& context, int pe) {
   return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(first + pe * context.abort_stride));
 }
 
-void give_up(const Context& context, const Signal* word, Epoch expected, Epoch found) {
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+void give_up(const Context& context, const Signal* word, Epoch expected, Epoch found, std::uint64_t now) {
   const auto by = static_cast<std::uint32_t>(context.world_pe) + 1;
-  *context.report = {0, 0, word, expected, found, 0, {}};
+  *context.report = {0, 0, word, expected, found, pe_without_wait(context, now), 0, {}};
   std::atomic_ref(context.report->set) = kWaitedInVain;
   for (int pe = 0; pe < context.world_pes; ++pe) abort_of(context, pe) = by;
 }
@@ -47,7 +53,7 @@ void give_up(const Context& context, const Signal* word, Epoch expected, Epoch f
 }  // namespace
 
 void launch_wait(cudaStream_t, const Context& context, const Signal* word, Epoch value) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t begin = now_ns();
   const std::atomic_ref signal(const_cast<Epoch&>(word->value));
   for (Epoch found; (found = signal.load()) < value;) {
     if (const std::uint32_t by = abort_of(context, context.world_pe)) {
@@ -55,8 +61,9 @@ void launch_wait(cudaStream_t, const Context& context, const Signal* word, Epoch
       std::atomic_ref(context.report->ended_by) = by;
       return;
     }
-    if (std::chrono::steady_clock::now() - begin > std::chrono::nanoseconds(context.timeout_ns))
-      return give_up(context, word, value, found);
+    const std::uint64_t now = now_ns();
+    if (now - begin >= kLastsNs && (stands_still(context, begin, now) || now - begin >= context.arrival_timeout_ns))
+      return give_up(context, word, value, found, now);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

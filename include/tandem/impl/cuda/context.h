@@ -20,6 +20,7 @@ struct WaitReport {
   const void* word;
   Epoch expected;
   Epoch found;
+  int without_wait;        ///< a PE that was in no wait then; -1: all were in one
   std::uint32_t ended_by;  ///< what a wait found in the PE's abort word, when it ended for that; 0: none did
   /// The first wait of the PE that ended because another PE gave up: valid once `is_set`.
   struct Ended {
@@ -38,7 +39,8 @@ constexpr std::uint32_t kEndIsReported = 0x40000000U;
 
 struct Context {
   Team team;
-  /// In this PE's device memory; once it is not 0, waits fall through: every kernel ends, its results are undefined.
+  /// Begin of this PE's WaitWords (standstill.h); once it is not 0, waits fall through: every kernel ends, its results
+  /// are undefined.
   std::uint32_t* abort = nullptr;
   /// Those of all PEs of the world: whoever gives up ends all waits.
   std::uint32_t* abort_on_pe0 = nullptr;
@@ -46,7 +48,8 @@ struct Context {
   int world_pes = 1;
   int world_pe = 0;
   WaitReport* report = nullptr;
-  std::uint64_t timeout_ns = 0;
+  std::uint64_t timeout_ns = 0;          // CudaOptions::timeout_s: of a world that stands still
+  std::uint64_t arrival_timeout_ns = 0;  // of any wait
   /// Kernels that follow a failed agreement do nothing.
   bool checks_calls = false;
 };

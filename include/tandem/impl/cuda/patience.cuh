@@ -3,6 +3,7 @@
 
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/ptx.cuh"
+#include "tandem/impl/cuda/standstill.h"
 
 namespace tandem::cuda {
 
@@ -17,6 +18,7 @@ __device__ inline std::uint32_t give_up(const Context& context, std::uint32_t wh
   report.word = word;
   report.expected = expected;
   report.found = found;
+  report.without_wait = pe_without_wait(context, global_timer());
   __threadfence_system();
   *static_cast<volatile std::uint32_t*>(&report.set) = why;
 #pragma unroll 1  // little code: it lies within every wait
@@ -59,7 +61,9 @@ class Patience {
     }
     const std::uint64_t now = global_timer();
     if (begin_ == 0) begin_ = now;
-    if (now - begin_ < context_.timeout_ns) return false;
+    const std::uint64_t lasted = now - begin_;
+    if (lasted < kLastsNs) return false;
+    if (!stands_still(context_, begin_, now) && lasted < context_.arrival_timeout_ns) return false;
     if (const std::uint32_t by = give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found))
       end_early(context_, by, word, expected, found);
     return true;
