@@ -43,7 +43,7 @@ void Engine::run_body(void* argument) { static_cast<Actor*>(argument)->body_(); 
 
 void Engine::sleep_until(Time time) {
   // Nobody else acts before that time: the clock moves on without leaving the fiber.
-  if (queue_.empty() || queue_.front().time > time) {
+  if (queue_.empty() || queue_.front().time > time || Fiber::unwinding()) {
     now_ = std::max(now_, time);
     return;
   }
@@ -52,6 +52,7 @@ void Engine::sleep_until(Time time) {
 }
 
 void Engine::block(std::function<std::string()> waits_for) {
+  if (Fiber::unwinding()) return;
   current_->waits_for = std::move(waits_for);
   Fiber::suspend();
   current_->waits_for = nullptr;
@@ -113,15 +114,18 @@ void Engine::run() {
 }
 
 void Engine::unwind_all() {
-  for (const auto& actor : actors_) {
-    if (actor->finished_) continue;
-    current_ = actor.get();
+  if (before_unwinding) before_unwinding();
+  // The last one first: roles use what lies on their block's stack, and kernels what lies on their host program's.
+  for (auto at = actors_.rbegin(); at != actors_.rend(); ++at) {
+    Actor& actor = **at;
+    if (actor.finished_) continue;
+    current_ = &actor;
     try {
-      actor->fiber_.unwind();
+      actor.fiber_.unwind();
     } catch (...) {
       // The run has failed already with the error that is reported.
     }
-    actor->finished_ = true;
+    actor.finished_ = true;
   }
   current_ = nullptr;
 }

@@ -71,9 +71,9 @@ class Engine {
 
   /// The actor that is running, or null on the scheduler.
   Actor* current() const { return current_; }
-  /// The current actor goes on at `time`.
+  /// The current actor goes on at `time`; at once where it is being unwound, so that destructors may wait.
   void sleep_until(Time time);
-  /// The current actor waits until somebody calls `wake`.
+  /// The current actor waits until somebody calls `wake`; likewise.
   void block(std::function<std::string()> waits_for);
   /// A blocked actor goes on at `time`.
   void wake(Actor& actor, Time time);
@@ -82,6 +82,8 @@ class Engine {
   /// still blocked, with the report of `describe_deadlock`.
   void run();
   std::function<std::string(const std::vector<const Actor*>&)> describe_deadlock;
+  /// The run is over, and what is left on the actors' stacks will be destroyed.
+  std::function<void()> before_unwinding;
 
   /// Stops the run with an error, from anywhere.
   void fail(std::exception_ptr error);

@@ -73,7 +73,7 @@ template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
   role.end_local();
   role.streaming = false;
-  if (wait.advance()) return;
+  if (wait.advance() || Fiber::unwinding()) return;
   role.waiting = role.engine().current();
   wait.pe = role.pe;
   wait.argument = &role;
@@ -94,7 +94,7 @@ void Role::wait_for_outstanding() {
   Engine& engine = sim.engine;
   end_local();
   engine.sleep_until(std::max(engine.now(), last_arrival));
-  while (outstanding->operations > 0) {
+  while (outstanding->operations > 0 && !Fiber::unwinding()) {
     outstanding->waiting.push_back(engine.current());
     engine.block([] { return std::string("waits in quiet for puts under way"); });
   }

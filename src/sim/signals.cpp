@@ -57,6 +57,7 @@ void SignalBoard::changed(const Signal* word, const Cause& cause) {
   if (found == waits_.end()) return;
   std::vector<SignalWait*> waits;
   waits.swap(found->second);
+  if (Fiber::unwinding()) return;  // those that waited may be gone
   for (SignalWait* wait : waits) {
     if (wait->advance()) {
       wait->released_by = cause;

@@ -42,6 +42,7 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
     pe.copy_engines.resize(static_cast<std::size_t>(machine.gpu.copy_engines));
   }
   if (observer != nullptr) network.watch = [this](const Occupation& chunk) { draw(chunk); };
+  engine.before_unwinding = [this] { seams = {}; };
   engine.describe_deadlock = [this](const std::vector<const Actor*>& blocked) { return describe_deadlock(blocked); };
 }
 

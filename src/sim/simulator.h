@@ -128,7 +128,7 @@ struct Simulator {
   const bool phantom;
   const bool graph;
   Observer* const observer;
-  const SimSeams seams;
+  SimSeams seams;  // none once the run has failed: what destructors do is not the program's
   /// Bytes that one step of a tile loop covers. Checks of small sizes take less, so that loops have several steps.
   Size tile_bytes = Size{64} << 10;
   Memory memory;

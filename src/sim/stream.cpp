@@ -42,6 +42,7 @@ std::string SimStream::describe() const {
 void SimStream::enqueue(std::string name, std::function<void()> start, std::shared_ptr<Kernel> kernel) {
   if (sim_.engine.current() == nullptr)
     throw InvalidArgument(fmt::format("stream {}: {} given, allowed within a host program's run alone", name_, name));
+  if (Fiber::unwinding()) return;  // nothing is run any more
   if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
   used_ = used_ || name != kEventName;
   work_.push_back({std::move(name), std::move(start), std::move(kernel)});
@@ -256,6 +257,7 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
 }
 
 void SimStream::synchronize() {
+  if (Fiber::unwinding()) return;
   if (!work_.empty()) {
     synchronizing_.push_back(sim_.engine.current());
     sim_.engine.block([this] { return fmt::format("waits for stream {}", name_); });
