@@ -97,7 +97,11 @@ void Engine::run() {
   while (!queue_.empty() && !error_) {
     const Event event = queue_.pop();
     now_ = event.time;
-    event.function(event.argument);
+    try {
+      event.function(event.argument);
+    } catch (...) {  // on the scheduler itself: what a stream does next, a block that starts
+      fail(std::current_exception());
+    }
   }
   if (!error_) {
     std::vector<const Actor*> blocked;

@@ -78,8 +78,8 @@ class Engine {
   /// A blocked actor goes on at `time`.
   void wake(Actor& actor, Time time);
 
-  /// Runs until no event is left. Rethrows the first exception that left an actor; throws Deadlock where actors are
-  /// still blocked, with the report of `describe_deadlock`.
+  /// Runs until no event is left. Rethrows the first exception that left an actor or an event; throws Deadlock where
+  /// actors are still blocked, with the report of `describe_deadlock`.
   void run();
   std::function<std::string(const std::vector<const Actor*>&)> describe_deadlock;
   /// The run is over, and what is left on the actors' stacks will be destroyed.

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "sim/monitor.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -119,6 +120,39 @@ TEST(Unwinding, DestructorsMayCallQuietWhileBytesAreUnderWay) {
     EXPECT_THROW(Simulation(load_machine("h100x8-rail"), 2, {.pes_per_node = 1}).run(program), InvalidArgument);
     EXPECT_EQ(ended, 4) << puts;
   }
+}
+
+struct NoKernel {
+  struct Args {};
+  template <class Block>
+  static void run(Block&, const Args&) {}
+};
+
+/// Throws when a signal is sent.
+class RefusesSignals final : public sim::Schedule {
+  sim::Time delay(Point point, int) override {
+    if (point == Point::kSignal) throw CheckFailed("no signals here");
+    return 0;
+  }
+  int choose(int) override { return 0; }
+};
+
+TEST(Unwinding, IsOverWhenAnErrorOfTheSchedulerLeavesTheRun) {
+  RefusesSignals schedule;
+  SimOptions options;
+  options.seams.schedule = &schedule;
+  std::vector<int> ended;
+  Simulation simulation(load_machine("h200x4"), 2, options);
+  const auto program = [&](World& world) {
+    const AtEnd at_end([&] { ended.push_back(world.pe()); });
+    const auto word = world.heap().signals(1, "word");
+    Stream stream = world.make_stream("main");
+    stream.launch<NoKernel>({1, 32}, {});
+    stream.write_signal(word.local(), 1);  // begins where the kernel ends, on the scheduler
+    stream.synchronize();
+  };
+  EXPECT_THROW(simulation.run(program), CheckFailed);
+  EXPECT_THAT(ended, ElementsAre(1, 0));
 }
 
 TEST(Unwinding, WhatDestructorsDoIsNotCheckedAnyMore) {
