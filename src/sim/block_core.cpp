@@ -24,6 +24,15 @@ void check_bytes(const char* operation, Size bytes, Site site) {
         fmt::format("{}:{}: {} of {} bytes, must not be negative", site.file, site.line, operation, bytes));
 }
 
+/// The word of a put_signal to PE `target`.
+void check_word(const Role& role, const Signal* word, int target, Site site) {
+  const int owner = role.owner_of(word, sizeof(Signal), "put_signal's signal", site);
+  role.require_contents(word, "put_signal's signal", site);
+  if (owner != target)
+    throw InvalidArgument(fmt::format("{}:{}: put_signal: the data is for PE {}, the signal for PE {}", site.file,
+                                      site.line, target, owner));
+}
+
 }  // namespace
 
 int BlockCore::pe() const { return role_->team.me; }
@@ -79,7 +88,8 @@ void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
 }
 
 void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
-  if (bytes <= 0) return;
+  check_bytes("copy", bytes, site);
+  if (bytes == 0) return;
   Role& role = *role_;
   const bool has_data = backed(from) && backed(to);
   const int source = role.reachable_pe(from, bytes, "load", site);
@@ -97,8 +107,9 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int target = role.owner_of(to, "put", site);
+  const int target = role.owner_of(to, 0, "put", site);
   check_bytes("put", bytes, site);
+  if (signal != nullptr) check_word(role, signal->word, target, site);
   const bool has_data = bytes > 0 && backed(from) && backed(to);
   engine.trace(engine.current()->id(), kTracePut, bytes);
   const Fault fault = signal == nullptr ? Fault::kNone : role.fault(SyncOperation::kPutSignal, site);
@@ -109,6 +120,8 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
     sent = role.sim.seams.monitor->transfer(
         role.thread, {false, to, from, bytes, target, reachable, completion, signal, fault == Fault::kSignalFirst},
         site);
+  role.owner_of(to, bytes, "put", site);
+  if (bytes > 0) role.reachable_pe(from, bytes, "load for a put", site);
   if (reachable) {
     Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
     const Time arrival =
@@ -150,12 +163,14 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
-  const int source = role.owner_of(from, "get", site);
+  const int source = role.owner_of(from, 0, "get", site);
   check_bytes("get", bytes, site);
   engine.trace(engine.current()->id(), kTraceGet, bytes);
   const bool reachable = role.sim.topology.reachable(role.pe, source);
   if (role.sim.seams.monitor != nullptr)
     role.sim.seams.monitor->transfer(role.thread, {true, to, from, bytes, source, reachable, completion}, site);
+  role.owner_of(from, bytes, "get", site);
+  if (bytes > 0) role.reachable_pe(to, bytes, "store for a get", site);
   if (reachable) {
     if (bytes > 0) role.move(source, role.pe, bytes, Driver::kLoads);
     if (bytes > 0 && backed(from) && backed(to)) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -182,6 +197,7 @@ void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site
   if (!has_multicast())
     throw Unsupported(fmt::format("{}:{}: machine '{}' has no multicast", site.file, site.line, role.sim.machine.name));
   if (bytes <= 0) return;
+  for (int pe = 0; pe < num_pes(); ++pe) role.reachable_pe(at.on(pe), bytes, "multimem access", site);
   const Time begin = role.engine().now();
   // The switch copies (or adds): this PE's port carries the bytes once.
   const int peer = role.team.world_pe((role.team.me + 1) % role.team.size);
@@ -216,7 +232,10 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
   sync(site);
   if (n == 0) return;
   int width = 0;
-  for (int i = 0; i < n; ++i) width += widths[i];
+  for (int i = 0; i < n; ++i) {
+    if (widths[i] < 1) throw InvalidArgument(fmt::format("parallel: a role of {} warps asked, at least 1", widths[i]));
+    width += widths[i];
+  }
   if (width > parent.warps)
     throw InvalidArgument(
         fmt::format("parallel: roles of {} warps in all asked, the block has {}", width, parent.warps));

@@ -1,11 +1,31 @@
 /// The block's operations that synchronise: ordering, signals, atomics and packets.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "sim/role.h"
+#include "tandem/error.h"
 
 namespace tandem::sim {
+
+namespace {
+
+/// Refuses `n` words, one every `stride`, that this role cannot look at.
+void check_words(const Role& role, const Signal* words, Size n, Size stride, const char* operation, Site site) {
+  if (n < 0)
+    throw InvalidArgument(
+        fmt::format("{}:{}: {} of {} words, must not be negative", site.file, site.line, operation, n));
+  if (n == 0) return;
+  constexpr Size kMost = std::numeric_limits<Size>::max();
+  const bool overflows = n - 1 > (kMost / Size{sizeof(Signal)} - 1) / stride;
+  role.reachable_pe(words, overflows ? kMost : ((n - 1) * stride + 1) * Size{sizeof(Signal)}, operation, site);
+  role.require_contents(words, operation, site);
+}
+
+}  // namespace
 
 void BlockCore::fence(Site site) {
   Role& role = *role_;
@@ -33,7 +53,8 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
   Engine& engine = role.engine();
   const Time begin = engine.now();
   role.end_local();
-  const int target = role.owner_of(update.word, "signal", site);
+  const int target = role.owner_of(update.word, sizeof(Signal), "signal", site);
+  role.require_contents(update.word, "signal", site);
   engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
   role.streaming = false;
   const Fault fault = role.fault(order == Order::kRelease ? SyncOperation::kNotify : SyncOperation::kSignal, site);
@@ -72,7 +93,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   if (fault == Fault::kDropped) return;
   if (fault == Fault::kRelaxed) order = Order::kRelaxed;
   if (fault == Fault::kEarly) value = role.sim.value_before(words, value);
-  if (n > 0) role.reachable_pe(words, ((n - 1) * stride + 1) * Size{sizeof(Signal)}, "wait", site);
+  check_words(role, words, n, stride, "wait", site);
   const Time begin = role.engine().now();
   SignalWait wait;
   wait.words = words;
@@ -98,7 +119,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
 
 bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   Role& role = *role_;
-  role.reachable_pe(word, sizeof(Signal), "signal_test", site);
+  check_words(role, word, 1, 1, "signal_test", site);
   const Time begin = role.engine().now();
   role.end_local();
   role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency);
@@ -112,6 +133,7 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
 
 Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
   role_->reachable_pe(epochs.words, (Size{role_->index} + 1) * Size{sizeof(Epoch)}, "next_epoch", site);
+  role_->require_contents(epochs.words, "next_epoch", site);
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
   const Fault fault = role_->fault(SyncOperation::kEpoch, site);
@@ -146,17 +168,18 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   const Fault fault = role.fault(SyncOperation::kAtomic, site);
   if (fault == Fault::kSameParity && op == AtomicOp::kAdd) operand *= 2;
   std::uint64_t old = 0;
-  std::memcpy(&old, word, static_cast<std::size_t>(bytes));
+  const bool has_contents = backed(word);
+  if (has_contents) std::memcpy(&old, word, static_cast<std::size_t>(bytes));
   const std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
                               : op == AtomicOp::kExchange ? operand
                               : old == expected           ? operand
                                                           : old;
-  if (fault != Fault::kDropped) std::memcpy(word, &value, static_cast<std::size_t>(bytes));
+  if (fault != Fault::kDropped && has_contents) std::memcpy(word, &value, static_cast<std::size_t>(bytes));
   if (role.sim.seams.monitor != nullptr)
     role.sim.seams.monitor->atomic(role.thread, word, bytes, value, scope, order, site);
   role.streaming = false;
   engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
-  if (bytes == 8) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
+  if (bytes == 8 && has_contents) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());
   role.report({.kind = OperationKind::kAtomic,
                .address = word,
                .target = word,
@@ -169,12 +192,18 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   return old;
 }
 
+int BlockCore::check_packets(const void* to, Size bytes, Site site) const {
+  const int target = role_->reachable_pe(to, bytes, "packet store", site);
+  role_->require_contents(to, "packet store", site);
+  return target;
+}
+
 void BlockCore::write_packets(void* to, Buffer packets, Site site) {
   const Size bytes = packets.bytes();
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int target = role.reachable_pe(to, bytes, "packet store", site);
+  const int target = check_packets(to, bytes, site);
   if (role.fault(SyncOperation::kPacketStore, site) == Fault::kDropped) return;
   role.report_access(AccessKind::kPacketStore, to, bytes, site);
   const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
@@ -194,6 +223,7 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
     return;
   }
   role.reachable_pe(packets, count * packet_bytes, "packet load", site);
+  role.require_contents(packets, "packet load", site);
   const Time begin = role.engine().now();
   PacketWait wait;
   wait.packets = static_cast<const std::byte*>(packets);

@@ -1,9 +1,13 @@
 #include "tandem/impl/sim/buffer.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstdlib>
 #include <new>
 #include <vector>
+
+#include "tandem/error.h"
 
 namespace tandem::sim {
 
@@ -26,10 +30,15 @@ FreeLists& free_lists() {
   return lists;
 }
 
+[[noreturn]] void exhausted(Size bytes) {
+  throw OutOfMemory(fmt::format("no memory for {} bytes of a fragment, or of data under way", bytes));
+}
+
 }  // namespace
 
 std::byte* take_memory(Size bytes) {
   const int size_class = class_of(bytes);
+  if (size_class >= kClasses) exhausted(bytes);
   auto& list = free_lists().lists[size_class];
   if (!list.empty()) {
     std::byte* memory = list.back();
@@ -37,7 +46,7 @@ std::byte* take_memory(Size bytes) {
     return memory;
   }
   void* memory = std::aligned_alloc(64, std::size_t{1} << size_class);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) exhausted(bytes);
   return static_cast<std::byte*>(memory);
 }
 

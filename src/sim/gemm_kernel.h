@@ -10,7 +10,7 @@
 namespace tandem::sim {
 
 /// Throws InvalidArgument naming the field that is wrong.
-void check_gemm(const Simulator& simulator, const Gemm& gemm);
+void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm);
 
 /// The grid that works on PE `pe`'s `gemm`; none where there is nothing to do.
 std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team);

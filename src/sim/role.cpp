@@ -105,24 +105,35 @@ Time Role::store_arrival(Time arrival) {
   return std::max(arrival + sim.late(Schedule::Point::kStore, pe), last_arrival);
 }
 
-int Role::owner_of(const void* address, const char* operation, Site site) const {
+int Role::owner_of(const void* address, Size bytes, const char* operation, Site site) const {
   if (!sim.memory.owns(address))
     throw InvalidArgument(fmt::format("{}:{}: {} to {}, which is no PE's memory: PEs are 0 to {}", site.file, site.line,
                                       operation, address, team.size - 1));
+  require_held(address, bytes, operation, site);
   return sim.memory.pe_of(address);
 }
 
 int Role::reachable_pe(const void* address, Size bytes, const char* operation, Site site) const {
   if (address == nullptr)
     throw InvalidArgument(fmt::format("{}:{}: {} of a null address by PE {}", site.file, site.line, operation, pe));
-  if (!sim.memory.holds(address, bytes))
-    throw InvalidArgument(fmt::format("{}:{}: {} of {} bytes at {} by PE {}, which are not in one PE's memory",
-                                      site.file, site.line, operation, bytes, address, pe));
+  require_held(address, bytes, operation, site);
   const int owner = sim.memory.pe_of(address);
   if (!sim.topology.reachable(pe, owner))
     throw CheckFailed(fmt::format("{}:{}: {} of {} by PE {}, which cannot reach it by loads and stores; use put or get",
                                   site.file, site.line, operation, sim.memory.describe(address), pe));
   return owner;
+}
+
+void Role::require_held(const void* address, Size bytes, const char* operation, Site site) const {
+  if (!sim.memory.holds(address, bytes))
+    throw InvalidArgument(fmt::format("{}:{}: {} of {} bytes at {} by PE {}, which are not in one PE's memory",
+                                      site.file, site.line, operation, bytes, address, pe));
+}
+
+void Role::require_contents(const void* address, const char* operation, Site site) const {
+  if (!sim.memory.backed(address))
+    throw InvalidArgument(fmt::format("{}:{}: {} of {} by PE {}, which a phantom simulation has no contents of",
+                                      site.file, site.line, operation, sim.memory.describe(address), pe));
 }
 
 void Role::report(Operation operation, Site site) const {

@@ -78,13 +78,16 @@ class Role {
   /// When a store that could arrive at `arrival` does so: stores of a role keep their order.
   Time store_arrival(Time arrival);
 
-  /// Whose memory an address is, to which this role puts, or which it signals. Throws InvalidArgument for none.
-  int owner_of(const void* address, const char* operation, Site site) const;
+  /// Whose memory `bytes` bytes are, to which this role puts, or which it signals. Throws InvalidArgument for none.
+  int owner_of(const void* address, Size bytes, const char* operation, Site site) const;
   /// Whose memory `bytes` bytes are, which this role uses with loads or stores. Throws CheckFailed where it must not,
   /// InvalidArgument where they are not in one PE's memory.
   int reachable_pe(const void* address, Size bytes, const char* operation, Site site) const;
+  /// Throws InvalidArgument for data of a phantom simulation, of which signals, epochs and packets cannot be.
+  void require_contents(const void* address, const char* operation, Site site) const;
 
  private:
+  void require_held(const void* address, Size bytes, const char* operation, Site site) const;
   /// Hands the memory those chunks of local loads and stores whose turn has come.
   void advance_local();
   /// Sleeps while they go on.

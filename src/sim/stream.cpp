@@ -166,7 +166,7 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
 }
 
 void SimStream::gemm(const Gemm& gemm, const Team& team) {
-  check_gemm(sim_, gemm);
+  check_gemm(sim_, pe_, gemm);
   if (std::optional<KernelRequest> request = gemm_request(sim_, pe_, gemm, team)) enqueue_kernel(std::move(*request));
 }
 
@@ -259,6 +259,9 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
 void SimStream::synchronize() {
   if (Fiber::unwinding()) return;
   if (!work_.empty()) {
+    if (sim_.engine.current() == nullptr)
+      throw InvalidArgument(
+          fmt::format("stream {}: synchronize given, allowed within a host program's run alone", name_));
     synchronizing_.push_back(sim_.engine.current());
     sim_.engine.block([this] { return fmt::format("waits for stream {}", name_); });
   }

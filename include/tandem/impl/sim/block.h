@@ -175,13 +175,13 @@ class Block : public BlockCore, public BlockOps<Block> {
   template <class P, class T>
   void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe, Site site = Site::here()) {
     read(from, count * Size{sizeof(T)}, site);
-    write_packets(to.on(pe), pack_packets<P>(backed(from) ? from : nullptr, count * Size{sizeof(T)}, epoch), site);
+    send_packets(to.on(pe), backed(from) ? from : nullptr, count * Size{sizeof(T)}, epoch, site);
   }
   template <class T, class P, class A>
   void ll_put_fragment(Symm<P> to, const Fragment<A>& values, Epoch epoch, int pe, Site site = Site::here()) {
     const Fragment<T> converted = values.template convert<T>();
     const T* bytes = converted.size() > 0 && converted.backed() ? converted.data() : nullptr;
-    write_packets(to.on(pe), pack_packets<P>(bytes, values.size() * Size{sizeof(T)}, epoch), site);
+    send_packets(to.on(pe), bytes, values.size() * Size{sizeof(T)}, epoch, site);
   }
   template <class T, class P, class A>
   void ll_put_peers(Symm<P> to, const Fragment<A>& values, Epoch epoch, Site site = Site::here()) {
@@ -297,6 +297,12 @@ class Block : public BlockCore, public BlockOps<Block> {
                                  static_cast<std::uint64_t>(expected), scope, order, site));
   }
 
+  template <class P>
+  void send_packets(P* to, const void* from, Size bytes, Epoch epoch, Site site) {
+    if (bytes <= 0) return;
+    check_packets(to, packets_for<P>(bytes) * Size{sizeof(P)}, site);
+    write_packets(to, pack_packets<P>(from, bytes, epoch), site);
+  }
   template <class P>
   static Buffer pack_packets(const void* from, Size bytes, Epoch epoch) {
     const Size n = packets_for<P>(bytes);

@@ -66,6 +66,8 @@ class BlockCore {
   std::uint64_t atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected, Scope scope,
                        Order order, Site site);
 
+  /// Refuses packets that `write_packets` would, before there is memory for them. Returns whose memory it is.
+  int check_packets(const void* to, Size bytes, Site site) const;
   /// Writes packets (already with flags) to a local or reachable address.
   void write_packets(void* to, Buffer packets, Site site);
   /// Waits until every packet's flag is `flag`. `packet_bytes` and `flag_offset` tell LL from LL128.
