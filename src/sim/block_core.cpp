@@ -243,9 +243,9 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
   Actor* const waiting = engine.current();
   std::vector<std::unique_ptr<Role>> roles;
   for (int i = 0; i < n; ++i) {
-    const Lane lane = parent.sim.add_lane(parent.pe, LaneKind::kSm, fmt::format("block {} / role {}", parent.index, i));
-    roles.push_back(
-        std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, widths[i], lane));
+    std::string drawn_on = parent.lane == kNoLane ? "" : fmt::format("{} / role {}", parent.lane_name, i);
+    roles.push_back(std::make_unique<Role>(parent.sim, parent.team, parent.pe, parent.index, parent.count, widths[i],
+                                           std::move(drawn_on)));
     Role& role = *roles.back();
     role.outstanding = parent.outstanding;
     role.share = widths[i];

@@ -84,12 +84,12 @@ bool Kernel::try_place(int block) {
 
 void Kernel::start(const PlacedBlock& placed) {
   const Placement at = placed.at;
-  const Lane lane = sim_.observer == nullptr ? kNoLane
-                                             : sim_.add_lane(request_.pe, LaneKind::kSm,
-                                                             at.slot == 0 ? fmt::format("sm {}", at.sm)
-                                                                          : fmt::format("sm {}.{}", at.sm, at.slot));
+  std::string drawn_on;
+  if (sim_.observer != nullptr)
+    drawn_on = at.slot == 0 ? fmt::format("sm {}", at.sm) : fmt::format("sm {}.{}", at.sm, at.slot);
   auto role = std::make_shared<Role>(sim_, request_.team, request_.pe, placed.block, request_.blocks,
-                                     request_.threads / 32, lane);
+                                     request_.threads / 32, std::move(drawn_on));
+  const Lane lane = role->lane;
   if (monitor() != nullptr) role->thread = monitor()->begin_block(id_, placed.block);
   role->let_next_start = [this] {
     if (++lets_next_ == request_.blocks) request_.on_let_next();

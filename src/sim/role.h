@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "sim/simulator.h"
 #include "tandem/team.h"
@@ -22,14 +24,16 @@ enum TraceCode : std::uint32_t {
 
 class Role {
  public:
-  Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, int its_warps, Lane drawn_on)
+  Role(Simulator& simulator, const Team& its_team, int world_pe, int block, int blocks, int its_warps,
+       std::string drawn_on)
       : sim(simulator),
         team(its_team),
         pe(world_pe),
         index(block),
         count(blocks),
         warps(its_warps),
-        lane(drawn_on),
+        lane_name(std::move(drawn_on)),
+        lane(simulator.add_lane(pe, LaneKind::kSm, lane_name)),
         outstanding(std::make_shared<Outstanding>()) {}
 
   Simulator& sim;
@@ -38,6 +42,7 @@ class Role {
   const int index;
   const int count;
   const int warps;
+  const std::string lane_name;  // empty where nobody draws
   const Lane lane;
   std::shared_ptr<Outstanding> outstanding;
   Thread thread = kNoThread;  // the monitor's

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 
 #include "tandem/error.h"
 #include "tandem/simulation.h"
+#include "trace/timeline.h"
 
 namespace tandem {
 namespace {
@@ -124,6 +128,42 @@ TEST(Simulation, StreamsKeepOrderAndMeetThroughEventsAndSignals) {
   // 3 MB at 395 GB/s take 7.6 us, and the copy engine's start a few more.
   EXPECT_GT(simulation.time_us(), 7.6);
   EXPECT_LT(simulation.time_us(), 20);
+}
+
+/// A role with much to do.
+struct CountsInARole {
+  struct Args {
+    Symm<Epoch> cell;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    block.template parallel_for<1>(1, [&](auto& role, int) {
+      for (int i = 0; i < 20; ++i) role.fetch_add(a.cell.local(), Epoch{1});
+    });
+  }
+};
+
+TEST(Simulation, RolesOfKernelsThatRunSideBySideAreDrawnOnLanesOfTheirBlocks) {
+  Simulation simulation(load_machine("h200x4"), 1, {.record = true});
+  simulation.run([](World& world) {
+    const auto cell = world.heap().allocate<Epoch>(1, "cell");
+    Stream first = world.make_stream("first");
+    Stream second = world.make_stream("second");
+    for (Stream* const stream : {&first, &second}) stream->launch<CountsInARole>({1, 64}, {cell});
+    first.synchronize();
+    second.synchronize();
+  });
+  const trace::Timeline& timeline = simulation.timeline();
+  std::set<std::string> names;
+  std::map<std::uint32_t, std::int64_t> end;
+  for (const trace::Span& span : timeline.spans) {
+    names.insert(timeline.lanes[span.lane].name);
+    if (span.kind == trace::SpanKind::kKernel) continue;
+    EXPECT_GE(span.begin, end[span.lane]) << timeline.lanes[span.lane].name;
+    end[span.lane] = span.end;
+  }
+  EXPECT_TRUE(names.contains("sm 0 / role 0"));
+  EXPECT_TRUE(names.contains("sm 1 / role 0"));
 }
 
 TEST(Simulation, StreamThatNobodyReleasesIsReported) {
