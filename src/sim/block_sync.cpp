@@ -170,10 +170,11 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   std::uint64_t old = 0;
   const bool has_contents = backed(word);
   if (has_contents) std::memcpy(&old, word, static_cast<std::size_t>(bytes));
-  const std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
-                              : op == AtomicOp::kExchange ? operand
-                              : old == expected           ? operand
-                                                          : old;
+  std::uint64_t value = op == AtomicOp::kAdd        ? old + operand
+                        : op == AtomicOp::kExchange ? operand
+                        : old == expected           ? operand
+                                                    : old;
+  if (bytes == 4) value &= 0xFFFF'FFFF;
   if (fault != Fault::kDropped && has_contents) std::memcpy(word, &value, static_cast<std::size_t>(bytes));
   if (role.sim.seams.monitor != nullptr)
     role.sim.seams.monitor->atomic(role.thread, word, bytes, value, scope, order, site);

@@ -151,6 +151,34 @@ void check_packets(Size count) {
   });
 }
 
+struct Swap {
+  struct Args {
+    std::int32_t* cell;
+    std::int32_t* old;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    *a.old = block.compare_swap(a.cell, -1, -7);
+    block.fetch_add(a.cell, -3);
+  }
+};
+
+TEST(Block, AtomicsTakeNegativeNumbersOfFourBytes) {
+  std::int32_t old = 0;
+  Simulation(load_machine("h200x4"), 1).run([&](World& world) {
+    std::int32_t cell[2] = {-1, 5};
+    auto* const cells = world.heap().allocate_local<std::int32_t>(2, "cells");
+    world.copy_in(cells, cell, sizeof cell);
+    Stream stream = world.make_stream("main");
+    stream.launch<Swap>({1, 32}, {cells, &old});
+    stream.synchronize();
+    world.copy_out(cell, cells, sizeof cell);
+    EXPECT_EQ(cell[0], -10);
+    EXPECT_EQ(cell[1], 5);
+  });
+  EXPECT_EQ(old, -1);
+}
+
 TEST(Block, PacketsCarryTheirOwnFlags) {
   for (const Size count : {1, 2, 59, 60, 61, 1000}) {
     check_packets<LLPacket>(count);

@@ -293,8 +293,9 @@ class Block : public BlockCore, public BlockOps<Block> {
   template <class T>
   T atomic_op(T* word, AtomicOp op, T operand, T expected, Scope scope, Order order, Site site) {
     static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
-    return static_cast<T>(atomic(word, sizeof(T), op, static_cast<std::uint64_t>(operand),
-                                 static_cast<std::uint64_t>(expected), scope, order, site));
+    using Bits = std::make_unsigned_t<T>;  // a negative value of 4 bytes has no others
+    return static_cast<T>(
+        atomic(word, sizeof(T), op, static_cast<Bits>(operand), static_cast<Bits>(expected), scope, order, site));
   }
 
   template <class P>
