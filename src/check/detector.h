@@ -134,6 +134,7 @@ class Detector : public sim::Monitor {
   void begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Site site) override;
   void end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                 bool proxy_fence, Site site) override;
+  void polled(sim::Thread id) override;
   void atomic(sim::Thread id, const void* address, int bytes, std::uint64_t value, Scope scope, Order order,
               Site site) override;
 
@@ -179,6 +180,8 @@ class Detector : public sim::Monitor {
   static Clock ordered_before_signal(const ThreadState& thread, int destination);
   static Clock ordered_before_notify(const ThreadState& thread, int destination, bool reachable);
 
+  /// Throws Deadlock for a run that goes on and on.
+  void count_operation();
   void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);

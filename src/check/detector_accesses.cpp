@@ -97,12 +97,18 @@ Clock Detector::ordered_before_notify(const ThreadState& thread, int destination
   return clock;
 }
 
+void Detector::count_operation() {
+  if (++operations_ > kMostOperations)
+    throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
+}
+
+void Detector::polled(sim::Thread) { count_operation(); }
+
 void Detector::record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access) {
   if (bytes <= 0 || !memory_->owns(address)) return;
   const int pe = memory_->pe_of(address);
   const Size begin = memory_->offset_of(address);
-  if (++operations_ > kMostOperations)
-    throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
+  count_operation();
   footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe)).next() ^
                 static_cast<std::uint64_t>(bytes);
   if (!memory_->within_buffer(address, bytes)) return report_out_of_bounds(address, bytes, access.record.info);

@@ -124,8 +124,12 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   role.end_local();
   role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency);
   const bool holds = compare(word->value, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
-  if (holds && role.sim.seams.monitor != nullptr)
-    role.sim.seams.monitor->end_wait(role.thread, word, 1, 1, cmp, value, Order::kAcquire, false, site);
+  if (Monitor* const monitor = role.sim.seams.monitor; monitor != nullptr) {
+    if (holds)
+      monitor->end_wait(role.thread, word, 1, 1, cmp, value, Order::kAcquire, false, site);
+    else
+      monitor->polled(role.thread);
+  }
   role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin},
               site);
   return holds;

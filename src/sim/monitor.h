@@ -89,6 +89,8 @@ class Monitor {
   /// All words compare true. `proxy_fence`: reads by the tensor-memory engine are ordered too.
   virtual void end_wait(Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                         bool proxy_fence, Site site) = 0;
+  /// A test compared false.
+  virtual void polled(Thread thread) = 0;
   /// After the word was changed; `value` is the new one.
   virtual void atomic(Thread thread, const void* word, int bytes, std::uint64_t value, Scope scope, Order order,
                       Site site) = 0;

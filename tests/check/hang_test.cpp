@@ -82,23 +82,31 @@ TEST(Hang, TellsOfBlocksThatNeverFoundRoom) {
   EXPECT_THAT(finding.missing, HasSubstr("blocks never started")) << finding.text();
 }
 
-TEST(Hang, EndsALoopThatPollsForWhatNeverComes) {
+template <class Poll>
+CheckResult check_poll(const Poll& poll) {
   CheckOptions options;
   options.pes = 1;
   options.schedules = 1;
   options.check_determinism = false;
-  const CheckResult result = check(
-      [](World& world) {
+  return check(
+      [&](World& world) {
         const Env env = make_env(world);
         Stream stream = world.make_stream("main");
-        const auto poll = [](auto& block, const Env& e) {
-          while (block.load_scalar(&e.words.local()->value) == 0) continue;
-        };
-        stream.launch<Kernel<decltype(poll)>>({1, 32}, {poll, env});
+        stream.launch<Kernel<Poll>>({1, 32}, {poll, env});
         stream.synchronize();
       },
       options);
-  EXPECT_THAT(result, has_finding("hang"));
+}
+
+TEST(Hang, EndsALoopThatPollsForWhatNeverComes) {
+  EXPECT_THAT(check_poll([](auto& block, const Env& e) {
+                while (block.load_scalar(&e.words.local()->value) == 0) continue;
+              }),
+              has_finding("hang"));
+  EXPECT_THAT(check_poll([](auto& block, const Env& e) {
+                while (!block.signal_test(e.words, Cmp::kGe, 1)) continue;
+              }),
+              has_finding("hang"));
 }
 
 struct Nothing {
