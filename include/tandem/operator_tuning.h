@@ -41,8 +41,8 @@ struct TunedOperator {
 /// Environment variable that names the cache file. Unset: there is none.
 inline constexpr const char* kOperatorCacheVariable = "TANDEM_OPERATOR_CACHE";
 
-/// The entry of a cache file. Nothing where the file does not exist or has no such entry, and where it is damaged: then
-/// `warning` says so in one line.
+/// The entry of a cache file. Nothing where the file does not exist or has no such entry, and where it is damaged or
+/// cannot be read: then `warning` says so in one line.
 std::optional<TunedOperator> find_tuned(const std::string& file, const OperatorKey& key, std::string& warning);
 /// Adds an entry to a cache file, or replaces the one with the same key. The file is replaced as a whole, under a lock
 /// beside it (FILE.lock), so that processes may write at the same time and readers see the old or the new one. A

@@ -131,9 +131,12 @@ std::vector<TunedOperator> read(const std::string& file) {
   return entries;
 }
 
-/// All entries; none, and a warning, where the file is damaged.
+/// All entries; none, and a warning, where the file is damaged or cannot be looked for.
 std::vector<TunedOperator> read_what_can_be_read(const std::string& file, std::string& warning) {
-  if (!std::filesystem::exists(file)) return {};
+  std::error_code why;
+  const bool is_there = std::filesystem::exists(file, why);
+  if (why) warning = fmt::format("the operator cache {} cannot be read and is not used: {}", file, why.message());
+  if (!is_there) return {};
   try {
     return read(file);
   } catch (const std::exception& error) {  // whatever the parser and the conversions throw

@@ -92,6 +92,13 @@ TEST_F(OperatorCache, ADamagedFileIsAMissAndKeptAsideByTheNextWriter) {
   }
 }
 
+TEST_F(OperatorCache, APathThatCannotBeLookedAtIsAMiss) {
+  std::filesystem::create_symlink(file_, file_);
+  std::string warning;
+  EXPECT_FALSE(find_tuned(file_, entry(1).key, warning).has_value());
+  EXPECT_THAT(warning, HasSubstr("cannot be read and is not used: Too many levels of symbolic links"));
+}
+
 TEST_F(OperatorCache, ConcurrentWritersLoseNothing) {
   constexpr int kProcesses = 8, kEntries = 10;
   std::vector<pid_t> children;
@@ -279,6 +286,16 @@ TEST_F(TunedPlans, DoWithoutWhereThePesDisagree) {
     if (world.pe() == 3) std::ofstream(file_) << "{";
   };
   for (const OperatorOptions& options : planned(damage, problem())) EXPECT_NE(options.communication_sms, 7);
+}
+
+TEST_F(TunedPlans, DoWithoutWhereOnePeCannotLook) {
+  ::setenv(kOperatorCacheVariable, file_.c_str(), 1);
+  const auto hide = [&](World& world) {
+    if (world.pe() != 3) return;
+    std::filesystem::remove(file_);
+    std::filesystem::create_symlink(file_, file_);
+  };
+  for (const OperatorOptions& options : planned(hide, problem())) EXPECT_NE(options.communication_sms, 7);
 }
 
 }  // namespace
