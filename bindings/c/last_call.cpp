@@ -36,7 +36,9 @@ void LastCall::check_noted(cudaError_t code) { check(code, "cudaEventRecord"); }
 
 void LastCall::wait(cudaStream_t stream, const Place& place) {
   End& last = end_of(place);
-  if (!last.is_set || last.stream == place.stream) return;
+  // A captured stream is told by its handle, which stands for another one in every thread here.
+  const bool is_same = last.stream == place.stream && !(place.capture != 0 && stream == cudaStreamPerThread);
+  if (!last.is_set || is_same) return;
   if (place.capture == 0) several_streams_ = true;
   if (last.is_over) return;
   if (!last.is_noted) {
@@ -54,7 +56,8 @@ void LastCall::wait(cudaStream_t stream, const Place& place) {
 
 cudaError_t LastCall::note(cudaStream_t stream, const Place& place) {
   End& last = end_of(place);
-  const bool is_noted = several_streams_ || place.capture != 0;
+  // Another thread could not ask this one's own stream for the event.
+  const bool is_noted = several_streams_ || place.capture != 0 || stream == cudaStreamPerThread;
   const cudaError_t code = is_noted ? cudaEventRecord(last.event.get(), stream) : cudaSuccess;
   if (code != cudaSuccess) return code;
   last.is_set = true;

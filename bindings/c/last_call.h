@@ -17,7 +17,8 @@ struct EventDestroy {
 /// An event behind every call would keep the next one in the stream from starting early (1 KB on two H200s: 6.4 us a
 /// call instead of 4.5). So as long as a world's calls are in one stream there is none: that stream is asked for it by
 /// the first call in another one, unless it was synchronized before. From then on each call has its event, and of an
-/// earlier call's stream nothing is used: it may have been destroyed, or be captured by now.
+/// earlier call's stream nothing is used: it may have been destroyed, or be captured by now. cudaStreamPerThread, which
+/// is another stream in every thread, has its event at once.
 ///
 /// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
 /// calls do.

@@ -1,4 +1,5 @@
 // Calls in several streams: each runs behind the one before, whatever has become of that one's stream.
+#include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,9 @@ class Caller {
   explicit Caller(CPeer& peer)
       : peer_(peer), in_(peer, false, words(peer.pe, 0, kCount)), out_(peer, false, Words(2 * kCount)) {}
 
-  tandem_status reduce(CStream& stream) {
-    return tandem_all_reduce(peer_.world, in_.at(), out_.at(), kCount, TANDEM_U32, TANDEM_SUM, stream.handle());
+  tandem_status reduce(CStream& stream) { return reduce_in(stream.handle()); }
+  tandem_status reduce_in(void* stream) {
+    return tandem_all_reduce(peer_.world, in_.at(), out_.at(), kCount, TANDEM_U32, TANDEM_SUM, stream);
   }
   tandem_status send_recv(CStream& stream) {
     const tandem_message to{in_.at(), kCount, TANDEM_U32, 1 - peer_.pe},
@@ -79,6 +81,25 @@ TEST(Streams, ANewOneOfTheSameAddressWaitsToo) {
     EXPECT_THAT(stream.waited_for(), ElementsAre(before));
     EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream.handle()), TANDEM_SUCCESS), "");
   });
+}
+
+/// One handle is another stream in every thread, in plain calls and in branches of one graph.
+TEST(Streams, ThreadsHaveTheirOwnBehindOneHandle) {
+  for (const unsigned long long capture : {0ULL, 7ULL})
+    run_in_c(1, [&](CPeer& peer) {
+      Caller caller(peer);
+      CStream first(peer.simulated), second(peer.simulated);
+      for (CStream* const own : {&first, &second}) {
+        own->capture(capture);
+        stream_of_thread() = own;
+        EXPECT_EQ(unlike(caller.reduce_in(cudaStreamPerThread), TANDEM_SUCCESS), "");
+      }
+      EXPECT_THAT(first.waited_for(), IsEmpty());
+      EXPECT_THAT(second.waited_for(), ElementsAre(first.number())) << "capture " << capture;
+      second.capture(0);
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, cudaStreamPerThread), TANDEM_SUCCESS), "");
+      stream_of_thread() = nullptr;
+    });
 }
 
 TEST(Streams, OthersAreNotDrawnIntoACapture) {

@@ -6,6 +6,7 @@
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(0x2))
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };

@@ -29,6 +29,17 @@ struct CUevent_st {
   unsigned long long capture = 0;
 };
 
+namespace {
+
+/// What a handle stands for in this thread.
+cudaStream_t meant(cudaStream_t stream) {
+  if (stream != cudaStreamPerThread) return stream;
+  const tandem::test::CStream* const own = tandem::test::stream_of_thread();
+  return own == nullptr ? nullptr : own->state;
+}
+
+}  // namespace
+
 namespace tandem {
 
 namespace {
@@ -78,7 +89,7 @@ int CudaProcess::pes() const { return state_->world->num_pes(); }
 Stream CudaProcess::borrow_stream(void* cuda_stream) {
   note_use();
   if (cuda_stream == nullptr) return world().make_stream("default");
-  return static_cast<cudaStream_t>(cuda_stream)->stream;
+  return meant(static_cast<cudaStream_t>(cuda_stream))->stream;
 }
 
 Symm<std::byte> CudaProcess::register_buffer(void*, Size) {
@@ -109,6 +120,11 @@ ProcessHooks& process_hooks() {
 int& current_gpu() {
   thread_local int gpu = 0;
   return gpu;
+}
+
+CStream*& stream_of_thread() {
+  static CStream* own = nullptr;
+  return own;
 }
 
 std::vector<int>& gpus_used() {
@@ -199,6 +215,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t rows, cudaMemcpyKind, cudaStream_t stream) {
+  stream = meant(stream);
   if (!is_usable(stream) || to == nullptr || from == nullptr) return cudaErrorInvalidValue;
   for (std::size_t row = 0; row < rows; ++row)
     stream->stream.copy_async(static_cast<std::byte*>(to) + row * to_pitch,
@@ -212,6 +229,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  stream = meant(stream);
   if (!is_usable(stream)) return cudaErrorInvalidValue;
   *event = {stream->stream.record(), stream->number, stream->capture};
   return cudaSuccess;
@@ -223,6 +241,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  stream = meant(stream);
   if (!is_usable(stream) || (stream->capture != 0 && stream->capture != event->capture)) return cudaErrorInvalidValue;
   stream->capture = event->capture;  // a stream that waits for what is captured belongs to that capture
   stream->waited_for.push_back(event->of_stream);
@@ -235,6 +254,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
+  stream = meant(stream);
   if (stream != nullptr && !is_usable(stream)) return cudaErrorInvalidValue;
   const unsigned long long capture = stream == nullptr ? 0 : stream->capture;
   *status = capture == 0 ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
@@ -243,6 +263,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  stream = meant(stream);
   // As CUDA does, a stream that is captured refuses to tell.
   if (stream != nullptr && (!is_usable(stream) || stream->capture != 0)) return cudaErrorInvalidValue;
   *id = stream == nullptr ? ~0ULL : stream->number;

@@ -46,6 +46,9 @@ struct CStream {
   CUstream_st* state;
 };
 
+/// What cudaStreamPerThread stands for in the calling thread, of which tests of one PE play several; null: nothing.
+CStream*& stream_of_thread();
+
 /// What happens in CudaProcess, as seen by tests; each may be empty.
 struct ProcessHooks {
   std::function<void()> waits_at_the_end;  ///< while it waits for the other processes before it goes
