@@ -7,6 +7,7 @@ namespace tandem::c {
 namespace {
 
 constexpr unsigned kOffsetBits = 44, kRegisteredBit = 63;
+static_assert(std::uint64_t{Place::kMostBuffers} == (std::uint64_t{1} << (kRegisteredBit - kOffsetBits)) - 1);
 constexpr unsigned kCollectiveBits = 4, kTypeBits = 4, kOpBits = 3;
 
 std::uint32_t encode(const Operation& what) {

@@ -18,6 +18,8 @@ struct Place {
   /// The same on two PEs where it is the same place of the same buffer; 0 where peers do not reach it.
   std::uint64_t number = 0;
 
+  /// Allocations, and registrations, that have a number at a time.
+  static constexpr int kMostBuffers = (1 << 19) - 1;
   static std::uint64_t number_of(bool is_registered, int buffer, Size offset);
 };
 

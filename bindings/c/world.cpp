@@ -28,30 +28,47 @@ CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool an
   group_ = std::make_unique<SendRecvGroup>(world());
 }
 
+int BufferNumbers::next() const {
+  const int lowest = freed_.empty() ? most_ + 1 : *freed_.begin();
+  if (lowest > Place::kMostBuffers)
+    throw OutOfMemory(fmt::format("{} {} are there, as many as a world has numbers for", most_, what_));
+  return lowest;
+}
+
+void CWorld::add(const Buffer& buffer) {
+  buffers_.push_back(buffer);
+  numbers_of(buffer).take(buffer.number);
+}
+
+void CWorld::remove(const void* begin) {
+  const auto found =
+      std::find_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) { return buffer.begin == begin; });
+  if (found == buffers_.end()) return;
+  numbers_of(*found).free(found->number);
+  buffers_.erase(found);
+}
+
 void* CWorld::allocate(Size bytes) {
-  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", allocations_ + 1));
-  buffers_.push_back({memory.local(), bytes, memory, Place::number_of(false, ++allocations_, 0)});
+  const int number = allocations_.next();
+  const auto memory = world().heap().allocate<std::byte>(bytes, fmt::format("allocation {}", number));
+  add({memory.local(), bytes, memory, false, number});
   return memory.local();
 }
 
 void CWorld::free(const void* pointer) {
   world().heap().free(Symm<const std::byte>(static_cast<const std::byte*>(pointer), 0, 0));
-  buffers_.erase(
-      std::remove_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) { return buffer.begin == pointer; }),
-      buffers_.end());
+  remove(pointer);
 }
 
 void CWorld::register_memory(void* pointer, Size bytes) {
+  const int number = registrations_.next();
   const auto memory = process_->register_buffer(pointer, bytes);
-  buffers_.push_back(
-      {static_cast<const std::byte*>(pointer), bytes, memory, Place::number_of(true, ++registrations_, 0)});
+  add({static_cast<const std::byte*>(pointer), bytes, memory, true, number});
 }
 
 void CWorld::unregister_memory(void* pointer) {
   process_->unregister_buffer(pointer);
-  buffers_.erase(
-      std::remove_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) { return buffer.begin == pointer; }),
-      buffers_.end());
+  remove(pointer);
 }
 
 Place CWorld::place_of(const void* pointer, Size bytes) const {
@@ -60,7 +77,7 @@ Place CWorld::place_of(const void* pointer, Size bytes) const {
     const Size offset = begin - buffer.begin;
     // Of no bytes, one: where one buffer ends, the next may begin.
     if (begin >= buffer.begin && begin + std::max<Size>(bytes, 1) <= buffer.begin + buffer.bytes)
-      return {buffer.memory + offset, buffer.number + static_cast<std::uint64_t>(offset)};
+      return {buffer.memory + offset, Place::number_of(buffer.is_registered, buffer.number, offset)};
   }
   return {};
 }

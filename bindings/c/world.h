@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "call_order.h"
@@ -30,6 +31,24 @@ struct OwnPart {
   void* to = nullptr;
   const void* from = nullptr;
   Size bytes = 0;
+};
+
+/// Of allocations or registrations, from 1. The lowest that is free comes first: PEs that allocate and free alike give
+/// the same, and however many come and go, they stay as small as a Place's number has room for.
+class BufferNumbers {
+ public:
+  explicit BufferNumbers(const char* what) : what_(what) {}
+  /// The next one to be taken. Throws OutOfMemory where there is none.
+  int next() const;
+  void take(int number) {
+    if (freed_.erase(number) == 0) most_ = number;
+  }
+  void free(int number) { freed_.insert(number); }
+
+ private:
+  const char* what_;
+  int most_ = 0;
+  std::set<int> freed_;
 };
 
 class CWorld {
@@ -71,19 +90,23 @@ class CWorld {
     const std::byte* begin;
     Size bytes;
     Symm<std::byte> memory;
-    std::uint64_t number;  ///< Place::number of its begin
+    bool is_registered;
+    int number;
   };
 
   World& world() { return process_->world(); }
   void enqueue(const Call& call);
+  BufferNumbers& numbers_of(const Buffer& buffer) { return buffer.is_registered ? registrations_ : allocations_; }
+  void add(const Buffer& buffer);
+  void remove(const void* begin);
   /// Where these bytes lie, in one of those buffers or elsewhere.
   Place place_of(const void* pointer, Size bytes) const;
 
   std::unique_ptr<CudaProcess> process_;
   bool any_memory_;
   std::vector<Buffer> buffers_;
-  int allocations_ = 0;
-  int registrations_ = 0;
+  BufferNumbers allocations_{"allocations"};
+  BufferNumbers registrations_{"registrations"};
   /// Made with the world, so that a message needs no more than its two PEs.
   std::unique_ptr<SendRecvGroup> group_;
   bool has_sent_ = false;

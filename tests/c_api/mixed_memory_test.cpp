@@ -209,6 +209,29 @@ TEST(MixedMemoryText, SaysWhereEachLies) {
                     HasSubstr("out = memory of its own; "), HasSubstr("out = allocation 4 at byte 0")));
 }
 
+/// As many as a place has room for are there at a time, not in the world's whole life.
+TEST(MixedMemoryText, NumbersOfFreedAllocationsComeAgain) {
+  std::string text;
+  try {
+    run_in_c(2, [](CPeer& peer) {
+      const Memory first(peer, true, Words(8)), second(peer, true, Words(8));
+      for (int i = 0; i < 3; ++i) {
+        void* passing = nullptr;
+        EXPECT_EQ(unlike(tandem_alloc(peer.world, 64, &passing), TANDEM_SUCCESS), "");
+        EXPECT_EQ(unlike(tandem_free(peer.world, passing), TANDEM_SUCCESS), "");
+      }
+      const Memory third(peer, true, Words(8)), fourth(peer, true, Words(8));
+      const Memory& out = peer.pe == 0 ? third : fourth;
+      if (call(peer, Collective::kGather, first.at(), out.at(), 4, 0) != TANDEM_SUCCESS)
+        throw InvalidArgument(tandem_last_error());
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    });
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  EXPECT_THAT(text, AllOf(HasSubstr("out = allocation 3 at byte 0"), HasSubstr("out = allocation 4 at byte 0")));
+}
+
 TEST(OrderOfCalls, IsOneForAllPlans) {
   std::string text;
   try {
