@@ -24,13 +24,13 @@ struct EventDestroy {
 /// calls do.
 class LastCall {
  public:
-  /// Enqueues one call in `stream`.
+  /// Enqueues one call in `stream`: `enqueue(is_captured)`.
   template <class Enqueue>
   void then(cudaStream_t stream, const Enqueue& enqueue) {
     const Place place = place_of(stream);
     wait(stream, place);
     try {
-      enqueue();
+      enqueue(place.capture != 0);
     } catch (...) {
       note(stream, place);  // some of it may be there
       throw;

@@ -97,7 +97,7 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
     const auto listed = [&]<class T>(T* const* list) {
       return std::span<T* const>(list, list == nullptr ? 0 : made->matrices);
     };
-    world->in_order(native, [&] {
+    world->in_order(native, [&](bool) {
       made->plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
                                       listed(r.b_scale), listed(r.c_scale)});
     });

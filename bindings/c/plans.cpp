@@ -1,13 +1,20 @@
 #include "plans.h"
 
 #include <algorithm>
+#include <bit>
+#include <exception>
+
+#include "tandem/error.h"
 
 namespace tandem::c {
 
 namespace {
 
-/// Plans are made for sizes up to these, each four times the one before.
+/// Plans are made for sizes up to these, each four times the one before; beyond, for eighths of a power of two.
 constexpr Size kLeastClass = Size{64} << 10;
+constexpr Size kLastClass = Size{256} << 20;
+/// In place of a size: any beyond.
+constexpr Size kLarge = 0;
 
 const AlgorithmInfo& info_of(Collective collective, const std::string& algorithm) {
   const auto& all = collective_algorithms();
@@ -23,11 +30,12 @@ Size bytes_per_count(const Operation& what, int pes) {
 
 }  // namespace
 
-Size Plans::size_class(const Operation& what, Size count) const {
-  const Size least = count * bytes_per_count(what, world_->num_pes());
-  Size bytes = kLeastClass;
-  while (bytes < least) bytes *= 4;
-  return bytes;
+Size Plans::size_class(Size bytes) {
+  if (bytes > kLastClass)
+    return round_up(bytes, static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(bytes))) / 8);
+  Size most = kLeastClass;
+  while (most < bytes) most *= 4;
+  return most;
 }
 
 CollectiveOptions Plans::options(const Operation& what, Size bytes, bool local_in, bool local_out) const {
@@ -44,7 +52,7 @@ CollectiveOptions Plans::options(const Operation& what, Size bytes, bool local_i
 }
 
 Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool local_out) {
-  const Size bytes = size_class(what, count);
+  const Size bytes = size_class(count * bytes_per_count(what, world_->num_pes()));
   const auto key = std::tuple(what, bytes, local_in, local_out);
   if (const auto found = ways_.find(key); found != ways_.end()) return found->second;
   const CollectiveChoice chosen =
@@ -59,23 +67,51 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
   choice.copies_out = touch_out && local_out;
   choice.reaches_in = touch_in && !local_in;
   choice.reaches_out = touch_out && !local_out;
-  return ways_[key] = {choice};
+  Slot& slot = slots_[{what, bytes > kLastClass ? kLarge : bytes, choice}];
+  return ways_[key] = {choice, bytes, &slot};
 }
 
-CollectivePlan& Plans::plan(const Operation& what, Size count, bool local_in, bool local_out) {
-  Way& way = this->way(what, count, local_in, local_out);
-  if (way.plan != nullptr) return *way.plan;
-  const Size bytes = size_class(what, count);
-  std::unique_ptr<CollectivePlan>& plan = plans_[{what, bytes, way.choice}];
-  if (plan == nullptr) {
-    // A buffer that peers do not reach where it lies may be of any kind.
-    CollectiveOptions chosen = options(what, bytes, !way.choice.reaches_in, !way.choice.reaches_out);
-    chosen.algorithm = way.choice.algorithm;
-    chosen.blocks = way.choice.blocks;
-    plan = make_collective(*world_, what.collective, chosen);
+std::unique_ptr<CollectivePlan> Plans::make(const Operation& what, const Way& way) {
+  // A buffer that peers do not reach where it lies may be of any kind.
+  CollectiveOptions chosen = options(what, way.bytes, !way.choice.reaches_in, !way.choice.reaches_out);
+  chosen.algorithm = way.choice.algorithm;
+  chosen.blocks = way.choice.blocks;
+  return make_collective(*world_, what.collective, chosen);
+}
+
+bool Plans::give_all_back(const Caller& caller) {
+  const auto goes = [](const auto& entry) { return entry.second.plan != nullptr && !entry.second.is_captured; };
+  if (caller.is_captured || std::none_of(slots_.begin(), slots_.end(), goes)) return false;
+  caller.stream.synchronize();
+  for (auto& entry : slots_)
+    if (goes(entry)) entry.second.plan.reset();
+  return true;
+}
+
+void Plans::renew(const Operation& what, const Way& way, const Caller& caller) {
+  Slot& slot = *way.slot;
+  if (slot.plan != nullptr && (slot.is_captured || caller.is_captured)) captured_.push_back(std::move(slot.plan));
+  if (slot.plan != nullptr) caller.stream.synchronize();
+  slot = {};
+  std::exception_ptr no_room;
+  try {
+    slot.plan = make(what, way);
+  } catch (const OutOfMemory&) {  // on all PEs
+    no_room = std::current_exception();
   }
-  way.plan = plan.get();
-  return *plan;
+  if (no_room != nullptr) {
+    if (!give_all_back(caller)) std::rethrow_exception(no_room);
+    slot.plan = make(what, way);
+  }
+  slot.bytes = way.bytes;
+}
+
+CollectivePlan& Plans::plan(const Operation& what, Size count, bool local_in, bool local_out, const Caller& caller) {
+  const Way& way = this->way(what, count, local_in, local_out);
+  Slot& slot = *way.slot;
+  if (slot.plan == nullptr || slot.bytes < way.bytes) renew(what, way, caller);
+  if (caller.is_captured) slot.is_captured = true;
+  return *slot.plan;
 }
 
 }  // namespace tandem::c

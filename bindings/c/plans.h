@@ -1,11 +1,14 @@
 #pragma once
-/// Plans of a world's calls, made as they are needed.
+/// Plans of a world's calls, made as they are needed. Each is for calls of its operation, choice and size class. Of
+/// those beyond 256 MiB, whose partial results may be as large as the call, there is one: a larger call takes its
+/// place. Where memory does not suffice for a new plan, all others are given back. A plan that a graph holds stays.
 
 #include <compare>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tandem/collectives.h"
 
@@ -36,6 +39,12 @@ class Plans {
     auto operator<=>(const Choice&) const = default;
   };
 
+  /// What the call is in. All the world's calls so far come before it.
+  struct Caller {
+    Stream& stream;
+    bool is_captured;
+  };
+
   Plans(World& world, const CollectiveStaging& staging) : world_(&world), staging_(staging) {}
 
   /// `local_in`, `local_out`: memory that peers do not reach. Throws what make_collective throws for such a call, but
@@ -43,24 +52,37 @@ class Plans {
   const Choice& choice(const Operation& what, Size count, bool local_in, bool local_out) {
     return way(what, count, local_in, local_out).choice;
   }
-  /// Collective where it is the first of its operation, size class and choice.
-  CollectivePlan& plan(const Operation& what, Size count, bool local_in, bool local_out);
+  /// Collective where there is none yet for such a call; waits for the caller's stream then, if plans are given back.
+  CollectivePlan& plan(const Operation& what, Size count, bool local_in, bool local_out, const Caller& caller);
+
+  /// Bytes up to which a plan is for, if it is for calls of so many bytes: little more than them where that is much.
+  static Size size_class(Size bytes);
 
  private:
+  /// Plans that take the place of one another.
+  struct Slot {
+    std::unique_ptr<CollectivePlan> plan;  // null: to be made
+    Size bytes = 0;                        // what it is for
+    bool is_captured = false;
+  };
   struct Way {
     Choice choice;
-    CollectivePlan* plan = nullptr;  // made by the first call
+    Size bytes;
+    Slot* slot;
   };
 
   Way& way(const Operation& what, Size count, bool local_in, bool local_out);
-  /// Bytes of the larger buffer up to which a plan is for.
-  Size size_class(const Operation& what, Size count) const;
+  std::unique_ptr<CollectivePlan> make(const Operation& what, const Way& way);
+  void renew(const Operation& what, const Way& way, const Caller& caller);
+  /// Whether there was one.
+  bool give_all_back(const Caller& caller);
   CollectiveOptions options(const Operation& what, Size bytes, bool local_in, bool local_out) const;
 
   World* world_;
   CollectiveStaging staging_;
   std::map<std::tuple<Operation, Size, bool, bool>, Way> ways_;
-  std::map<std::tuple<Operation, Size, Choice>, std::unique_ptr<CollectivePlan>> plans_;
+  std::map<std::tuple<Operation, Size, Choice>, Slot> slots_;
+  std::vector<std::unique_ptr<CollectivePlan>> captured_;  // others have taken their places
 };
 
 }  // namespace tandem::c

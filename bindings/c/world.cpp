@@ -87,10 +87,10 @@ void CWorld::run(const Call& call) {
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
     throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
                                       name(call.what.collective), call.in == nullptr ? "in" : "out"));
-  in_order(call.stream, [&] { enqueue(call); });
+  in_order(call.stream, [&](bool is_captured) { enqueue(call, is_captured); });
 }
 
-void CWorld::enqueue(const Call& call) {
+void CWorld::enqueue(const Call& call, bool is_captured) {
   const auto [collective, type, op, root] = call.what;
   const int n = process_->pes();
   const Size element = size_of(type);
@@ -110,8 +110,8 @@ void CWorld::enqueue(const Call& call) {
   plans_->choice(call.what, call.count, !in.memory, !out.memory);
   kernels::check_overlap(collective, name(collective), in_begin, out_begin, call.count, element, root, world().team());
   order_->note(call.what, call.count, in, out);
-  CollectivePlan& plan = plans_->plan(call.what, call.count, !in.memory, !out.memory);
   Stream stream = process_->borrow_stream(call.stream);
+  CollectivePlan& plan = plans_->plan(call.what, call.count, !in.memory, !out.memory, {stream, is_captured});
   try {
     plan.run(stream, in.memory ? Symm<const std::byte>(*in.memory) : only_here(world(), in_begin),
              out.memory ? *out.memory : only_here(world(), out_begin), call.count);
@@ -123,7 +123,7 @@ void CWorld::enqueue(const Call& call) {
 
 void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
                        cudaStream_t stream) {
-  in_order(stream, [&] {
+  in_order(stream, [&](bool) {
     Stream borrowed = process_->borrow_stream(stream);
     group_->run(borrowed, sends, receives);
     has_sent_ = true;

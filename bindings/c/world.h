@@ -76,8 +76,8 @@ class CWorld {
     return make_operator(world(), op, options);
   }
   Stream borrow_stream(cudaStream_t stream) { return process_->borrow_stream(stream); }
-  /// What `enqueue` enqueues in `stream` runs behind the call before, in whatever stream that was. Throws where the
-  /// world is over.
+  /// What `enqueue(is_captured)` enqueues in `stream` runs behind the call before, in whatever stream that was. Throws
+  /// where the world is over.
   template <class Enqueue>
   void in_order(cudaStream_t stream, const Enqueue& enqueue) {
     process_->check();  // a wait may have given up since, and the caller may have synchronized without this library
@@ -95,7 +95,7 @@ class CWorld {
   };
 
   World& world() { return process_->world(); }
-  void enqueue(const Call& call);
+  void enqueue(const Call& call, bool is_captured);
   BufferNumbers& numbers_of(const Buffer& buffer) { return buffer.is_registered ? registrations_ : allocations_; }
   void add(const Buffer& buffer);
   void remove(const void* begin);

@@ -100,32 +100,31 @@ std::string outcome(const Program& program) {
   const Collective collective = program.collective;
   const int root = program.pes - 1;
   try {
-    run_in_c(
-        program.pes,
-        [&](CPeer& peer) {
-          const size_t size = program.count * static_cast<size_t>(peer.n);
-          const auto memories = [&] {
-            return std::array{Memory(peer, true, Words(size)), Memory(peer, true, Words(size)),
-                              Memory(peer, false, Words(size))};
-          };
-          const auto ins = memories();
-          const auto outs = memories();
-          Words given = input(collective, peer.pe, peer.n, root, program.count);
-          const Words wanted = result(collective, peer.pe, peer.n, root, program.count);
-          given.resize(size);
-          for (const WhereOf& where : program.calls) {
-            const Memory& in = ins[static_cast<size_t>(where(peer.pe, Side::kIn))];
-            const Memory& out = outs[static_cast<size_t>(where(peer.pe, Side::kOut))];
-            in.fill(given);
-            out.fill(Words(size));
-            if (call(peer, collective, in.at(), out.at(), program.count, root) != TANDEM_SUCCESS)
-              throw InvalidArgument(tandem_last_error());
-            Words found = out.contents();
-            found.resize(wanted.size());
-            EXPECT_EQ(found, wanted);
-          }
-        },
-        program.any_memory);
+    run_in_c(program.pes,
+             [&](CPeer& peer) {
+               const size_t size = program.count * static_cast<size_t>(peer.n);
+               const auto memories = [&] {
+                 return std::array{Memory(peer, true, Words(size)), Memory(peer, true, Words(size)),
+                                   Memory(peer, false, Words(size))};
+               };
+               const auto ins = memories();
+               const auto outs = memories();
+               Words given = input(collective, peer.pe, peer.n, root, program.count);
+               const Words wanted = result(collective, peer.pe, peer.n, root, program.count);
+               given.resize(size);
+               for (const WhereOf& where : program.calls) {
+                 const Memory& in = ins[static_cast<size_t>(where(peer.pe, Side::kIn))];
+                 const Memory& out = outs[static_cast<size_t>(where(peer.pe, Side::kOut))];
+                 in.fill(given);
+                 out.fill(Words(size));
+                 if (call(peer, collective, in.at(), out.at(), program.count, root) != TANDEM_SUCCESS)
+                   throw InvalidArgument(tandem_last_error());
+                 Words found = out.contents();
+                 found.resize(wanted.size());
+                 EXPECT_EQ(found, wanted);
+               }
+             },
+             {.any_memory = program.any_memory});
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -163,13 +163,15 @@ tandem_world* join(int pe, int pes, bool any_memory) {
 
 }  // namespace
 
-void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memory) {
+void run_in_c(int pes, const std::function<void(CPeer&)>& program, const CRun& run) {
   simulated_worlds().clear();
-  Simulation(load_machine("h200x4"), pes).run([&](World& simulated) {
+  SimOptions options;
+  options.heap_bytes = run.heap_bytes;
+  Simulation(load_machine("h200x4"), pes, options).run([&](World& simulated) {
     simulated_worlds()[simulated.pe()] = &simulated;
     simulated.barrier();
     CStream stream(simulated);
-    CPeer peer{simulated, join(simulated.pe(), pes, any_memory), simulated.pe(), pes, stream.handle()};
+    CPeer peer{simulated, join(simulated.pe(), pes, run.any_memory), simulated.pe(), pes, stream.handle()};
     // Destroyed where the program throws, too, or another one's error ends this one.
     const auto destroy = [](CPeer* left) { tandem_world_destroy(left->world); };
     std::unique_ptr<CPeer, decltype(destroy)> owner(&peer, destroy);

@@ -22,7 +22,11 @@ struct CPeer {
 
 /// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it,
 /// but where it has left null in place of its own.
-void run_in_c(int pes, const std::function<void(CPeer&)>& program, bool any_memory = false);
+struct CRun {
+  bool any_memory = false;
+  Size heap_bytes = Size{16} << 30;  ///< with the world's own memory
+};
+void run_in_c(int pes, const std::function<void(CPeer&)>& program, const CRun& run = {});
 
 /// A stream of the caller's, as CUDA sees it. Its address is a cudaStream_t.
 struct CStream {
