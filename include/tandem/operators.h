@@ -152,7 +152,7 @@ class OperatorPlan {
   /// No peer touches the matrices: they may be used again after the run, in stream order. Allocates nothing on a device
   /// and waits for nothing on the host: it can be captured. Throws InvalidArgument for rows that are negative or more
   /// than the plan's, another number of matrices, a null address of one that has elements, one that does not begin at a
-  /// multiple of 16 bytes (GPUs), or scales that the options do not ask for.
+  /// multiple of 16 bytes (GPUs), a C that overlaps another matrix, or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.

@@ -148,7 +148,10 @@ std::string OperatorPlan::way(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
-  if (team_.size > 0 && call.m > 0) ops::check_matrices(op_, options_, team_, call, alignment_);
+  if (team_.size > 0 && call.m > 0) {
+    ops::check_matrices(op_, options_, team_, call, alignment_);
+    ops::check_overlap(op_, options_, team_, call);
+  }
   const auto run_all = [&] {
     if (call.m > 0) enqueue(main, call);
   };

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "ops/operator_defaults.h"
 #include "ops/steps.h"
@@ -135,6 +138,68 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
         fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
   if (options.a_scale_per_row && call.a_scale == nullptr)
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+}
+
+namespace {
+
+/// What a run reads or writes, as it names it.
+struct Matrix {
+  const char* what;
+  std::size_t index;
+  const std::byte* begin;
+  Size bytes;
+};
+
+/// Of this PE, without those that it has nothing of.
+struct Matrices {
+  std::vector<Matrix> read, written;
+};
+
+Matrices matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+  const auto shard = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
+  const bool gathers = op == Operator::kAllGatherGemm;
+  const Size k = gathers ? options.k : shard(options.k);
+  const Size a_rows = gathers ? shard(call.m) : call.m;
+  const Size c_rows = op == Operator::kGemmReduceScatter ? shard(call.m) : call.m;
+  const Size type = size_of(options.type);
+  const Size out = size_of(options.result_type());
+  constexpr Size kFloat = sizeof(float);
+  Matrices all;
+  const auto add = [](std::vector<Matrix>& to, const char* what, std::size_t i, const void* begin, Size bytes) {
+    if (begin != nullptr && bytes > 0) to.push_back({what, i, static_cast<const std::byte*>(begin), bytes});
+  };
+  add(all.read, "a", 0, call.a, a_rows * k * type);
+  add(all.read, "a_scale", 0, call.a_scale, (options.a_scale_per_row ? a_rows : 1) * kFloat);
+  for (std::size_t i = 0; i < call.b.size(); ++i) {
+    const Size whole = options.ns.empty() ? options.n : options.ns[i];
+    const Size n = gathers ? shard(whole) : whole;
+    add(all.read, "b", i, call.b[i], n * k * type);
+    if (!call.bias.empty()) add(all.read, "bias", i, call.bias[i], n * std::max(out, size_of(DType::kBF16)));
+    if (!call.b_scale.empty())
+      add(all.read, "b_scale", i, call.b_scale[i], (options.b_scale_per_column ? n : 1) * kFloat);
+    if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
+    add(all.written, "c", i, call.c[i], c_rows * n * out);
+  }
+  return all;
+}
+
+}  // namespace
+
+void check_overlap(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+  const Matrices all = matrices(op, options, team, call);
+  const auto name_of = [&](const Matrix& matrix) {
+    return call.b.size() == 1 ? std::string(matrix.what) : fmt::format("{}[{}]", matrix.what, matrix.index);
+  };
+  const auto check_apart = [&](const Matrix& c, const Matrix& other) {
+    if (c.begin + c.bytes <= other.begin || other.begin + other.bytes <= c.begin) return;
+    throw InvalidArgument(
+        fmt::format("{}: {} bytes at {} given, which overlap the {} bytes of {} at {}; allowed is a place of its own",
+                    name_of(c), c.bytes, fmt::ptr(c.begin), other.bytes, name_of(other), fmt::ptr(other.begin)));
+  };
+  for (std::size_t i = 0; i < all.written.size(); ++i) {
+    for (const Matrix& read : all.read) check_apart(all.written[i], read);
+    for (std::size_t j = 0; j < i; ++j) check_apart(all.written[i], all.written[j]);
+  }
 }
 
 void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call,

@@ -195,10 +195,11 @@ TEST(GemmAllReduce, BlocksThatFetchBesideTheGemmLeaveItsSmsToIt) {
     for (const int sms : {3, 4, 16}) {
       options.communication_sms = sms;
       Simulation(load_machine(machine), 4, sim).run([&](World& world) {
-        auto* const memory = world.heap().allocate_local<std::byte>(2 * options.m * options.n, "a, b and c");
+        const Size bytes = 2 * options.m * options.n;
+        auto* const memory = world.heap().allocate_local<std::byte>(2 * bytes, "a and b, c");
         auto plan = make_operator(world, Operator::kGemmAllReduce, options);
         Stream stream = world.make_stream("main");
-        for (int call = 0; call < 3; ++call) plan->run(stream, memory, memory, memory);
+        for (int call = 0; call < 3; ++call) plan->run(stream, memory, memory, memory + bytes);
         EXPECT_NO_THROW(stream.synchronize()) << machine << ", " << sms << " SMs";
       });
     }

@@ -1,4 +1,5 @@
 // Runs of an operator with other rows on one PE.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tandem/error.h"
@@ -21,10 +22,11 @@ TEST(OperatorCalls, OtherRowsAreNamed) {
         options.n = 256;
         options.k = 256;
         const auto plan = make_operator(world, op, options);
-        const Symm<std::byte> memory = world.heap().allocate<std::byte>(Size{1} << 20, "matrices");
+        std::byte* const memory = world.heap().allocate<std::byte>(Size{1} << 20, "matrices").local();
         Stream stream = world.make_stream("main");
-        plan->run(stream, 512, memory.local(), memory.local(), memory.local());
-        plan->run(stream, world.pe() == 1 ? 256 : 512, memory.local(), memory.local(), memory.local());
+        const auto run = [&](Size m) { plan->run(stream, m, memory, memory, memory + (Size{1} << 19)); };
+        run(512);
+        run(world.pe() == 1 ? 256 : 512);
         stream.synchronize();
       });
     } catch (const InvalidArgument& refused) {
@@ -48,7 +50,7 @@ TEST(OperatorCalls, MissingMatricesAreNamed) {
           const auto unless = [&](const char* what) { return missing == what ? nullptr : memory; };
           Stream stream = world.make_stream("main");
           plan->run(stream, 0, nullptr, nullptr, nullptr);  // no rows need none
-          plan->run(stream, unless("a"), unless("b"), unless("c"));
+          plan->run(stream, unless("a"), unless("b"), missing == "c" ? nullptr : memory + (Size{1} << 15));
           stream.synchronize();
         });
       } catch (const InvalidArgument& refused) {
@@ -56,6 +58,86 @@ TEST(OperatorCalls, MissingMatricesAreNamed) {
       }
       EXPECT_EQ(error, missing.empty() ? "" : missing + ": a null address given, allowed is one of this PE's memory");
     }
+}
+
+/// Bytes of a PE's matrices of 64 x 48 x 32 in bf16 on two PEs.
+struct Bytes {
+  Operator op;
+  Size a, b, c;
+};
+constexpr Bytes kBytes[] = {{Operator::kAllGatherGemm, 32 * 32 * 2, 24 * 32 * 2, 64 * 24 * 2},
+                            {Operator::kGemmReduceScatter, 64 * 16 * 2, 48 * 16 * 2, 32 * 48 * 2},
+                            {Operator::kGemmAllReduce, 64 * 16 * 2, 48 * 16 * 2, 64 * 48 * 2}};
+
+/// What is said of a run whose matrices begin at these bytes of a PE's memory; "" for none.
+std::string overlap(Operator op, Size m, Size a, Size b, Size c, Size bias) {
+  std::string error;
+  Simulation(load_machine("h200x4"), 2).run([&](World& world) {
+    const auto plan = make_operator(world, op, {.m = 64, .n = 48, .k = 32});
+    std::byte* const memory = world.heap().allocate_local<std::byte>(Size{1} << 16, "matrices");
+    const void* const factor = memory + b;
+    const void* const added = memory + bias;
+    void* const result = memory + c;
+    Stream stream = world.make_stream("main");
+    try {
+      plan->run(stream, {m, memory + a, {&factor, 1}, {&result, 1}, {&added, 1}});
+      stream.synchronize();
+    } catch (const InvalidArgument& refused) {
+      error = refused.what();
+    }
+  });
+  return error;
+}
+
+TEST(OperatorCalls, AResultBesideTheOthersIsTaken) {
+  for (const auto& [op, a, b, c] : kBytes) {
+    const Size bias = op == Operator::kAllGatherGemm ? 24 * 2 : 48 * 2;
+    EXPECT_EQ(overlap(op, 64, c + b, c, 0, c + b + a), "") << name(op);         // C, B, A, bias
+    EXPECT_EQ(overlap(op, 64, 0, a, a + b + bias, a + b), "") << name(op);      // A, B, bias, C
+    EXPECT_EQ(overlap(op, 0, 0, 0, 0, 0), "") << name(op);                      // no rows
+    EXPECT_EQ(overlap(op, 64, 0, 0, a + b + bias, 0), "") << name(op);          // what is read may be one
+    EXPECT_EQ(overlap(op, 32, c / 2, 8192 + 16384, 0, 16384), "") << name(op);  // of fewer rows, C is shorter
+  }
+}
+
+TEST(OperatorCalls, AResultOverAnotherMatrixIsRefused) {
+  constexpr Size kFar = 32768;
+  for (const auto& [op, a, b, c] : kBytes) {
+    const auto names = [c = c](Size bytes, const char* other) {
+      return ::testing::AllOf(::testing::HasSubstr(fmt::format("c: {} bytes at ", c)),
+                              ::testing::HasSubstr(fmt::format("which overlap the {} bytes of {} at ", bytes, other)),
+                              ::testing::HasSubstr("; allowed is a place of its own"));
+    };
+    EXPECT_THAT(overlap(op, 64, 0, kFar, 0, 2 * kFar - 1024), names(a, "a")) << name(op);
+    EXPECT_THAT(overlap(op, 64, 0, kFar, a - 2, 2 * kFar - 1024), names(a, "a")) << name(op);
+    EXPECT_THAT(overlap(op, 64, kFar + c - 2, 0, kFar, 2 * kFar - 1024), names(a, "a")) << name(op);
+    EXPECT_THAT(overlap(op, 64, 0, kFar, kFar + b - 2, 2 * kFar - 1024), names(b, "b")) << name(op);
+    const Size bias = op == Operator::kAllGatherGemm ? 24 * 2 : 48 * 2;
+    EXPECT_THAT(overlap(op, 64, 0, 8192, kFar, kFar + 16), names(bias, "bias")) << name(op);
+  }
+}
+
+TEST(OperatorCalls, ResultsOfSeveralBAreApart) {
+  std::string error;
+  Simulation(load_machine("h200x4"), 2).run([&](World& world) {
+    const auto plan = make_operator(world, Operator::kAllGatherGemm, {.m = 64, .n = 48, .k = 32, .ns = {32, 16}});
+    std::byte* const memory = world.heap().allocate_local<std::byte>(Size{1} << 16, "matrices");
+    const void* const b[] = {memory + 8192, memory + 8192};
+    const auto run = [&](Size second) {
+      void* const c[] = {memory + 16384, memory + 16384 + second};
+      Stream stream = world.make_stream("main");
+      plan->run(stream, {64, memory, b, c});
+      stream.synchronize();
+    };
+    run(64 * 16 * 2);
+    try {
+      run(64 * 16 * 2 - 2);
+    } catch (const InvalidArgument& refused) {
+      error = refused.what();
+    }
+  });
+  EXPECT_THAT(error, ::testing::AllOf(::testing::HasSubstr("c[1]: 1024 bytes at "),
+                                      ::testing::HasSubstr("which overlap the 2048 bytes of c[0] at ")));
 }
 
 }  // namespace
