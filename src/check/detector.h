@@ -6,6 +6,7 @@
 /// docs/checker.md has the table of what acquires and what releases.
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,9 +39,11 @@ struct Parcel {
   Clock released;
   Sent sent;
   Stamp issued;  // of its issuer's own component
-  sim::Thread issuer = 0;
+  sim::Thread issuer = sim::kNoThread;
+  Scope scope = Scope::kSystem;
+  bool through_nic = false;
   std::uint32_t info = 0;
-  enum class Release : std::uint8_t { kNothing, kOwnData, kEverything } release = Release::kNothing;
+  enum class Release : std::uint8_t { kNothing, kReads, kOwnData, kEverything } release = Release::kNothing;
 };
 
 /// A wait that came to its end.
@@ -76,8 +79,9 @@ struct ThreadState {
   std::map<int, Clock> fenced_to;
   std::map<int, Slot> store_slots;  // by destination
   std::vector<Agent> agents;
-  std::vector<Slot> free_slots;  // of agents that are over
-  std::deque<Clock> inbox;       // of a stream: what the host had done when it enqueued each work
+  std::vector<Slot> free_slots;              // of agents that are over
+  std::vector<Tick> quiets;                  // when they were
+  std::deque<std::pair<Clock, Sent>> inbox;  // of a stream: what the host had done when it enqueued each work
   std::deque<Acquired> acquired;
   std::optional<Waiting> waiting;
   bool running = false;
@@ -118,6 +122,7 @@ class Detector : public sim::Monitor {
   void end_block(sim::KernelId kernel, sim::Thread block) override;
   sim::Thread begin_role(sim::Thread block, int role) override;
   void end_role(sim::Thread block, sim::Thread role) override;
+  void allocated(const void* begin, Size bytes) override;
   void enqueue(sim::Thread stream) override;
   void begin_work(sim::Thread stream) override;
   void record_event(sim::Thread stream, const void* event) override;
@@ -135,8 +140,7 @@ class Detector : public sim::Monitor {
   void end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                 bool proxy_fence, Site site) override;
   void polled(sim::Thread id) override;
-  void atomic(sim::Thread id, const void* address, int bytes, std::uint64_t value, Scope scope, Order order,
-              Site site) override;
+  void atomic(sim::Thread id, const sim::AtomicAccess& access, Site site) override;
 
  private:
   /// One value that a word had, and what whoever sees it acquires.
@@ -144,16 +148,15 @@ class Detector : public sim::Monitor {
     Epoch value = 0;
     std::shared_ptr<const Parcel> parcel;  // `released` over the whole release sequence
   };
+  using Entries = std::deque<Entry>;
   struct Writer {
     Stamp stamp;
     std::uint32_t info = 0;
     bool sets = true;
   };
   struct Word {
-    std::deque<Entry> entries;
+    Entries entries;              // in the order of its changes, after what it was before them; none: no signal yet
     std::vector<Writer> writers;  // that may still be unordered with the next one
-    Scope scope = Scope::kSystem;
-    int pe = -1;  // of the last atomic of a narrower scope
   };
   struct Kernel {
     sim::Thread stream = 0;
@@ -185,13 +188,26 @@ class Detector : public sim::Monitor {
   void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
-  void note_writer(sim::Thread id, const sim::SignalUpdate& update, Stamp stamp, std::uint32_t number);
+  void note_writer(sim::Thread id, const void* word, bool sets, Stamp stamp, std::uint32_t number);
+  void record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number);
+  /// Whether each of two atomics has the other's thread in its scope: what PTX calls morally strong.
+  bool reach_each_other(sim::Thread a, Scope scope_of_a, sim::Thread b, Scope scope_of_b) const;
+  bool reaches(const Parcel& parcel, sim::Thread thread, Scope scope) const;
+  sim::Thread block_of(sim::Thread thread) const;
+  /// The word's value before its first change, which carries nothing.
+  void begin_entries(Word& word, Epoch value) const;
+  static void add_entry(Word& word, Epoch value, std::shared_ptr<const Parcel> parcel);
+  /// A plain store, or an allocation: what signals brought there is no more.
+  void forget_entries(const void* address, Size bytes);
+  /// The first value that the thread may still see: a change that it knows of has overwritten those before.
+  Entries::const_iterator first_visible(const Entries& entries, const ThreadState& thread) const;
   void acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fence);
+  static void remember(ThreadState& thread, Acquired acquired);
 
   // Findings.
   void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
   void report_out_of_bounds(const void* address, Size bytes, std::uint32_t number);
-  void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const Signal* word);
+  void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const void* word);
   bool is_new(const Finding& finding);
   std::string kind_of(const Record& first, const Record& second) const;
   std::string missing(const Record& first, sim::Thread id, const NewAccess& second, bool is_signal) const;
@@ -231,7 +247,7 @@ class Detector : public sim::Monitor {
   std::uint64_t footprint_ = 0;
   std::vector<std::shared_ptr<Parcel>> parcels_;  // under way; [0] is none
   std::vector<sim::Message> free_parcels_;
-  std::unordered_map<const void*, Word> words_;                     // looked up, never iterated
+  std::map<const void*, Word, std::less<>> words_;                  // by address
   std::unordered_map<const void*, std::pair<Clock, Sent>> events_;  // likewise
   std::map<Size, std::pair<int, int>> example_writers_;             // offset of a word -> (PE of the word, writer)
   std::uint64_t waits_ = 0;

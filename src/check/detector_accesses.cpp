@@ -114,8 +114,14 @@ void Detector::record(sim::Thread thread, const void* address, Size bytes, const
   if (!memory_->within_buffer(address, bytes)) return report_out_of_bounds(address, bytes, access.record.info);
   std::vector<Conflict> conflicts;
   shadows_[static_cast<std::size_t>(pe)].access({begin, begin + bytes}, access, conflicts, cells_);
-  for (const Conflict& conflict : conflicts)
+  const auto atomic = [](const Record& one) { return one.role == Role::kAtomicRead || one.role == Role::kAtomicWrite; };
+  for (const Conflict& conflict : conflicts) {
+    const Record& first = conflict.first;
+    if (atomic(first) && atomic(access.record) &&
+        reach_each_other(owners_[first.stamp.slot], first.scope, thread, access.record.scope))
+      continue;
     report_conflict(thread, static_cast<const std::byte*>(address) + (conflict.bytes.begin - begin), access, conflict);
+  }
 }
 
 void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site) {
@@ -134,6 +140,7 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
   Clock with_fenced;
   next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor : after_fences(thread, pe, with_fenced);
   record(id, access.address, access.bytes, next);
+  if (is_write) forget_entries(access.address, access.bytes);
   if (!is_packet) return;
 
   Shadow& shadow = shadows_[static_cast<std::size_t>(pe)];
@@ -199,6 +206,7 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   // A put may carry packets, whose flags are their signal.
   next.record.packet = !transfer.is_get;
   record(id, transfer.to, transfer.bytes, next);
+  forget_entries(transfer.to, transfer.bytes);
   if (!transfer.is_get && transfer.bytes > 0 && memory_->owns(transfer.to)) {
     const Size begin = memory_->offset_of(transfer.to);
     shadows_[static_cast<std::size_t>(transfer.peer)].set_sent({begin, begin + transfer.bytes},
@@ -219,9 +227,11 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   parcel.sent = thread.over;
   parcel.issued = own;
   parcel.issuer = id;
+  parcel.through_nic = !transfer.reachable;
   parcel.info = next.record.info;
   parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
-  note_writer(id, *transfer.signal, agent, next.record.info);
+  note_writer(id, transfer.signal->word, transfer.signal->op == SignalOp::kSet, agent, next.record.info);
+  record_signal(id, transfer.signal->word, Role::kAtomicWrite, agent, next.record.info);
   advance(thread);
   return send(std::move(parcel));
 }
@@ -264,6 +274,7 @@ void Detector::quiet(sim::Thread id, Site) {
   }
   thread.agents.clear();
   thread.settled = thread.now;
+  thread.quiets.push_back(thread.now.of(thread.slot));
   thread.fenced = {};
   thread.fenced_to.clear();
   advance(thread);

@@ -14,6 +14,7 @@ namespace tandem::checker {
 namespace {
 
 bool is_write(Role role) { return role == Role::kWrite || role == Role::kAtomicWrite; }
+bool is_atomic(Role role) { return role == Role::kAtomicRead || role == Role::kAtomicWrite; }
 
 }  // namespace
 
@@ -63,8 +64,7 @@ void Detector::report_conflict(sim::Thread id, const void* address, const NewAcc
   if (!is_new(finding)) return;
   finding.pes = {finding.sites[0].pe};
   if (finding.sites[1].pe != finding.sites[0].pe) finding.pes.push_back(finding.sites[1].pe);
-  const auto atomic = [](Role role) { return role == Role::kAtomicRead || role == Role::kAtomicWrite; };
-  const bool is_signal = atomic(conflict.first.role) || atomic(access.record.role);
+  const bool is_signal = is_atomic(conflict.first.role) || is_atomic(access.record.role);
   (is_signal ? finding.signal : finding.buffer) = place(address, conflict.bytes);
   finding.missing = missing(conflict.first, id, access, is_signal);
   findings_.push_back(std::move(finding));
@@ -84,7 +84,7 @@ void Detector::report_out_of_bounds(const void* address, Size bytes, std::uint32
                                   bytes, finding.buffer));
 }
 
-void Detector::report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const Signal* word) {
+void Detector::report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const void* word) {
   Finding finding;
   finding.kind = "signal_race";
   finding.sites = {site(first.info), site(second)};
@@ -130,6 +130,8 @@ std::string Detector::missing(const Record& first, sim::Thread id, const NewAcce
     return "the cross-proxy fence between the wait and the read by the tensor-memory engine: `consume_token`, or the "
            "GEMM's gate";
   if (owners_[first.stamp.slot] == id) return missing_within(first, second.record);
+  if (is_atomic(first.role) && is_atomic(second.record.role))
+    return "a scope that reaches both: Scope::kGpu between blocks of one PE, Scope::kSystem between PEs";
   if (is_signal && !is_write(second.record.role))
     return "a load of a flag acquires nothing: read it by `wait`, `signal_wait_until` or `signal_test`";
   if (is_signal)
@@ -145,6 +147,8 @@ std::string Detector::missing(const Record& first, sim::Thread id, const NewAcce
           "the {} is relaxed: `fence` (same PE) or `quiet` before it, or `notify` or `put_signal` in "
           "its place",
           where);
+    if (after->from->release == Parcel::Release::kReads)
+      return fmt::format("the {} tells that reads are over, and orders no stores: `notify` in its place", where);
     if (after->from->release == Parcel::Release::kOwnData)
       return fmt::format("the {} orders its own data only: `fence` or `quiet` before it, or `notify`", where);
     if (told.transfer)

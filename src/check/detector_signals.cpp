@@ -15,17 +15,24 @@ constexpr std::size_t kMostEntries = 64;
 constexpr std::size_t kMostAcquired = 16;
 
 /// What all of the entries that satisfy a wait carry: any of them may have been the one that it saw.
-template <class Entries, class Satisfies>
-Parcel weakest(const Entries& entries, const Satisfies& satisfies) {
+template <class Iterator, class Satisfies, class Reaches>
+Parcel weakest(Iterator first, Iterator last, const Satisfies& satisfies, const Reaches& reaches) {
   Parcel all;
   bool is_first = true;
-  for (const auto& entry : entries) {
-    if (!satisfies(entry)) continue;
-    if (is_first) all = *entry.parcel;
-    if (!is_first) all.released.meet(entry.parcel->released);
+  for (; first != last; ++first) {
+    if (!satisfies(*first)) continue;
+    if (!reaches(*first)) return {};
+    if (is_first) all = *first->parcel;
+    if (!is_first) all.released.meet(first->parcel->released);
+    if (!is_first) all.sent.meet(first->parcel->sent);
     is_first = false;
   }
   return all;
+}
+
+const char* signal_name(ThreadKind kind, bool releases, bool after_reads) {
+  if (kind == ThreadKind::kStream) return "write_signal";
+  return releases ? "notify" : after_reads ? "signal_after_reads" : "signal";
 }
 
 }  // namespace
@@ -43,22 +50,23 @@ sim::Message Detector::send(Parcel parcel) {
 }
 
 /// A word that is set has one writer at a time; counts may be added to by many.
-void Detector::note_writer(sim::Thread id, const sim::SignalUpdate& update, Stamp stamp, std::uint32_t number) {
+void Detector::note_writer(sim::Thread id, const void* address, bool sets, Stamp stamp, std::uint32_t number) {
   const ThreadState& thread = of(id);
-  Word& word = words_[update.word];
-  const bool sets = update.op == SignalOp::kSet;
+  Word& word = words_[address];
   std::erase_if(word.writers, [&](const Writer& writer) {
     if (thread.now.covers(writer.stamp) || owners_[writer.stamp.slot] == id) return true;
     if (!sets && !writer.sets) return false;
-    report_signal_race(writer, id, number, update.word);
+    report_signal_race(writer, id, number, address);
     return true;
   });
   word.writers.push_back({stamp, number, sets});
+}
 
+void Detector::record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number) {
   NewAccess next;
-  next.record = {stamp, number, Role::kAtomicWrite, false, false};
-  next.after = &thread.now;
-  record(id, update.word, sizeof(Signal), next);
+  next.record = {stamp, number, role, false, false};
+  next.after = &of(id).now;
+  record(id, word, sizeof(Signal), next);
 }
 
 sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, Order order, int target, bool reachable,
@@ -68,32 +76,70 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
   const bool releases = order == Order::kRelease || order == Order::kAcqRel;
   Parcel parcel;
   parcel.released = releases ? ordered_before_notify(thread, target, reachable) : ordered_before_signal(thread, target);
-  if (releases) parcel.sent = thread.over;
+  if (releases || update.after_reads) parcel.sent = thread.over;
+  if (update.after_reads) {
+    parcel.sent.reads_over.join(thread.now);
+    parcel.sent.packets_read.join(thread.now);
+  }
   parcel.issued = {thread.slot, thread.now.of(thread.slot)};
   parcel.issuer = id;
-  const char* const operation = thread.kind == ThreadKind::kStream ? "write_signal" : releases ? "notify" : "signal";
-  parcel.info = info(id, operation, site);
-  parcel.release = releases ? Parcel::Release::kEverything : Parcel::Release::kNothing;
-  note_writer(id, update, parcel.issued, parcel.info);
+  parcel.through_nic = !reachable;
+  parcel.info = info(id, signal_name(thread.kind, releases, update.after_reads), site);
+  parcel.release = releases             ? Parcel::Release::kEverything
+                   : update.after_reads ? Parcel::Release::kReads
+                                        : Parcel::Release::kNothing;
+  note_writer(id, update.word, update.op == SignalOp::kSet, parcel.issued, parcel.info);
+  record_signal(id, update.word, Role::kAtomicWrite, parcel.issued, parcel.info);
   if (memory_->owns(update.word)) example_writers_.try_emplace(memory_->offset_of(update.word), target, thread.pe);
   advance(thread);
   return send(std::move(parcel));
+}
+
+void Detector::begin_entries(Word& word, Epoch value) const {
+  static const auto nothing = std::make_shared<const Parcel>();
+  if (word.entries.empty()) word.entries.push_back({value, nothing});
+}
+
+void Detector::add_entry(Word& word, Epoch value, std::shared_ptr<const Parcel> parcel) {
+  word.entries.push_back({value, std::move(parcel)});
+  if (word.entries.size() > kMostEntries) word.entries.pop_front();
+}
+
+void Detector::forget_entries(const void* address, Size bytes) {
+  const auto* const begin = static_cast<const std::byte*>(address);
+  for (auto at = words_.lower_bound(begin - sizeof(Signal) + 1); at != words_.end() && at->first < begin + bytes; ++at)
+    at->second.entries.clear();
+}
+
+void Detector::allocated(const void* begin, Size bytes) { forget_entries(begin, bytes); }
+
+Detector::Entries::const_iterator Detector::first_visible(const Entries& entries, const ThreadState& thread) const {
+  const auto is_over = [&](const Entry& entry) {
+    const Parcel& change = *entry.parcel;
+    Stamp over = change.issued;
+    if (change.through_nic) {  // it comes some time before quiet
+      const auto& quiets = of(change.issuer).quiets;
+      const auto quiet = std::lower_bound(quiets.begin(), quiets.end(), over.tick);
+      if (quiet == quiets.end()) return false;
+      over.tick = *quiet;
+    }
+    return thread.now.covers(over);
+  };
+  const auto last = std::find_if(entries.rbegin(), entries.rend(), is_over);
+  return last == entries.rend() ? entries.begin() : std::prev(last.base());
 }
 
 void Detector::signal_arrives(sim::Message message, const sim::SignalUpdate& update) {
   const std::shared_ptr<Parcel> parcel = std::exchange(parcels_[message], nullptr);
   free_parcels_.push_back(message);
   Word& word = words_[update.word];
-  Entry entry;
-  entry.value = update.op == SignalOp::kSet ? update.value : update.word->value + update.value;
+  begin_entries(word, update.word->value);
   // Additions continue the release sequence; a set begins another.
-  if (update.op == SignalOp::kAdd && !word.entries.empty()) {
+  if (update.op == SignalOp::kAdd && reaches(*word.entries.back().parcel, parcel->issuer, parcel->scope)) {
     parcel->released.join(word.entries.back().parcel->released);
     parcel->sent.join(word.entries.back().parcel->sent);
   }
-  entry.parcel = parcel;
-  word.entries.push_back(std::move(entry));
-  if (word.entries.size() > kMostEntries) word.entries.pop_front();
+  add_entry(word, update.op == SignalOp::kSet ? update.value : update.word->value + update.value, parcel);
 }
 
 void Detector::begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Site site) {
@@ -106,74 +152,33 @@ void Detector::acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fen
   if (proxy_fence) thread.tensor.join(parcel.released);
 }
 
+void Detector::remember(ThreadState& thread, Acquired acquired) {
+  thread.acquired.push_back(std::move(acquired));
+  if (thread.acquired.size() > kMostAcquired) thread.acquired.pop_front();
+}
+
 void Detector::end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                         bool proxy_fence, Site site) {
   ThreadState& thread = of(id);
   thread.waiting.reset();
-  const bool grows = cmp == Cmp::kGe || cmp == Cmp::kGt;
   const std::uint32_t number = info(id, "wait", site);
+  std::vector<Parcel> gained;  // by all words together: they are looked at in no order
   for (Size i = 0; i < n; ++i) {
     const Signal* const word = words + i * stride;
-    NewAccess next;
-    next.record = {{thread.slot, thread.now.of(thread.slot)}, number, Role::kAtomicRead, false, false};
-    next.after = &thread.now;
-    record(id, word, sizeof(Signal), next);
+    record_signal(id, word, Role::kAtomicRead, {thread.slot, thread.now.of(thread.slot)}, number);
     const auto found = words_.find(word);
     if (found == words_.end()) continue;
     const auto& entries = found->second.entries;
     const auto satisfies = [&](const Entry& entry) { return compare(entry.value, cmp, value); };
+    const auto reaches_here = [&](const Entry& entry) { return reaches(*entry.parcel, id, Scope::kSystem); };
     // Legality does not come from timing: the wait may have gone on with any value that it takes.
-    const auto first = std::find_if(entries.begin(), entries.end(), satisfies);
-    const auto last = std::find_if(entries.rbegin(), entries.rend(), satisfies);
-    if (first == entries.end()) continue;
-    const Entry& seen = grows ? *first : *last;
-    if (order != Order::kRelaxed && grows)
-      acquire(thread, weakest(entries, satisfies), proxy_fence);
-    else if (order != Order::kRelaxed)
-      acquire(thread, *seen.parcel, proxy_fence);
-    thread.acquired.push_back({seen.parcel, order == Order::kRelaxed, number});
-    if (thread.acquired.size() > kMostAcquired) thread.acquired.pop_front();
+    const auto visible = first_visible(entries, thread);
+    const auto seen = std::find_if(visible, entries.end(), satisfies);
+    if (seen == entries.end()) continue;
+    if (order != Order::kRelaxed) gained.push_back(weakest(visible, entries.end(), satisfies, reaches_here));
+    remember(thread, {seen->parcel, order == Order::kRelaxed, number});
   }
-}
-
-void Detector::atomic(sim::Thread id, const void* address, int bytes, std::uint64_t value, Scope scope, Order order,
-                      Site site) {
-  if (!memory_->owns(address)) return;
-  ThreadState& thread = of(id);
-  prune(thread);
-  const int target = memory_->pe_of(address);
-  const std::uint32_t number = info(id, "atomic", site);
-  Word& word = words_[address];
-  const Stamp stamp{thread.slot, thread.now.of(thread.slot)};
-  // An operation of a narrower scope has nothing to do with those of another PE.
-  const bool within = scope == Scope::kSystem || target == thread.pe;
-  const bool last_within = word.scope == Scope::kSystem || word.pe == thread.pe;
-  const bool acquires = order == Order::kAcquire || order == Order::kAcqRel;
-  const bool releases = order == Order::kRelease || order == Order::kAcqRel;
-  Parcel parcel;
-  if (!word.entries.empty() && within && last_within) {
-    const Parcel& last = *word.entries.back().parcel;
-    if (acquires) acquire(thread, last, false);
-    thread.acquired.push_back({word.entries.back().parcel, !acquires, number});
-    if (thread.acquired.size() > kMostAcquired) thread.acquired.pop_front();
-    parcel.released = last.released;
-    parcel.sent = last.sent;
-  }
-  parcel.released.join(releases ? ordered_before_notify(thread, target, true) : ordered_before_signal(thread, target));
-  if (releases) parcel.sent.join(thread.over);
-  parcel.issued = stamp;
-  parcel.issuer = id;
-  parcel.info = number;
-  parcel.release = releases ? Parcel::Release::kEverything : Parcel::Release::kNothing;
-  word.scope = scope;
-  word.pe = thread.pe;
-  word.entries.push_back({value, std::make_shared<Parcel>(std::move(parcel))});
-  if (word.entries.size() > kMostEntries) word.entries.pop_front();
-  NewAccess next;
-  next.record = {stamp, number, within ? Role::kAtomicWrite : Role::kWrite, false, false};
-  next.after = &thread.now;
-  record(id, address, bytes, next);
-  advance(thread);
+  for (const Parcel& parcel : gained) acquire(thread, parcel, proxy_fence);
 }
 
 }  // namespace tandem::checker

@@ -69,8 +69,9 @@ sim::Thread Detector::add_stream(int pe, const std::string& name) {
 }
 
 sim::KernelId Detector::begin_kernel(sim::Thread stream, const std::string& name) {
-  const ThreadState& its = of(stream);
+  ThreadState& its = of(stream);
   kernels_.push_back({stream, name, its.now, its.over});
+  advance(its);  // what follows in the stream is no part of what the kernel's signals release
   return static_cast<sim::KernelId>(kernels_.size() - 1);
 }
 
@@ -146,13 +147,14 @@ void Detector::end_role(sim::Thread block, sim::Thread role) {
 
 void Detector::enqueue(sim::Thread stream) {
   ThreadState& host = of(hosts_[static_cast<std::size_t>(of(stream).pe)]);
-  of(stream).inbox.push_back(host.now);
+  of(stream).inbox.emplace_back(host.now, host.over);
   advance(host);
 }
 
 void Detector::begin_work(sim::Thread stream) {
   ThreadState& its = of(stream);
-  its.now.join(its.inbox.front());
+  its.now.join(its.inbox.front().first);
+  its.over.join(its.inbox.front().second);
   its.inbox.pop_front();
 }
 
@@ -178,9 +180,14 @@ void Detector::synchronize(sim::Thread stream) {
 
 void Detector::host_barrier() {
   Clock all;
-  for (const sim::Thread host : hosts_) all.join(of(host).now);
+  Sent over;
+  for (const sim::Thread host : hosts_) {
+    all.join(of(host).now);
+    over.join(of(host).over);
+  }
   for (const sim::Thread host : hosts_) {
     of(host).now.join(all);
+    of(host).over.join(over);
     advance(of(host));
   }
 }

@@ -12,7 +12,7 @@ namespace tandem::checker {
 
 int Detector::expected_writer(const Signal* word) const {
   if (!memory_->owns(word)) return -1;
-  if (const auto found = words_.find(word); found != words_.end() && !found->second.entries.empty())
+  if (const auto found = words_.find(word); found != words_.end() && found->second.entries.size() > 1)
     return of(found->second.entries.back().parcel->issuer).pe;
   // The same neighbour relation as for the same word of another PE.
   const auto example = example_writers_.find(memory_->offset_of(word));
@@ -79,7 +79,7 @@ Finding Detector::explain_hang(const std::string& report) const {
   }
   finding.pes.insert(finding.pes.begin(), root->writer);
   const auto last = words_.find(root->word);
-  if (last != words_.end() && !last->second.entries.empty())
+  if (last != words_.end() && last->second.entries.size() > 1)
     finding.sites.insert(finding.sites.begin(), site(last->second.entries.back().parcel->info));
   finding.missing = fmt::format("a signal of PE {}: {}; {}\n{}", root->writer, found,
                                 cycle ? "all others wait in a cycle that begins there"

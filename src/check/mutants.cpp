@@ -9,11 +9,25 @@ namespace {
 using sim::Fault;
 using sim::SyncOperation;
 
-constexpr std::array<const char*, sim::kSyncOperations> kOperations{
-    "signal", "notify", "put_signal", "wait",         "signal_test", "fence",      "quiet", "next_epoch",
-    "atomic", "ll_put", "ll_get",     "write_signal", "wait_signal", "event wait", "gate",  "tile notify"};
-constexpr std::array<const char*, sim::kFaults> kFaultNames{"none",         "dropped",     "relaxed",       "early",
-                                                            "signal first", "same parity", "no proxy fence"};
+constexpr std::array<const char*, sim::kSyncOperations> kOperations{"signal",
+                                                                    "notify",
+                                                                    "put_signal",
+                                                                    "wait",
+                                                                    "signal_test",
+                                                                    "fence",
+                                                                    "quiet",
+                                                                    "next_epoch",
+                                                                    "atomic",
+                                                                    "ll_put",
+                                                                    "ll_get",
+                                                                    "write_signal",
+                                                                    "wait_signal",
+                                                                    "event wait",
+                                                                    "gate",
+                                                                    "tile notify",
+                                                                    "signal_after_reads"};
+constexpr std::array<const char*, sim::kFaults> kFaultNames{
+    "none", "dropped", "relaxed", "early", "signal first", "same parity", "no proxy fence", "reads only"};
 
 }  // namespace
 
@@ -23,12 +37,15 @@ const char* name(Fault fault) { return kFaultNames[static_cast<std::size_t>(faul
 const std::vector<Fault>& faults_of(SyncOperation operation) {
   static const std::vector<Fault> dropped{Fault::kDropped};
   static const std::vector<Fault> release{Fault::kDropped, Fault::kRelaxed};
+  static const std::vector<Fault> notify{Fault::kDropped, Fault::kRelaxed, Fault::kReadsOnly};
   static const std::vector<Fault> put_signal{Fault::kDropped, Fault::kSignalFirst};
   static const std::vector<Fault> wait{Fault::kDropped, Fault::kRelaxed, Fault::kEarly};
   static const std::vector<Fault> counter{Fault::kDropped, Fault::kSameParity};
   static const std::vector<Fault> gate{Fault::kDropped, Fault::kRelaxed, Fault::kEarly, Fault::kNoProxyFence};
   switch (operation) {
     case SyncOperation::kNotify:
+      return notify;
+    case SyncOperation::kSignalAfterReads:
     case SyncOperation::kStreamSignal:
     case SyncOperation::kTileNotify:
       return release;

@@ -11,10 +11,13 @@ namespace tandem::checker {
 
 namespace {
 
-bool conflict(Role first, Role second) {
+bool conflict(const Record& first, const Record& second) {
   const auto writes = [](Role role) { return role == Role::kWrite || role == Role::kAtomicWrite; };
-  const auto atomic = [](Role role) { return role == Role::kAtomicRead || role == Role::kAtomicWrite; };
-  return (writes(first) || writes(second)) && !(atomic(first) && atomic(second));
+  // Of every scope: of others the caller knows more.
+  const auto atomic = [](const Record& record) {
+    return (record.role == Role::kAtomicRead || record.role == Role::kAtomicWrite) && record.scope == Scope::kSystem;
+  };
+  return (writes(first.role) || writes(second.role)) && !(atomic(first) && atomic(second));
 }
 
 bool in_order(const Record& first, const NewAccess& second) {
@@ -72,7 +75,7 @@ void Shadow::access(Range bytes, const NewAccess& access, std::vector<Conflict>&
     Cell& cell = at->second;
     const Range here{begin, cell.end};
     const auto check = [&](const Record& first) {
-      if (first.stamp.tick == 0 || !conflict(first.role, access.record.role) || in_order(first, access)) return;
+      if (first.stamp.tick == 0 || !conflict(first, access.record) || in_order(first, access)) return;
       conflicts.push_back({first, here});
     };
     check(cell.write);

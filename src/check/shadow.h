@@ -7,6 +7,7 @@
 
 #include "check/clock.h"
 #include "tandem/range.h"
+#include "tandem/signal.h"
 
 namespace tandem::checker {
 
@@ -23,8 +24,9 @@ struct Record {
   Stamp stamp;
   std::uint32_t info = 0;  // number of what is told of it
   Role role = Role::kRead;
-  bool packet = false;    // packets carry their own flags
-  bool transfer = false;  // a put or get beside its issuer
+  bool packet = false;           // packets carry their own flags
+  bool transfer = false;         // a put or get beside its issuer
+  Scope scope = Scope::kSystem;  // of an atomic
 };
 
 /// An access about to be recorded, with what it is ordered after.
@@ -45,6 +47,10 @@ struct Sent {
   void join(const Sent& other) {
     reads_over.join(other.reads_over);
     packets_read.join(other.packets_read);
+  }
+  void meet(const Sent& other) {
+    reads_over.meet(other.reads_over);
+    packets_read.meet(other.packets_read);
   }
 };
 
@@ -67,7 +73,8 @@ class Shadow {
   /// Intervals of all shadows together. Each takes about 150 bytes, and 24 more for each reader.
   static constexpr Size kMostCells = Size{1} << 20;
 
-  /// Appends what the access conflicts with, and records it. Throws OutOfMemory beyond kMostCells.
+  /// Appends what the access conflicts with (atomics with all others, unless both are of system scope), and records it.
+  /// Throws OutOfMemory beyond kMostCells.
   void access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells);
   /// Calls visit(cell) for the cells of a range.
   template <class Visit>

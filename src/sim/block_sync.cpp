@@ -48,18 +48,31 @@ void BlockCore::quiet(Site site) {
   if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->quiet(role.thread, site);
 }
 
-void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
+namespace {
+
+SyncOperation operation_of(const SignalUpdate& update, Order order) {
+  if (update.after_reads) return SyncOperation::kSignalAfterReads;
+  return order == Order::kRelease ? SyncOperation::kNotify : SyncOperation::kSignal;
+}
+
+}  // namespace
+
+void BlockCore::signal(const SignalUpdate& asked, Order order, Site site) {
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
   role.end_local();
+  SignalUpdate update = asked;
   const int target = role.owner_of(update.word, sizeof(Signal), "signal", site);
   role.require_contents(update.word, "signal", site);
   engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
   role.streaming = false;
-  const Fault fault = role.fault(order == Order::kRelease ? SyncOperation::kNotify : SyncOperation::kSignal, site);
+  const Fault fault = role.fault(operation_of(update, order), site);
   if (fault == Fault::kDropped) return;
-  if (fault == Fault::kRelaxed) order = Order::kRelaxed;
+  if (fault != Fault::kNone) {
+    order = Order::kRelaxed;
+    update.after_reads = fault == Fault::kReadsOnly;
+  }
   const bool reachable = role.sim.topology.reachable(role.pe, target);
   Delivery delivery = signal_delivery(update, role.cause());
   if (role.sim.seams.monitor != nullptr)
@@ -181,7 +194,8 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   if (bytes == 4) value &= 0xFFFF'FFFF;
   if (fault != Fault::kDropped && has_contents) std::memcpy(word, &value, static_cast<std::size_t>(bytes));
   if (role.sim.seams.monitor != nullptr)
-    role.sim.seams.monitor->atomic(role.thread, word, bytes, value, scope, order, site);
+    role.sim.seams.monitor->atomic(
+        role.thread, {word, bytes, old, value, op != AtomicOp::kCompareSwap || old == expected, scope, order}, site);
   role.streaming = false;
   engine.trace(engine.current()->id(), kTraceAtomic, static_cast<std::int64_t>(value));
   if (bytes == 8 && has_contents) role.sim.signals.changed(static_cast<const Signal*>(word), role.cause());

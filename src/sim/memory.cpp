@@ -43,6 +43,7 @@ Memory::~Memory() {
 }
 
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
+  if (on_fill) on_fill(base_ + pe * stride_ + offset, bytes);
   if (kind == MemoryKind::kData && phantom_) return;
   std::memset(base_ + pe * stride_ + offset, kind == MemoryKind::kControl ? 0 : 0xFF, static_cast<std::size_t>(bytes));
 }

@@ -2,6 +2,7 @@
 /// The memory of all simulated PEs: one address range each, at a constant stride. Data is not there in phantom mode.
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "model/heap_book.h"
@@ -32,6 +33,9 @@ class Memory {
   void free_local(int pe, const void* memory) { book_.free_local(pe, own_offset(pe, memory)); }
   /// Whether allocations may make it grow, which has to happen at the same one whatever the schedule.
   bool can_grow() const { return book_.can_grow(); }
+
+  /// Where set, hears of memory that an allocation gave its first contents.
+  std::function<void(const void* begin, Size bytes)> on_fill;
 
   int pes() const { return book_.pes(); }
   Size stride() const { return stride_; }

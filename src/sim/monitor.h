@@ -53,6 +53,17 @@ struct Transfer {
   bool signal_first = false;  // a broken put_signal: it releases nothing
 };
 
+/// An atomic that was done. `writes`: not a compare_swap that failed.
+struct AtomicAccess {
+  const void* address = nullptr;
+  int bytes = 0;
+  std::uint64_t old = 0;
+  std::uint64_t value = 0;
+  bool writes = true;
+  Scope scope = Scope::kSystem;
+  Order order = Order::kAcqRel;
+};
+
 class Monitor {
  public:
   virtual ~Monitor() = default;
@@ -65,6 +76,9 @@ class Monitor {
   virtual void end_block(KernelId kernel, Thread block) = 0;
   virtual Thread begin_role(Thread block, int role) = 0;
   virtual void end_role(Thread block, Thread role) = 0;
+
+  /// Memory that is as new.
+  virtual void allocated(const void* begin, Size bytes) = 0;
 
   // Host programs and streams.
   virtual void enqueue(Thread stream) = 0;
@@ -91,9 +105,7 @@ class Monitor {
                         bool proxy_fence, Site site) = 0;
   /// A test compared false.
   virtual void polled(Thread thread) = 0;
-  /// After the word was changed; `value` is the new one.
-  virtual void atomic(Thread thread, const void* word, int bytes, std::uint64_t value, Scope scope, Order order,
-                      Site site) = 0;
+  virtual void atomic(Thread thread, const AtomicAccess& access, Site site) = 0;
 };
 
 /// The operations that a test may break, one call site at a time.
@@ -114,8 +126,9 @@ enum class SyncOperation : std::uint8_t {
   kEventWait,
   kGate,
   kTileNotify,
+  kSignalAfterReads,
 };
-inline constexpr int kSyncOperations = 16;
+inline constexpr int kSyncOperations = 17;
 
 enum class Fault : std::uint8_t {
   kNone,
@@ -125,8 +138,9 @@ enum class Fault : std::uint8_t {
   kSignalFirst,  ///< a put_signal whose signal does not wait for its data
   kSameParity,   ///< an epoch that advances by two: both halves of a double buffer become one
   kNoProxyFence,
+  kReadsOnly,  ///< a notify that is a signal_after_reads
 };
-inline constexpr int kFaults = 7;
+inline constexpr int kFaults = 8;
 
 /// Says which operations are to be broken, and hears of all of them. For the mutation suite.
 class Faults {

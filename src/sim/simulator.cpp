@@ -43,6 +43,9 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
   }
   if (observer != nullptr) network.watch = [this](const Occupation& chunk) { draw(chunk); };
   engine.before_unwinding = [this] { seams = {}; };
+  memory.on_fill = [this](const void* begin, Size bytes) {
+    if (seams.monitor != nullptr) seams.monitor->allocated(begin, bytes);
+  };
   engine.describe_deadlock = [this](const std::vector<const Actor*>& blocked) { return describe_deadlock(blocked); };
 }
 

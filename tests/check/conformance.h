@@ -99,12 +99,19 @@ template <class Block>
 void write(Block& block, float* to, Range range = {0, kN}) {
   block.store(to, range, Block::template FragmentOf<float>::filled(range.size(), 1));
 }
+/// So that a race is not found by its accesses' coming in the wrong order, but by their having none.
+template <class Block>
+void be_late(Block& block, const Env& e) {
+  for (int i = 0; i < 2000; ++i) (void)block.signal_test(e.words + 15, Cmp::kGe, 1);
+}
 
 // The sets.
 void add_put_programs(Programs& programs);
 void add_get_programs(Programs& programs);
 void add_store_programs(Programs& programs);
 void add_signal_programs(Programs& programs);
+void add_wait_programs(Programs& programs);
+void add_atomic_programs(Programs& programs);
 void add_packet_programs(Programs& programs);
 void add_stream_programs(Programs& programs);
 void add_lane_programs(Programs& programs);

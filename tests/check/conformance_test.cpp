@@ -17,6 +17,8 @@ const std::vector<LabelledProgram>& programs() {
     add_get_programs(made);
     add_store_programs(made);
     add_signal_programs(made);
+    add_wait_programs(made);
+    add_atomic_programs(made);
     add_packet_programs(made);
     add_stream_programs(made);
     add_lane_programs(made);

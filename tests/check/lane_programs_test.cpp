@@ -96,6 +96,25 @@ void signals_of_lanes(Programs& p) {
              },
              await),
          Place::kOneNode);
+  // What comes behind a kernel is no part of what the kernel's signals tell.
+  for (const bool tells : {false, true})
+    p.host(tells ? "kernel that notifies, copy, signal of it | wait for both, late load"
+                 : "kernel that notifies, copy | wait for it, late load",
+           !tells,
+           on_two_streams(
+               [tells](Stream& main, Stream&, const Env& e) {
+                 launch(main, e, [](auto& block, const Env& in) { block.notify(in.words, 1, 1); });
+                 main.copy_async(e.data.on(1), e.local, kBytes);
+                 if (tells) main.write_signal((e.words + 1).on(1), 1);
+               },
+               [tells](Stream& stream, const Env& e) {
+                 launch(stream, e, [tells](auto& block, const Env& in) {
+                   block.wait(in.words, tells ? 2 : 1, 1);
+                   be_late(block, in);
+                   read(block, in, in.data.local());
+                 });
+               }),
+           Place::kOneNode);
   // The receiver of a copy has seen its signal and says so: the source is free without a join.
   for (const bool waits : {false, true})
     p.host(waits ? "copy in a lane, answer awaited, store to the source" : "copy in a lane, answer not awaited", !waits,

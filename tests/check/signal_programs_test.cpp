@@ -1,4 +1,4 @@
-// Signals, atomics, packets, and buffers that are used again.
+// Signals, packets, and buffers that are used again.
 #include "check/conformance.h"
 
 namespace tandem::check_test {
@@ -93,46 +93,77 @@ void words(Programs& p) {
              });
 }
 
-void atomics(Programs& p) {
-  p.kernel(
-      "fetch_add | fetch_add by another", kClean,
-      [](auto& block, const Env& e) { block.fetch_add(e.cell.on(1), Epoch{1}); }, Place::kOneNode);
-  p.kernel(
-      "fetch_add | store", kRacy,
-      [](auto& block, const Env& e) {
-        if (block.pe() == 0) block.fetch_add(e.cell.on(1), Epoch{1});
-        if (block.pe() == 1) block.store_scalar(e.cell.local(), Epoch{5});
-      },
-      Place::kOneNode);
-  const auto message = [&p](const char* name, bool racy, Scope scope, Order order) {
+/// A signal_after_reads tells of reads alone.
+void after_reads(Programs& p) {
+  for (const bool notifies : {false, true})
     p.kernel(
-        name, racy,
-        [scope, order](auto& block, const Env& e) {
+        notifies ? "store, notify | wait, late load" : "store, signal_after_reads | wait, late load", !notifies,
+        [notifies](auto& block, const Env& e) {
           if (block.pe() == 0) {
             write(block, e.data.on(1));
-            block.fetch_add(e.cell.on(1), Epoch{1}, scope, order);
+            if (notifies)
+              block.notify(e.words, 1, 1);
+            else
+              block.signal_after_reads(e.words, 1, 1);
           }
-          if (block.pe() == 1) {
-            while (block.fetch_add(e.cell.local(), Epoch{0}, scope, order) == 0) continue;
-            read(block, e, e.data.local());
-          }
+          if (block.pe() != 1) return;
+          block.wait(e.words, 1, 1);
+          be_late(block, e);
+          read(block, e, e.data.local());
         },
         Place::kOneNode);
-  };
-  message("store, atomic | poll by atomic, load", kClean, Scope::kSystem, Order::kAcqRel);
-  message("store, relaxed atomic | poll by relaxed atomic, load", kRacy, Scope::kSystem, Order::kRelaxed);
-  message("store, atomic of GPU scope | poll by atomic of GPU scope, load", kRacy, Scope::kGpu, Order::kAcqRel);
-  for (const Order order : {Order::kRelaxed, Order::kAcqRel})
-    p.kernel(
-        order == Order::kRelaxed ? "lock of relaxed atomics" : "lock", order == Order::kRelaxed,
-        [order](auto& block, const Env& e) {
-          Epoch* const lock = e.cell.on(1);
-          while (block.compare_swap(lock, Epoch{0}, Epoch{1}, Scope::kSystem, order) != 0) continue;
-          const float value = block.load_scalar(e.data.on(1));
-          block.store_scalar(e.data.on(1), value + 1);
-          block.exchange(lock, Epoch{0}, Scope::kSystem, order);
-        },
-        Place::kOneNode);
+  p.kernel("put, signal_after_reads | wait, late load", kRacy, [](auto& block, const Env& e) {
+    if (block.pe() == 0) {
+      put(block, e);
+      block.signal_after_reads(e.words, 1, 1);
+    }
+    if (block.pe() != 1) return;
+    block.wait(e.words, 1, 1);
+    be_late(block, e);
+    read(block, e, e.data.local());
+  });
+  p.kernel("put, fence, signal_after_reads | wait, load", kClean, [](auto& block, const Env& e) {
+    if (block.pe() == 0) {
+      put(block, e);
+      block.fence();
+      block.signal_after_reads(e.words, 1, 1);
+    }
+    if (block.pe() != 1) return;
+    block.wait(e.words, 1, 1);
+    read(block, e, e.data.local());
+  });
+  for (const bool tells : {false, true})
+    p.kernel(tells ? "load, signal_after_reads | wait, put" : "load, signal | wait, put", !tells,
+             [tells](auto& block, const Env& e) {
+               if (block.pe() == 0) {
+                 block.wait(e.words, 1, 1);
+                 put(block, e);
+               }
+               if (block.pe() != 1) return;
+               read(block, e, e.data.local());
+               if (tells)
+                 block.signal_after_reads(e.words, 1, 0);
+               else
+                 block.signal(e.words, 1, 0);
+             });
+  // What a kernel has learnt of reads its host program knows too, and so does whatever it enqueues then.
+  p.host(
+      "load, signal_after_reads | wait, then a copy in another stream", kClean,
+      [](World& world, const Env& env) {
+        Stream main = world.make_stream("main");
+        Stream other = world.make_stream("other");
+        const auto reader = [](auto& block, const Env& e) {
+          read(block, e, e.data.local());
+          block.signal_after_reads(e.words, 1, 0);
+        };
+        const auto waits = [](auto& block, const Env& e) { block.wait(e.words, 1, 1); };
+        if (world.pe() == 1) main.launch<Kernel<decltype(reader)>>({1, 64}, {reader, env});
+        if (world.pe() == 0) main.launch<Kernel<decltype(waits)>>({1, 64}, {waits, env});
+        main.synchronize();
+        if (world.pe() == 0) other.copy_async(env.data.on(1), env.local, kN * Size{sizeof(float)});
+        other.synchronize();
+      },
+      Place::kOneNode);
 }
 
 void packets(Programs& p) {
@@ -205,7 +236,7 @@ void reuse(Programs& p) {
 
 void add_signal_programs(Programs& programs) {
   words(programs);
-  atomics(programs);
+  after_reads(programs);
   packets(programs);
   reuse(programs);
 }

@@ -123,9 +123,8 @@ class Block : public BlockCore, public BlockOps<Block> {
   void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet, Site site = Site::here()) {
     BlockCore::signal({word.on(pe), value, op}, Order::kRelease, site);
   }
-  /// Costs as much as a notify here.
   void signal_after_reads(Signals word, Epoch value, int pe, Site site = Site::here()) {
-    notify(word, value, pe, SignalOp::kSet, site);
+    BlockCore::signal({word.on(pe), value, SignalOp::kSet, true}, Order::kRelaxed, site);
   }
   void notify_all(Signals words, Epoch value, Site site = Site::here()) {
     for (int other : pes_from_self()) notify(slots(words) + pe(), value, other, SignalOp::kSet, site);

@@ -20,6 +20,7 @@ struct SignalUpdate {
   Signal* word = nullptr;
   Epoch value = 0;
   SignalOp op = SignalOp::kSet;
+  bool after_reads = false;  ///< the sender's reads are over when it is sent, its stores need not be
 };
 
 enum class AtomicOp { kAdd, kExchange, kCompareSwap };

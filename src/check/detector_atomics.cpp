@@ -1,0 +1,60 @@
+/// Atomics: what they carry, and whom their scopes reach.
+
+#include "check/detector.h"
+
+namespace tandem::checker {
+
+sim::Thread Detector::block_of(sim::Thread thread) const {
+  return of(thread).kind == ThreadKind::kRole ? of(thread).parent : thread;
+}
+
+bool Detector::reach_each_other(sim::Thread a, Scope scope_of_a, sim::Thread b, Scope scope_of_b) const {
+  const auto has_both = [&](Scope scope) {
+    if (scope == Scope::kBlock) return block_of(a) == block_of(b);
+    return scope == Scope::kSystem || of(a).pe == of(b).pe;
+  };
+  return has_both(scope_of_a) && has_both(scope_of_b);
+}
+
+bool Detector::reaches(const Parcel& parcel, sim::Thread thread, Scope scope) const {
+  return parcel.issuer == sim::kNoThread || reach_each_other(parcel.issuer, parcel.scope, thread, scope);
+}
+
+void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site) {
+  if (!memory_->owns(access.address)) return;
+  ThreadState& thread = of(id);
+  prune(thread);
+  const int target = memory_->pe_of(access.address);
+  const std::uint32_t number = info(id, "atomic", site);
+  Word& word = words_[access.address];
+  begin_entries(word, access.old);
+  const Stamp stamp{thread.slot, thread.now.of(thread.slot)};
+  const bool acquires = access.order == Order::kAcquire || access.order == Order::kAcqRel;
+  const bool releases = access.order == Order::kRelease || access.order == Order::kAcqRel;
+  Parcel parcel;
+  const std::shared_ptr<const Parcel> last = word.entries.back().parcel;
+  if (last->issuer != sim::kNoThread && reaches(*last, id, access.scope)) {
+    if (acquires) acquire(thread, *last, false);
+    remember(thread, {last, !acquires, number});
+    parcel.released = last->released;
+    parcel.sent = last->sent;
+  }
+  NewAccess next;
+  next.record = {stamp, number, access.writes ? Role::kAtomicWrite : Role::kAtomicRead, false, false, access.scope};
+  next.after = &thread.now;
+  record(id, access.address, access.bytes, next);
+  if (!access.writes) return;  // a compare_swap that failed is a load
+  // It sees what it changes, so that nothing is lost among atomics; a signal that sets the word sees nothing.
+  if (access.value != access.old) note_writer(id, access.address, false, stamp, number);
+  parcel.released.join(releases ? ordered_before_notify(thread, target, true) : ordered_before_signal(thread, target));
+  if (releases) parcel.sent.join(thread.over);
+  parcel.issued = stamp;
+  parcel.issuer = id;
+  parcel.scope = access.scope;
+  parcel.info = number;
+  parcel.release = releases ? Parcel::Release::kEverything : Parcel::Release::kNothing;
+  add_entry(word, access.value, std::make_shared<const Parcel>(std::move(parcel)));
+  advance(thread);
+}
+
+}  // namespace tandem::checker
