@@ -12,8 +12,13 @@
  * Every function that can fail returns a tandem_status; tandem_last_error() says more. What goes wrong on the GPU, such
  * as a wait that gave up, is said by the world's next call, tandem_synchronize() or tandem_world_error(): whoever
  * synchronizes otherwise asks the latter before relying on results. A handle is used by one thread
- * at a time, but for tandem_world_abort() and tandem_world_error(). Several worlds may exist at once. Handles that are
- * NULL or were destroyed are TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
+ * at a time, but for tandem_world_abort() and tandem_world_error(). Handles that are NULL or were destroyed are
+ * TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
+ *
+ * Several worlds may exist at once, but what waits for peers holds SMs meanwhile: calls of several worlds (and NCCL's)
+ * that one GPU would run at once can each wait for an SM that another one holds, for ever. The caller keeps them apart,
+ * as NCCL asks of several communicators: one after the other, in the same order on all PEs, in one stream or with
+ * events between streams. Nothing enforces it; who does not gets TANDEM_TIMEOUT.
  *
  * Pointers are device addresses of the GPU that was current when the world was made. Whichever is current in a call,
  * of whatever thread, it is that GPU's, `stream` too, and the caller's stays current. Sizes are in elements, with the

@@ -95,6 +95,12 @@ class CudaThreads {
 
 /// This process as one PE of a world of processes of one host. A process may be in several worlds at once.
 ///
+/// What waits for peers holds SMs meanwhile. A launch is refused whose own grid does not fit the GPU; that the grids of
+/// several worlds, or of plans in several streams, fit it together is the caller's to see to. Where those that may run
+/// at once do not, they can wait for each other's SMs for ever (Timeout): such calls go one after the other, in the
+/// same order on all PEs, in one stream or with events between streams, or take fewer blocks
+/// (CollectiveOptions::blocks).
+///
 /// When a PE's process ends or gives up a wait, every other PE's waits end too, and what synchronizes or meets there
 /// throws, naming that PE. The world is over then; the process lives on and can join a new one.
 class CudaProcess {
