@@ -105,6 +105,13 @@ typedef struct {
                                Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
   int any_memory;           /* 0 or 1: calls copy what peers touch wherever it lies, also of tandem_alloc()'s and
                                tandem_register()'s memory, so that it may lie elsewhere on every PE */
+  int max_blocks;           /* blocks of the kernel of a call, each of which takes one SM at most (NCCL's maxCTAs): 1 to
+                               the GPU's SMs; default as many as suit, up to 128. Messages have a block for each PE at
+                               least, up to 64; not of tandem_plan */
+  const char* algorithms;   /* what calls run with (NCCL_ALGO): "all_reduce=ring, broadcast=chain"; of collectives that
+                               are not named, default, what suits machine and size. Read during the call. Names:
+                               `tandem list`, or the error that one of none gives. What this world cannot run with is
+                               TANDEM_UNSUPPORTED when it is called */
 } tandem_options;
 
 /* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled

@@ -4,6 +4,7 @@
 #include <bit>
 #include <exception>
 
+#include "kernels/collective.h"
 #include "tandem/error.h"
 
 namespace tandem::c {
@@ -48,7 +49,15 @@ CollectiveOptions Plans::options(const Operation& what, Size bytes, bool local_i
   options.local_in = local_in;
   options.local_out = local_out;
   options.staging = staging_;
+  options.algorithm = controls_.algorithms[static_cast<std::size_t>(what.collective)];
   return options;
+}
+
+int Plans::blocks(const AlgorithmInfo& info, int chosen, Size bytes) const {
+  // None: a copy engine moves what stays here, too.
+  const bool takes_none = chosen == 0 && info.by_copy_engine && !reduces(info.collective);
+  if (controls_.max_blocks == 0 || takes_none) return chosen;
+  return std::min(chosen > 0 ? chosen : kernels::default_blocks(bytes, world_->team()), controls_.max_blocks);
 }
 
 Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool local_out) {
@@ -62,7 +71,7 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
   const bool touch_in = between_nodes || info.peers_touch_input();
   const bool touch_out = between_nodes || info.peers_touch_output();
   Choice choice{chosen.algorithm};
-  choice.blocks = chosen.blocks;
+  choice.blocks = blocks(info, chosen.blocks, bytes);
   choice.copies_in = touch_in && local_in;
   choice.copies_out = touch_out && local_out;
   choice.reaches_in = touch_in && !local_in;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "controls.h"
 #include "tandem/collectives.h"
 
 namespace tandem::c {
@@ -45,7 +46,8 @@ class Plans {
     bool is_captured;
   };
 
-  Plans(World& world, const CollectiveStaging& staging) : world_(&world), staging_(staging) {}
+  Plans(World& world, const CollectiveStaging& staging, Controls controls = {})
+      : world_(&world), staging_(staging), controls_(std::move(controls)) {}
 
   /// `local_in`, `local_out`: memory that peers do not reach. Throws what make_collective throws for such a call, but
   /// makes nothing.
@@ -72,6 +74,8 @@ class Plans {
   };
 
   Way& way(const Operation& what, Size count, bool local_in, bool local_out);
+  /// Not above the user's most. `chosen`: as CollectiveChoice::blocks.
+  int blocks(const AlgorithmInfo& info, int chosen, Size bytes) const;
   std::unique_ptr<CollectivePlan> make(const Operation& what, const Way& way);
   void renew(const Operation& what, const Way& way, const Caller& caller);
   /// Whether there was one.
@@ -80,6 +84,7 @@ class Plans {
 
   World* world_;
   CollectiveStaging staging_;
+  Controls controls_;
   std::map<std::tuple<Operation, Size, bool, bool>, Way> ways_;
   std::map<std::tuple<Operation, Size, Choice>, Slot> slots_;
   std::vector<std::unique_ptr<CollectivePlan>> captured_;  // others have taken their places

@@ -26,6 +26,10 @@ using tandem::c::size_of_c;
 using tandem::c::type_of;
 using tandem::c::worlds;
 
+tandem::c::Controls controls_of(const tandem_options& options) {
+  return tandem::c::parse_controls(options.max_blocks, options.algorithms);
+}
+
 /// With zeros where there are none.
 tandem_options checked(const tandem_options* options) {
   const tandem_options all = options != nullptr ? *options : tandem_options{};
@@ -40,6 +44,7 @@ tandem_options checked(const tandem_options* options) {
   check_seconds(all.timeout_s, "timeout_s");
   check_seconds(all.arrival_timeout_s, "arrival_timeout_s");
   check_seconds(all.join_timeout_s, "join_timeout_s");
+  controls_of(all);
   return all;
 }
 
@@ -75,7 +80,8 @@ tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
 }
 
 tandem_world* kept(std::unique_ptr<tandem::CudaProcess> process, const tandem_options& options) {
-  tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)), options.any_memory != 0);
+  tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)), options.any_memory != 0,
+                          controls_of(options));
   return worlds().keep(std::unique_ptr<tandem_world>(new tandem_world{std::move(world)}));
 }
 

@@ -15,17 +15,28 @@ namespace {
 
 constexpr Size kLeastStaging = Size{64} << 10;
 
+/// As SendRecvGroup has them by itself on a GPU of `blocks` SMs.
+SendRecvOptions messages_in(int blocks, int pes) {
+  SendRecvOptions options;
+  if (blocks > 0) options.lanes = std::clamp(std::min(64, blocks) / pes, 1, 16);
+  return options;
+}
+
 }  // namespace
 
-CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory)
+CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory, const Controls& controls)
     : process_(std::move(process)), any_memory_(any_memory) {
+  check_controls(controls, world().machine());
   CollectiveStaging staging;
   staging.bytes = std::max(staging_bytes, kLeastStaging);
-  staging.in = world().heap().allocate<std::byte>(staging.bytes, "staged input");
+  // Names are compared: PEs that were told otherwise hear of each other here.
+  const std::string text = controls.text();
+  staging.in =
+      world().heap().allocate<std::byte>(staging.bytes, text.empty() ? "staged input" : "staged input with " + text);
   staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
-  plans_ = std::make_unique<Plans>(world(), staging);
+  plans_ = std::make_unique<Plans>(world(), staging, controls);
   order_ = std::make_unique<CallOrder>(world(), *plans_);
-  group_ = std::make_unique<SendRecvGroup>(world());
+  group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
 }
 
 int BufferNumbers::next() const {

@@ -54,7 +54,7 @@ class BufferNumbers {
 class CWorld {
  public:
   /// `any_memory`: buffers are taken for memory that peers do not reach, wherever they lie.
-  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory);
+  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory, const Controls& controls);
 
   int pe() const { return process_->pe(); }
   int pes() const { return process_->pes(); }

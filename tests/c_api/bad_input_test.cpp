@@ -89,6 +89,17 @@ TEST(BadInput, WorldsThatCannotBeMade) {
   EXPECT_EQ(unlike(with({.heap_bytes = kTooMany}), kInvalid, "heap_bytes: 18446744073709551615 given, allowed is"), "");
   EXPECT_EQ(unlike(with({.staging_bytes = kTooMany}), kInvalid, "staging_bytes: "), "");
   EXPECT_EQ(unlike(with({.any_memory = 2}), kInvalid, "any_memory: 2 given, allowed is 0 or 1"), "");
+  EXPECT_EQ(unlike(with({.max_blocks = -1}), kInvalid, "max_blocks: -1 given, allowed are 1 to the GPU's SMs"), "");
+  const auto named = [&](const char* text, const char* part) {
+    return unlike(with({.algorithms = text}), kInvalid, part);
+  };
+  EXPECT_EQ(named("ring", "algorithms: 'ring' given, allowed is COLLECTIVE=ALGORITHM"), "");
+  EXPECT_EQ(named("all_reduce=ring,,", "algorithms: '' given, allowed is COLLECTIVE=ALGORITHM"), "");
+  EXPECT_EQ(named("allreduce=ring", "algorithms: no collective 'allreduce'; there are all_reduce, all_gather, "), "");
+  EXPECT_EQ(named("send_recv=ring", "algorithms: no collective 'send_recv'; "), "");
+  EXPECT_EQ(named("all_gather=Ring", "algorithms: all_gather has no 'Ring'; it has push, "), "");
+  EXPECT_EQ(named("all_gather=", "algorithms: all_gather has no ''; it has push, "), "");
+  EXPECT_EQ(named("all_reduce=ring, all_reduce=tree", "algorithms: ring and tree given for all_reduce"), "");
   EXPECT_EQ(unlike(with({.timeout_s = -1}), kInvalid, "timeout_s: -1 given, allowed is 0 or more"), "");
   EXPECT_EQ(unlike(with({.join_timeout_s = std::nan("")}), kInvalid, "join_timeout_s: nan given"), "");
   for (const char* const variable : {"RANK", "WORLD_SIZE", "SLURM_PROCID", "TANDEM_UNIQUE_ID"}) unsetenv(variable);

@@ -152,12 +152,16 @@ unsigned long long CStream::number() const { return state->number; }
 
 namespace {
 
-tandem_world* join(int pe, int pes, bool any_memory) {
+tandem_world* join(int pe, int pes, const CRun& run) {
   static const UniqueId id = UniqueId::create();
   tandem_world* world = nullptr;
   // The least, so that calls take several pieces.
-  const tandem_options options{.staging_bytes = std::size_t{1} << 16, .any_memory = any_memory ? 1 : 0};
-  EXPECT_EQ(unlike(tandem_world_create(&world, id.bytes().data(), pe, pes, &options), TANDEM_SUCCESS), "");
+  const tandem_options options{.staging_bytes = std::size_t{1} << 16,
+                               .any_memory = run.any_memory ? 1 : 0,
+                               .max_blocks = run.max_blocks,
+                               .algorithms = run.algorithms ? run.algorithms(pe) : nullptr};
+  if (tandem_world_create(&world, id.bytes().data(), pe, pes, &options) != TANDEM_SUCCESS)
+    throw InvalidArgument(tandem_last_error());
   return world;
 }
 
@@ -171,7 +175,7 @@ void run_in_c(int pes, const std::function<void(CPeer&)>& program, const CRun& r
     simulated_worlds()[simulated.pe()] = &simulated;
     simulated.barrier();
     CStream stream(simulated);
-    CPeer peer{simulated, join(simulated.pe(), pes, run.any_memory), simulated.pe(), pes, stream.handle()};
+    CPeer peer{simulated, join(simulated.pe(), pes, run), simulated.pe(), pes, stream.handle()};
     // Destroyed where the program throws, too, or another one's error ends this one.
     const auto destroy = [](CPeer* left) { tandem_world_destroy(left->world); };
     std::unique_ptr<CPeer, decltype(destroy)> owner(&peer, destroy);

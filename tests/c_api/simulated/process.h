@@ -21,9 +21,12 @@ struct CPeer {
 };
 
 /// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it,
-/// but where it has left null in place of its own.
+/// but where it has left null in place of its own. Throws what a PE throws, and InvalidArgument with the error of a
+/// world that could not be made.
 struct CRun {
   bool any_memory = false;
+  int max_blocks = 0;
+  std::function<const char*(int pe)> algorithms = {};
   Size heap_bytes = Size{16} << 30;  ///< with the world's own memory
 };
 void run_in_c(int pes, const std::function<void(CPeer&)>& program, const CRun& run = {});

@@ -1,0 +1,27 @@
+#pragma once
+/// What a world's user has said of how its calls run.
+
+#include <array>
+#include <string>
+
+#include "tandem/collectives.h"
+
+namespace tandem::c {
+
+/// The same on all PEs.
+struct Controls {
+  /// Of a kernel that a call enqueues; 0: as many as suit.
+  int max_blocks = 0;
+  /// By collective; empty: the one that suits.
+  std::array<std::string, kCollectives> algorithms = {};
+
+  /// Empty where nothing was said.
+  std::string text() const;
+};
+
+/// `algorithms`: "all_reduce=ring, broadcast=chain", or null. Throws InvalidArgument, with what is allowed.
+Controls parse_controls(int max_blocks, const char* algorithms);
+/// Throws InvalidArgument where they are not this machine's.
+void check_controls(const Controls& controls, const Machine& machine);
+
+}  // namespace tandem::c
