@@ -42,13 +42,13 @@
  *
  * Memory of each GPU: a world begins with heap_bytes, twice staging_bytes and 340 MiB, and its heap grows as it fills.
  * The first call of a kind (collective, type, operation, root, size class, which buffers peers reach) takes a part of
- * it for all calls of that kind: some MiB, but reductions with partial results, as large ones are on most machines, up
- * to twice the larger buffer; or twice staging_bytes, where they go in pieces. Size classes are 64 KiB times powers of
- * four up to 256 MiB, and beyond at most an eighth above the call. Beyond 256 MiB a larger call gives back what a
- * smaller one of its kind took, and a call that finds no room what all other kinds took, who take it anew when they
- * are called again: both wait until `stream` is empty, leave alone what was ever captured, and do nothing of the sort
- * while they are captured. What is given back, as what tandem_free() frees, is the heap's; the GPU has it back at the
- * world's end. Calls that find no room then are TANDEM_OUT_OF_MEMORY on all PEs, and the world goes on. */
+ * it for all calls of that kind: 64 MiB at most, but reductions with partial results, as large ones are on most
+ * machines, up to twice the larger buffer; or twice staging_bytes, where they go in pieces. Size classes are 64 KiB
+ * times powers of four up to 256 MiB, and beyond at most an eighth above the call. Beyond 256 MiB a larger call gives
+ * back what a smaller one of its kind took, and a call that finds no room what all other kinds took, who take it anew
+ * when they are called again: both wait until `stream` is empty, leave alone what was ever captured, and do nothing of
+ * the sort while they are captured. What is given back, as what tandem_free() frees, is the heap's; the GPU has it back
+ * at the world's end. Calls that find no room then are TANDEM_OUT_OF_MEMORY on all PEs, and the world goes on. */
 
 #include <stddef.h>
 
