@@ -111,7 +111,7 @@ typedef struct {
   const char* algorithms;   /* what calls run with (NCCL_ALGO): "all_reduce=ring, broadcast=chain"; of collectives that
                                are not named, default, what suits machine and size. Read during the call. Names:
                                `tandem list`, or the error that one of none gives. What this world cannot run with is
-                               TANDEM_UNSUPPORTED when it is called */
+                               TANDEM_UNSUPPORTED when it is called; some take more memory than is said above */
 } tandem_options;
 
 /* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled
