@@ -151,6 +151,7 @@ class Detector : public sim::Monitor {
   using Entries = std::deque<Entry>;
   struct Writer {
     Stamp stamp;
+    Stamp issued;  // of its issuer's own component
     std::uint32_t info = 0;
     bool sets = true;
   };
@@ -222,9 +223,11 @@ class Detector : public sim::Monitor {
     sim::Thread thread = 0;
     const Signal* word = nullptr;
     int writer = -1;
+    bool certain = false;  // the word, or packet, was written before, and by it
   };
   std::vector<Blocked> blocked() const;
-  int expected_writer(const Signal* word) const;
+  int last_writer(int pe, Size offset, bool packet) const;
+  void name_writer(Blocked& blocked) const;
 
   const sim::Memory* memory_ = nullptr;
   const sim::Engine* engine_ = nullptr;
@@ -249,7 +252,6 @@ class Detector : public sim::Monitor {
   std::vector<sim::Message> free_parcels_;
   std::map<const void*, Word, std::less<>> words_;                  // by address
   std::unordered_map<const void*, std::pair<Clock, Sent>> events_;  // likewise
-  std::map<Size, std::pair<int, int>> example_writers_;             // offset of a word -> (PE of the word, writer)
   std::uint64_t waits_ = 0;
   std::vector<Finding> findings_;
   std::set<std::string> seen_;

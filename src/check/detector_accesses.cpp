@@ -21,6 +21,8 @@ const char* operation_name(sim::AccessKind kind) {
       return "load";
     case sim::AccessKind::kStore:
       return "store";
+    case sim::AccessKind::kReduction:
+      return "multimem_reduce";
     case sim::AccessKind::kPacketLoad:
       return "ll_get";
     case sim::AccessKind::kPacketStore:
@@ -39,7 +41,7 @@ const char* operation_name(sim::AccessKind kind) {
 }
 
 bool writes(sim::AccessKind kind) {
-  return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kPacketStore ||
+  return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kReduction || kind == sim::AccessKind::kPacketStore ||
          kind == sim::AccessKind::kCopyEngineStore || kind == sim::AccessKind::kHostStore;
 }
 
@@ -133,7 +135,9 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
   NewAccess next;
   next.record.stamp = is_write ? store_stamp(id, pe) : Stamp{thread.slot, thread.now.of(thread.slot)};
   next.record.info = info(id, operation_name(access.kind), site);
-  next.record.role = is_write ? Role::kWrite : Role::kRead;
+  next.record.role = access.kind == sim::AccessKind::kReduction ? Role::kReduction
+                     : is_write                                 ? Role::kWrite
+                                                                : Role::kRead;
   next.record.packet = is_packet;
   next.reads_over = &thread.over.reads_over;
   next.packets_read = &thread.over.packets_read;
@@ -198,6 +202,7 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   next.record.role = Role::kRead;
   next.record.transfer = !blocking;
   next.record.stamp = source;
+  next.beside = source.slot != thread.slot;
   record(id, transfer.from, transfer.bytes, next);
   if (blocking) thread.now.raise(source);
   next.record.role = Role::kWrite;

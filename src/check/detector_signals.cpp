@@ -54,12 +54,14 @@ void Detector::note_writer(sim::Thread id, const void* address, bool sets, Stamp
   const ThreadState& thread = of(id);
   Word& word = words_[address];
   std::erase_if(word.writers, [&](const Writer& writer) {
-    if (thread.now.covers(writer.stamp) || owners_[writer.stamp.slot] == id) return true;
+    // A block's changes of one word are seen in their order, its roles' too.
+    if (thread.now.covers(writer.stamp)) return true;
+    if (block_of(owners_[writer.issued.slot]) == block_of(id) && thread.now.covers(writer.issued)) return true;
     if (!sets && !writer.sets) return false;
     report_signal_race(writer, id, number, address);
     return true;
   });
-  word.writers.push_back({stamp, number, sets});
+  word.writers.push_back({stamp, {thread.slot, thread.now.of(thread.slot)}, number, sets});
 }
 
 void Detector::record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number) {
@@ -90,7 +92,6 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
                                         : Parcel::Release::kNothing;
   note_writer(id, update.word, update.op == SignalOp::kSet, parcel.issued, parcel.info);
   record_signal(id, update.word, Role::kAtomicWrite, parcel.issued, parcel.info);
-  if (memory_->owns(update.word)) example_writers_.try_emplace(memory_->offset_of(update.word), target, thread.pe);
   advance(thread);
   return send(std::move(parcel));
 }

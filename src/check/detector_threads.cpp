@@ -136,9 +136,13 @@ void Detector::end_role(sim::Thread block, sim::Thread role) {
   parent.over.join(thread.over);
   parent.tensor.join(thread.tensor);
   for (const Agent& agent : thread.agents) {
-    const bool known = std::any_of(parent.agents.begin(), parent.agents.end(),
-                                   [&](const Agent& other) { return other.stamp.slot == agent.stamp.slot; });
-    if (!known) parent.agents.push_back(agent);
+    const auto known = std::find_if(parent.agents.begin(), parent.agents.end(), [&](const Agent& other) {
+      return other.stamp.slot == agent.stamp.slot && other.stamp.tick == agent.stamp.tick;
+    });
+    if (known == parent.agents.end())
+      parent.agents.push_back(agent);
+    else
+      known->fenced = known->fenced || agent.fenced;
   }
   thread.agents.clear();
   thread.running = false;

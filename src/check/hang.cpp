@@ -10,16 +10,30 @@
 
 namespace tandem::checker {
 
-int Detector::expected_writer(const Signal* word) const {
-  if (!memory_->owns(word)) return -1;
-  if (const auto found = words_.find(word); found != words_.end() && found->second.entries.size() > 1)
-    return of(found->second.entries.back().parcel->issuer).pe;
-  // The same neighbour relation as for the same word of another PE.
-  const auto example = example_writers_.find(memory_->offset_of(word));
-  if (example == example_writers_.end()) return -1;
-  const int n = static_cast<int>(shadows_.size());
-  const auto [pe, writer] = example->second;
-  return (memory_->pe_of(word) + writer - pe + n) % n;
+/// Which PE changed a word last, or sent packets there; -1: none.
+int Detector::last_writer(int pe, Size offset, bool packet) const {
+  int writer = -1;
+  const auto is_by = [&](const Record& record) { writer = of(owners_[record.stamp.slot]).pe; };
+  shadows_[static_cast<std::size_t>(pe)].visit({offset, offset + 1}, [&](const Cell& cell) {
+    if (packet && cell.write.packet) is_by(cell.write);
+    for (const Record& other : cell.others)
+      if (!packet && other.role == Role::kAtomicWrite) is_by(other);
+  });
+  return writer;
+}
+
+void Detector::name_writer(Blocked& blocked) const {
+  if (!memory_->owns(blocked.word)) return;
+  const bool packet = of(blocked.thread).waiting->n == 0;
+  const int pe = memory_->pe_of(blocked.word);
+  const Size offset = memory_->offset_of(blocked.word);
+  blocked.writer = last_writer(pe, offset, packet);
+  blocked.certain = blocked.writer >= 0;
+  if (blocked.certain) return;
+  std::vector<std::pair<int, int>> examples;
+  for (int other = 0; other < static_cast<int>(shadows_.size()); ++other)
+    if (const int writer = last_writer(other, offset, packet); writer >= 0) examples.emplace_back(other, writer);
+  blocked.writer = sim::likely_writer(examples, pe, static_cast<int>(shadows_.size()));
 }
 
 std::vector<Detector::Blocked> Detector::blocked() const {
@@ -27,12 +41,12 @@ std::vector<Detector::Blocked> Detector::blocked() const {
   for (sim::Thread id = 0; id < threads_.size(); ++id) {
     const auto& waiting = of(id).waiting;
     if (!waiting) continue;
-    Blocked one{id, waiting->words, -1};
+    Blocked one{id, waiting->words};
     for (Size i = 0; i < waiting->n; ++i) {
       one.word = waiting->words + i * waiting->stride;
       if (!compare(one.word->value, waiting->cmp, waiting->value)) break;
     }
-    one.writer = expected_writer(one.word);
+    name_writer(one);
     all.push_back(one);
   }
   // Whoever waits longest waits for what is lost; the others wait because of it.
@@ -81,9 +95,10 @@ Finding Detector::explain_hang(const std::string& report) const {
   const auto last = words_.find(root->word);
   if (last != words_.end() && last->second.entries.size() > 1)
     finding.sites.insert(finding.sites.begin(), site(last->second.entries.back().parcel->info));
-  finding.missing = fmt::format("a signal of PE {}: {}; {}\n{}", root->writer, found,
+  finding.missing = fmt::format("{}{} of PE {}: {}; {}\n{}", root->certain ? "" : "probably ",
+                                waiting.n == 0 ? "packets" : "a signal", root->writer, found,
                                 cycle ? "all others wait in a cycle that begins there"
-                                      : fmt::format("PE {} waits for nobody and sends no more", root->writer),
+                                      : fmt::format("PE {} waits for nobody{}", root->writer, root->certain ? " and sends no more" : ""),
                                 report);
   return finding;
 }

@@ -12,7 +12,10 @@ namespace tandem::checker {
 namespace {
 
 bool conflict(const Record& first, const Record& second) {
-  const auto writes = [](Role role) { return role == Role::kWrite || role == Role::kAtomicWrite; };
+  const auto writes = [](Role role) {
+    return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction;
+  };
+  if (first.role == Role::kReduction && second.role == Role::kReduction) return false;
   // Of every scope: of others the caller knows more.
   const auto atomic = [](const Record& record) {
     return (record.role == Role::kAtomicRead || record.role == Role::kAtomicWrite) && record.scope == Scope::kSystem;
@@ -32,14 +35,21 @@ bool in_order(const Record& first, const NewAccess& second) {
 
 }  // namespace
 
-Shadow::Cells::iterator Shadow::split(Size at) {
+Shadow::Cells::iterator Shadow::add(Cells::iterator before, Size begin, Cell cell, Size& cells) {
+  if (++cells > kMostCells)
+    throw OutOfMemory(fmt::format(
+        "the race detector: more than {} intervals of memory; a smaller problem needs less", kMostCells));
+  return cells_.emplace_hint(before, begin, std::move(cell));
+}
+
+Shadow::Cells::iterator Shadow::split(Size at, Size& cells) {
   auto next = cells_.lower_bound(at);
   if (next == cells_.begin() || (next != cells_.end() && next->first == at)) return next;
   const auto before = std::prev(next);
   if (before->second.end <= at) return next;
   Cell right = before->second;
   before->second.end = at;
-  return cells_.emplace_hint(next, at, std::move(right));
+  return add(next, at, std::move(right), cells);
 }
 
 void Shadow::update(Cell& cell, const NewAccess& access) {
@@ -52,25 +62,20 @@ void Shadow::update(Cell& cell, const NewAccess& access) {
   }
   // Whatever comes after this access comes after those that it comes after.
   std::erase_if(cell.others, [&](const Record& other) {
-    return other.role == record.role && other.packet == record.packet && access.after->covers(other.stamp);
+    return (!access.beside || other.stamp.slot == record.stamp.slot) && other.role == record.role && other.packet == record.packet && access.after->covers(other.stamp);
   });
   cell.others.push_back(record);
 }
 
 void Shadow::access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells) {
-  auto at = split(bytes.begin);
+  auto at = split(bytes.begin, cells);
   for (Size begin = bytes.begin; begin < bytes.end;) {
     if (at == cells_.end() || at->first > begin) {
       const Size end = at == cells_.end() ? bytes.end : std::min(bytes.end, at->first);
-      at = cells_.emplace_hint(at, begin, Cell{});
+      at = add(at, begin, Cell{}, cells);
       at->second.end = end;
-      if (++cells > kMostCells)
-        throw OutOfMemory(
-            fmt::format("the race detector: more than {} intervals of memory; a smaller problem needs "
-                        "less",
-                        kMostCells));
     } else if (at->second.end > bytes.end) {
-      at = std::prev(split(bytes.end));
+      at = std::prev(split(bytes.end, cells));
     }
     Cell& cell = at->second;
     const Range here{begin, cell.end};
@@ -87,7 +92,8 @@ void Shadow::access(Range bytes, const NewAccess& access, std::vector<Conflict>&
 }
 
 void Shadow::set_sent(Range bytes, const std::shared_ptr<const Sent>& sent) {
-  visit(bytes, [&](Cell& cell) { cell.sent = sent; });
+  for (auto at = cells_.lower_bound(bytes.begin); at != cells_.end() && at->first < bytes.end; ++at)
+    at->second.sent = sent;
 }
 
 }  // namespace tandem::checker

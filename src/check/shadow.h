@@ -1,6 +1,7 @@
 #pragma once
 /// Shadow memory: who read and wrote which bytes last, by intervals.
 
+#include <iterator>
 #include <map>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@ enum class Role : std::uint8_t {
   kWrite,
   kAtomicRead,
   kAtomicWrite,
+  kReduction,  // a write that has no conflict with others of its kind
 };
 
 /// One access in shadow memory.
@@ -36,6 +38,8 @@ struct NewAccess {
   /// Reads (and reads of packets) that these cover are over, too.
   const Clock* reads_over = nullptr;
   const Clock* packets_read = nullptr;
+  /// It goes on beside its thread: what comes after it need not come after what the thread did before.
+  bool beside = false;
 };
 
 /// What the sender of packets had read before: packets leave after the loads whose flags the sender branched on, and
@@ -76,19 +80,22 @@ class Shadow {
   /// Appends what the access conflicts with (atomics with all others, unless both are of system scope), and records it.
   /// Throws OutOfMemory beyond kMostCells.
   void access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells);
-  /// Calls visit(cell) for the cells of a range.
+  /// Calls visit(cell) for the cells that lie in a range, or around one of its ends.
   template <class Visit>
-  void visit(Range bytes, Visit visit) {
-    for (auto at = split(bytes.begin); at != cells_.end() && at->first < bytes.end; ++at) visit(at->second);
+  void visit(Range bytes, Visit visit) const {
+    auto at = cells_.upper_bound(bytes.begin);
+    if (at != cells_.begin() && std::prev(at)->second.end > bytes.begin) --at;
+    for (; at != cells_.end() && at->first < bytes.end; ++at) visit(at->second);
   }
-  /// After packets were written.
+  /// After packets were written there.
   void set_sent(Range bytes, const std::shared_ptr<const Sent>& sent);
 
  private:
   using Cells = std::map<Size, Cell>;  // by begin
 
   /// The first cell that begins at `at` or after; a cell around `at` is cut there.
-  Cells::iterator split(Size at);
+  Cells::iterator split(Size at, Size& cells);
+  Cells::iterator add(Cells::iterator before, Size begin, Cell cell, Size& cells);
   static void update(Cell& cell, const NewAccess& access);
 
   Cells cells_;

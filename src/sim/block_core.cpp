@@ -192,7 +192,8 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
   role.report({.kind = OperationKind::kGet, .address = from, .target = to, .bytes = bytes, .begin = begin}, site);
 }
 
-void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site) {
+void BlockCore::multimem(Symm<std::byte> at, Size bytes, MultimemOp op, Site site) {
+  const bool is_load = op == MultimemOp::kLoad;
   Role& role = *role_;
   if (!has_multicast())
     throw Unsupported(fmt::format("{}:{}: machine '{}' has no multicast", site.file, site.line, role.sim.machine.name));
@@ -210,8 +211,10 @@ void BlockCore::multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site
                .bytes = bytes,
                .begin = begin},
               site);
-  for (int pe = 0; pe < num_pes(); ++pe)
-    role.report_access(is_load ? AccessKind::kLoad : AccessKind::kStore, at.on(pe), bytes, site);
+  const AccessKind kind = is_load                       ? AccessKind::kLoad
+                          : op == MultimemOp::kReduce ? AccessKind::kReduction
+                                                      : AccessKind::kStore;
+  for (int pe = 0; pe < num_pes(); ++pe) role.report_access(kind, at.on(pe), bytes, site);
 }
 
 void BlockCore::deliver_multimem(void* to, Buffer payload, Site) {
@@ -228,7 +231,7 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
   if (n < 0 || n > 15) throw InvalidArgument(fmt::format("parallel: {} roles asked, 0 to 15 are allowed", n));
   Role& parent = *role_;
   Engine& engine = parent.engine();
-  if (parent.share_of != 1) throw InvalidArgument("parallel: roles must not be nested");
+  if (parent.is_role) throw InvalidArgument("parallel: roles must not be nested");
   sync(site);
   if (n == 0) return;
   int width = 0;
@@ -248,6 +251,7 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
                                            std::move(drawn_on)));
     Role& role = *roles.back();
     role.outstanding = parent.outstanding;
+    role.is_role = true;
     role.share = widths[i];
     if (parent.sim.seams.monitor != nullptr) role.thread = parent.sim.seams.monitor->begin_role(parent.thread, i);
     role.share_of = width;

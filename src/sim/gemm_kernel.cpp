@@ -44,6 +44,7 @@ class Worker {
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
     report_reads(tile);
+    report_finish(tile);
     if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) pass_chain(tile);
     store(tile, multiply(tile));
   }
@@ -130,6 +131,22 @@ class Worker {
     for (Size i = 0; i < gemm_.k; ++i)
       role_.report_access(AccessKind::kTensorLoad, b + (i * gemm_.n + tile.cols.begin) * element,
                           tile.cols.size() * element, site);
+  }
+
+  /// What is read to finish a tile's sums.
+  void report_finish(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const auto read = [&](const void* values, Size element, Range range) {
+      if (values == nullptr) return;
+      role_.report_access(AccessKind::kLoad, static_cast<const std::byte*>(values) + range.begin * element,
+                          range.size() * element, Site::here());
+    };
+    const GemmScales& scales = gemm_.scales;
+    constexpr Range kOne{0, 1};
+    read(gemm_.bias, size_of(bias_type(gemm_)), tile.cols);
+    read(scales.a, sizeof(float), scales.a_per_row ? tile.rows : kOne);
+    read(scales.b, sizeof(float), scales.b_per_column ? tile.cols : kOne);
+    read(scales.c, sizeof(float), kOne);
   }
 
   const std::byte* a_row(Size row) const {

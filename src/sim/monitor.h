@@ -25,6 +25,7 @@ using KernelId = std::uint32_t;
 enum class AccessKind : std::uint8_t {
   kLoad,
   kStore,
+  kReduction,    ///< into what is there, element by element and as one: multimem.red
   kPacketLoad,   ///< of packets whose flags were waited for
   kPacketStore,  ///< each packet is its own signal
   kTensorLoad,   ///< by the tensor-memory engine: the asynchronous proxy

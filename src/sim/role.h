@@ -46,6 +46,7 @@ class Role {
   const Lane lane;
   std::shared_ptr<Outstanding> outstanding;
   Thread thread = kNoThread;  // the monitor's
+  bool is_role = false;       // of a block, not a whole one
 
   /// This role's share of its block's warps.
   int share = 1;

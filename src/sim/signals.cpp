@@ -25,6 +25,19 @@ const char* symbol(Cmp cmp) {
   return "?";
 }
 
+int likely_writer(const std::vector<std::pair<int, int>>& examples, int pe, int pes) {
+  if (examples.empty()) return -1;
+  const auto [first_pe, first_writer] = examples.front();
+  const auto distance = [pes](int from, int to) { return (to - from + pes) % pes; };
+  const auto one = [&, writer = first_writer](const auto& example) { return example.second == writer; };
+  const auto neighbour = [&, away = distance(first_pe, first_writer)](const auto& example) {
+    return distance(example.first, example.second) == away;
+  };
+  if (examples.size() > 1 && std::all_of(examples.begin(), examples.end(), one)) return first_writer;
+  if (!std::all_of(examples.begin(), examples.end(), neighbour)) return -1;
+  return (pe + distance(first_pe, first_writer)) % pes;
+}
+
 bool PacketWait::advance() {
   for (; next < count; ++next) {
     std::uint64_t found = 0;
@@ -49,10 +62,8 @@ void SignalBoard::apply(const SignalUpdate& update, const Cause& cause) {
 }
 
 void SignalBoard::changed(const Signal* word, const Cause& cause) {
-  writers_[word] = cause.pe;
-  const int pe = memory_.pe_of(word);
-  const Size offset = memory_.offset_of(word);
-  example_.try_emplace(offset, pe, cause.pe);
+  if (writers_.insert_or_assign(word, cause.pe).second)
+    examples_[memory_.offset_of(word)].emplace_back(memory_.pe_of(word), cause.pe);
   const auto found = waits_.find(word);
   if (found == waits_.end()) return;
   std::vector<SignalWait*> waits;
@@ -85,23 +96,20 @@ void SignalBoard::packets_arrived(const void* begin, Size bytes, const Cause& ca
   for (PacketWait* wait : ready) wait->ready(wait->argument);
 }
 
-int SignalBoard::expected_writer(const Signal* word) const {
-  if (const auto found = writers_.find(word); found != writers_.end()) return found->second;
-  // Nobody wrote this word yet. Where the same word of another PE was written, the same neighbour relation is likely.
-  if (!memory_.owns(word)) return -1;
-  const int pe = memory_.pe_of(word);
-  const Size offset = memory_.offset_of(word);
-  const auto found = example_.find(offset);
-  if (found == example_.end()) return -1;
-  const auto [other_pe, other_writer] = found->second;
-  return (pe + other_writer - other_pe + memory_.pes()) % memory_.pes();
+std::string SignalBoard::describe_writer(const Signal* word) const {
+  if (const auto found = writers_.find(word); found != writers_.end())
+    return fmt::format("; PE {} writes it", found->second);
+  const auto examples = memory_.owns(word) ? examples_.find(memory_.offset_of(word)) : examples_.end();
+  const int likely =
+      examples == examples_.end() ? -1 : likely_writer(examples->second, memory_.pe_of(word), memory_.pes());
+  return likely < 0 ? ", never written by anybody"
+                    : fmt::format(", never written by anybody; probably PE {} was to write it", likely);
 }
 
 std::string SignalBoard::describe(const SignalWait& wait) const {
   const Signal* const word = wait.words + wait.next * wait.stride;
-  const int writer = expected_writer(word);
   return fmt::format("waits for {} {} {}, found {}{}", memory_.describe(word), symbol(wait.cmp), wait.value,
-                     word->value, writer < 0 ? ", never written by anybody" : fmt::format("; PE {} writes it", writer));
+                     word->value, describe_writer(word));
 }
 
 std::string SignalBoard::describe(const PacketWait& wait) const {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/engine.h"
@@ -21,6 +22,10 @@ struct Cause {
   Lane lane = kNoLane;
   Time time = 0;
 };
+
+/// Who writes a word (or packet) that nobody has written, by who writes the same one of other PEs: (PE of the word, its
+/// writer). Two examples tell one writer of all from one neighbour of each; -1: they tell nothing.
+int likely_writer(const std::vector<std::pair<int, int>>& examples, int pe, int pes);
 
 /// Waits until `count` words, one every `stride`, compare true. `ready(argument)` is called once, from within `apply`.
 struct SignalWait {
@@ -77,19 +82,19 @@ class SignalBoard {
   void add(SignalWait& wait);
   void add(PacketWait& wait);
 
-  /// "waits for arrived[3] on PE 2 >= 5, found 4, which PE 3 writes", and the PE that was to write it (-1: nobody
-  /// known).
+  /// "waits for arrived[3] on PE 2 >= 5, found 4; PE 3 writes it".
   std::string describe(const SignalWait& wait) const;
   std::string describe(const PacketWait& wait) const;
-  int expected_writer(const Signal* word) const;
 
  private:
+  std::string describe_writer(const Signal* word) const;
+
   const Memory& memory_;
   std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;  // looked up, never iterated
   std::unordered_map<const Signal*, int> writers_;                     // last PE that wrote; likewise
   std::unordered_map<const Signal*, std::pair<int, Time>>
       under_way_;                                                   // last change: by whom, when it arrives; likewise
-  std::unordered_map<Size, std::pair<int, int>> example_;           // offset -> (PE of a word, its writer)
+  std::unordered_map<Size, std::vector<std::pair<int, int>>> examples_;  // offset -> (PE of a word, its first writer)
   std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;  // by PE
 };
 

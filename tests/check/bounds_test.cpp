@@ -60,6 +60,14 @@ TEST(Bounds, ThereIsNoPutOfLessThanNothing) {
                InvalidArgument);
 }
 
+TEST(Bounds, ARoleOfOneWarpHasNoRoles) {
+  EXPECT_THROW(check_body([](auto& block, const Env&) {
+                 block.template parallel_for<1>(
+                     1, [](auto& role, int) { role.template parallel_for<1>(1, [](auto&, int) {}); });
+               }),
+               InvalidArgument);
+}
+
 TEST(Bounds, AStrategyIsOneOfThem) {
   CheckOptions options;
   options.strategy = static_cast<Strategy>(9);

@@ -115,5 +115,7 @@ void add_atomic_programs(Programs& programs);
 void add_packet_programs(Programs& programs);
 void add_stream_programs(Programs& programs);
 void add_lane_programs(Programs& programs);
+void add_role_programs(Programs& programs);
+void add_gemm_programs(Programs& programs);
 
 }  // namespace tandem::check_test

@@ -22,6 +22,8 @@ const std::vector<LabelledProgram>& programs() {
     add_packet_programs(made);
     add_stream_programs(made);
     add_lane_programs(made);
+    add_role_programs(made);
+    add_gemm_programs(made);
     return made;
   }();
   return all.all();

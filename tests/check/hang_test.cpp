@@ -53,6 +53,38 @@ TEST(Hang, NamesThePeThatSkipsASignalOfARing) {
   }
 }
 
+/// PE 0 tells all others but the last one.
+TEST(Hang, NamesTheRootThatForgetsOneOfItsPeers) {
+  const Finding finding = hang_of(4, [](auto& block, const Env& e) {
+    if (block.pe() != 0) return static_cast<void>(block.wait(e.words, 1, 1));
+    for (const int pe : {1, 2}) block.notify(e.words, 1, pe);
+  });
+  ASSERT_FALSE(finding.pes.empty());
+  EXPECT_EQ(finding.pes.front(), 0) << finding.text();
+  EXPECT_THAT(finding.missing, HasSubstr("probably a signal of PE 0: words[0] on PE 3 is 0")) << finding.text();
+  EXPECT_THAT(finding.missing, HasSubstr("probably PE 0 was to write it")) << finding.text();
+}
+
+TEST(Hang, NamesThePeThatLeavesOutAPutSignal) {
+  const Finding finding = hang_of(4, [](auto& block, const Env& e) {
+    if (block.pe() != 2) block.put_signal(e.data, e.local, kN, e.words, 1, (block.pe() + 1) % 4);
+    block.wait(e.words, 1, 1);
+  });
+  ASSERT_FALSE(finding.pes.empty());
+  EXPECT_EQ(finding.pes.front(), 2) << finding.text();
+}
+
+TEST(Hang, NamesWhoSentPacketsBefore) {
+  const Finding finding = hang_of(2, [](auto& block, const Env& e) {
+    if (block.pe() == 0) block.template ll_put<LLPacket>(e.packets, e.local, 4, 1, 1);
+    if (block.pe() == 1)
+      for (const Epoch epoch : {1, 2}) block.template ll_get<float, float>(e.packets.local(), 4, epoch);
+  });
+  ASSERT_FALSE(finding.pes.empty());
+  EXPECT_EQ(finding.pes.front(), 0) << finding.text();
+  EXPECT_THAT(finding.missing, HasSubstr("packets of PE 0: packets whose flags never come")) << finding.text();
+}
+
 TEST(Hang, NamesTheCycleWhereEverybodyWaitsFirst) {
   const Finding finding = hang_of(2, [](auto& block, const Env& e) {
     block.wait(e.words, 1, 1);

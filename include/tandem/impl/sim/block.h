@@ -216,13 +216,13 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class T, class A>
   void multimem_store(Symm<T> to, Range range, const Fragment<A>& values, Site site = Site::here()) {
-    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, false, site);
+    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kStore, site);
     for (int other = 0; other < num_pes(); ++other)
       deliver_multimem(to.on(other) + range.begin, pack<T>(to.on(other), values), site);
   }
   template <class A, class T>
   Fragment<A> multimem_load_reduce(Symm<T> from, Range range, ReduceOp op, Site site = Site::here()) {
-    multimem((from + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, true, site);
+    multimem((from + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kLoad, site);
     Fragment<A> result = gather<A>(from.on(0), range);
     for (int other = 1; other < num_pes(); ++other) result = combine(op, result, gather<A>(from.on(other), range));
     return result;
@@ -230,7 +230,7 @@ class Block : public BlockCore, public BlockOps<Block> {
   /// Adds (or as `op` says) the values into every PE's copy.
   template <class T, class A>
   void multimem_reduce(Symm<T> to, Range range, const Fragment<A>& values, ReduceOp op, Site site = Site::here()) {
-    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, false, site);
+    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kReduce, site);
     for (int other = 0; other < num_pes(); ++other) {
       Fragment<A> sum = combine(op, gather<A>(to.on(other), range), values);
       write_now(to.on(other) + range.begin, pack<T>(to.on(other), sum));

@@ -24,6 +24,7 @@ struct SignalUpdate {
 };
 
 enum class AtomicOp { kAdd, kExchange, kCompareSwap };
+enum class MultimemOp { kStore, kLoad, kReduce };
 
 class BlockCore {
  public:
@@ -75,8 +76,8 @@ class BlockCore {
   void wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
                     std::uint64_t flag, Site site);
 
-  /// Charges a store of the same bytes to every PE through the switch, or a reducing load.
-  void multimem(Symm<std::byte> at, Size bytes, bool is_load, Site site);
+  /// Charges a store of the same bytes to every PE through the switch (or a reduction into them), or a reducing load.
+  void multimem(Symm<std::byte> at, Size bytes, MultimemOp op, Site site);
   /// Delivers a multimem store's payload to one PE at the time charged last.
   void deliver_multimem(void* to, Buffer payload, Site site);
 
