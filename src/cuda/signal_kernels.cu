@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(32)
   __syncwarp();
   const int n = context.team.size;
   const Signals slot = own.words + 2 * n * static_cast<Size>(call % 2);
-  const Epoch told = call << 32 | own.signature;
+  const Epoch told = told_of(call, own.signature);
   for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
     Signal* const there = (slot + Size{2} * context.team.me).on(i);
     store_relaxed(&there[1].value, own.count);
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(32)
     Patience patience(context);
     Epoch found;
     bool is_over = false;
-    while (!is_over && (found = load_acquire(&here[0].value)) >> 32 < call)
+    while (!is_over && !is_of_call(found = load_acquire(&here[0].value), call))
       is_over = patience.is_over(here, told, found);
     if (is_over) continue;
     const Epoch count = load_relaxed(&here[1].value);

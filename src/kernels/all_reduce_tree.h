@@ -56,7 +56,7 @@ struct AllReduceTree {
     };
     const auto down = [&](auto& role) {
       Size index = 0;
-      for (const Range chunk : Tiles(part, kTreeChunk<T>)) {
+      for (const Range chunk : tree_chunks<T>(part)) {
         const Epoch there = chunk_epoch(epoch, index++);
         role.wait(done, 1, there);
         for (const int child : tree.children)

@@ -42,13 +42,14 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
     // Reader number `reader` of this PE's packets has read those of round i - kSlots.
     const auto wait_for_credits = [&](int readers, Size i) {
       constexpr Epoch kSlots = PacketStaging<P>::kSlots;
-      if (rounds.flag(i) > kSlots && readers > 0) block.wait(block.slots(a.released), readers, rounds.flag(i) - kSlots);
+      if (rounds.round(i) > kSlots && readers > 0)
+        block.wait(block.slots(a.released), readers, rounds.round(i) - kSlots);
     };
     const auto get = [&](int part, Size i, int sender, int reader) {
       const Range theirs = piece(part, i);
       auto values =
           block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), theirs.size(), rounds.flag(i));
-      block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
+      block.signal_after_reads(block.slots(a.released) + reader, rounds.round(i), sender);
       block.store(a.out.local(), theirs, values);
       return values;
     };

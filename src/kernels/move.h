@@ -1,6 +1,7 @@
 #pragma once
 /// What the kernels that move bytes without reducing them have in common: arguments, and the signals of a pipeline.
 
+#include "kernels/chunk_epoch.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -113,12 +114,12 @@ TANDEM_DEVICE void finish_puts(Block& block) {
 }
 
 /// How a part of `bytes` bytes is cut for a pipeline: about `about` chunks, each large enough to be worth its signal,
-/// and at most `most_bytes` long.
+/// and at most `most_bytes` long, but of parts that would be more chunks than signals can tell apart.
 class Chunks {
  public:
   TANDEM_DEVICE explicit Chunks(Size bytes, Size most_bytes = Size{256} << 10, Size least_bytes = Size{16} << 10,
                                 Size about = 16)
-      : step_(min(max(round_up(ceil_div(bytes, about), 16), least_bytes), most_bytes)),
+      : step_(chunk_step(bytes, min(max(round_up(ceil_div(bytes, about), 16), least_bytes), most_bytes))),
         count_(ceil_div(bytes, step_)) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
@@ -145,8 +146,7 @@ class ChunkSignals {
       : words_(words + (Size{block.index()} * block.num_pes() + pe) * kWindow), epoch_(epoch) {}
 
   TANDEM_DEVICE Signals word(Size chunk) const { return words_ + chunk % kWindow; }
-  /// Grows within a call and from call to call, whatever their numbers of chunks (fewer than 2^24).
-  TANDEM_DEVICE Epoch value(Size chunk) const { return (epoch_ << 24) + static_cast<Epoch>(chunk + 1); }
+  TANDEM_DEVICE Epoch value(Size chunk) const { return chunk_epoch(epoch_, chunk); }
 
   /// To be called before chunk `chunk` is sent to anybody.
   template <class Block>

@@ -38,11 +38,11 @@ struct CreditedPacketKernel {
                                  std::byte* keep, bool credits = true) {
     constexpr Epoch kSlots = PacketStaging<P>::kSlots;
     const Range piece = rounds.piece(i);
-    const Epoch flag = rounds.flag(i);
+    const Epoch round = rounds.round(i);
     const auto values = block.template load<std::byte>(a.in.local(), piece);
-    if (credits && flag > kSlots && readers > 0) block.wait(block.slots(a.released), readers, flag - kSlots);
+    if (credits && round > kSlots && readers > 0) block.wait(block.slots(a.released), readers, round - kSlots);
     for (int k = 0; k < readers; ++k)
-      block.template ll_put_fragment<std::byte>(rounds.packets(i, block.pe()), values, flag,
+      block.template ll_put_fragment<std::byte>(rounds.packets(i, block.pe()), values, rounds.flag(i),
                                                 (first + k) % block.num_pes());
     if (keep != nullptr) block.store(keep, piece, values);
   }
@@ -54,7 +54,7 @@ struct CreditedPacketKernel {
     const Range piece = rounds.piece(i);
     const auto values =
         block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(), rounds.flag(i));
-    if (credits) block.signal_after_reads(block.slots(a.released) + reader, rounds.flag(i), sender);
+    if (credits) block.signal_after_reads(block.slots(a.released) + reader, rounds.round(i), sender);
     block.store(a.out.local(), piece, values);
   }
 };

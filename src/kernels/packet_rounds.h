@@ -9,6 +9,7 @@ namespace tandem::kernels {
 template <class P>
 struct PacketStaging {
   static constexpr Size kSlots = 4;
+  static_assert(kSlots % 2 == 0, "see PacketRounds::flag");
 
   Symm<P> packets;  // [kSlots][block][PE][each]
   Epochs rounds;    // [block]: rounds over all calls
@@ -38,12 +39,12 @@ struct PacketStaging {
 /// The rounds of one call of a block: round i moves the elements `piece(i)` of E, one fragment, in packets with flag
 /// `flag(i)`.
 ///
-/// Rounds are counted over all calls, alike on all PEs, and slots take turns. Where everybody sends to everybody in
-/// each round (`exchange`), that is safe by itself: a PE sends round r when it has everybody's packets of round r - 2;
-/// their sender had then read all packets of round r - 4, which lay in the same slot. Warps meet nowhere in a call and
-/// follow this rule each by itself; those with no elements in a last, partial round learn nothing from it, though the
-/// next call takes its slot for granted, so there the block meets. Where somebody waits for nobody, readers return
-/// credits. Only staging is written on peers.
+/// Rounds are counted over all calls, alike on all PEs (`round(i)`, from 1), and slots take turns. Where everybody
+/// sends to everybody in each round (`exchange`), that is safe by itself: a PE sends round r when it has everybody's
+/// packets of round r - 2; their sender had then read all packets of round r - 4, which lay in the same slot. Warps
+/// meet nowhere in a call and follow this rule each by itself; those with no elements in a last, partial round learn
+/// nothing from it, though the next call takes its slot for granted, so there the block meets. Where somebody waits for
+/// nobody, readers return credits. Only staging is written on peers.
 template <class P, class E>
 class PacketRounds {
  public:
@@ -62,10 +63,16 @@ class PacketRounds {
   TANDEM_DEVICE Range piece(Size i) const {
     return {part_.begin + i * step_, min(part_.begin + (i + 1) * step_, part_.end)};
   }
-  TANDEM_DEVICE Epoch flag(Size i) const { return last_before_ + static_cast<Epoch>(i + 1); }
+  TANDEM_DEVICE Epoch round(Size i) const { return last_before_ + static_cast<Epoch>(i + 1); }
+  /// Of a flag an LLPacket holds the lower half, which comes round after 2^32 rounds, hours of small calls. It is odd,
+  /// so that it is never the 0 of a packet that nobody has written yet; the rounds of a slot are four apart, so the bit
+  /// is no loss. What else a packet may hold is the flag of the last round that wrote it: a round's own only if all
+  /// between, 2^32 or a multiple of it to the round, were too short to reach that packet. Flags of LL128Line, of 64
+  /// bits, never come round.
+  TANDEM_DEVICE Epoch flag(Size i) const { return round(i) | 1; }
   /// Where in the staging the packets of round i from PE `owner` lie.
   TANDEM_DEVICE Size place(Size i, int owner) const {
-    return static_cast<int>(flag(i) % Epoch{PacketStaging<P>::kSlots}) * slot_ + first_place_ + owner * stride_;
+    return static_cast<int>(round(i) % Epoch{PacketStaging<P>::kSlots}) * slot_ + first_place_ + owner * stride_;
   }
   TANDEM_DEVICE Symm<P> packets(Size i, int owner) const { return packets_ + place(i, owner); }
   /// Packets between those of one PE and the next.

@@ -22,20 +22,25 @@ TANDEM_DEVICE RingPlace ring_of_team(const Block& block) {
   return {block.pe(), n, (block.pe() + 1) % n, (block.pe() + n - 1) % n};
 }
 
+inline constexpr Size kMostRingPieces = 4;
+
 /// Pieces of a chunk that are announced one by one, so that they are summed or passed on while the next ones are under
 /// way: as many on all PEs, for chunks of at most `bytes` bytes. Two PEs have no other step to go on with meanwhile; in
 /// longer rings each piece's announcement is waited for in each step, which takes more than it brings.
 template <class Block>
 TANDEM_DEVICE int ring_pieces(const Block& block, int ring_size, Size bytes) {
-  constexpr Size kMostPieces = 4;
   constexpr Size kLeastBytes = Size{16} << 10;
   if (ring_size > 2 || !block.team().one_node()) return 1;
-  return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostPieces));
+  return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostRingPieces));
 }
 
 /// What the word that counts a ring's deliveries says before the first one of call `epoch`: more than in any call
-/// before.
-TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch) { return epoch << 32; }
+/// before, each of which delivered fewer than kMostRingPieces in each of 2 (n - 1) steps. A call of a larger ring takes
+/// as much longer as its deliveries are more, so that the 2^60 calls of two PEs are as far away as the others' end:
+/// beyond 30,000 years at one every microsecond.
+TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch, int ring_size) {
+  return epoch * (2 * static_cast<Epoch>(kMostRingPieces) * static_cast<Epoch>(ring_size));
+}
 
 template <class T>
 struct RingReduce {
@@ -117,7 +122,7 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
   const Split chunks = split(part, ring.size, 16);
   const auto chunk = [&](int i) { return chunks[(i + ring.size) % ring.size]; };
   const int pieces = ring_pieces(block, ring.size, chunks.step() * Size{sizeof(T)});
-  Epoch counted = ring_count(epoch);
+  Epoch counted = ring_count(epoch, ring.size);
   block.notify(ready, epoch, ring.previous);
   block.wait(ready, 1, epoch);
   // Sums leave for the next PE as they are made, where it is reachable: the link is not idle meanwhile.

@@ -45,7 +45,7 @@ struct ReduceScatterRing {
     const Signals ready = a.ready + block.index();
     const Epoch epoch = block.next_epoch(a.epochs);
     const int pieces = ring_pieces(block, ring.size, part.size() * Size{sizeof(T)});
-    Epoch counted = ring_count(epoch);
+    Epoch counted = ring_count(epoch, ring.size);
 
     block.notify(ready, epoch, ring.previous);
     block.wait(ready, 1, epoch);

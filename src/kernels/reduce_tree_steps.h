@@ -1,6 +1,7 @@
 #pragma once
 /// A binary tree over the PEs of a team that crosses nodes once a node, and the way up in it.
 
+#include "kernels/chunk_epoch.h"
 #include "kernels/put_counted.h"
 #include "kernels/reduce_input.h"
 #include "tandem/signal.h"
@@ -44,14 +45,11 @@ TANDEM_DEVICE constexpr Tree tree_of(const Team& team, int pe, int root) {
   return tree;
 }
 
-/// Elements of T that go through a tree as one piece: small enough that the levels of a tree work side by side.
+/// What goes through a tree as one piece: small enough that the levels of a tree work side by side.
 template <class T>
-inline constexpr Size kTreeChunk = (Size{128} << 10) / Size{sizeof(T)};
-
-/// What a word counts to when chunk `index` of call `epoch` is there: grows over all calls, whatever their number of
-/// chunks.
-TANDEM_DEVICE constexpr Epoch chunk_epoch(Epoch epoch, Size index) {
-  return (epoch << 32) + static_cast<Epoch>(index) + 1;
+TANDEM_DEVICE Tiles tree_chunks(Range part) {
+  constexpr Size kBytes = Size{128} << 10;
+  return {part, chunk_step(part.size(), kBytes / Size{sizeof(T)})};
 }
 
 template <class T>
@@ -79,7 +77,7 @@ TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, R
   T* const direct = is_root ? a.result : block.remote(above, tree.parent);
   T* const to = direct != nullptr ? direct : a.scratch;
   Size index = 0;
-  for (const Range chunk : Tiles(part, kTreeChunk<T>)) {
+  for (const Range chunk : tree_chunks<T>(part)) {
     for (int slot = 0; slot < Tree::kChildren; ++slot)
       if (tree.children[slot] >= 0) block.wait(a.arrived + slot, 1, chunk_epoch(epoch, index));
     for (const Range tile : block.template tiles<T>(chunk)) {

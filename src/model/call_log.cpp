@@ -84,8 +84,9 @@ void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& c
   const std::uint64_t stamp = found.stamp.load();
   NotedCall its{static_cast<std::uint32_t>(stamp), found.count.load()};
   for (std::size_t i = 0; i < its.places.size(); ++i) its.places[i] = found.places[i].load();
-  // Not there yet, forgotten, or just being written: somebody later compares, or nobody any more.
-  if (stamp >> 32 != (number & 0xFFFF'FFFF) || found.stamp.load() != stamp || its == call) return;
+  // Not there yet, forgotten, or just being written (0, also where the lower half of a number is): somebody later
+  // compares, or nobody any more. Numbers of one place are compared, of which the halves come round after 2^32 calls.
+  if (stamp == 0 || stamp >> 32 != (number & 0xFFFF'FFFF) || found.stamp.load() != stamp || its == call) return;
   const std::string what = difference(plan, call, its, other);
   if (what.empty()) return;
   const std::string text =

@@ -24,7 +24,7 @@ struct PlanCalls {
   static constexpr std::uint64_t kRemembered = 256;
 
   struct Call {
-    std::atomic<std::uint64_t> stamp;  ///< number (from 1), and in the lower half what identifies the plan
+    std::atomic<std::uint64_t> stamp;  ///< lower half of the number (from 1), and below it what identifies the plan
     std::atomic<Size> count;           ///< valid where the stamp is the same before and after it is read
     std::array<std::atomic<std::uint64_t>, 2> places;  ///< likewise
   };

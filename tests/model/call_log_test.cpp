@@ -57,6 +57,16 @@ TEST(CallLog, CallsThatAreAlikePassInAnyOrder) {
   EXPECT_EQ(logs[1].apart(), "");
 }
 
+TEST(CallLog, NumbersGoOnWhereTheirLowerHalfComesRound) {
+  Logs logs(2);
+  logs.add("all_reduce");
+  for (int pe : {0, 1}) logs.records.of(pe, 0)->made = (std::uint64_t{1} << 32) - 3;
+  // The call of number 2^32 finds no call of the other PE, whose place holds what it does before a call and within one.
+  for (int call = 0; call < 5; ++call) EXPECT_EQ(error_of(logs[0], 0, call), "");
+  for (int call = 0; call < 4; ++call) EXPECT_EQ(error_of(logs[1], 0, call), "");
+  EXPECT_THAT(error_of(logs[1], 0, 7), HasSubstr("call 4294967298 of a plan"));
+}
+
 TEST(CallLog, AnotherCountIsFoundByWhoComesLater) {
   for (const bool first_is_later : {false, true}) {
     Logs logs(2);

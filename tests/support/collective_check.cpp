@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/collective_values.h"
+#include "support/earlier_calls.h"
 #include "support/two_copies.h"
 #include "tandem/only_here.h"
 
@@ -63,7 +64,9 @@ class Program {
     if (c_.staging_bytes > 0)
       options.staging = {world_.heap().allocate<std::byte>(c_.staging_bytes, "staging for in"),
                          world_.heap().allocate<std::byte>(c_.staging_bytes, "staging for out"), c_.staging_bytes};
+    EarlierCalls earlier(world_);
     const auto plan = make_collective(world_, c_.collective, options, team_);
+    if (c_.earlier_calls > 0) earlier.pretend(c_.earlier_calls);
     const Size most = std::max(in_size(0, c_.root), out_size(0, c_.root));
     T* const junk = world_.heap().allocate_local<T>(most, "junk");
     std::memset(static_cast<void*>(junk), kGuardByte / 2, static_cast<std::size_t>(most) * sizeof(T));
@@ -264,6 +267,7 @@ std::string describe(const CollectiveCase& c) {
   if (c.local_out) text += ", local out";
   if (c.staging_bytes > 0) text += fmt::format(", {} bytes of staging", c.staging_bytes);
   if (c.random) text += ", random";
+  if (c.earlier_calls != 0) text += fmt::format(", after {} calls", c.earlier_calls);
   if (c.team_size != 0) text += fmt::format(", team {}+{}x{}", c.team_first, c.team_size, c.team_stride);
   return text + fmt::format(", seed {}", c.seed);
 }

@@ -29,8 +29,9 @@ struct CollectiveCase {
   bool random = false;
   std::uint64_t seed = 1;      ///< of data and schedule
   std::uint64_t schedule = 0;  ///< seed of the schedule alone; 0: as `seed`
-  int calls = 4;   ///< enqueued back to back, each with data of its own; every other one has a third of `count`
-  int blocks = 0;  ///< 0: the plan's choice
+  int calls = 4;  ///< enqueued back to back, each with data of its own; every other one has a third of `count`
+  std::uint64_t earlier_calls = 0;  ///< that the plan's counters say it has made before
+  int blocks = 0;                   ///< 0: the plan's choice
   /// A strided part of the world that runs the collective; size 0: the world.
   int team_first = 0, team_stride = 1, team_size = 0;
 };
