@@ -59,7 +59,8 @@ class SendRecvGroup {
   void run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives);
 
   /// Waits for the stream. Throws CheckFailed where a message's size was not what its receiver gave in any run so far,
-  /// naming both PEs (what fits was received, the rest dropped). A send without a receive, or the reverse, never ends.
+  /// naming both PEs. What fits was received: the first bytes that were sent, as many as both sizes allow; others of
+  /// the receiver's are as they were. A send without a receive, or the reverse, never ends.
   void check(Stream& stream);
 
  private:

@@ -16,6 +16,7 @@ using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
 
 /// Blocks that serve different distances at once; farther pairs take turns.
 constexpr int kMostGroups = 64;
+constexpr Size kMostSlotBytes = Size{1} << 20;
 
 /// 64 blocks where every PE sends to every other, if it has the SMs; a lane moves half of what a block can.
 int lanes_for(int pes, int sm_count) { return std::clamp(std::min(64, sm_count) / pes, 1, 16); }
@@ -25,10 +26,10 @@ void check_options(const SendRecvOptions& options) {
     throw InvalidArgument(fmt::format("lanes: {} given to a send-receive group, allowed are 0 to 64", options.lanes));
   if (options.slots < 1 || options.slots > 1024)
     throw InvalidArgument(fmt::format("slots: {} given to a send-receive group, allowed are 1 to 1024", options.slots));
-  if (options.slot_bytes < 16 || options.slot_bytes > kernels::ChunkTag::kMostBytes || options.slot_bytes % 16 != 0)
+  if (options.slot_bytes < 16 || options.slot_bytes > kMostSlotBytes || options.slot_bytes % 16 != 0)
     throw InvalidArgument(
         fmt::format("slot_bytes: {} given to a send-receive group, allowed are multiples of 16 up to {}",
-                    options.slot_bytes, kernels::ChunkTag::kMostBytes));
+                    options.slot_bytes, kMostSlotBytes));
 }
 
 /// Checks one list and returns its places in the order of `distance`, then of the list.
@@ -79,6 +80,9 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
   args = {};
   args.staging = heap.allocate<std::byte>(channels * options.slots * options.slot_bytes, "send_recv staging").of(team);
   args.arrived = heap.signals(channels * options.slots, "send_recv arrived").of(team);
+  // Control memory, so that it exists where data does not.
+  args.sizes = heap.signals(channels * options.slots, "send_recv sizes").of(team).as<Epoch>();
+  args.sizes_out = heap.allocate_local<Epoch>(channels * options.slots, "send_recv sizes to other nodes");
   args.credits = heap.signals(channels, "send_recv credits").of(team);
   args.sent = heap.allocate_local<Epoch>(channels, "send_recv sent");
   args.received = heap.allocate_local<Epoch>(channels, "send_recv received");
@@ -127,10 +131,9 @@ void SendRecvGroup::check(Stream& stream) {
   state_->world->copy_out(words, state_->args.mismatch, sizeof words);
   if (words[Mismatch::kCount] == 0) return;
   throw CheckFailed(
-      fmt::format("send-receive group: PE {} sent PE {} another size than its receive {} expects: part {} of {} has {} "
-                  "bytes, not {}",
-                  words[Mismatch::kSender], state_->team.me, words[Mismatch::kReceive], words[Mismatch::kLane],
-                  state_->args.lanes, words[Mismatch::kCame], words[Mismatch::kExpected]));
+      fmt::format("send-receive group: PE {} sent PE {} another size than its receive {} expects: {} bytes, not {}",
+                  words[Mismatch::kSender], state_->team.me, words[Mismatch::kReceive], words[Mismatch::kCame],
+                  words[Mismatch::kExpected]));
 }
 
 }  // namespace tandem

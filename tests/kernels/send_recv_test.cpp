@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/earlier_calls.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
@@ -36,6 +37,8 @@ SendRecvOptions small_staging() {
   return options;
 }
 
+using test::EarlierCalls;
+
 /// What a PE holds of the patterns: buffers for each message.
 class Player {
  public:
@@ -50,8 +53,11 @@ class Player {
     }
   }
 
-  void play(const SendRecvOptions& options, int late) {
+  /// `earlier_bits`: the group's counters are close to so many bits.
+  void play(const SendRecvOptions& options, int late, int earlier_bits = 0) {
+    EarlierCalls earlier(world_);
     SendRecvGroup group(world_, options);
+    if (earlier_bits > 0) earlier.pretend((Epoch{1} << earlier_bits) - 3);
     constexpr Size kDelay = Size{1} << 20;
     auto* const busy = world_.heap().allocate_local<std::byte>(2 * kDelay, "busy");
     Stream stream = world_.make_stream("main");
@@ -76,7 +82,9 @@ class Player {
       std::stable_sort(receives.begin(), receives.end(), by_peer);
       group.run(stream, sends, receives);
     }
-    group.check(stream);
+    // Its count of wrong sizes is one of the counters.
+    if (earlier_bits > 0) stream.synchronize();
+    if (earlier_bits == 0) group.check(stream);
     for (std::size_t run = 0; run < runs_.size(); ++run) check(static_cast<int>(run));
   }
 
@@ -197,12 +205,59 @@ TEST(SendRecv, SizesThatDoNotMatchNameBothPes) {
       group.check(stream);
     });
   };
-  const std::string begin =
-      "send-receive group: PE 2 sent PE 1 another size than its receive 0 expects: part 0 of 1 has ";
+  const std::string begin = "send-receive group: PE 2 sent PE 1 another size than its receive 0 expects: ";
   EXPECT_EQ(send(100, 96), begin + "100 bytes, not 96");
   EXPECT_EQ(send(0, 1), begin + "0 bytes, not 1");
   EXPECT_EQ(send(2000, 16), begin + "2000 bytes, not 16");
   EXPECT_EQ(send(100, 100), "no error");
+}
+
+/// Bytes `sent` to a receiver of `expected`, in several stripes of several chunks: what it has then is what was sent,
+/// as far as both go, and nothing is written beyond.
+void expect_what_fits(Size sent, Size expected, int nodes) {
+  constexpr auto kUntouched = std::byte{0xEE};
+  const Size most = std::max(sent, expected);
+  Machine machine = load_machine(nodes > 1 ? "h100x8-rail" : "h200x8");
+  if (nodes > 1) machine.pes_per_node = 1;
+  Simulation(machine, 2).run([&](World& world) {
+    auto* const data = world.heap().allocate_local<std::byte>(most, "data");
+    SendRecvOptions options = small_staging();
+    options.lanes = 3;
+    SendRecvGroup group(world, options);
+    Stream stream = world.make_stream("main");
+    for (int run = 0; run < 2; ++run) {
+      for (Size i = 0; i < most; ++i) data[i] = world.pe() == 0 ? content(run, 0, i) : kUntouched;
+      if (world.pe() == 0) group.run(stream, {{1, data, sent}}, {});
+      if (world.pe() == 1) group.run(stream, {}, {{0, data, expected}});
+      stream.synchronize();
+      Size wrong = 0;
+      for (Size i = 0; world.pe() == 1 && i < most; ++i)
+        wrong += data[i] != (i < std::min(sent, expected) ? content(run, 0, i) : kUntouched);
+      EXPECT_EQ(wrong, 0) << sent << " bytes sent, " << expected << " expected, run " << run;
+    }
+    if (world.pe() == 1) {
+      EXPECT_THROW(group.check(stream), CheckFailed);
+    }
+  });
+}
+
+TEST(SendRecv, OfSizesThatDoNotMatchWhatFitsIsReceived) {
+  for (const int nodes : {1, 2})
+    for (const auto& [small, large] : {std::pair<Size, Size>{0, 1}, {0, 1000}, {47, 48}, {500, 1000}, {999, 1000}}) {
+      expect_what_fits(small, large, nodes);
+      expect_what_fits(large, small, nodes);
+    }
+}
+
+TEST(SendRecv, IsRightAfterManyRuns) {
+  for (const int nodes : {1, 2})
+    for (const int bits : {32, 42, 50}) {
+      Machine machine = load_machine(nodes > 1 ? "h100x8-rail" : "h200x8");
+      if (nodes > 1) machine.pes_per_node = 2;
+      std::vector<Pattern> runs;
+      for (std::uint64_t run = 0; run < 3; ++run) runs.push_back(random_pattern(4, 20, run));
+      Simulation(machine, 4).run([&](World& world) { Player(world, runs).play(small_staging(), 1, bits); });
+    }
 }
 
 TEST(SendRecv, ASendWithoutItsReceiveIsADeadlockThatNamesIt) {
