@@ -5,6 +5,8 @@
 #include "kernels/copy_engine.h"
 #include "kernels/copy_lanes.h"
 #include "kernels/plan.h"
+#include "tandem/error.h"
+#include "tandem/only_here.h"
 
 namespace tandem::kernels {
 
@@ -32,6 +34,8 @@ class CopyEnginePlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(name_, in, out, count, max_count_);
+    if (direction_ == CopyDirection::kPull && is_only_here(out))
+      throw InvalidArgument("out: memory that peers do not reach given to " + name_ + ", allowed is the heap's");
     stream.launch<CopyEngineBegin>(kOneWarp, args_, team_);
     lanes_.begin_after(stream);
     enqueue_copies(in.of(team_), out.of(team_), count * element_bytes_);
@@ -96,7 +100,8 @@ class CopyEnginePlan final : public CollectivePlan {
   }
   const std::byte* piece(Symm<const std::byte> in, Symm<std::byte> out, int from, int to, Size bytes) const {
     if (pattern_ == CopyPattern::kAllToAll) return in.on(from) + to * bytes;
-    // In place, each PE's input is another part of the output.
+    // In place, each PE's input is another part of the output. The output is one buffer on all PEs, of a pull too (see
+    // all_gather_algorithms), so what is in place here is in place there.
     const bool in_place = pattern_ == CopyPattern::kAllGather && in.local() == out.local() + team_.me * bytes;
     return in_place ? out.on(from) + from * bytes : in.on(from);
   }

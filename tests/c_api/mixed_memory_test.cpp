@@ -314,6 +314,19 @@ TEST(InPlace, WherePeersReadTheInput) {
   run_in_c(3, [&](CPeer& peer) { check_in_place(peer, Collective::kAllGather, 100, true); });
   EXPECT_THAT(outcome({Collective::kAllGather, 2, 100, {all_but(1, Side::kIn, Where::kOwn, Where::kAllocation)}}),
               HasSubstr(", in = memory of its own"));
+  // In place on PE 0 alone: it would look for its peers' inputs within their outputs.
+  try {
+    run_in_c(3, [&](CPeer& peer) {
+      const Memory both(peer, true, Words(300)), other(peer, true, Words(300));
+      const bool fails =
+          call(peer, Collective::kAllGather, both.at(), (peer.pe == 0 ? both : other).at(), 100, 0) != TANDEM_SUCCESS;
+      if (fails) throw InvalidArgument(tandem_last_error());
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    });
+    ADD_FAILURE() << "was taken";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("out = allocation 1 at byte 0"));
+  }
   unsetenv("TANDEM_SELECTION");
 }
 

@@ -109,6 +109,36 @@ TEST_P(LocalBuffers, ThatPeersTouchAreFound) {
 
 INSTANTIATE_TEST_SUITE_P(All, LocalBuffers, ::testing::ValuesIn(collective_algorithms()), title);
 
+/// One PE's output happens to be what all read from, as in place; the others' lie anywhere.
+TEST(LocalBuffersOfPlans, WhereOutputsLieOnOnePeSaysNothingOfItsPeers) {
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    if (info.collective != Collective::kAllGather) continue;
+    constexpr Size kCount = 1000;
+    const auto value = [](int pe, Size i) { return static_cast<std::uint32_t>(1'000'000 * (pe + 1) + i); };
+    Simulation(load_machine("h200x4"), 3).run([&](World& world) {
+      CollectiveOptions options;
+      options.type = DType::kU32;
+      options.max_count = kCount;
+      options.algorithm = info.name;
+      options.local_out = true;
+      const auto plan = make_collective(world, Collective::kAllGather, options);
+      const auto in = world.heap().allocate<std::uint32_t>(3 * kCount, "in");
+      const auto elsewhere = only_here(world, world.heap().allocate_local<std::uint32_t>(3 * kCount, "elsewhere"));
+      const auto out = world.pe() == 0 ? in : elsewhere;
+      for (Size i = 0; i < kCount; ++i) in.local()[i] = value(world.pe(), i);
+      Stream stream = world.make_stream("main");
+      world.barrier();
+      plan->run(stream, in.as<const std::byte>(), out.as<std::byte>(), kCount);
+      stream.synchronize();
+      Size wrong = 0;
+      for (int pe = 0; pe < 3; ++pe)
+        for (Size i = 0; i < kCount; ++i) wrong += out.local()[pe * kCount + i] != value(pe, i);
+      EXPECT_EQ(wrong, 0) << info.name << " on PE " << world.pe();
+      world.barrier();
+    });
+  }
+}
+
 TEST(LocalBuffersOfPlans, GoInPiecesWhereStagingIsSmall) {
   for (int i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
