@@ -97,7 +97,8 @@ struct OperatorOptions {
   /// Nothing: what suits the operator and its sizes.
   std::optional<CopyBy> copy_by = {};
   Direction direction = Direction::kPush;
-  /// Nothing: what suits the operator and the number of PEs. A chain pushes, in the order peers_first.
+  /// Nothing: what suits the operator and the number of PEs. A chain pushes, in the order peers_first; all_gather_gemm,
+  /// which adds nothing up, has none.
   std::optional<Reduction> reduction = {};
   /// gemm_all_reduce within a node: 1, every PE gets all partial sums and adds them up (few rows); 2, the owner of a
   /// shard adds, the others fetch (many rows); 0, by the rows of the run.

@@ -90,6 +90,7 @@ Layers<float>::Options options_of(const LayersVariant& variant) {
   o.splits = 2;
   o.use_tuned = false;
   Layers<float>::Options all{o, o, o};
+  all.gather.reduction.reset();  // it adds nothing up
   all.gather.communication_sms = variant.copy_by == CopyBy::kSm ? 2 : -1;
   if (variant.reduction == Reduction::kOwner) all.scatter.communication_sms = all.reduce.communication_sms = 2;
   all.reduce.shots = 2;

@@ -107,7 +107,9 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   const int left = machine.gpu.sm_count - (is_measured(world) ? 2 + kStepSms : 1);
   require(given == -1 || (given >= (needs_sm ? 1 : 0) && given <= left), "communication_sms", given,
           fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, left, machine.name));
-  if (options.reduction == Reduction::kChain && op != Operator::kAllGatherGemm) {
+  if (options.reduction == Reduction::kChain) {
+    if (op == Operator::kAllGatherGemm)
+      throw InvalidArgument("reduction: kChain given, allowed for all_gather_gemm is none: it adds nothing up");
     if (options.direction == Direction::kPull)
       throw InvalidArgument("direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
     if (!options.order.empty() && options.order != "peers_first")

@@ -138,6 +138,12 @@ TEST(OperatorOptions, AChainGoesItsOwnWay) {
             "direction: kPull given, allowed for a chain is kPush: each PE sends its sums on");
   EXPECT_EQ(chain(Direction::kPush, "other_nodes_first"),
             "order: other_nodes_first given, allowed for a chain is peers_first, in which sums go on");
+  const auto gather_with = [](Reduction reduction) {
+    return refusal(Operator::kAllGatherGemm, [&](OperatorOptions& o) { o.reduction = reduction; });
+  };
+  EXPECT_EQ(gather_with(Reduction::kChain),
+            "reduction: kChain given, allowed for all_gather_gemm is none: it adds nothing up");
+  EXPECT_EQ(gather_with(Reduction::kOwner), "");  // what a plan's options() say
 }
 
 /// Bytes of data that plans hold as a PE's own buffers, for which no heap grows.
