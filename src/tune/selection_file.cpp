@@ -17,7 +17,8 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 using detail::given;
 
-constexpr Size kMost = Size{1} << 60;
+/// Of a buffer, as in plans: times PEs, or eight for sizes nearby, it is still a number.
+constexpr Size kMost = Size{1} << 46;
 
 class Reader {
  public:
