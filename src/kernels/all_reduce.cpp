@@ -18,14 +18,12 @@ namespace {
 constexpr Collective kThis = Collective::kAllReduce;
 
 /// What PTX ISA `multimem.ld_reduce` knows: sums, minima and maxima, of floats and of integers of 32 and 64 bits.
-std::unique_ptr<CollectivePlan> make_multimem(World& world, const CollectiveOptions& options, const Team& team) {
-  const AlgorithmInfo info{kThis, options.algorithm, "", true};
-  if (!world.machine().link.multicast)
-    refuse(info, "needs multicast, which machine '" + world.machine().name + "' does not have");
-  if (options.op == ReduceOp::kProd) refuse(info, "cannot multiply: the switch adds and compares");
+std::string multimem_unfit(const Machine& machine, const CollectiveOptions& options) {
+  if (!machine.link.multicast) return "needs multicast, which machine '" + machine.name + "' does not have";
+  if (options.op == ReduceOp::kProd) return "cannot multiply: the switch adds and compares";
   if (options.type == DType::kI8 || options.type == DType::kU8)
-    refuse(info, std::string("cannot reduce ") + name(options.type) + ": the switch knows integers of 32 and 64 bits");
-  return make_plan<kThis, AllReduceMultimem>(world, options, team);
+    return std::string("cannot reduce ") + name(options.type) + ": the switch knows integers of 32 and 64 bits";
+  return "";
 }
 
 }  // namespace
@@ -50,7 +48,8 @@ std::span<const Algorithm> all_reduce_algorithms() {
         kOutput},
        make_copied_reduce<kThis>},
       {{kThis, "multimem", "one shot through the switch; where the machine has multicast", true, false, kNeither},
-       make_multimem},
+       make_plan<kThis, AllReduceMultimem>,
+       multimem_unfit},
       {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring", false, false, kOutput},
        make_plan<kThis, AllReduceRing>},
       {{kThis, "ring_simple", "the whole buffer goes once round the ring, for small messages", false, false, kNeither},
@@ -62,7 +61,8 @@ std::span<const Algorithm> all_reduce_algorithms() {
         false, kOutput},
        make_plan<kThis, AllReduceRecursiveDoubling>},
       {{kThis, "tree", "sums go up a binary tree and results down, in chunks", false, false, kOutput},
-       make_plan<kThis, AllReduceTree>},
+       make_plan<kThis, AllReduceTree>,
+       narrow_unfit<AllReduceTree>},
   };
   return algorithms;
 }

@@ -62,12 +62,17 @@ const Algorithm* find(Collective collective, const std::string& algorithm) {
 
 bool can_run(const Algorithm& algorithm, const Team& team) { return team.one_node() || !algorithm.info.one_node_only; }
 
+std::string why_unfit(const Algorithm& algorithm, const Machine& machine, const CollectiveOptions& options) {
+  return algorithm.unfit == nullptr ? "" : algorithm.unfit(machine, options);
+}
+
 /// What the tables say (src/tune/selection.h) of the largest call, else the first algorithm that the team can run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find(collective, algorithm);
     const bool has_copy_engine = world.machine().gpu.copy_engines > 0 && !world.checks_calls();
-    return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine);
+    return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine) &&
+           why_unfit(*found, world.machine(), options).empty();
   };
   const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
                           bytes_of(collective, options, team)};
@@ -213,6 +218,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
     refuse(
         algorithm.info,
         fmt::format("needs loads and stores between all PEs, which this team of {} nodes does not have", team.nodes()));
+  if (const std::string why = why_unfit(algorithm, world.machine(), options); !why.empty()) refuse(algorithm.info, why);
   if (algorithm.info.by_copy_engine && world.checks_calls())
     refuse(algorithm.info, "cannot be held back where calls differ, which CudaOptions::check_calls promises");
   complete.algorithm = choice.algorithm;

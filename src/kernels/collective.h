@@ -11,9 +11,11 @@ namespace tandem::kernels {
 
 struct Algorithm {
   AlgorithmInfo info;
-  /// The options are checked and `options.algorithm` is this algorithm's name. May throw Unsupported by name for what
-  /// `info` does not say (a machine without multicast).
+  /// The options are checked and `options.algorithm` is this algorithm's name.
   std::unique_ptr<CollectivePlan> (*make)(World& world, const CollectiveOptions& options, const Team& team);
+  /// What `info` does not say: why this machine or these options are not for it (no multicast, narrow blocks), as the
+  /// end of what `refuse` throws; empty where they are. None: it takes all.
+  std::string (*unfit)(const Machine& machine, const CollectiveOptions& options) = nullptr;
 };
 
 // Each collective's algorithms, the default for one node first; defined in the collective's own .cpp.

@@ -6,8 +6,8 @@
 ///
 /// and its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is
 /// std::byte, and `count` is in bytes). A kernel that needs wide blocks says so with `static constexpr int
-/// kLeastThreads`; one that divides its blocks among something adapts the default with `static int
-/// suitable_blocks(const Team&, int blocks)`.
+/// kLeastThreads`, and in the registry with `narrow_unfit<Kernel>`; one that divides its blocks among something adapts
+/// the default with `static int suitable_blocks(const Team&, int blocks)`.
 
 #include <algorithm>
 #include <memory>
@@ -83,10 +83,6 @@ class KernelPlan final : public CollectivePlan {
     if constexpr (requires { Kernel::suitable_blocks(team, 1); })
       if (options.blocks == 0)
         grid_.blocks = std::min(Kernel::suitable_blocks(team, grid_.blocks), world.machine().gpu.sm_count);
-    if constexpr (requires { Kernel::kLeastThreads; })
-      if (grid_.threads < Kernel::kLeastThreads)
-        throw InvalidArgument("threads: " + name_ + " needs at least " + std::to_string(Kernel::kLeastThreads) +
-                              " a block, " + std::to_string(grid_.threads) + " given");
     world.check_launch<Kernel>(grid_);
     PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_);
     args_ = Kernel::prepare(setup);
@@ -122,6 +118,14 @@ std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions&
   return dispatch(options.type, [&]<class T>() -> std::unique_ptr<CollectivePlan> {
     return std::make_unique<KernelPlan<Kernel<T>>>(world, kCollective, options, team);
   });
+}
+
+/// Algorithm::unfit for a kernel that needs wide blocks.
+template <template <class> class Kernel>
+std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
+  constexpr int kLeast = Kernel<float>::kLeastThreads;
+  if (options.threads >= kLeast) return "";
+  return "needs at least " + std::to_string(kLeast) + " threads a block, " + std::to_string(options.threads) + " given";
 }
 
 /// Algorithm::make for a kernel that moves bytes.

@@ -7,7 +7,8 @@
 ///   2. Of a table's groups for this collective, on one node or between several, the one with the nearest number of PEs
 ///      is taken, then the one with the nearest element size: the same, else a group for all, else the least ratio (of
 ///      two equal ones the smaller number). Groups for half or twice as many PEs, or beyond, are not asked.
-///   3. Of a group the first choice whose limit is not exceeded, and that can run here.
+///   3. Of a group the first choice whose limit is not exceeded, and that can run here: on these nodes, with this
+///      machine's copy engines and multicast, this operation and type, blocks of so many threads.
 ///   4. Where that one needs copies of buffers beside it, those of the group's algorithms that were measured at up to
 ///      eight times or an eighth of the size are compared with it: by their time as it grows with the size (power
 ///      0.85), not below the first choice's, and their copies. The least is taken.

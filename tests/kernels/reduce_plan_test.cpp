@@ -127,10 +127,22 @@ TEST(Collectives, RefuseBadOptions) {
   options.blocks = 0;
   options.threads = 100;
   EXPECT_THAT(refusal_of_options(Collective::kReduce, options), HasSubstr("threads: 100"));
-  options.threads = 256;
-  options.algorithm = "tree";
-  EXPECT_THAT(refusal_of_options(Collective::kAllReduce, options),
-              AllOf(HasSubstr("512"), HasSubstr("all_reduce tree")));
+}
+
+TEST(Collectives, RefuseNarrowBlocksByName) {
+  EXPECT_THROW(Simulation(load_machine("h200x4"), 2).run([](World& world) {
+    CollectiveOptions options;
+    options.max_count = 10;
+    options.threads = 256;
+    options.algorithm = "tree";
+    try {
+      make_collective(world, Collective::kAllReduce, options);
+    } catch (const Unsupported& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("'tree'"), HasSubstr("512"), HasSubstr("256")));
+      throw;
+    }
+  }),
+               Unsupported);
 }
 
 TEST(Collectives, RefuseWhenTheyAreMadeWhatTheirLaunchesWouldRefuse) {

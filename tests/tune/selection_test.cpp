@@ -160,7 +160,24 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{file_of(R"([{"algorithm": "ring"}, {"algorithm": "tree"}])"), "only the last choice has none"},
         Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 9}, {"algorithm": "tree", "up_to_bytes": 9}])"),
                "limits must ascend"},
-        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 1e400}])"), "a number is too large"}));
+        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 1e400}])"), "a number is too large"},
+        // Times PEs, or eight, no number any more.
+        Damage{file_of(R"([{"up_to_bytes_per_pe": 1152921504606846976, "algorithm": "ring"}, {"algorithm": "tree"}])"),
+               "up_to_bytes_per_pe: 1152921504606846976 given, allowed is a whole number from 1 to 70368744177664"},
+        Damage{file_of(R"([{"algorithm": "ring", "measured_bytes": 1152921504606846976}])"),
+               "measured_bytes: 1152921504606846976 given"}));
+
+TEST(Selection, TheLargestLimitsHoldForManyPes) {
+  const SelectionTable table = parse_selection(
+      file_of(R"([{"up_to_bytes_per_pe": 70368744177664, "algorithm": "ring", "measured_bytes": 70368744177664,
+                   "measured_us": 1}, {"algorithm": "tree"}])"),
+      "mine.json");
+  const auto taken = choose(
+      table, {Collective::kAllReduce, true, 8192, 4, Size{1} << 46}, [](const std::string&) { return true; },
+      [](const std::string&) { return 1.0; });
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->algorithm, "ring");
+}
 
 TEST(Selection, APlanForAPartOfAGpuTakesNoCopyEngineAndNoMoreBlocksThanSms) {
   const TemporaryFolder folder;
@@ -182,6 +199,28 @@ TEST(Selection, APlanForAPartOfAGpuTakesNoCopyEngineAndNoMoreBlocksThanSms) {
   EXPECT_EQ(chosen(machine), "two_shot 64");
   machine.gpu.sm_count = 22;
   EXPECT_EQ(chosen(machine), "two_shot 22");
+}
+
+TEST(Selection, APlanPassesOverAlgorithmsThatRefuseMachineOperationTypeOrThreads) {
+  const TemporaryFolder folder;
+  const auto chosen = [&](const std::string& sizes, const char* machine, CollectiveOptions options) {
+    options.max_count = 1000;
+    options.selection = folder / "table.json";
+    std::ofstream(options.selection) << file_of(sizes);
+    std::string algorithm;
+    Simulation(load_machine(machine), 4, {}).run([&](World& world) {
+      algorithm = make_collective(world, Collective::kAllReduce, options)->algorithm();
+    });
+    return algorithm;
+  };
+  const std::string multimem = R"([{"up_to_bytes": 100000, "algorithm": "multimem"}, {"algorithm": "two_shot"}])";
+  EXPECT_EQ(chosen(multimem, "h200x8", {}), "multimem");
+  EXPECT_EQ(chosen(multimem, "mi300x8", {}), "two_shot");
+  EXPECT_EQ(chosen(multimem, "h200x8", {.op = ReduceOp::kProd}), "two_shot");
+  EXPECT_EQ(chosen(multimem, "h200x8", {.type = DType::kI8}), "two_shot");
+  const std::string tree = R"([{"up_to_bytes": 100000, "algorithm": "tree"}, {"algorithm": "ring"}])";
+  EXPECT_EQ(chosen(tree, "h200x8", {}), "tree");
+  EXPECT_EQ(chosen(tree, "h200x8", {.threads = 256}), "ring");
 }
 
 /// What a plan on four simulated PEs takes.
