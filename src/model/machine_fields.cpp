@@ -5,6 +5,10 @@
 namespace tandem::detail {
 namespace {
 
+// The simulator counts in whole MB/s: what efficiencies leave of the least rate, and what one warp has of it, is more
+// than none.
+constexpr double min_gbps = 0.1;
+constexpr double min_efficiency = 0.1;
 constexpr double max_gbps = 100'000;
 constexpr double max_us = 10'000;
 
@@ -24,10 +28,10 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.gpu.max_blocks_per_sm; }},
     {"gpu.max_threads_per_sm", "threads", 32, 65536, all, "threads resident on one SM",
      [](Machine& m) -> Slot { return &m.gpu.max_threads_per_sm; }},
-    {"gpu.hbm_gbps", "GB/s", 0, max_gbps, all, "local memory, read plus written",
+    {"gpu.hbm_gbps", "GB/s", min_gbps, max_gbps, all, "local memory, read plus written",
      [](Machine& m) -> Slot { return &m.gpu.hbm_gbps; }},
-    {"gpu.block_hbm_gbps", "blocks -> GB/s", 0, max_gbps, all, "local copy by that many blocks, read plus written",
-     [](Machine& m) -> Slot { return &m.gpu.block_hbm_gbps; }},
+    {"gpu.block_hbm_gbps", "blocks -> GB/s", min_gbps, max_gbps, all,
+     "local copy by that many blocks, read plus written", [](Machine& m) -> Slot { return &m.gpu.block_hbm_gbps; }},
     {"gpu.local_latency_us", "us", 0, max_us, all, "dependent load from local memory",
      [](Machine& m) -> Slot { return &m.gpu.local_latency_us; }},
     {"gpu.local_flag_us", "us", 0, max_us, all, "signal between two blocks of one PE, one way",
@@ -36,9 +40,9 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.gpu.copy_engines; }},
     {"gpu.copy_engine_startup_us", "us", 0, max_us, all, "before a copy's first byte moves",
      [](Machine& m) -> Slot { return &m.gpu.copy_engine_startup_us; }},
-    {"gpu.copy_engine_gbps", "GB/s", 0, max_gbps, all, "copy to a peer",
+    {"gpu.copy_engine_gbps", "GB/s", min_gbps, max_gbps, all, "copy to a peer",
      [](Machine& m) -> Slot { return &m.gpu.copy_engine_gbps; }},
-    {"gpu.copy_engine_local_gbps", "GB/s", 0, max_gbps, all, "bytes copied within the PE",
+    {"gpu.copy_engine_local_gbps", "GB/s", min_gbps, max_gbps, all, "bytes copied within the PE",
      [](Machine& m) -> Slot { return &m.gpu.copy_engine_local_gbps; }},
     {"gpu.launch_us", "us", 0, max_us, all, "kernel after kernel in one stream",
      [](Machine& m) -> Slot { return &m.gpu.launch_us; }},
@@ -47,7 +51,7 @@ const Field fields[] = {
 
     {"link.fabric", "", 0, 0, all, "how the PEs of a node are joined",
      [](Machine& m) -> Slot { return &m.link.fabric; }},
-    {"link.port_gbps", "GB/s", 0, max_gbps, all, "per PE and direction; full mesh: per ordered pair",
+    {"link.port_gbps", "GB/s", min_gbps, max_gbps, all, "per PE and direction; full mesh: per ordered pair",
      [](Machine& m) -> Slot { return &m.link.port_gbps; }},
     {"link.latency_us", "us", 0, max_us, all, "store until it is visible at the peer",
      [](Machine& m) -> Slot { return &m.link.latency_us; }},
@@ -55,34 +59,35 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.link.load_latency_us; }},
     {"link.flag_us", "us", 0, max_us, all, "signal to a peer, one way, release and acquire included",
      [](Machine& m) -> Slot { return &m.link.flag_us; }},
-    {"link.store_gbps", "blocks -> GB/s", 0, max_gbps, all, "stores to one peer by that many blocks",
+    {"link.store_gbps", "blocks -> GB/s", min_gbps, max_gbps, all, "stores to one peer by that many blocks",
      [](Machine& m) -> Slot { return &m.link.store_gbps; }},
-    {"link.load_gbps", "blocks -> GB/s", 0, max_gbps, all, "loads from one peer by that many blocks",
+    {"link.load_gbps", "blocks -> GB/s", min_gbps, max_gbps, all, "loads from one peer by that many blocks",
      [](Machine& m) -> Slot { return &m.link.load_gbps; }},
-    {"link.all_to_all_efficiency", "", 0, 1, all, "share of the rates left when all send to all",
+    {"link.all_to_all_efficiency", "", min_efficiency, 1, all, "share of the rates left when all send to all",
      [](Machine& m) -> Slot { return &m.link.all_to_all_efficiency; }},
     {"link.multicast", "", 0, 0, all, "multimem operations", [](Machine& m) -> Slot { return &m.link.multicast; }},
     {"link.numa_nodes", "sockets", 1, 16, pcie, "sockets over which the PEs are spread",
      [](Machine& m) -> Slot { return &m.link.numa_nodes; }},
-    {"link.bridge_gbps", "GB/s", 0, max_gbps, pcie, "between two sockets, per direction",
+    {"link.bridge_gbps", "GB/s", min_gbps, max_gbps, pcie, "between two sockets, per direction",
      [](Machine& m) -> Slot { return &m.link.bridge_gbps; }},
     {"link.bridge_latency_us", "us", 0, max_us, pcie, "added by the way between two sockets",
      [](Machine& m) -> Slot { return &m.link.bridge_latency_us; }},
 
     {"nic.count_per_node", "NICs", 1, 64, nic, "NICs (rails) of one node",
      [](Machine& m) -> Slot { return &m.nic.count_per_node; }},
-    {"nic.gbps", "GB/s", 0, max_gbps, nic, "one NIC, one direction", [](Machine& m) -> Slot { return &m.nic.gbps; }},
+    {"nic.gbps", "GB/s", min_gbps, max_gbps, nic, "one NIC, one direction",
+     [](Machine& m) -> Slot { return &m.nic.gbps; }},
     {"nic.latency_us", "us", 0, max_us, nic, "small put until it is visible at the other node",
      [](Machine& m) -> Slot { return &m.nic.latency_us; }},
     {"nic.message_rate_mps", "M messages/s", 0, max_gbps, nic, "messages of one NIC",
      [](Machine& m) -> Slot { return &m.nic.message_rate_mps; }},
-    {"nic.queue_gbps", "queues -> GB/s", 0, max_gbps, nic, "one NIC driven by that many queue pairs",
+    {"nic.queue_gbps", "queues -> GB/s", min_gbps, max_gbps, nic, "one NIC driven by that many queue pairs",
      [](Machine& m) -> Slot { return &m.nic.queue_gbps; }},
     {"nic.issue_us", "us", 0, max_us, nic, "what posting a message costs the block",
      [](Machine& m) -> Slot { return &m.nic.issue_us; }},
     {"nic.cross_rail_latency_us", "us", 0, max_us, nic, "added between different rails",
      [](Machine& m) -> Slot { return &m.nic.cross_rail_latency_us; }},
-    {"nic.cross_rail_efficiency", "", 0, 1, nic, "share of a NIC's rate left between different rails",
+    {"nic.cross_rail_efficiency", "", min_efficiency, 1, nic, "share of a NIC's rate left between different rails",
      [](Machine& m) -> Slot { return &m.nic.cross_rail_efficiency; }},
 
     {"gemm.sustained_tflops", "TFLOP -> TFLOP/s", 0, 100'000, all, "16-bit rate in full waves, by size of the problem",

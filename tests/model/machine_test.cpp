@@ -1,5 +1,6 @@
 #include "tandem/machine.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -158,7 +159,7 @@ TEST(MachineFile, EveryMissingFigureIsNamed) {
 
 TEST(MachineFile, AbsurdValuesAreNamedWithWhatIsAllowed) {
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gbps/value", -3),
-              HasSubstr("link.port_gbps: -3 given, allowed is a number above 0 up to 100000"));
+              HasSubstr("link.port_gbps: -3 given, allowed is a number from 0.1 to 100000"));
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gbps/value", 0), HasSubstr("link.port_gbps: 0 given"));
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gbps/value", 1e6), HasSubstr("link.port_gbps: 1000000.0 given"));
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gbps/value", "fast"), HasSubstr("link.port_gbps: \"fast\" given"));
@@ -173,8 +174,37 @@ TEST(MachineFile, AbsurdValuesAreNamedWithWhatIsAllowed) {
   EXPECT_THAT(refusal_with("h200x4", "/link/multicast/value", 1),
               HasSubstr("link.multicast: 1 given, allowed is true or false"));
   EXPECT_THAT(refusal_with("h200x4", "/link/fabric/value", "ring"), HasSubstr("link.fabric: \"ring\" given"));
-  EXPECT_THAT(refusal_with("h200x4", "/link/all_to_all_efficiency/value", 1.2), HasSubstr("above 0 up to 1"));
+  EXPECT_THAT(refusal_with("h200x4", "/link/all_to_all_efficiency/value", 1.2), HasSubstr("from 0.1 to 1"));
   EXPECT_THAT(refusal_with("h200x4", "/link", 3), HasSubstr("link: 3 given, allowed is an object"));
+}
+
+TEST(MachineFile, CopyEnginesAreOneOrMore) {
+  EXPECT_THAT(refusal_with("h200x4", "/gpu/copy_engines/value", 0),
+              HasSubstr("gpu.copy_engines: 0 given, allowed is a whole number from 1 to 64"));
+  EXPECT_EQ(refusal_with("h200x4", "/gpu/copy_engines/value", 64), "accepted");
+}
+
+/// Rates below a MB/s were none to the simulator, which has no limit for them.
+TEST(MachineFile, RatesThatTheSimulatorCouldNotCountAreRefused) {
+  Json rail = builtin("h100x8-rail");
+  Json sockets = builtin("pcie-2numa");
+  for (const Json& machine : {rail, sockets})
+    for (const auto& [section, figures] : machine.items())
+      for (const auto& [field, figure] : figures.items()) {
+        const bool is_rate = field.ends_with("_gbps") || field == "gbps";
+        if (!is_rate && !field.ends_with("_efficiency")) continue;
+        const auto with = [&, section = section, field = field](double value) {
+          Json changed = machine;
+          Json& place = changed[section][field];
+          (place.contains("points") ? place["points"][0][1] : place["value"]) = value;
+          return refusal(changed.dump());
+        };
+        EXPECT_EQ(with(0.1), "accepted") << section << "." << field;
+        for (const double value : {0.099, 1e-4, 0.0})
+          EXPECT_THAT(with(value), HasSubstr(fmt::format("{}.{}: ", section, field))) << value;
+        EXPECT_THAT(with(0.0999), HasSubstr(is_rate ? "from 0.1 to 100000" : "from 0.1 to 1"))
+            << section << "." << field;
+      }
 }
 
 TEST(MachineFile, CurvesAndTilesAreChecked) {
