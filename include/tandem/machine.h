@@ -55,7 +55,9 @@ struct Machine {
     Curve block_hbm_gbps;         ///< blocks that copy locally -> bytes read plus bytes written, GB/s
     double local_latency_us = 0;  ///< a dependent load from local memory
     double local_flag_us = 0;     ///< signal between two blocks of one PE, one way, release and acquire included
-    int copy_engines = 0;  ///< copies that can be under way at once; 0: plans choose no copy engine by themselves
+    /// Copies that can be under way at once. 0, which no file has, is that of GPUs that several PEs share: plans choose
+    /// no copy engine by themselves there.
+    int copy_engines = 0;
     double copy_engine_startup_us = 0;
     double copy_engine_gbps = 0;        ///< to a peer (the port, or the link of a mesh, limits as well)
     double copy_engine_local_gbps = 0;  ///< bytes copied within the PE; each is read once and written once
