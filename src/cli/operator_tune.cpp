@@ -9,6 +9,7 @@
 #include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/run_operator.h"
+#include "cli/tune.h"
 #include "tandem/error.h"
 #include "tandem/operator_tuning.h"
 #include "trace/output_file.h"
@@ -62,6 +63,7 @@ nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning) {
 int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
   check_json_file(a);
   trace::check_writable(a.out);
+  check_output_kind(a.out, TuneOutput::kOperatorCache);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Operator op : operators) {
     Arguments one = a;

@@ -131,6 +131,7 @@ int tune(const Arguments& a) {
           fmt::format("--algo: '{}' given, {} has no such algorithm", a.algorithm.value_or(""), name(collective)));
   check_json_file(a);
   trace::check_writable(a.out);
+  check_output_kind(a.out, TuneOutput::kSelection);
   if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // a damaged one is refused before the work
   std::vector<Sweep> sweeps;
   if (a.on_gpus()) {

@@ -22,4 +22,9 @@ std::string sweep_source(const Arguments& arguments, const std::string& machine)
 /// A line for people: the size, and the quickest candidates.
 void print_sweep_line(const Arguments& arguments, Collective collective, Size bytes, std::vector<tune::Measured> all);
 
+/// What --out of tune names: of collectives a selection table, of operators their cache.
+enum class TuneOutput { kSelection, kOperatorCache };
+/// Throws InvalidArgument where the file is there and is the other one, which writing would displace.
+void check_output_kind(const std::string& file, TuneOutput wanted);
+
 }  // namespace tandem::cli

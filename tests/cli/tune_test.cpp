@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "cli/tool.h"
@@ -48,6 +49,38 @@ TEST(Tune, KeepsWhatAnExistingTableSaysAboutOthers) {
   EXPECT_EQ(table["groups"][0]["sizes"][0]["algorithm"], "tree");
   EXPECT_THAT(table["groups"][0]["source"].get<std::string>(), HasSubstr("tandem tune all_reduce --algo tree"));
   EXPECT_EQ(table["groups"][1]["op"], "broadcast");
+}
+
+TEST(Tune, ATableAndACacheDoNotDisplaceEachOther) {
+  const TemporaryFolder folder;
+  const std::string table = folder / "table.json", cache = folder / "cache.json", other = folder / "other.json";
+  const std::string collective = "tune all_reduce --algo ring --pes 2 -b 1K -e 1K --out ";
+  const std::string gemm = "tune gemm_reduce_scatter --shape 64x64x64 --pes 2 --out ";
+  ASSERT_EQ(tandem(collective + table).code, 0);
+  ASSERT_EQ(tandem(gemm + cache).code, 0);
+  std::ofstream(other) << "{}";
+  const auto expect_refused = [&](const std::string& command, const std::string& file, const std::string& why) {
+    const std::string before = testing::read_file(file);
+    const auto outcome = tandem(command + file);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_EQ(outcome.out, "") << command;  // nothing was measured
+    EXPECT_EQ(outcome.err, "tandem: --out: " + file + why + ": give another file\n");
+    EXPECT_EQ(testing::read_file(file), before);
+    EXPECT_FALSE(std::filesystem::exists(file + ".damaged"));
+  };
+  expect_refused(gemm, table, " is a selection table, that of operators is a cache");
+  expect_refused(gemm, other, " is JSON of something else, that of operators is a cache");
+  expect_refused(collective, cache, " is a cache of operators, that of collectives is a selection table");
+  ASSERT_EQ(tandem(gemm + cache).code, 0);
+}
+
+/// A cache that is no JSON any more is kept aside, as plans that read it say.
+TEST(Tune, ADamagedCacheIsKept) {
+  const TemporaryFolder folder;
+  const std::string cache = folder / "cache.json";
+  std::ofstream(cache) << "{ \"entries\": [";
+  ASSERT_EQ(tandem("tune gemm_reduce_scatter --shape 64x64x64 --pes 2 --out " + cache).code, 0);
+  EXPECT_EQ(testing::read_file(cache + ".damaged"), "{ \"entries\": [");
 }
 
 TEST(Tune, RefusesATableOfAnotherMachineAndADamagedOne) {

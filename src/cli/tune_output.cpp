@@ -1,0 +1,26 @@
+// What an existing file of `tandem tune --out` is.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/tune.h"
+#include "tandem/error.h"
+
+namespace tandem::cli {
+
+void check_output_kind(const std::string& file, TuneOutput wanted) {
+  std::ifstream stream(file);
+  // What is damaged is for who reads it: it says where, and a cache is kept aside.
+  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  if (!json.is_object()) return;
+  const bool is_table = json.contains("groups"), is_cache = json.contains("entries");
+  if (wanted == TuneOutput::kSelection && is_cache && !is_table)
+    throw InvalidArgument(fmt::format(
+        "--out: {} is a cache of operators, that of collectives is a selection table: give another file", file));
+  if (wanted == TuneOutput::kOperatorCache && !is_cache)
+    throw InvalidArgument(fmt::format("--out: {} is {}, that of operators is a cache: give another file", file,
+                                      is_table ? "a selection table" : "JSON of something else"));
+}
+
+}  // namespace tandem::cli
