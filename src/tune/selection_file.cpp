@@ -1,6 +1,7 @@
 // Selection tables as JSON.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,7 @@ class Reader {
   Reader(Json root, const std::string& origin) : root_(std::move(root)), origin_(origin) {}
 
   SelectionTable read() const {
-    check_fields("the whole file", root_, {"name", "description", "machines", "groups"});
+    check_fields("", root_, {"name", "description", "machines", "groups"});
     SelectionTable table;
     table.name = text("", root_, "name");
     table.description = text("", root_, "description");
@@ -51,10 +52,10 @@ class Reader {
   }
 
   void check_fields(const std::string& path, const Json& object, std::initializer_list<const char*> known) const {
-    if (!object.is_object()) refuse_value(path, object, "an object");
+    if (!object.is_object()) refuse_value(path.empty() ? "the whole file" : path, object, "an object");
     for (const auto& [name, value] : object.items())
       if (std::find(known.begin(), known.end(), name) == known.end())
-        refuse(fmt::format("{}.{} is not a field of a selection table", path, name));
+        refuse(fmt::format("{} is not a field of a selection table", join(path, name)));
   }
   const Json& member(const std::string& path, const Json& parent, const char* key) const {
     const auto found = parent.find(key);
@@ -82,11 +83,21 @@ class Reader {
     return *found;
   }
 
+  /// 0 where they are not given.
+  int element_bytes(const std::string& path, const Json& group) const {
+    const auto found = group.find("element_bytes");
+    if (found == group.end()) return 0;
+    for (const int bytes : {1, 2, 4, 8})
+      if (*found == bytes) return bytes;
+    refuse_value(join(path, "element_bytes"), *found, "1, 2, 4 or 8");
+  }
+
   Group read_group(const std::string& path, const Json& json) const {
     check_fields(path, json, {"op", "nodes", "pes", "element_bytes", "source", "sizes"});
     Group group;
+    const std::string op = text(path, json, "op");
     try {
-      group.collective = parse_collective(text(path, json, "op"));
+      group.collective = parse_collective(op);
     } catch (const InvalidArgument& error) {
       refuse(fmt::format("{}.op: {}", path, error.what()));
     }
@@ -94,7 +105,7 @@ class Reader {
     if (nodes != "one" && nodes != "several") refuse_value(path + ".nodes", nodes, "\"one\" or \"several\"");
     group.one_node = nodes == "one";
     group.pes = static_cast<int>(whole(path, json, "pes", 1 << 20, 0));
-    group.element_bytes = static_cast<int>(whole(path, json, "element_bytes", 8, 0));
+    group.element_bytes = element_bytes(path, json);
     group.source = text(path, json, "source");
     const Json& sizes = list(path, json, "sizes");
     if (sizes.empty()) refuse(path + ".sizes: an empty list given, at least one choice is needed");
@@ -193,10 +204,12 @@ std::string to_text(const SelectionTable& table) {
 }
 
 SelectionTable load_selection(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
+  std::error_code ignored;
+  std::ifstream stream;
+  if (!std::filesystem::is_directory(file, ignored)) stream.open(file, std::ios::binary);
+  if (!stream.is_open()) throw InvalidArgument(fmt::format("selection table {}: cannot be read", file));
   std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf()))
-    throw InvalidArgument(fmt::format("selection table {}: cannot be read", file));
+  text << stream.rdbuf();  // of an empty file nothing, which is no JSON
   return parse_selection(text.str(), file);
 }
 

@@ -135,14 +135,23 @@ TEST_P(DamagedTable, IsRefusedWithTheFieldsName) {
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), HasSubstr("selection table mine.json"));
     EXPECT_THAT(error.what(), HasSubstr(GetParam().says));
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    EXPECT_EQ(text.find("mine.json"), text.rfind("mine.json"))
+        << text;  // one that names the file, with no other within
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, DamagedTable,
     ::testing::Values(
-        Damage{"{\n oops", "line 2, column 2: not JSON"}, Damage{"[]", "the whole file"},
+        Damage{"{\n oops", "line 2, column 2: not JSON"}, Damage{"[]", "the whole file: [] given"},
+        Damage{R"({"extra": 1})", "mine.json: extra is not a field"}, Damage{"", "line 1, column 1: not JSON"},
+        Damage{R"({"name": "n", "description": "d", "machines": [], "groups": [{}]})",
+               "mine.json: groups[0].op is mis"},
+        Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "element_bytes": 3)"),
+               "groups[0].element_bytes: 3 given, allowed is 1, 2, 4 or 8"},
+        Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "element_bytes": 9)"), "allowed is 1, 2, 4 or 8"},
         Damage{"{}", "name is missing"}, Damage{R"({"name": "n", "name": "m"})", "name is given twice"},
         Damage{R"({"name": "n", "description": "d", "machines": [], "groups": [3]})", "groups[0]: 3 given"},
         Damage{R"({"name": "n", "description": "d", "machines": [7], "groups": []})", "machines: 7 given"},
@@ -177,6 +186,23 @@ TEST(Selection, TheLargestLimitsHoldForManyPes) {
       [](const std::string&) { return 1.0; });
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->algorithm, "ring");
+}
+
+TEST(Selection, AFileThatIsNotThereIsToldFromAnEmptyOne) {
+  const TemporaryFolder folder;
+  const std::string empty = folder / "empty.json";
+  std::ofstream(empty).flush();
+  const auto refusal = [](const std::string& file) -> std::string {
+    try {
+      load_selection(file);
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refusal(empty), "selection table " + empty + ": line 1, column 1: not JSON");
+  for (const std::string& file : {folder / "missing.json", folder / ""})
+    EXPECT_EQ(refusal(file), "selection table " + file + ": cannot be read");
 }
 
 TEST(Selection, APlanForAPartOfAGpuTakesNoCopyEngineAndNoMoreBlocksThanSms) {
