@@ -151,6 +151,11 @@ void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   add_place(tune, a, seed);
   add_gpu(tune, a);
   add_sizes(tune, a);
+  // Operators are tuned whole, for the rows of their shape.
+  tune.get_option("--algo")->description("collectives: this algorithm alone (default: all of them)");
+  tune.get_option("-b")->description("collectives: first size, with K, M or G (default: 1K)");
+  tune.get_option("-e")->description("collectives: last size (default: 16M)");
+  tune.get_option("-f")->description("collectives: from one size to the next");
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
       ->group("Collectives");
   add_shape(tune, a);

@@ -224,5 +224,15 @@ TEST(UsageOfHelp, IsPrintedOnRequest) {
     EXPECT_THAT(outcome.out, HasSubstr(option));
 }
 
+/// -b, -e and --algo of operators are those of `bench`.
+TEST(UsageOfHelp, OfTuneSaysWhatOperatorsDoNotTake) {
+  const std::string help = tandem("tune --help").out;
+  EXPECT_THAT(help, HasSubstr("collectives: this algorithm alone (default: all of them)"));
+  EXPECT_THAT(help, HasSubstr("collectives: first size, with K, M or G (default: 1K)"));
+  EXPECT_THAT(help, HasSubstr("collectives: last size (default: 16M)"));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("number of rows")));
+  EXPECT_THAT(tandem("bench --help").out, HasSubstr("operators: first number of rows (default: 512)"));
+}
+
 }  // namespace
 }  // namespace tandem::cli
