@@ -77,7 +77,9 @@ std::string to_table(const Result& r) {
   text += line("algorithm", r.algorithm);
   if (!r.extras.empty()) text += line("with", r.extras);
   text += line("time", fmt::format("{:.2f} us", r.time_us));
-  if (r.sequential_us) text += line("sequential", fmt::format("{:.2f} us", *r.sequential_us));
+  if (r.sequential_us)
+    text += line("sequential", fmt::format("{:.2f} us, with these options; `tandem tune` looks for the quickest one",
+                                           *r.sequential_us));
   if (r.ideal_us) text += line("ideal", fmt::format("{:.2f} us", *r.ideal_us));
   if (const auto overlap = r.overlap_percent()) text += line("overlap", fmt::format("{:.1f} %", *overlap));
   if (const auto bandwidth = r.algorithm_bandwidth())
