@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "cli/check_cases.h"
 #include "cli/check_json.h"
@@ -67,7 +68,7 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
     if (all.empty())
       throw InvalidArgument(
           fmt::format("--case: '{}' given, which is no configuration{} on these numbers of PEs; "
-                      "reports name them, as all_reduce.ring.4x2",
+                      "`tandem check --list` names them, as all_reduce.ring.4x2",
                       a.check.one_case, of));
   }
   return all;
@@ -168,6 +169,22 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
   return findings.empty() ? kRight : kWrong;
 }
 
+/// What --algo and --case take.
+int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
+  Json rows = Json::array();
+  std::string text, last;
+  for (const CheckCase& one : cases) {
+    rows.push_back({{"op", one.op}, {"algorithm", one.algorithm}, {"case", one.name()}});
+    const std::string head = fmt::format("{} --algo {}\n", one.op, one.algorithm);
+    if (head != last) text += head;
+    last = head;
+    text += fmt::format("  --case {}\n", one.name());
+  }
+  write_json(a, rows);
+  if (!a.json_to_stdout()) std::cout << text << fmt::format("{} configurations\n", cases.size());
+  return kRight;
+}
+
 int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
   const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
@@ -190,6 +207,10 @@ int check(const Arguments& arguments) {
   check_json_file(arguments);
   if (!arguments.report.empty()) trace::check_writable(arguments.report);
   std::vector<CheckCase> cases = chosen_cases(arguments);
+  if (arguments.check.list) {
+    std::ranges::stable_sort(cases, {}, [](const CheckCase& one) { return std::pair(one.op, one.algorithm); });
+    return list_cases(arguments, cases);
+  }
   if (arguments.check.mutants) return check_mutants(arguments, cases);
   if (arguments.check.broken.empty()) return check_schedules(arguments, cases, nullptr);
   checker::OneFault fault(choose_mutant(arguments.check.broken, cases));

@@ -24,8 +24,9 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
   check.add_option("--seed", seed, "of the first schedule; the next ones have the numbers after it")
       ->capture_default_str();
   check.add_option("--pes", a.pes, "numbers of PEs to try (default: 2,3,4; with --mutants: 3,4)")->delimiter(',');
-  check.add_option("--algo", a.algorithm, "this algorithm alone");
-  check.add_option("--case", a.one_case, "this configuration alone, as reports name it");
+  check.add_option("--algo", a.algorithm, "this algorithm alone, as --list names it");
+  check.add_option("--case", a.one_case, "this configuration alone, as --list and reports name it");
+  check.add_flag("--list", a.list, "name algorithms and configurations instead of checking them");
   check.add_flag("--mutants", a.mutants,
                  "break every synchronising call site, one at a time, and see that it is found");
   check.add_option("--break", a.broken,

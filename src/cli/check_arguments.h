@@ -19,6 +19,7 @@ struct CheckArguments {
   std::string algorithm, one_case;
   std::string broken;  ///< a mutant to check instead of the program, as --mutants names it
   bool mutants = false;
+  bool list = false;  ///< only names what it would check
 };
 
 /// Adds the subcommand. `seed`, `json` and `report` are the tool's.

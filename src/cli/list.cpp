@@ -26,7 +26,9 @@ void list_collectives() {
 }
 
 void list_operators() {
-  fmt::print("\nOperators (--algo names the form). All run on one node and between nodes.\n");
+  fmt::print(
+      "\nOperators (--algo names the form; `tandem check OP --list` what checks take). All run on one node and between "
+      "nodes.\n");
   for (const Operator op : kOperators) {
     fmt::print("\n  {:<24}{}\n", name(op), summary(op));
     fmt::print("    {:<22}{}\n", "--order", fmt::join(tile_orders(op), ", "));

@@ -22,6 +22,28 @@ TEST(CheckCommand, CleanOperatorsGiveCodeZeroAndJson) {
   EXPECT_GT(json["configurations"].get<int>(), 4);
 }
 
+TEST(CheckCommand, ListNamesWhatAlgoAndCaseTake) {
+  const Outcome outcome = tandem("check all_gather_gemm --list");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("all_gather_gemm --algo overlapped_ce_push_ring\n"
+                             "  --case all_gather_gemm.overlapped_ce_push_ring.2\n"),
+            std::string::npos)
+      << outcome.out;
+  const auto all = tandem("check --list --json -").json();
+  EXPECT_GT(all.size(), 1000U);
+  // What is named is taken, alone.
+  const auto rows = tandem("check gemm_reduce_scatter --algo overlapped_chain_ce --pes 2,3 --list --json -").json();
+  ASSERT_FALSE(rows.empty());
+  for (const auto& row : rows) {
+    EXPECT_EQ(row["op"], "gemm_reduce_scatter");
+    EXPECT_EQ(row["algorithm"], "overlapped_chain_ce");
+    EXPECT_NE(std::find(all.begin(), all.end(), row), all.end()) << row;
+    const Outcome one = tandem("check gemm_reduce_scatter --schedules 1 --case " + row["case"].get<std::string>());
+    EXPECT_EQ(one.code, 0) << one.err;
+    EXPECT_NE(one.out.find("1 configurations, 1 schedules: clean"), std::string::npos) << one.out;
+  }
+}
+
 TEST(CheckCommand, EveryStrategyRuns) {
   for (const char* const strategy : {"random", "pct", "delay", "dfs"}) {
     const Outcome outcome =
