@@ -99,7 +99,8 @@ UniqueId UniqueId::from_text(std::string_view text) {
   if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(), text.size(), nullptr,
                         &size, &end, kAlphabet) != 0 ||
       end != text.data() + text.size())
-    throw InvalidArgument(fmt::format("unique id: '{}' characters that are no id given", text.size()));
+    throw InvalidArgument(
+        fmt::format("unique id: {} characters given, allowed is what text() of an id gave", text.size()));
   return from_bytes(std::span(bytes).first(size));
 }
 

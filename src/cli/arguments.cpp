@@ -58,7 +58,7 @@ void add_collective(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Collectives";
   app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
   app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
-  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: what suits the size)")->group(group);
+  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: 0, what suits the size)")->group(group);
   app.add_option("--selection", a.selection,
                  "table of algorithms that is asked first (default: TANDEM_SELECTION, if that is set)")
       ->type_name("FILE")
@@ -175,6 +175,13 @@ Command command_of(const CLI::App& app) {
   return Command::kList;
 }
 
+/// --phantom=3 is no --phantom, and --phantom=0 none at all.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands({}))
+    for (CLI::Option* const option : subcommand->get_options())
+      if (option->get_expected_max() == 0) option->disable_flag_override();
+}
+
 /// By itself, because CLI11 takes a negative number for a large one.
 std::uint64_t parse_seed(const std::string& text) {
   std::uint64_t seed = 0;
@@ -194,6 +201,9 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
     return fmt::format("{}; a subcommand is one of {} (tandem --help)", text, kSubcommands);
+  // "phantom was given a disallowed flag override"
+  if (error.get_name() == "ArgumentMismatch" && text.ends_with("disallowed flag override"))
+    text = fmt::format("--{}: a value given, it takes none", text.substr(0, text.find(' ')));
   const std::string help = fmt::format(" (tandem {}--help)", chosen.empty() ? "" : chosen.front()->get_name() + " ");
   // "Could not convert: --pes = four"
   const std::string prefix = "Could not convert: ", middle = " = ";
@@ -244,6 +254,7 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
       ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
+  refuse_values_of_flags(app);
   for (int i = 1; i < argc; ++i)
     if (*argv[i] == '\0')
       throw InvalidArgument(

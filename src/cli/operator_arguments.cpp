@@ -143,6 +143,8 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   o.use_tuned = !a.transport && !a.direction && !a.order && !a.tile && !a.splits && !a.shots && !a.communication_sms;
   if (a.direction && is_second("--direction", *a.direction, "push", "pull")) o.direction = Direction::kPull;
   o.shots = a.shots.value_or(o.shots);
+  if (a.shots && (o.shots < 1 || o.shots > 2))
+    throw InvalidArgument(fmt::format("--shots: {} given, allowed is 1 or 2", o.shots));
   o.splits = a.splits.value_or(o.splits);
   if (a.splits && (o.splits < 1 || o.splits > 8))
     throw InvalidArgument(fmt::format("--splits: {} given, allowed is 1 to 8", o.splits));

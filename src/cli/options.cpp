@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 #include "tandem/error.h"
 
 namespace tandem::cli {
 namespace {
 
-/// The number that `text` begins with; false where there is none, or one beyond 64 bits. Moves `text` past it.
+/// The number that `text` begins with, the most there is for one beyond 64 bits; false where there is none. Moves
+/// `text` past it.
 bool take_number(std::string_view& text, Size& number) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return false;
+  if (error == std::errc::result_out_of_range) number = std::numeric_limits<Size>::max();
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return true;
 }

@@ -182,8 +182,8 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   run.options.algorithm = a.algorithm.value_or("");
   run.options.blocks = a.blocks.value_or(0);
   run.options.selection = a.selection.value_or("");
-  if (a.blocks && *a.blocks < 1)
-    throw InvalidArgument(fmt::format("--blocks: {} given, allowed is 1 or more", *a.blocks));
+  if (a.blocks && *a.blocks < 0)
+    throw InvalidArgument(fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for what suits", *a.blocks));
   run.normal_data = a.data && parse_data(*a.data);
   run.in_place = a.in_place;
   if (run.in_place) check_in_place(collective);

@@ -92,7 +92,8 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   require(options.k <= kMostOfASide, "k", options.k, most);
   const Size sum = std::accumulate(options.ns.begin(), options.ns.end(), Size{0});
   if (!options.ns.empty() && op != Operator::kAllGatherGemm)
-    throw InvalidArgument(fmt::format("ns: {} given, allowed for {} is one B", options.ns.size(), name(op)));
+    throw InvalidArgument(
+        fmt::format("ns: a list of {} given, allowed for {} is none: it has one B, of n", options.ns.size(), name(op)));
   for (const Size n : options.ns) require(n >= 1, "ns", n, "1 or more each");
   require(options.ns.empty() || sum == options.n, "ns", sum, fmt::format("n, {}, in all", options.n));
   require(options.shots >= 0 && options.shots <= (op == Operator::kGemmAllReduce ? 2 : 0), "shots", options.shots,

@@ -42,6 +42,12 @@ TEST(UniqueIdTest, EveryDamagedByteIsSeen) {
 TEST(UniqueIdTest, WhatIsNoIdIsRefused) {
   const std::string text = UniqueId::create().text();
   EXPECT_THROW(UniqueId::from_text(""), InvalidArgument);
+  try {
+    UniqueId::from_text("ab?de");
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(), "unique id: 5 characters given, allowed is what text() of an id gave");
+  }
   EXPECT_THROW(UniqueId::from_text(text.substr(1)), InvalidArgument);
   EXPECT_THROW(UniqueId::from_text(text + "A"), InvalidArgument);
   EXPECT_THROW(UniqueId::from_text(text + text), InvalidArgument);

@@ -38,7 +38,7 @@ TEST(Plans, ProblemsThatCannotBe) {
   refused([](tandem_problem& p) { p.num_b = 3; }, "num_b: 3 given, allowed is at most 1 where ns is NULL");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = ~size_t{0}; }, "num_b: 18446744073709551615 given");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 65 given, allowed is n, 64, in all");
-  refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 2 given", TANDEM_GEMM_ALL_REDUCE);
+  refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: a list of 2 given", TANDEM_GEMM_ALL_REDUCE);
   refused([](tandem_problem&) {}, "op: 3 given, allowed is a tandem_operator, 0 to 2", static_cast<tandem_operator>(3));
 }
 

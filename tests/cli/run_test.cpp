@@ -210,6 +210,10 @@ TEST(Run, OperatorOptionsReachTheOperator) {
   EXPECT_EQ(hashes.size(), 8U);
 }
 
+TEST(Run, NoBlocksAreWhatSuits) {
+  EXPECT_EQ(run_json("all_reduce --bytes 64K --blocks 0"), run_json("all_reduce --bytes 64K"));
+}
+
 TEST(Run, TableForPeople) {
   const auto outcome = tandem("run all_gather_gemm --shape 256x512x128");
   EXPECT_EQ(outcome.code, 0);

@@ -50,7 +50,7 @@ TEST(OperatorOptions, NamesWhatIsWrong) {
                     [](OperatorOptions& o) {
                       o.ns = {32, 32};
                     }),
-            "ns: 2 given, allowed for gemm_reduce_scatter is one B");
+            "ns: a list of 2 given, allowed for gemm_reduce_scatter is none: it has one B, of n");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_m = 0; }), "tile_m: 0 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.tile_n = -8; }), "tile_n: -8 given, allowed is 1 or more");
   EXPECT_EQ(refusal(gather, [](OperatorOptions& o) { o.type = DType::kI8; }),
