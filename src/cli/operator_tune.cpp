@@ -26,7 +26,7 @@ TuneSetup simulated(const Setup& setup) {
     SimOptions options = setup.options;
     options.phantom = true;
     options.graph = true;
-    options.heap_bytes = Size{1} << 40;  // addresses only
+    options.heap_bytes = addresses_for(Size{1} << 40, setup.pes);
     Simulation(setup.machine, setup.pes, options).run(program);
   };
   tune.calls = 1;

@@ -46,6 +46,12 @@ Setup make_setup(const Arguments& arguments) {
   return setup;
 }
 
+Size addresses_for(Size wanted, int pes) {
+  constexpr Size most = Size{64} << 40;     // half of what a process has
+  constexpr Size beside = Size{256} << 20;  // signals and what else a PE has beside its data
+  return std::min(wanted, most / pes - beside);
+}
+
 void reserve_memory(Setup& setup, double bytes_per_pe) {
   const double real = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   const double needed = bytes_per_pe * setup.pes;
@@ -58,7 +64,7 @@ void reserve_memory(Setup& setup, double bytes_per_pe) {
   // touched.
   constexpr double most = 64.0 * 1024 * gib;
   const double heap = std::min(4 * bytes_per_pe + gib, most);
-  setup.options.heap_bytes = std::max(setup.options.heap_bytes, static_cast<Size>(heap));
+  setup.options.heap_bytes = std::max(addresses_for(setup.options.heap_bytes, setup.pes), static_cast<Size>(heap));
 }
 
 }  // namespace tandem::cli

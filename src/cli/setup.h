@@ -17,6 +17,10 @@ struct Setup {
 /// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
 Setup make_setup(const Arguments& arguments);
 
+/// The bytes that a PE's memory may have where as many PEs as these are simulated: addresses of this process are what
+/// they share. At most `wanted`.
+Size addresses_for(Size wanted, int pes);
+
 /// Gives each PE room for `bytes_per_pe` of the user's buffers and for what a plan needs beside them. Throws
 /// InvalidArgument where real data would not fit into this computer's memory.
 void reserve_memory(Setup& setup, double bytes_per_pe);

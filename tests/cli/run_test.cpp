@@ -186,6 +186,11 @@ TEST(Run, NodesOfAMachineAndVirtualNodes) {
   EXPECT_EQ(run_json("all_gather --nodes 3 --pes-per-node 2 --bytes 8K")["pes"], 6);
 }
 
+/// As many as `tandem machines` names.
+TEST(Run, AllNodesOfAMachineHaveAddresses) {
+  EXPECT_EQ(run_json("all_reduce --machine h100x8-rail --nodes 1024 --bytes 1K --phantom")["pes"], 8192);
+}
+
 TEST(Run, FormsOfAnOperator) {
   const std::string what = "all_gather_gemm --shape 256x512x128 ";
   const auto sequential = run_json(what + "--algo sequential");
