@@ -14,6 +14,30 @@ step(${CMAKE_COMMAND} -S "${SOURCE}" -B "${work}/build" -G Ninja "-DCMAKE_CXX_CO
      "-DCMAKE_PREFIX_PATH=${work}/prefix")
 step(${CMAKE_COMMAND} --build "${work}/build")
 step("${work}/build/consumer")
+
+# A project in C finds the C API, or is told what is missing.
+function(expect_refusal components says)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S "${SOURCE}/c" -B "${work}/c-refused" --fresh -G Ninja "-DCOMPONENTS=${components}"
+                          "-DCMAKE_PREFIX_PATH=${work}/prefix" RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE text)
+  string(REGEX REPLACE "[ \n]+" " " text "${text}")  # of lines that CMake breaks
+  string(FIND "${text}" "${says}" at)
+  if(result EQUAL 0 OR at LESS 0)
+    message(FATAL_ERROR "find_package(tandem COMPONENTS ${components}) in C, instead of '${says}':\n${text}")
+  endif()
+endfunction()
+
+expect_refusal("" "programs in C: find_package(tandem COMPONENTS c)")
+expect_refusal("fortran" "component fortran: there are c and cuda")
+file(GLOB_RECURSE c_targets "${work}/prefix/*/tandem-c-targets.cmake")
+if(c_targets)
+  step(${CMAKE_COMMAND} -S "${SOURCE}/c" -B "${work}/c" -G Ninja -DCOMPONENTS=c "-DCMAKE_PREFIX_PATH=${work}/prefix")
+  step(${CMAKE_COMMAND} --build "${work}/c")
+  step("${work}/c/consumer_in_c")
+else()
+  expect_refusal("c" "component c: this package was built without TANDEM_CUDA")
+  expect_refusal("cuda" "component cuda: this package was built without TANDEM_CUDA")
+endif()
+
 # The example that users copy, against the same package; with the CUDA backend nvcc compiles its kernel, too.
 step(${CMAKE_COMMAND} -S "${SOURCE}/../../examples/checked_kernel" -B "${work}/example" -G Ninja
      "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_PREFIX_PATH=${work}/prefix" -DCMAKE_BUILD_TYPE=Release)
