@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace tandem::sim {
 namespace {
 
 thread_local Fiber* running = nullptr;
+std::terminate_handler other_handler = nullptr;
 
 }  // namespace
 
@@ -81,7 +83,20 @@ void Fiber::suspend() {
   if (self.unwinding_) throw ForcedUnwind{};
 }
 
+void Fiber::on_terminate() {
+  if (unwinding() && std::current_exception() != nullptr) {
+    abi::__cxa_end_catch();  // what nothing may pass: the fiber is abandoned there
+    running->state_ = State::kFinished;
+    running->switch_.leave_for_good();
+  }
+  if (other_handler != nullptr) other_handler();
+  std::abort();
+}
+
 void Fiber::unwind() {
+  // A fiber may have been suspended by a destructor, which no exception leaves.
+  static const bool installed = (other_handler = std::set_terminate(&Fiber::on_terminate), true);
+  static_cast<void>(installed);
   unwinding_ = true;
   const bool trusted = !(stack_.canary && pool_->damaged());
   // Code that swallowed ForcedUnwind may suspend again: it gets another one.

@@ -45,7 +45,9 @@ class Fiber {
 
   /// Runs the destructors of everything on a suspended fiber's stack, by making its `suspend` throw ForcedUnwind, and
   /// finishes it. Nothing happens to a fiber that has not begun, is finished, or lies beside a stack that overflowed,
-  /// except that it is finished afterwards. An exception other than ForcedUnwind that leaves the entry is rethrown.
+  /// except that it is finished afterwards. Where a destructor suspended it, which nothing can leave, the fiber is
+  /// abandoned there: the objects of the frames around stay as they are. An exception other than ForcedUnwind that
+  /// leaves the entry is rethrown.
   void unwind();
 
   /// True before `start`, after the entry returned, and after an error.
@@ -62,6 +64,7 @@ class Fiber {
   };
 
   static void main(void* fiber);
+  static void on_terminate();
   void switch_in();
   void abandon() noexcept;
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tandem/error.h"
@@ -57,6 +58,38 @@ void hold_and_suspend(void* count) {
   Fiber::suspend();
   const Counted inner(static_cast<int*>(count));
   Fiber::suspend();
+}
+
+struct SuspendsAtItsEnd {
+  ~SuspendsAtItsEnd() { Fiber::suspend(); }
+};
+
+TEST(Fiber, UnwindEndsOneThatADestructorSuspended) {
+  StackPool pool;
+  int inner = 0;
+  int outer = 0;
+  std::pair<int*, int*> counts{&inner, &outer};
+  for (int i = 0; i < 3; ++i) {
+    Fiber fiber;
+    fiber.start(
+        pool,
+        [](void* p) {
+          const auto [in, out] = *static_cast<std::pair<int*, int*>*>(p);
+          const Counted around(out);
+          const SuspendsAtItsEnd waits;
+          const Counted within(in);
+        },
+        &counts);
+    fiber.resume();
+    EXPECT_FALSE(fiber.finished());
+    fiber.unwind();
+    EXPECT_TRUE(fiber.finished());
+  }
+  EXPECT_EQ(inner, 0);
+  EXPECT_EQ(outer, 3);  // they lie around the destructor
+  EXPECT_EQ(std::uncaught_exceptions(), 0);
+  EXPECT_EQ(std::current_exception(), nullptr);
+  EXPECT_EQ(pool.made(), 1);
 }
 
 TEST(Fiber, RunsBetweenResumeAndSuspendInTheOrderOfTheScheduler) {

@@ -83,6 +83,23 @@ TEST(Unwinding, DestructorsMayWaitAndFindAliveWhatTheyReferTo) {
   EXPECT_THAT(log, ElementsAre("role", "block", "host"));
 }
 
+TEST(Unwinding, EndsHostProgramsThatWaitInADestructor) {
+  std::vector<std::optional<Stream>> streams(2);
+  std::vector<Symm<float>> data(2);
+  const auto program = [&](World& world) {
+    const auto pe = static_cast<std::size_t>(world.pe());
+    data[pe] = world.heap().allocate<float>(16, "data");
+    const auto never = world.heap().signals(1, "never");
+    streams[pe] = world.make_stream("main");
+    const AtEnd at_end([&] {
+      if (pe == 0) streams[pe]->synchronize();
+      world.heap().free(data[pe]);
+    });
+    if (pe == 0) streams[pe]->wait_signal(never.local(), 1);
+  };
+  EXPECT_THROW(Simulation(load_machine("h200x4"), 2).run(program), Deadlock);
+}
+
 /// Is in the middle of much when the run fails.
 struct MovesMuch {
   struct Args {
