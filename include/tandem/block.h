@@ -180,7 +180,8 @@ class BlockContract : public BlockOps<BlockContract> {
   // those of T: loaded from an array of elements of its size.
 
   /// Writes `count` elements as packets with flag `epoch` to PE `pe` (reachable). P: LLPacket (4 + 4 bytes) or
-  /// LL128Line. A packet buffer may be written again when its reader is known to have read it.
+  /// LL128Line. A packet buffer may be written again when its reader is known to have read it. An LLPacket holds the
+  /// lower half of `epoch`: never one of which that is 0, which a packet holds that nobody has written.
   template <class P, class T>
   TANDEM_DEVICE void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe);
   /// The same from registers, converted to T.

@@ -115,8 +115,9 @@ class CollectivePlan {
   detail::PlanMemory memory_;
 };
 
-/// Which of a call's two buffers an algorithm has peers read or write, on one node. The other may be any memory of the
-/// PE's own. Between nodes NICs read and write them as well: both are symmetric.
+/// Which of a call's two buffers an algorithm has peers read or write, or has to know of a peer where it is, on one
+/// node. The other may be any memory of the PE's own. Between nodes NICs read and write them as well: both are
+/// symmetric.
 enum class PeersTouch { kBoth, kInput, kOutput, kNeither };
 
 /// What an algorithm is, and where it can run.
