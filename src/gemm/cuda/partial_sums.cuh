@@ -54,7 +54,7 @@ class PartialSums {
     Signal* const word = this->word(place, group);
     Patience patience(context);
     for (Epoch found = 0; (found = load_acquire(&word->value)) < 1;)
-      if (patience.is_due() && patience.is_over(word, 1, found)) break;
+      if (patience.is_due() && patience.is_over_beside_wgmma(word, 1, found)) break;
     store_relaxed(&word->value, 0);
   }
 

@@ -210,7 +210,7 @@ class TransposedSum {
     std::byte* const from = place(sum_.context.team.me, pe, first);
     Patience patience(sum_.context);
     while (!are_here(theirs, first)) {
-      if (patience.is_due() && patience.is_over(from, 1, 0)) break;
+      if (patience.is_due() && patience.is_over_beside_wgmma(from, 1, 0)) break;
       load(theirs, first, pe);
     }
 #pragma unroll

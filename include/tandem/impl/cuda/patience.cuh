@@ -44,6 +44,24 @@ __device__ inline void end_early(const Context& context, std::uint32_t by, const
   *static_cast<volatile std::uint32_t*>(&report.ended.is_set) = 1;
 }
 
+/// Whether a wait that began at `begin` ends at `now`: somebody (`by`) gave up before, or its time is up.
+__device__ inline bool is_wait_over(const Context& context, std::uint32_t by, std::uint64_t begin, std::uint64_t now,
+                                    const void* word, Epoch expected, Epoch found) {
+  if (by == 0) {
+    if (!stands_still(context, begin, now) && now - begin < context.arrival_timeout_ns) return false;
+    by = give_up(context, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found);
+  }
+  if (by != 0) end_early(context, by, word, expected, found);
+  return true;
+}
+
+/// The same as a call: within every wait it would be in the way of those that are answered.
+__device__ __noinline__ inline bool ask_whether_wait_is_over(const Context& context, std::uint32_t by,
+                                                             std::uint64_t begin, std::uint64_t now, const void* word,
+                                                             Epoch expected, Epoch found) {
+  return is_wait_over(context, by, begin, now, word, expected, found);
+}
+
 /// The patience of one wait. Asked after every poll that found nothing:
 /// `if (patience.is_due() && patience.is_over(...)) stop`.
 class Patience {
@@ -55,25 +73,28 @@ class Patience {
 
   /// Whether to stop waiting, because the time is up or somebody gave up before.
   __device__ bool is_over(const void* word, Epoch expected, Epoch found) {
-    if (const std::uint32_t by = *static_cast<volatile std::uint32_t*>(context_.abort)) {
-      end_early(context_, by, word, expected, found);
-      return true;
-    }
-    const std::uint64_t now = global_timer();
-    if (begin_ == 0) begin_ = now;
-    const std::uint64_t lasted = now - begin_;
-    if (lasted < kLastsNs) return false;
-    if (!stands_still(context_, begin_, now) && lasted < context_.arrival_timeout_ns) return false;
-    if (const std::uint32_t by = give_up(context_, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found))
-      end_early(context_, by, word, expected, found);
-    return true;
+    const std::uint32_t by = look();
+    return lasts(by) && ask_whether_wait_is_over(context_, by, begin_, now_, word, expected, found);
+  }
+  /// The same without a call: beside a call, ptxas lets WGMMA instructions wait for each other.
+  __device__ bool is_over_beside_wgmma(const void* word, Epoch expected, Epoch found) {
+    const std::uint32_t by = look();
+    return lasts(by) && is_wait_over(context_, by, begin_, now_, word, expected, found);
   }
 
  private:
   static constexpr unsigned kPollsBetweenLooks = 256;
 
+  __device__ std::uint32_t look() {
+    now_ = global_timer();
+    if (begin_ == 0) begin_ = now_;
+    return *static_cast<volatile std::uint32_t*>(context_.abort);
+  }
+  __device__ bool lasts(std::uint32_t by) const { return by != 0 || now_ - begin_ >= kLastsNs; }
+
   const Context& context_;
   std::uint64_t begin_ = 0;
+  std::uint64_t now_ = 0;
   unsigned polls_ = 0;
 };
 
