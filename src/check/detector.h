@@ -189,7 +189,7 @@ class Detector : public sim::Monitor {
   void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
-  void note_writer(sim::Thread id, const void* word, bool sets, Stamp stamp, std::uint32_t number);
+  void note_writer(sim::Thread id, const void* address, bool sets, Stamp stamp, std::uint32_t number);
   void record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number);
   /// Whether each of two atomics has the other's thread in its scope: what PTX calls morally strong.
   bool reach_each_other(sim::Thread a, Scope scope_of_a, sim::Thread b, Scope scope_of_b) const;

@@ -41,8 +41,9 @@ const char* operation_name(sim::AccessKind kind) {
 }
 
 bool writes(sim::AccessKind kind) {
-  return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kReduction || kind == sim::AccessKind::kPacketStore ||
-         kind == sim::AccessKind::kCopyEngineStore || kind == sim::AccessKind::kHostStore;
+  return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kReduction ||
+         kind == sim::AccessKind::kPacketStore || kind == sim::AccessKind::kCopyEngineStore ||
+         kind == sim::AccessKind::kHostStore;
 }
 
 const char* transfer_name(const sim::Transfer& transfer) {

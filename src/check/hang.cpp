@@ -95,11 +95,12 @@ Finding Detector::explain_hang(const std::string& report) const {
   const auto last = words_.find(root->word);
   if (last != words_.end() && last->second.entries.size() > 1)
     finding.sites.insert(finding.sites.begin(), site(last->second.entries.back().parcel->info));
-  finding.missing = fmt::format("{}{} of PE {}: {}; {}\n{}", root->certain ? "" : "probably ",
-                                waiting.n == 0 ? "packets" : "a signal", root->writer, found,
-                                cycle ? "all others wait in a cycle that begins there"
-                                      : fmt::format("PE {} waits for nobody{}", root->writer, root->certain ? " and sends no more" : ""),
-                                report);
+  finding.missing = fmt::format(
+      "{}{} of PE {}: {}; {}\n{}", root->certain ? "" : "probably ", waiting.n == 0 ? "packets" : "a signal",
+      root->writer, found,
+      cycle ? "all others wait in a cycle that begins there"
+            : fmt::format("PE {} waits for nobody{}", root->writer, root->certain ? " and sends no more" : ""),
+      report);
   return finding;
 }
 

@@ -37,8 +37,8 @@ bool in_order(const Record& first, const NewAccess& second) {
 
 Shadow::Cells::iterator Shadow::add(Cells::iterator before, Size begin, Cell cell, Size& cells) {
   if (++cells > kMostCells)
-    throw OutOfMemory(fmt::format(
-        "the race detector: more than {} intervals of memory; a smaller problem needs less", kMostCells));
+    throw OutOfMemory(
+        fmt::format("the race detector: more than {} intervals of memory; a smaller problem needs less", kMostCells));
   return cells_.emplace_hint(before, begin, std::move(cell));
 }
 
@@ -62,7 +62,8 @@ void Shadow::update(Cell& cell, const NewAccess& access) {
   }
   // Whatever comes after this access comes after those that it comes after.
   std::erase_if(cell.others, [&](const Record& other) {
-    return (!access.beside || other.stamp.slot == record.stamp.slot) && other.role == record.role && other.packet == record.packet && access.after->covers(other.stamp);
+    return (!access.beside || other.stamp.slot == record.stamp.slot) && other.role == record.role &&
+           other.packet == record.packet && access.after->covers(other.stamp);
   });
   cell.others.push_back(record);
 }

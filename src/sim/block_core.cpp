@@ -211,7 +211,7 @@ void BlockCore::multimem(Symm<std::byte> at, Size bytes, MultimemOp op, Site sit
                .bytes = bytes,
                .begin = begin},
               site);
-  const AccessKind kind = is_load                       ? AccessKind::kLoad
+  const AccessKind kind = is_load                     ? AccessKind::kLoad
                           : op == MultimemOp::kReduce ? AccessKind::kReduction
                                                       : AccessKind::kStore;
   for (int pe = 0; pe < num_pes(); ++pe) role.report_access(kind, at.on(pe), bytes, site);

@@ -57,26 +57,26 @@ SyncOperation operation_of(const SignalUpdate& update, Order order) {
 
 }  // namespace
 
-void BlockCore::signal(const SignalUpdate& asked, Order order, Site site) {
+void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
   Role& role = *role_;
   Engine& engine = role.engine();
   const Time begin = engine.now();
   role.end_local();
-  SignalUpdate update = asked;
   const int target = role.owner_of(update.word, sizeof(Signal), "signal", site);
   role.require_contents(update.word, "signal", site);
   engine.trace(engine.current()->id(), kTraceSignal, static_cast<std::int64_t>(update.value));
   role.streaming = false;
   const Fault fault = role.fault(operation_of(update, order), site);
   if (fault == Fault::kDropped) return;
+  SignalUpdate sent = update;
   if (fault != Fault::kNone) {
     order = Order::kRelaxed;
-    update.after_reads = fault == Fault::kReadsOnly;
+    sent.after_reads = fault == Fault::kReadsOnly;
   }
   const bool reachable = role.sim.topology.reachable(role.pe, target);
-  Delivery delivery = signal_delivery(update, role.cause());
+  Delivery delivery = signal_delivery(sent, role.cause());
   if (role.sim.seams.monitor != nullptr)
-    delivery.message = role.sim.seams.monitor->signal(role.thread, update, order, target, reachable, site);
+    delivery.message = role.sim.seams.monitor->signal(role.thread, sent, order, target, reachable, site);
   if (reachable) {
     const Time ready = order == Order::kRelaxed ? engine.now() : std::max(engine.now(), role.last_arrival);
     const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;

@@ -93,9 +93,9 @@ class SignalBoard {
   std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;  // looked up, never iterated
   std::unordered_map<const Signal*, int> writers_;                     // last PE that wrote; likewise
   std::unordered_map<const Signal*, std::pair<int, Time>>
-      under_way_;                                                   // last change: by whom, when it arrives; likewise
+      under_way_;  // last change: by whom, when it arrives; likewise
   std::unordered_map<Size, std::vector<std::pair<int, int>>> examples_;  // offset -> (PE of a word, its first writer)
-  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;  // by PE
+  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;       // by PE
 };
 
 }  // namespace tandem::sim

@@ -52,8 +52,9 @@ void add_gemm_programs(Programs& programs) {
   };
   for (const Operand& operand : operands)
     for (const bool joins : {false, true})
-      programs.host(std::string("a GEMM's ") + operand.name + (joins ? ", copied over after it" : ", copied over beside it"),
-                    !joins, [operand, joins](World& world, const Env&) { run(world, operand, joins); });
+      programs.host(
+          std::string("a GEMM's ") + operand.name + (joins ? ", copied over after it" : ", copied over beside it"),
+          !joins, [operand, joins](World& world, const Env&) { run(world, operand, joins); });
 }
 
 }  // namespace tandem::check_test

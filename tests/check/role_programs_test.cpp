@@ -43,24 +43,23 @@ void add_role_programs(Programs& p) {
   });
   p.kernel("two roles SET one word", kRacy, [](auto& block, const Env& e) {
     if (block.pe() != 0) return;
-    block.template parallel_for<1>(
-        2, [&](auto& role, int i) { role.notify(e.words, static_cast<Epoch>(i) + 1, 1); });
+    block.template parallel_for<1>(2, [&](auto& role, int i) { role.notify(e.words, static_cast<Epoch>(i) + 1, 1); });
   });
   // What a peer is told of a put's source says nothing of a load of the same place.
   for (const bool loads : {false, true})
-    p.kernel(loads ? "load, put_signal from there | wait, store over it" : "put_signal | wait, store over its source",
-             loads,
-             [loads](auto& block, const Env& e) {
-               if (block.pe() == 0) {
-                 if (loads) read(block, e, e.other.local());
-                 block.put_signal(e.data, e.other.local(), kN, e.words, 1, 1);
-               }
-               if (block.pe() != 1) return;
-               block.wait(e.words, 1, 1);
-               be_late(block, e);
-               write(block, e.other.on(0));
-             },
-             Place::kOneNode);
+    p.kernel(
+        loads ? "load, put_signal from there | wait, store over it" : "put_signal | wait, store over its source", loads,
+        [loads](auto& block, const Env& e) {
+          if (block.pe() == 0) {
+            if (loads) read(block, e, e.other.local());
+            block.put_signal(e.data, e.other.local(), kN, e.words, 1, 1);
+          }
+          if (block.pe() != 1) return;
+          block.wait(e.words, 1, 1);
+          be_late(block, e);
+          write(block, e.other.on(0));
+        },
+        Place::kOneNode);
 }
 
 }  // namespace tandem::check_test
