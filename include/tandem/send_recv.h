@@ -60,7 +60,7 @@ class SendRecvGroup {
 
   /// Waits for the stream. Throws CheckFailed where a message's size was not what its receiver gave in any run so far,
   /// naming both PEs. What fits was received: the first bytes that were sent, as many as both sizes allow; others of
-  /// the receiver's are as they were. A send without a receive, or the reverse, never ends.
+  /// the receiver's are as they were. A receive without a send never ends; a send without one is the next run's.
   void check(Stream& stream);
 
  private:
