@@ -1,5 +1,21 @@
-# Speeds the build up where the machine has the tools; changes nothing in what is built. A project that embeds
-# Tandem makes its own choice.
+# Makes the build faster where the machine has the tools, and changes nothing in the result. A project that embeds
+# Tandem makes its own choices.
+
+# Precompiles `headers` for `target`. The headers are of the standard library and of dependencies only: a header of our
+# own would rebuild everything whenever it changes.
+function(tandem_precompile target)  # HEADER...
+  if(PROJECT_IS_TOP_LEVEL)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# Lets `target` use the precompiled headers of `owner`, which is compiled with the same options.
+function(tandem_reuse_precompiled target owner)
+  if(PROJECT_IS_TOP_LEVEL)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
@@ -8,7 +24,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(TANDEM_CCACHE ccache)
 if(TANDEM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${TANDEM_CCACHE}")
+  # ccache handles precompiled headers only with this setting; its manual says why it is not the default.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${TANDEM_CCACHE}")
 endif()
 
 find_program(TANDEM_MOLD mold)

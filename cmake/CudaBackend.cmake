@@ -65,8 +65,7 @@ if(TARGET tandem-cli)
 endif()
 
 # The C API, for programs that load it at run time: one shared library that shows nothing but its own functions.
-set_target_properties(tandem tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_compile_options(tandem PRIVATE -fno-semantic-interposition)  # calls stay as direct as without
+set_target_properties(tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTIES POSITION_INDEPENDENT_CODE ON)
 file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
 add_library(tandem_c SHARED ${c_sources})
 add_library(tandem::c ALIAS tandem_c)
