@@ -7,10 +7,11 @@
 
 #include "tandem/world.h"
 
-/// Calls the kernel three times on every PE's own number; returns how many sums of this PE are wrong.
+/// Fills each PE's vector with the number of the PE, calls the kernel three times, and returns the count of wrong sums.
 inline tandem::Size count_wrong_sums(tandem::World& world) {
   constexpr tandem::Size kCount = 100'000;
   constexpr int kBlocks = 16;
+  // listing: calls
   const tandem::Size bytes = kCount * tandem::Size{sizeof(float)};
   auto& heap = world.heap();
   const ShiftAdd::Args args{heap.allocate<float>(kCount, "x"), heap.allocate<float>(kCount, "received"),
@@ -22,8 +23,9 @@ inline tandem::Size count_wrong_sums(tandem::World& world) {
   auto stream = world.make_stream("main");
   for (int call = 0; call < 3; ++call) stream.launch<ShiftAdd>({.blocks = kBlocks}, args);
   stream.synchronize();
+  // end of listing
 
-  // What the three calls make of the PEs' numbers.
+  // The same three calls on the numbers of the PEs.
   const auto n = static_cast<std::size_t>(world.num_pes());
   std::vector<float> expected(n);
   for (std::size_t pe = 0; pe < n; ++pe) expected[pe] = static_cast<float>(pe);

@@ -1,4 +1,4 @@
-// The test of a kernel of one's own: no race, no hang, under many schedules, on any computer.
+// The test of ShiftAdd: no race and no hang under twenty schedules, on any computer.
 
 #include "shift_add.h"
 
@@ -6,6 +6,7 @@
 
 using namespace tandem;
 
+// listing: test
 TEST(ShiftAdd, HasNoRaceUnderAnySchedule) {
   const auto setup = [](World& world) -> ShiftAdd::Args {
     auto& heap = world.heap();
@@ -15,3 +16,4 @@ TEST(ShiftAdd, HasNoRaceUnderAnySchedule) {
   };
   EXPECT_THAT(check_kernel<ShiftAdd>({.blocks = 2}, setup, {.pes = 4, .schedules = 20}), is_clean());
 }
+// end of listing
