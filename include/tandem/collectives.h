@@ -1,11 +1,10 @@
 #pragma once
-/// Collectives: host side. A plan is one operator instance: it owns its signals, epochs and staging, and runs any
-/// number of times.
+/// The host side of collectives. A plan owns its signals, epochs and staging, and runs any number of times.
 ///
 ///   auto plan = make_collective(world, Collective::kAllReduce, {.type = DType::kBF16, .max_count = count});
 ///   plan->run(stream, in, out, count);
 ///
-/// Sizes are those of NCCL's calls, in elements, with n PEs:
+/// Sizes follow NCCL's calls. They are in elements; n is the number of PEs:
 ///
 ///   collective       in (every PE)          out (every PE)          `count` is
 ///   all_reduce       count                  count                   elements of each PE
@@ -18,10 +17,11 @@
 ///   scatter          n * count (root)       count                   elements of each PE
 ///   send_recv        count                  count                   elements, to the next PE, the last one's to 0
 ///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i + 1;
-///                                                                   an odd last PE keeps its own
+///                                                                   an odd last PE copies its own
 ///
-/// In-place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe * count; reduce_scatter
-/// with out == in + pe * count; gather and scatter alike at the root. The others need separate buffers.
+/// These calls may be in place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe *
+/// count; reduce_scatter with out == in + pe * count; gather and scatter likewise at the root. All others need separate
+/// buffers.
 
 #include <memory>
 #include <string>
@@ -48,65 +48,71 @@ enum class Collective {
 };
 inline constexpr int kCollectives = 10;
 
-/// "all_reduce", ...
+/// Returns the name, such as "all_reduce".
 const char* name(Collective collective);
-/// Throws InvalidArgument listing the names.
+/// Returns the collective of that name. Throws InvalidArgument with the list of names.
 Collective parse_collective(const std::string& text);
+/// Returns whether the collective combines values (all_reduce, reduce_scatter, reduce).
 bool reduces(Collective collective);
-/// Elements of `in` / of `out` on PE `pe` for `count` (0 where the PE has none).
+/// Return the number of elements of `in` and of `out` on PE `pe`; 0 where the PE has no such buffer.
 Size input_elements(Collective collective, Size count, int pes, int pe, int root);
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
-/// Symmetric memory through which plans copy what peers touch of memory that they do not reach. Plans may share it
-/// whose runs follow each other in stream order.
+/// Symmetric memory through which plans copy buffers that peers cannot reach. Plans may share it if their runs follow
+/// each other in stream order.
 struct CollectiveStaging {
   Symm<std::byte> in, out;
-  Size bytes = 0;  ///< of each; larger calls go in pieces
+  Size bytes = 0;  ///< size of each buffer; a larger call runs in chunks
 };
 
+/// Options of a plan. All PEs of the team give the same values, except `scale`, which may differ.
 struct CollectiveOptions {
-  DType type = DType::kF32;
-  ReduceOp op = ReduceOp::kSum;
-  /// ReduceOp::kPremulSum: what this PE's values are multiplied with.
+  DType type = DType::kF32;      ///< element type
+  ReduceOp op = ReduceOp::kSum;  ///< how values are combined, where the collective reduces
+  /// The factor of this PE's values with ReduceOp::kPremulSum.
   double scale = 1;
-  int root = 0;
-  /// Largest `count` of a run.
+  int root = 0;  ///< PE of the team that holds the whole, for collectives with a root
+  /// The largest `count` of a run.
   Size max_count = 0;
-  /// Name of the algorithm; empty: the one that suits size and team.
+  /// Name of the algorithm. Empty: the selection table chooses by size and team.
   std::string algorithm = {};
-  /// Blocks of the kernel; 0: as many as suit the size. Of a copy-engine algorithm: of the kernel that copies what
-  /// stays on the GPU (0: a copy engine does), or that reduces.
+  /// Blocks of the kernel; 0 chooses by size. For a copy-engine algorithm these are the blocks that reduce or copy
+  /// within the GPU; with 0 a copy engine copies there too.
   int blocks = 0;
-  int threads = 512;
-  /// File of a selection table (docs/machines.md) that is asked before the builtin ones; empty: the one that
+  int threads = 512;  ///< threads of a block
+  /// File of a selection table (docs/machines.md) that takes precedence over the builtin ones. Empty: the file that
   /// TANDEM_SELECTION names, if any.
   std::string selection = {};
-  /// Whether runs may get `in` / `out` in memory that peers do not reach (tandem/only_here.h), on every PE other
-  /// memory. What the algorithm has peers touch (AlgorithmInfo::peers_touch) is copied from or to staging in stream
-  /// order, wherever it lies; the rest is used where it lies. The choice of an algorithm takes the copies into account.
-  /// Alike on all PEs, but where an algorithm is named that has no peer touch the buffer.
+  /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/only_here.h). Buffers that peers
+  /// access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used in place.
+  /// The choice of an algorithm accounts for these copies. The value may differ between PEs only if the named
+  /// algorithm does not let peers access that buffer.
   bool local_in = false;
   bool local_out = false;
-  /// Of plans with such memory; none: a plan allocates what it needs for max_count.
+  /// Staging for such buffers. None: the plan allocates enough for max_count.
   CollectiveStaging staging = {};
 };
 
+/// A collective that is ready to run: algorithm, grid, signals and staging are fixed.
 class CollectivePlan {
  public:
-  /// Gives the plan's part of the heap back, and waits for nobody: it is used again when all PEs have destroyed theirs.
-  /// None of the plan's work may be left on this PE, in captured graphs either.
+  /// Returns the plan's heap memory without waiting; it is reused once all PEs have destroyed their plans. None of the
+  /// plan's work may be pending on this PE, and no captured graph may still contain it.
   virtual ~CollectivePlan() = default;
-  /// Enqueues one run. Collective: all PEs of the team, with the same count, in the same order. A run allocates nothing
-  /// and waits for nothing on the host, so that it can be captured in a graph; runs in several streams are ordered by
-  /// events.
-  /// `in` and `out` are the same buffers of the world's heap on all PEs, given on every PE, where it has no elements
-  /// too; any element may be the first, multiples of 16 bytes are the quickest. Peers touch them within the run alone:
-  /// in stream order they may be used again. With CollectiveOptions::local_in / local_out: any memory of this PE.
-  /// Throws InvalidArgument for a count that is negative or above max_count, for a buffer that is none, and (where PEs'
-  /// calls are compared, as they are by default) for buffers that overlap otherwise than in-place, and for memory that
-  /// peers do not reach where the options did not announce it.
+  /// Enqueues one run. All PEs of the team call it with the same count, in the same order.
+  ///
+  /// A run allocates nothing and never blocks the host, so a CUDA graph can capture it. Events must order runs in
+  /// different streams. Peers access the buffers only during the run; afterwards they are free in stream order.
+  ///
+  /// `in` and `out` are the same heap buffers on all PEs, also on PEs that have no elements. They may start at any
+  /// element; multiples of 16 bytes are the fastest. With CollectiveOptions::local_in or local_out the buffer may be
+  /// any memory of this PE.
+  ///
+  /// Throws InvalidArgument if `count` is negative or above max_count, or if a buffer is missing. Where calls are
+  /// compared (the default), it also throws for buffers that overlap without being in place, and for memory that peers
+  /// cannot reach although the options do not say so.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
-  /// Name of the algorithm.
+  /// Returns the name of the algorithm.
   virtual const std::string& algorithm() const = 0;
 
  private:
@@ -115,20 +121,19 @@ class CollectivePlan {
   detail::PlanMemory memory_;
 };
 
-/// Which of a call's two buffers an algorithm has peers read or write, or has to know of a peer where it is, on one
-/// node. The other may be any memory of the PE's own. Between nodes NICs read and write them as well: both are
-/// symmetric.
+/// The buffers of a call that peers access directly. These must be symmetric; any other buffer may be plain device
+/// memory. The value applies within one node. Between nodes the NIC accesses both buffers, so both must be symmetric.
 enum class PeersTouch { kBoth, kInput, kOutput, kNeither };
 
-/// What an algorithm is, and where it can run.
+/// Description of an algorithm and of where it can run.
 struct AlgorithmInfo {
   Collective collective;
   std::string name;
   std::string summary;
-  /// Every PE of the team must be load/store reachable.
+  /// Whether all PEs of the team must be reachable by loads and stores.
   bool one_node_only = false;
-  /// Copy engines write to peers' buffers, from queues that a kernel that ends early cannot hold back; refused where
-  /// World::checks_calls().
+  /// Whether copy engines write to peers' buffers. Their queues continue even if the devices detect a mismatch of
+  /// calls, so such an algorithm is refused where World::checks_calls().
   bool by_copy_engine = false;
   PeersTouch peers_touch = PeersTouch::kBoth;
 
@@ -136,22 +141,22 @@ struct AlgorithmInfo {
   bool peers_touch_output() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kOutput; }
 };
 
-/// All algorithms, the default of each collective for one node first.
+/// Returns all algorithms. The first of each collective is its default on one node.
 const std::vector<AlgorithmInfo>& collective_algorithms();
 
-/// What a plan runs with.
+/// An algorithm and its grid.
 struct CollectiveChoice {
   std::string algorithm;
-  int blocks = 0;  ///< 0: as many as suit the size
+  int blocks = 0;  ///< 0: chosen by size
 };
-/// What `make_collective` takes where the options leave it open: what the selection table of this machine says. Throws
-/// InvalidArgument for a damaged table too.
+/// Returns the choice of `make_collective` where the options leave it open: the entry of this machine's selection
+/// table. Throws InvalidArgument for invalid options and for a damaged table.
 CollectiveChoice choose_collective(const World& world, Collective collective, const CollectiveOptions& options,
                                    const Team& team);
 
-/// Makes a plan for `team` (default: the world). Collective over the team; allocates on the symmetric heap, so that all
-/// PEs of the world must make the same plans in the same order. Throws InvalidArgument (unknown algorithm, root outside
-/// of the team, ...) and Unsupported (an algorithm that this team cannot run, by name).
+/// Makes a plan for `team` (default: the world). All PEs of the team call it. It allocates on the symmetric heap, so
+/// all PEs of the world must make the same plans in the same order. Throws InvalidArgument for options that are wrong,
+/// such as a root outside the team, and Unsupported for a named algorithm that this team cannot run.
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options);
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
                                                 const Team& team);
