@@ -1,54 +1,59 @@
 #ifndef TANDEM_H
 #define TANDEM_H
-/* Tandem for programs that are not C++: worlds of processes on GPUs, and collectives on plain device pointers in a CUDA
- * stream. Library: libtandem_c.so.
+/** @file
+ * The C API: worlds of processes on GPUs, and collectives on plain device pointers in a CUDA stream. The library is
+ * libtandem_c.so. A PE (processing element) is one GPU with its process; other libraries call it a rank.
  *
  *   tandem_world* world;
- *   tandem_world_from_environment(&world, NULL);                          torchrun, srun, tandem launch
+ *   tandem_world_from_environment(&world, NULL);                      under torchrun, srun or tandem launch
  *   tandem_all_reduce(world, in, out, count, TANDEM_BF16, TANDEM_SUM, stream);
  *   tandem_synchronize(world, stream);
  *   tandem_world_destroy(world);
  *
- * Every function that can fail returns a tandem_status; tandem_last_error() says more. What goes wrong on the GPU, such
- * as a wait that gave up, is said by the world's next call, tandem_synchronize() or tandem_world_error(): whoever
- * synchronizes otherwise asks the latter before relying on results. A handle is used by one thread
- * at a time, but for tandem_world_abort() and tandem_world_error(). Handles that are NULL or were destroyed are
- * TANDEM_INVALID_ARGUMENT (NULL may be destroyed); what could not be made is NULL.
+ * Errors. Every function that can fail returns a tandem_status, and tandem_last_error() returns the text. The world's
+ * next call, tandem_synchronize() or tandem_world_error() reports a failure on the GPU, such as a timeout. A program
+ * that synchronizes by other means calls tandem_world_error() before it relies on results. A handle that is NULL or
+ * destroyed gives TANDEM_INVALID_ARGUMENT, but NULL may be destroyed. A function that fails sets its new handle to
+ * NULL.
  *
- * Several worlds may exist at once, but what waits for peers holds SMs meanwhile: calls of several worlds (and NCCL's)
- * that one GPU would run at once can each wait for an SM that another one holds, for ever. The caller keeps them apart,
- * as NCCL asks of several communicators: one after the other, in the same order on all PEs, in one stream or with
- * events between streams. Nothing enforces it; who does not gets TANDEM_TIMEOUT.
+ * Threads. One thread at a time uses a handle. tandem_world_abort() and tandem_world_error() may be called from any
+ * thread at any time.
  *
- * Pointers are device addresses of the GPU that was current when the world was made. Whichever is current in a call,
- * of whatever thread, it is that GPU's, `stream` too, and the caller's stays current. Sizes are in elements, with the
- * meaning of NCCL's calls: `count` elements of each PE are reduced, given or got, as tandem/collectives.h lists them.
- * Calls are enqueued in `stream` (a cudaStream_t; NULL: the default stream of that GPU) and return before they have
- * run. Collective: all PEs make the same calls in the same order. The first call of a collective, type, operation and
- * size class meets the other processes and allocates: make it once before capturing the stream into a graph. Calls in
- * several streams run one after the other, and so do those that are captured into one graph, in whatever branches of
- * it. What is captured is ordered with nothing outside: replays of a graph are kept apart from other calls, and other
- * graphs, by the caller. A stream may be destroyed or captured as soon as its calls have
- * returned; while all calls of a world have been in one stream, after tandem_synchronize.
+ * GPU. Pointers are device addresses of the GPU that was current when the world was made. Every call uses that GPU and
+ * its `stream`, and leaves the caller's current GPU as it was.
  *
- * Buffers are any memory of the GPU. What no peer reads or writes is used where it lies, on every PE elsewhere if need
- * be: inputs but of algorithms that pull, and outputs of small calls. What peers touch lies alike on all PEs: at the
- * same place of the same tandem_alloc() or tandem_register(), where it is used as it is, or on none of them there, and
- * then it is copied to or from staging memory of the world in stream order, of large calls in pieces of at most
- * `staging_bytes`. Where it does not, and where PEs make other calls, all PEs get TANDEM_INVALID_ARGUMENT at once, with
- * a text that says what two of them gave, and the world is over. With tandem_options.any_memory nothing has to be
- * alike. Output may be input where NCCL allows it. Every PE gives both pointers, where it has no elements too (`in` of
- * broadcast and `out` of reduce on other PEs than the root).
+ * Calls. Sizes are in elements and mean what NCCL's calls mean; tandem/collectives.h has the table. A call enqueues its
+ * work in `stream` (a cudaStream_t; NULL is the default stream of that GPU) and returns at once. All PEs make the same
+ * calls in the same order. Every PE passes both pointers, also where it has no elements (`in` of broadcast and `out` of
+ * reduce on PEs other than the root). Output may be input where NCCL allows it.
  *
- * Memory of each GPU: a world begins with heap_bytes, twice staging_bytes and 340 MiB, and its heap grows as it fills.
- * The first call of a kind (collective, type, operation, root, size class, which buffers peers reach) takes a part of
- * it for all calls of that kind: 64 MiB at most, but reductions with partial results, as large ones are on most
- * machines, up to twice the larger buffer; or twice staging_bytes, where they go in pieces. Size classes are 64 KiB
- * times powers of four up to 256 MiB, and beyond at most an eighth above the call. Beyond 256 MiB a larger call gives
- * back what a smaller one of its kind took, and a call that finds no room what all other kinds took, who take it anew
- * when they are called again: both wait until `stream` is empty, leave alone what was ever captured, and do nothing of
- * the sort while they are captured. What is given back, as what tandem_free() frees, is the heap's; the GPU has it back
- * at the world's end. Calls that find no room then are TANDEM_OUT_OF_MEMORY on all PEs, and the world goes on. */
+ * Streams and graphs. Calls in several streams run one after the other, and so do calls that are captured into one
+ * graph, in any of its branches. Nothing orders a captured call with work outside its graph: the caller keeps replays
+ * apart from other calls and from other graphs. The first call of a kind (collective, type, operation, size class)
+ * meets the other processes and allocates, so make it once before you capture it. A stream may be destroyed or captured
+ * once its calls have returned; if all calls of the world used that one stream, call tandem_synchronize() first.
+ *
+ * Several worlds. Calls that wait for peers occupy SMs meanwhile. Two worlds (or a world and NCCL) whose calls run at
+ * once on a GPU can each wait for SMs that the other holds, until the timeout. The caller must order them, as NCCL asks
+ * for several communicators: the same order on all PEs, in one stream or with events between streams.
+ *
+ * Buffers. Any memory of the GPU may be a buffer. A buffer that no peer accesses is used in place: the input of
+ * algorithms that do not pull, and the output of small calls. A buffer that peers access must lie alike on all PEs:
+ * at the same place of the same tandem_alloc() or tandem_register(), or outside such memory on all of them. In the
+ * second case the call copies it through staging memory in stream order, and large calls in chunks of `staging_bytes`.
+ * If PEs differ in this, or make different calls, every PE gets TANDEM_INVALID_ARGUMENT at once. The text names what
+ * two of them passed, and the world is over. tandem_options.any_memory lifts the rule.
+ *
+ * Memory. A world starts with heap_bytes, twice staging_bytes and 340 MiB on each GPU; its heap grows as it fills. The
+ * first call of a kind (which also depends on the root and on the buffers that peers reach) takes a part of the heap
+ * for all calls of that kind: at most 64 MiB. Reductions with partial results take up to twice the larger buffer, or
+ * twice staging_bytes if they run in chunks; on most machines these are the large ones. Size classes are 64 KiB times
+ * powers of four up to 256 MiB; above, a class is at most an eighth larger than the call.
+ * Above 256 MiB a larger call first returns the memory of smaller calls of its kind. A call that finds no room returns
+ * the memory of all other kinds, which allocate again when they are called. Both block until `stream` is empty, spare
+ * memory that was ever captured, and never happen during a capture. Returned memory, like that of tandem_free(), stays
+ * with the heap until the world ends. If a call finds no room even then, all PEs get TANDEM_OUT_OF_MEMORY and the world
+ * continues. */
 
 #include <stddef.h>
 
@@ -58,7 +63,7 @@ extern "C" {
 
 #define TANDEM_UNIQUE_ID_BYTES 128
 
-/* In C++ as in C, a wrong number given for one of the enumerations is no more than a wrong number. */
+/* A fixed underlying type, so that a wrong number in an enumeration is defined behaviour in C++ as in C. */
 #ifdef __cplusplus
 #define TANDEM_INT : int
 #else
@@ -67,14 +72,14 @@ extern "C" {
 
 typedef enum TANDEM_INT {
   TANDEM_SUCCESS = 0,
-  TANDEM_INVALID_ARGUMENT = 1, /* what cannot be: the text names argument, value and what is allowed */
-  TANDEM_UNSUPPORTED = 2,      /* not on this machine */
+  TANDEM_INVALID_ARGUMENT = 1, /**< the text names the argument, its value and the values allowed */
+  TANDEM_UNSUPPORTED = 2,      /**< this machine or build cannot do it */
   TANDEM_OUT_OF_MEMORY = 3,
-  TANDEM_TIMEOUT = 4, /* a PE did not come or a wait gave up; the world is over */
-  TANDEM_FAILED = 5   /* a PE is gone, or the GPU failed; the world is over */
+  TANDEM_TIMEOUT = 4, /**< a PE did not arrive or a wait timed out; the world is over */
+  TANDEM_FAILED = 5   /**< a PE has ended or a GPU failed; the world is over */
 } tandem_status;
 
-/* 0 is none of them, so that a type which was not given is not taken for one. */
+/** Element types. 0 is no type, so that a forgotten field is detected. */
 typedef enum TANDEM_INT {
   TANDEM_F32 = 1,
   TANDEM_F16 = 2,
@@ -94,74 +99,81 @@ typedef enum TANDEM_INT { TANDEM_SUM = 0, TANDEM_PROD = 1, TANDEM_MIN = 2, TANDE
 
 typedef struct tandem_world tandem_world;
 
-/* Zeros stand for the defaults, and NULL for all of them. The same on all PEs. */
+/** Options of a world, the same on all PEs. A zero field has its default; a NULL pointer means all defaults. */
 typedef struct {
-  size_t heap_bytes;        /* for tandem_alloc() and plans, at the beginning; default 256 MiB */
-  size_t staging_bytes;     /* for memory that is not the heap's; default 64 MiB */
-  double timeout_s;         /* of a world that stands still, each PE in a wait on its GPU; default 30 */
-  double arrival_timeout_s; /* of a wait while a PE is in none, which has not come yet or computes; default 600 */
-  double join_timeout_s;    /* for the other processes; default 600 */
-  size_t heap_limit_bytes;  /* what the heap may grow to as it fills, in steps of its first size; addresses stay.
-                               Default 128 GiB, so as far as the GPU has memory; at most heap_bytes: it does not grow */
-  int any_memory;           /* 0 or 1: calls copy what peers touch wherever it lies, also of tandem_alloc()'s and
-                               tandem_register()'s memory, so that it may lie elsewhere on every PE */
-  int max_blocks;           /* blocks of the kernel of a call, each of which takes one SM at most (NCCL's maxCTAs): 1 to
-                               the GPU's SMs; default as many as suit, up to 128. Messages have a block for each PE at
-                               least, up to 64; not of tandem_plan */
-  const char* algorithms;   /* what calls run with (NCCL_ALGO): "all_reduce=ring, broadcast=chain"; of collectives that
-                               are not named, default, what suits machine and size. Read during the call. Names:
-                               `tandem list`, or the error that one of none gives. What this world cannot run with is
-                               TANDEM_UNSUPPORTED when it is called; some take more memory than is said above */
+  size_t heap_bytes;        /**< initial heap for tandem_alloc() and plans; default 256 MiB */
+  size_t staging_bytes;     /**< staging for buffers outside the heap; default 64 MiB */
+  double timeout_s;         /**< seconds until a wait fails while every PE waits on its GPU; default 30 */
+  double arrival_timeout_s; /**< seconds until a wait fails while some PE is in no wait, because it computes or has not
+                                 called yet; default 600 */
+  double join_timeout_s;    /**< seconds to wait for the other processes when the world is made; default 600 */
+  size_t heap_limit_bytes;  /**< limit of the heap, which grows in steps of its initial size at fixed addresses. The
+                                 default is 128 GiB, which the memory of the GPU limits further. A value of at most
+                                 heap_bytes disables growth */
+  int any_memory;           /**< 0 or 1. With 1 a call copies every buffer that peers access, also memory of
+                                 tandem_alloc() and tandem_register(), so that PEs may pass different places */
+  int max_blocks;         /**< most blocks of a call's kernel, each on at most one SM (NCCL's maxCTAs): 1 to the number
+                               of SMs. The default depends on the size, up to 128. Messages use at least one block for
+                               each PE, up to 64. Does not apply to tandem_plan */
+  const char* algorithms; /**< algorithms by collective (NCCL_ALGO), such as "all_reduce=ring, broadcast=chain".
+                               Collectives that are not named use the selection table. The text is read during the
+                               call. `tandem list` prints the names. A collective whose algorithm this world cannot
+                               run gives TANDEM_UNSUPPORTED when it is called. Some algorithms need more memory than
+                               the figures above */
 } tandem_options;
 
-/* The library's, "0.1.0". Before 1.0, what is declared here may change with the second number: programs are compiled
- * again then, and the library's name says so (libtandem_c.so.0.1). */
+/** Returns the version of the library, such as "0.1.0". Before 1.0 these declarations may change with the second
+ * number; programs are then compiled again. The name of the library holds both numbers (libtandem_c.so.0.1). */
 const char* tandem_version(void);
 
-/* What went wrong last on this thread: one line; valid until the next call on it. */
+/** Returns the text of the last error on this thread, one line. It is valid until the thread's next call. */
 const char* tandem_last_error(void);
 
-/* Opens a rendezvous in this process; `id` has TANDEM_UNIQUE_ID_BYTES bytes, to be handed to all processes by any
- * means. It holds a secret. `address`: this host's, as the others reach it; NULL: 127.0.0.1. */
+/** Opens a rendezvous in this process and writes its id, TANDEM_UNIQUE_ID_BYTES bytes, to `id`. The program passes the
+ * id to all processes by a private means, because it holds a secret. `address` is this host's address as the other
+ * processes reach it; NULL means 127.0.0.1. */
 tandem_status tandem_unique_id_create(void* id, const char* address);
 
-/* Joins on the current GPU; returns when all have come. NULL options: the defaults. */
+/** Joins a world on the current GPU and returns once all PEs have joined. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
+/** The same with the id and the numbers from the environment of torchrun, srun or tandem launch (docs/worlds.md). */
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options);
-/* Waits for the GPU and for the other PEs, unless the world is over. Its plans have to be destroyed before:
- * TANDEM_INVALID_ARGUMENT otherwise, and the world stays. NULL is allowed. */
+/** Waits for the GPU and for the other PEs, unless the world is over, and destroys the world. All its plans must be
+ * destroyed before; otherwise the call gives TANDEM_INVALID_ARGUMENT and the world remains. NULL is allowed. */
 tandem_status tandem_world_destroy(tandem_world* world);
 
-/* A world of its own, with a heap of its own, for the PEs that give the same `color`; they are numbered by `key`, then
- * by their numbers in `world`, which goes on. A negative color: no world, and *part is NULL. Collective over `world`.
+/** Makes a separate world with its own heap for the PEs that pass the same `color`. They are numbered by `key`, and by
+ * their number in `world` where keys are equal. A PE with a negative color gets no world (*part is NULL). All PEs of
+ * `world` call it, and `world` remains usable.
  *
  *   tandem_world_split(&pair, world, tandem_pe(world) / 2, 0, NULL);     the PEs 2i and 2i + 1 */
 tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int color, int key,
                                  const tandem_options* options);
 
-/* Ends the world on all PEs: kernels that wait end, what synchronizes or meets returns TANDEM_FAILED with this text. By
- * any thread, also while another one is blocked in a call, be it tandem_world_destroy(). The world still has to be
- * destroyed.
+/** Ends the world on all PEs. Waiting kernels end, and blocked calls return TANDEM_FAILED with the text `why`. Any
+ * thread may call it, also while another thread is blocked in a call such as tandem_world_destroy(). The world must
+ * still be destroyed.
  *
  *   tandem_world_abort(world, "rank 3 does not answer"); */
 tandem_status tandem_world_abort(tandem_world* world, const char* why);
-/* What ended the world, TANDEM_SUCCESS while it is well. By any thread, as tandem_world_abort(); waits for nothing.
+/** Returns the reason why the world is over, or TANDEM_SUCCESS while it works. Any thread may call it; never blocks.
  *
  *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
 tandem_status tandem_world_error(tandem_world* world);
 
-/* -1 and 0 for what is no world. */
+/** Return the number of this PE and the count of PEs; -1 and 0 if `world` is no world. */
 int tandem_pe(const tandem_world* world);
 int tandem_num_pes(const tandem_world* world);
 
-/* `bytes` bytes at the same place of every PE's heap, until they are freed, or to the world's end. Collective. */
+/** Allocates `bytes` bytes at the same place of every PE's heap. All PEs call it with the same size. The memory lives
+ * until tandem_free() or the end of the world. */
 tandem_status tandem_alloc(tandem_world* world, size_t bytes, void** pointer);
-/* Collective: all PEs free the same; no work, in captured graphs either, uses it any more. */
+/** Frees the allocation. All PEs call it; no pending work and no captured graph may still use the memory. */
 tandem_status tandem_free(tandem_world* world, void* pointer);
 
-/* Memory of the caller's own is used as it is from here on. Collective: the same size on all PEs, at the same place of
- * allocations of the same sizes, from an allocator that uses CUDA virtual memory management with handles that can be
- * exported (torch's expandable segments). TANDEM_UNSUPPORTED on all PEs where one PE's memory is of another kind. */
+/** Registers memory of the caller, so that calls use it in place. All PEs call it with the same size, at the same place
+ * of allocations of the same sizes. The allocator must use CUDA virtual memory management with exportable handles, as
+ * PyTorch's expandable segments do. If one PE's memory is of another kind, all PEs get TANDEM_UNSUPPORTED. */
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes);
 tandem_status tandem_unregister(tandem_world* world, void* pointer);
 
@@ -178,22 +190,22 @@ tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, 
 tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                int root, void* stream);
 
-/* `out` of gather and `in` of scatter: n * count elements at the root. */
+/** At the root, `out` of gather and `in` of scatter hold n * count elements. */
 tandem_status tandem_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
                             void* stream);
 tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
                              void* stream);
 
-/* Messages between any PEs, of memory anywhere on the GPU, without staging copies by the caller's stream. Between two
- * PEs they are matched in the order of the calls, and only these two need to call. A message's size is the same on both
- * sides; where it is not, what fits is received and tandem_synchronize() says so from then on. What goes on at once, as
- * within NCCL's group, is one call of tandem_send_recv(): at most 512 messages, in any order.
+/** A message between two PEs; its data may lie anywhere on the GPU. Only the two PEs call, and their messages match in
+ * the order of the calls. Both sides pass the same size. If sizes differ, the receiver gets the bytes that fit, and
+ * tandem_synchronize() reports the mismatch from then on. One call of tandem_send_recv() progresses all of its messages
+ * at once, at most 512 in any order, like a group of NCCL.
  *
  *   tandem_message to = {out, count, TANDEM_BF16, (pe + 1) % n}, from = {in, count, TANDEM_BF16, (pe + n - 1) % n};
  *   tandem_send_recv(world, &to, 1, &from, 1, stream); */
 typedef struct {
-  void* data;   /* of a send: only read */
-  size_t count; /* elements */
+  void* data;   /**< a send only reads it */
+  size_t count; /**< elements */
   tandem_dtype type;
   int peer;
 } tandem_message;
@@ -204,10 +216,10 @@ tandem_status tandem_recv(tandem_world* world, void* data, size_t count, tandem_
 tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends, size_t num_sends,
                                const tandem_message* receives, size_t num_receives, void* stream);
 
-/* Collectives whose parts differ, made of such messages: counts and offsets are in elements, one of each for every PE
- * (at most 256), read during the call. all_gather_v: the same counts on all PEs; PE i gives counts[i] elements, which
- * lie at offsets[i] of everybody's `out`; in place where `in` is there. all_to_all_v: in_counts[i] elements at
- * in_offsets[i] go to PE i, which receives as many from here.
+/** Collectives with parts of different sizes, made of such messages. Counts and offsets are in elements, one of each
+ * for every PE (at most 256 PEs), and are read during the call. all_gather_v: all PEs pass the same counts; PE i
+ * provides counts[i] elements, which arrive at offsets[i] of every `out`. It is in place if `in` lies there.
+ * all_to_all_v: in_counts[i] elements at in_offsets[i] go to PE i, which must expect as many from this PE.
  *
  *   tandem_all_gather_v(world, rows, all, counts, offsets, TANDEM_BF16, stream); */
 tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out, const size_t* counts,
@@ -216,74 +228,74 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
                                   const size_t* in_offsets, void* out, const size_t* out_counts,
                                   const size_t* out_offsets, tandem_dtype type, void* stream);
 
-/* Overlapped GEMMs: tandem/operators.h says what they compute and how matrices lie. A plan is for problems of up to `m`
- * rows; each run has its own number of rows, and may be captured. A plan takes what the tuner's cache has for it
- * (TANDEM_OPERATOR_CACHE), else what was measured best on GPUs. It lives on the heap (tandem_options.heap_bytes): what
- * is gathered, m x k, or partial sums, a few times m x n; where it overlaps within a node twice that, for two calls
- * that take turns. */
+/** Overlapped GEMMs. tandem/operators.h defines their results and layouts. A plan serves problems of up to `m` rows;
+ * each run has its own number of rows and may be captured. The tuner's cache (TANDEM_OPERATOR_CACHE) chooses the
+ * strategy, and otherwise the choice that was measured best on GPUs. A plan takes heap memory
+ * (tandem_options.heap_bytes): m x k elements for gathered rows, or a few times m x n for partial sums. Overlapped
+ * strategies within a node take twice as much, because two calls alternate between two buffers. */
 typedef enum TANDEM_INT {
   TANDEM_ALL_GATHER_GEMM = 0,
   TANDEM_GEMM_REDUCE_SCATTER = 1,
   TANDEM_GEMM_ALL_REDUCE = 2
 } tandem_operator;
 
-/* How B lies: as the weights of PyTorch's Linear, or as in the product; fp8 takes the former alone. */
+/** The layout of B: n x k as the weights of PyTorch's Linear, or k x n. fp8 needs n x k. */
 typedef enum TANDEM_INT { TANDEM_N_X_K = 0, TANDEM_K_X_N = 1 } tandem_layout;
-/* Those of torch.nn.functional, of the sums over all PEs with their bias, before they are rounded. */
+/** Activations as in torch.nn.functional, applied to the complete sum with its bias before rounding. */
 typedef enum TANDEM_INT {
   TANDEM_NO_ACTIVATION = 0,
   TANDEM_RELU = 1,
-  TANDEM_GELU = 2, /* with erf */
+  TANDEM_GELU = 2, /**< with erf */
   TANDEM_SILU = 3
 } tandem_activation;
 
-/* The global problem over all PEs. Zeros stand for the defaults of what comes behind `type`. */
+/** The global problem over all PEs. A zero means the default for every field after `type`. */
 typedef struct {
-  size_t m, n, k;    /* m: the most rows of a run */
-  tandem_dtype type; /* of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
-  const size_t* ns;  /* all_gather_gemm: columns of each of `num_b` B for one gather, n in all; NULL: one B */
+  size_t m, n, k;    /**< m is the largest number of rows of a run */
+  tandem_dtype type; /**< type of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
+  const size_t* ns;  /**< all_gather_gemm: columns of each of `num_b` weights, whose sum is n; NULL: one B */
   size_t num_b;
-  tandem_dtype out_type; /* of C; 0: that of A and B, TANDEM_BF16 for fp8. No other is allowed but for fp8: TANDEM_BF16,
-                          * TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
+  tandem_dtype out_type; /**< type of C; 0: the type of A, and TANDEM_BF16 for fp8. Only fp8 allows another one:
+                              TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
   tandem_layout b_layout;
   tandem_activation activation;
-  int a_scale_per_row;    /* fp8, 0 or 1: tandem_run.a_scale has one for each of this PE's rows, else one for all */
-  int b_scale_per_column; /* fp8, 0 or 1: those of b_scale have one for each of its columns of C, else one for all */
+  int a_scale_per_row;    /**< fp8, 0 or 1: tandem_run.a_scale holds a scale for each of this PE's rows, else one */
+  int b_scale_per_column; /**< fp8, 0 or 1: each b_scale holds a scale for each column of C, else one */
 } tandem_problem;
 
-/* One run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Lists have as many as the
- * problem has B, one without `ns`. */
+/** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has
+ * one entry for each B of the problem. */
 typedef struct {
-  size_t m; /* rows of the global problem in this run */
+  size_t m; /**< rows of the global problem in this run */
   const void* a;
   const void* const* b;
   void* const* c;
-  /* NULL, or for each B the values for this PE's columns of C, of C's type (fp8: bf16). gemm_reduce_scatter and
-   * gemm_all_reduce: all PEs give it, and PE 0's is added, once. */
+  /** NULL, or for each B the bias of this PE's columns of C, of C's type (fp8: bf16). gemm_reduce_scatter and
+   * gemm_all_reduce: all PEs pass it, and PE 0's is added once. */
   const void* const* bias;
-  const float* a_scale;        /* fp8: what A's values stand for; NULL: 1 */
-  const float* const* b_scale; /* fp8: likewise, for each B; NULL: 1 */
-  const float* const* c_scale; /* a result of fp8: what each C's values are multiplied with; NULL: 1 */
+  const float* a_scale;        /**< fp8: scales of A; NULL: 1 */
+  const float* const* b_scale; /**< fp8: scales of each B; NULL: 1 */
+  const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
 } tandem_run;
 
 typedef struct tandem_plan tandem_plan;
 
-/* Collective: the same problem on all PEs. */
+/** Makes a plan. All PEs call it with the same problem. */
 tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem_operator op,
                                  const tandem_problem* problem);
-/* One run in `stream`, which returns before it has run; collective. Neither the device's memory nor the host is waited
- * for. The first run in a stream prepares its GEMMs, within a capture too. */
+/** Enqueues one run in `stream`; all PEs call it. It allocates no device memory and never blocks. The first run in a
+ * stream prepares its GEMMs, also during a capture. */
 tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, void* stream);
-/* The same without bias and scales. */
+/** Enqueues one run without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
-/* No run and no graph may use it any more. Waits for nobody; what it has of the heap is used again when all processes
- * have destroyed theirs. NULL is allowed. */
+/** Destroys the plan without waiting. No pending run and no graph may still use it. Its heap memory is reused once all
+ * processes have destroyed their plans. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
 
-/* Blocks until the stream is empty; says what went wrong on the GPU, or with another PE. */
+/** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
-/* Blocks until all processes are here. */
+/** Blocks until all PEs have called it. */
 tandem_status tandem_barrier(tandem_world* world);
 
 #undef TANDEM_INT
