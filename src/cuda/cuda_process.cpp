@@ -13,6 +13,7 @@
 #include "cuda/window.h"
 #include "cuda/world.h"
 #include "cuda/world_recording.h"
+#include "model/log.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -27,6 +28,13 @@ int device_of(const CudaOptions& options, int local_pe) {
         fmt::format("device: {} given, allowed are 0 to {} (-1: by local number)", options.device, devices - 1));
   if (local_pe < 0) throw InvalidArgument(fmt::format("local_pe: {} given, must not be negative", local_pe));
   return options.device >= 0 ? options.device : local_pe % devices;
+}
+
+void log_world(const CudaProcess& process) {
+  log_line(LogLevel::kInfo, [&] {
+    return fmt::format("world of {} PEs, processes; this one is PE {} on GPU {}", process.pes(), process.pe(),
+                       process.device());
+  });
 }
 
 void register_kernels(const CudaOptions& options) {
@@ -50,11 +58,13 @@ CudaProcess::CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions&
   register_kernels(options);
   bootstrap::check_place(pe, pes);  // by which its GPU is chosen
   state_ = std::make_unique<State>(id, pe, pes, device_of(options, pe), options);
+  log_world(*this);
 }
 
 CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options) {
   register_kernels(options);
   state_ = std::make_unique<State>(place.id, place.pe, place.pes, device_of(options, place.local_pe), options);
+  log_world(*this);
 }
 
 CudaProcess::~CudaProcess() {

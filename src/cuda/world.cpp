@@ -13,6 +13,7 @@
 #include "cuda/recorded_kernels.h"
 #include "cuda/register.h"
 #include "cuda/world_recording.h"
+#include "model/log.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/standstill.h"
 
@@ -173,7 +174,10 @@ void Threads::barrier() {
 
 void Threads::fail(const bootstrap::Failure& why) {
   const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = why;
+  if (!failure_) {
+    failure_ = why;
+    log_line(LogLevel::kWarn, [&] { return "the world is over: " + why.text; });
+  }
   changed_.notify_all();
   for (int i = 0; i < num_pes(); ++i) set_abort(i);
 }
@@ -229,6 +233,7 @@ CudaThreads::CudaThreads(int pes, const CudaOptions& options) {
   cuda::register_collectives();
   if (options.record.on) cuda::register_recorded_collectives();
   state_ = std::make_unique<State>(pes, options);
+  log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} PEs, threads of this process", pes); });
 }
 
 CudaThreads::~CudaThreads() = default;

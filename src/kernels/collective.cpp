@@ -8,6 +8,7 @@
 #include "kernels/checked_plan.h"
 #include "kernels/staged_plan.h"
 #include "kernels/team_check.h"
+#include "model/log.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 
@@ -223,6 +224,12 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
     refuse(algorithm.info, "cannot be held back where calls differ, which CudaOptions::check_calls promises");
   complete.algorithm = choice.algorithm;
   complete.blocks = choice.blocks;
+  log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] {
+    return fmt::format("{} of at most {} {} on {} PEs: {}, {} blocks, {}", name(collective), options.max_count,
+                       name(options.type), team.size, choice.algorithm,
+                       choice.blocks > 0 ? std::to_string(choice.blocks) : "default",
+                       options.algorithm.empty() ? "chosen by the selection table" : "given by the caller");
+  });
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = compare_calls(world, collective, complete, team, staged_buffers(algorithm.info, complete, team),
                             make_with_copies(world, complete, team, algorithm));

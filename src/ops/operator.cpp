@@ -13,7 +13,9 @@
 #include <algorithm>
 
 #include "model/call_log.h"
+#include "model/log.h"
 #include "tandem/error.h"
+#include "tandem/operator_tuning.h"
 
 namespace tandem {
 
@@ -133,6 +135,10 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = make_any_plan(world, op, options);
   const OperatorOptions& o = plan->options();
+  log_line(world.pe() == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] {
+    return fmt::format("{} {}x{}x{} {} on {} PEs: {}", name(op), o.m, o.n, o.k, name(o.type), world.num_pes(),
+                       describe(op, o));
+  });
   plan->memory_ = allocations.take();
   plan->op_ = op;
   plan->team_ = world.team();

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 
+#include "model/log.h"
 #include "tandem/operator_tuning.h"
 #include "tune/operator_agreement.h"
 
@@ -31,10 +31,17 @@ OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& optio
   if (file == nullptr || *file == '\0' || !leaves_open(options)) return options;
   std::string warning;
   const auto found = find_tuned(file, operator_key(world, op, options), warning);
-  if (!warning.empty() && world.pe() == 0) fmt::print(stderr, "tandem: {}\n", warning);
+  const bool speaks = world.pe() == 0;  // for all PEs, which read the same file
+  if (speaks && !warning.empty()) log_line(LogLevel::kWarn, [&] { return warning; });
   // The file may change while the PEs read it: a hit counts where all have the same.
   const Epoch mine = found ? digest(describe(op, found->options)) : 0;
-  if (!tune::Agreement(world).is_same(mine) || !found) return options;
+  const bool hit = tune::Agreement(world).is_same(mine) && found;
+  if (speaks)
+    log_line(LogLevel::kInfo, [&] {
+      return fmt::format("{} {}x{}x{}: {} in {}", name(op), options.m, options.n, options.k,
+                         hit ? "tuned options found" : "no tuned options", file);
+    });
+  if (!hit) return options;
   OperatorOptions tuned = found->options;
   tuned.ns = options.ns;
   tuned.out_type = options.out_type;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "model/call_log.h"
+#include "model/log.h"
 #include "sim/recorder.h"
 #include "sim/simulator.h"
 #include "sim/stream.h"
@@ -136,6 +137,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
       simulator_(std::make_unique<sim::Simulator>(with_figures(machine), pes, options.pes_per_node, options.seed,
                                                   options.phantom, options.graph, options.heap_bytes,
                                                   options.heap_limit_bytes, recorder_.get(), options.seams)) {
+  log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} simulated PEs of {}", pes, machine.name); });
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.pes = pes;
