@@ -19,9 +19,11 @@
 ///   exchange         count                  count                   elements, swapped by the PEs 2i and 2i + 1;
 ///                                                                   an odd last PE copies its own
 ///
-/// These calls may be in place: all_reduce, broadcast and reduce with out == in; all_gather with in == out + pe *
-/// count; reduce_scatter with out == in + pe * count; gather and scatter likewise at the root. All others need separate
-/// buffers.
+/// Calls in place:
+///   all_reduce, broadcast, reduce   out == in
+///   all_gather, gather (root)       in == out + pe * count
+///   reduce_scatter, scatter (root)  out == in + pe * count
+/// All others need separate buffers.
 
 #include <memory>
 #include <string>
@@ -109,8 +111,8 @@ class CollectivePlan {
   /// any memory of this PE.
   ///
   /// Throws InvalidArgument if `count` is negative or above max_count, or if a buffer is missing. Where calls are
-  /// compared (the default), it also throws for buffers that overlap without being in place, and for memory that peers
-  /// cannot reach although the options do not say so.
+  /// compared (the default), it also throws for buffers that overlap without being in place. The same holds for memory
+  /// that peers cannot reach although the options do not say so.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Returns the name of the algorithm.
   virtual const std::string& algorithm() const = 0;

@@ -93,8 +93,8 @@ struct GemmNotify {
   bool local = false;
 };
 
-/// A ring reduce-scatter in the epilogue. For rows of other owners, a PE adds its tile to the sum that it received from
-/// the next PE and sends the result to the previous PE. Its own rows are complete after that addition. It needs the
+/// A ring reduce-scatter in the epilogue. For rows of other owners, a PE adds its tile to the next PE's sum and
+/// sends the result to the previous PE. Its own rows are complete after that addition. It needs the
 /// order kPeersFirst, in which the neighbour computes each shard one step earlier. Sums travel as `out_type` and are
 /// added in f32, starting with the PE before the owner.
 struct GemmChain {
@@ -134,8 +134,8 @@ struct Gemm {
   DType type = DType::kBF16;      ///< type of A and B
   DType out_type = DType::kBF16;  ///< type of C
   int tile_m = 128, tile_n = 256;
-  /// Row panels (of tile_m rows) of a chunk that are computed column by column before the next panels, so that their
-  /// parts of A and B stay in cache. 0: all panels of the chunk.
+  /// Row panels (of tile_m rows) of a chunk that are computed together, column by column. Their parts of A and B then
+  /// stay in cache. 0: all panels of the chunk.
   int panel_group = 0;
   int sms = 0;  ///< SMs that the persistent kernel takes; 0: all
 
@@ -161,9 +161,9 @@ struct Gemm {
   /// If set, the tiles of each owner's rows (own rows too) are stored to its collector, into block
   /// block_at_collector(owner) of its copy of this buffer. The buffer has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
-  /// If set, every tile is stored to every PE of the node, for small results that every PE adds itself: into block
-  /// `me % node_size` of its copy of this buffer, which has node_size blocks of m x n. A notification adds 1 to word
-  /// [me % node_size] of each PE. `rows` is one shard in one chunk.
+  /// If set, every tile is stored to every PE of the node, for small results that every PE adds itself. The tile goes
+  /// into block `me % node_size` of the PE's copy of this buffer, which has node_size blocks of m x n. A notification
+  /// adds 1 to word [me % node_size] of each PE. `rows` is one shard in one chunk.
   Symm<std::byte> c_at_all;
   /// If set, `c` holds the own shard's rows only, and tiles of other owners travel around the ring. `notify` must be
   /// local and concerns the own rows; `c_at_collector` is unused. One node only.

@@ -36,8 +36,8 @@ enum class Direction { kPush, kPull };
 /// The place where gemm_reduce_scatter and gemm_all_reduce add partial sums in their overlapped form.
 enum class Reduction {
   kOwner,  ///< the owner of a shard adds all partial sums in PE order, once all have arrived
-  /// A ring reduce-scatter fused into the epilogue: each PE's GEMM adds its tile to the sum that it received and passes
-  /// the result on (GemmChain), by copy engines or by stores of the GEMM (copy_by). The owner needs no extra pass over
+  /// A ring reduce-scatter fused into the epilogue (GemmChain): each PE's GEMM adds its tile to the sum that it
+  /// received. Copy engines or stores of the GEMM pass the result on (copy_by). The owner needs no extra pass over
   /// memory. It runs on one node only, in the order peers_first.
   kChain,
 };
@@ -68,8 +68,8 @@ std::vector<std::string> tile_orders(Operator op);
 
 /// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library.
 struct OperatorOptions {
-  /// The largest global problem. m may be 0 (no work); n and k are at least 1. On GPUs each PE's rows of A, B and C are
-  /// multiples of 16 bytes, so its part of n or k is a multiple of 8 bf16 elements.
+  /// The largest global problem. m may be 0 (no work); n and k are at least 1. On GPUs a row of a
+  /// PE's A, B or C is a multiple of 16 bytes. Its part of n or k is then a multiple of 8 bf16 elements.
   Size m = 0, n = 0, k = 0;
   /// all_gather_gemm with several weights for one gather (query, key and value; gate and up): the rows of each B, whose
   /// sum is n. Empty: one B.
@@ -91,15 +91,16 @@ struct OperatorOptions {
   /// open. The environment variable TANDEM_OPERATOR_CACHE names the file; all PEs must find the same entry in it
   /// (tandem/operator_tuning.h).
   bool use_tuned = true;
-  /// Transport. gemm_reduce_scatter by SMs: with push the GEMM stores its tiles to their owner, with pull the reduction
-  /// loads them; strategies other than kOverlapped always pull. gemm_all_reduce with two shots: `copy_by` fetches the
-  /// sums from their owners. Its direction is that of the partial sums, which only the overlapped form can push.
+  /// The transport. With gemm_reduce_scatter by SMs, push lets the GEMM store its tiles to their owner, and pull lets
+  /// the reduction load them. Strategies other than kOverlapped always pull. With gemm_all_reduce in two shots,
+  /// `copy_by` fetches the sums from their owners. The direction is that of the partial sums; only the overlapped form
+  /// can push.
   std::optional<CopyBy> copy_by = {};
   Direction direction = Direction::kPush;
   /// kChain pushes, in the order peers_first. all_gather_gemm reduces nothing and accepts no value.
   std::optional<Reduction> reduction = {};
-  /// gemm_all_reduce within a node: with 1 every PE receives all partial sums and adds them (few rows); with 2 the
-  /// owner of a shard adds them and the others fetch the sum (many rows); with 0 the rows of the run decide.
+  /// The shots of gemm_all_reduce within a node. With 1 every PE receives all partial sums and adds them (few rows).
+  /// With 2 the owner of a shard adds them and the others fetch the sum (many rows). With 0 the rows of the run decide.
   int shots = 0;
   /// Chunks of each shard that have a signal of their own, 1 to 8, cut at multiples of tile_m; 0 leaves it open.
   int splits = 0;
@@ -110,9 +111,9 @@ struct OperatorOptions {
   /// Row panels of tiles that are computed together (Gemm::panel_group); 0: all panels of a chunk.
   int panel_group = 8;
   /// SMs that communicate and are not available to the GEMM; -1 leaves it open. At most all but one (on GPUs four).
-  /// all_gather_gemm: blocks of the SM transport, at least 1. gemm_reduce_scatter and gemm_all_reduce with two shots:
-  /// blocks that reduce beside the GEMM; with 0 all SMs reduce after it. gemm_all_reduce as a chain: blocks that fetch
-  /// sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
+  /// For all_gather_gemm these are the blocks of the SM transport, at least 1. For gemm_reduce_scatter and for
+  /// gemm_all_reduce with two shots they reduce beside the GEMM; with 0 all SMs reduce after it. For gemm_all_reduce as
+  /// a chain they fetch sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
   int communication_sms = -1;
 
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }
@@ -129,8 +130,8 @@ struct OperatorCall {
   const void* a = nullptr;
   std::span<const void* const> b;
   std::span<void* const> c;  ///< one for each b
-  /// One vector for each B, or none: the bias of this PE's columns of C, of type result_type() (fp8: bf16).
-  /// gemm_reduce_scatter and gemm_all_reduce: all PEs pass it, and PE 0's is added once.
+  /// One vector for each B, or none: the bias of this PE's columns of C, of type result_type() (fp8: bf16). All PEs of
+  /// gemm_reduce_scatter and gemm_all_reduce pass it, and PE 0's is added once.
   std::span<const void* const> bias = {};
   /// fp8: scales of this PE's rows of A; null means 1. all_gather_gemm: a single scale is the same on all PEs. Scales
   /// per row are gathered like the rows, and the GEMM starts when all of them have arrived.
@@ -154,9 +155,9 @@ class OperatorPlan {
   /// No peer accesses the matrices, so they are free after the run, in stream order. A run allocates no device memory
   /// and never blocks the host, so a CUDA graph can capture it.
   ///
-  /// Throws InvalidArgument for a number of rows that is negative or above the plan's, a wrong number of matrices, a
-  /// null address of a matrix with elements, or an address that is no multiple of 16 bytes (GPUs). It also throws for a
-  /// C that overlaps another matrix, and for scales that the options do not announce.
+  /// Throws InvalidArgument for a number of rows that is negative or above the plan's, and for a wrong number of
+  /// matrices. It also throws for a null address of a matrix with elements, and on GPUs for one that is no multiple of
+  /// 16 bytes. So it does for a C that overlaps another matrix, and for scales that the options do not announce.
   void run(Stream& main, const OperatorCall& call);
   /// Runs `m` rows with one B, without bias and scales.
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }

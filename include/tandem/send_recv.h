@@ -6,7 +6,7 @@
 ///   group.check(stream);
 ///
 /// Messages from one PE to another match in the order of the two lists, as in MPI and NCCL. All messages of a run
-/// progress side by side, so no order of the lists can deadlock as long as each send has its receive in the same run.
+/// progress side by side. No order of the lists can deadlock, as long as each send has its receive in the same run.
 /// Data may be any memory of this PE: peers write to staging that the group owns, never to a user's buffer.
 
 #include <memory>
