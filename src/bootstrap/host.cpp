@@ -1,5 +1,6 @@
 #include "bootstrap/host.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -29,12 +30,22 @@ Host::Host(const Key& secret, const std::string& address)
 void Host::run() {
   try {
     serve();
-  } catch (const std::exception&) {
-    // The closed connections tell the members.
+  } catch (const std::exception& error) {
+    report(error);
   }
   connections_.clear();
   listener_.reset();
   over_ = true;
+}
+
+void Host::report(const std::exception& error) {
+  try {
+    meeting_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
+    send_letters();
+    flush();
+  } catch (const std::exception&) {
+    // The members still see that their connections are closed.
+  }
 }
 
 void Host::serve() {

@@ -32,6 +32,8 @@ class Host {
  private:
   void run();
   void serve();
+  /// Tells the members why this thread ends.
+  void report(const std::exception& error);
   void take_in();
   void read(int fd);
   void handle(Connection& connection, const Frame& frame);

@@ -62,6 +62,8 @@ class Meeting {
   void leave(int pe);
   /// Its connection broke.
   void lose(int pe, const std::string& why);
+  /// The world is over; the first reason stays.
+  void fail_all(Failure failure);
   /// Ends what has lasted too long.
   void look_at_clock();
   /// When to look next.
@@ -87,7 +89,6 @@ class Meeting {
     std::map<int, Bytes> blobs;  // by PE of the world
   };
 
-  void fail_all(Failure failure);
   void check_absent(const Call& call, const Pending& pending);
   std::string missing(const Call& call, const Pending& pending) const;
 

@@ -14,6 +14,8 @@ const unsigned char* raw(View bytes) { return reinterpret_cast<const unsigned ch
 
 }  // namespace
 
+void wipe(std::span<std::byte> bytes) { sodium_memzero(bytes.data(), bytes.size()); }
+
 Key random_key() {
   if (sodium_init() < 0) throw RuntimeFailure("rendezvous: libsodium does not start");
   Key key;
@@ -35,7 +37,9 @@ Key derive(const Key& key, std::string_view purpose, View salt) {
   Bytes message(view(purpose).begin(), view(purpose).end());
   message.push_back(std::byte{0});  // no purpose is the beginning of another with its salt
   message.insert(message.end(), salt.begin(), salt.end());
-  return seal(key, message);
+  Key derived;
+  crypto_auth(reinterpret_cast<unsigned char*>(derived.data()), raw(message), message.size(), raw(key));
+  return derived;
 }
 
 }  // namespace tandem::bootstrap

@@ -11,8 +11,15 @@ namespace tandem::bootstrap {
 
 using Bytes = std::vector<std::byte>;
 using View = std::span<const std::byte>;
-using Key = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
+
+/// Overwrites `bytes`, even where nobody reads them afterwards.
+void wipe(std::span<std::byte> bytes);
+
+/// A secret or a nonce. Its destructor overwrites it, so that memory that is used again holds no secrets.
+struct Key : std::array<std::byte, 32> {
+  ~Key() { wipe(*this); }
+};
 
 /// From the system's generator. Throws RuntimeFailure where that does not work.
 Key random_key();

@@ -14,6 +14,7 @@
 #include <memory>
 #include <thread>
 
+#include "bootstrap/within.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
@@ -22,19 +23,35 @@ namespace {
 
 constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int kBacklog = 1024;
+/// Most seconds to find the own address by its name.
+constexpr double kResolveOwn = 30;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList resolve(const std::string& address, std::uint16_t port, int flags) {
+struct Resolved {
+  int code;  // of getaddrinfo
+  AddressList list;
+};
+
+Resolved look_up(const std::string& address, std::uint16_t port, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
   const int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (code != 0) throw InvalidArgument(fmt::format("address '{}': {}", address, gai_strerror(code)));
-  return {list, freeaddrinfo};
+  return {code, {list, freeaddrinfo}};
+}
+
+/// Only names are looked up on another thread: name servers may take minutes.
+AddressList resolve(const std::string& address, std::uint16_t port, int flags, const Deadline& deadline) {
+  if (Resolved numeric = look_up(address, port, flags | AI_NUMERICHOST); numeric.code == 0)
+    return std::move(numeric.list);
+  auto named = within(deadline, [=] { return look_up(address, port, flags); });
+  if (!named) throw Timeout(fmt::format("address '{}': the name service does not answer", address));
+  if (named->code != 0) throw InvalidArgument(fmt::format("address '{}': {}", address, gai_strerror(named->code)));
+  return std::move(named->list);
 }
 
 /// An address in the abstract name space: a zero, then the name without a closing zero.
@@ -69,7 +86,7 @@ void throw_errno(const std::string& what) {
 }
 
 Fd listen_tcp(const std::string& address) {
-  const AddressList list = resolve(address, 0, AI_PASSIVE);
+  const AddressList list = resolve(address, 0, AI_PASSIVE, Deadline(kResolveOwn));
   int error = 0;
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
     Fd socket(::socket(a->ai_family, a->ai_socktype | kFlags, a->ai_protocol));
@@ -100,7 +117,7 @@ std::string address_of(const Fd& socket) {
 }
 
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline) {
-  const AddressList list = resolve(address, port, 0);
+  const AddressList list = resolve(address, port, 0, deadline);
   for (;;) {
     int error = 0;
     for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {

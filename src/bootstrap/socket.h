@@ -12,7 +12,8 @@
 
 namespace tandem::bootstrap {
 
-/// Listens on a port that the system chooses. Throws InvalidArgument for an address that is not this host's.
+/// Listens on a port that the system chooses. Throws InvalidArgument for an address that is not this host's,
+/// Timeout where its name is not found in time.
 Fd listen_tcp(const std::string& address);
 std::uint16_t port_of(const Fd& listener);
 /// This end's, as a number.

@@ -55,7 +55,9 @@ bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
   Reader reader(View(id.bytes()).subspan(kMagic.size() + sizeof(Key)));
   IdContents contents;
   std::copy_n(id.bytes().begin() + kMagic.size(), sizeof(Key), contents.secret.begin());
-  contents.port = static_cast<std::uint16_t>(reader.u32());
+  const std::uint32_t port = reader.u32();
+  if (port == 0 || port > 65535) throw BadMessage(fmt::format("port: {} given, allowed are 1 to 65535", port));
+  contents.port = static_cast<std::uint16_t>(port);
   contents.address = reader.text();
   return contents;
 }

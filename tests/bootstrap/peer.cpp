@@ -177,6 +177,28 @@ void split_without_descriptors(const std::string& id, int pe, int size) {
   expect(split(session, 0, 0)->pes == size, "a world of all");
 }
 
+/// The host's poll takes fewer descriptors than it has connections: all members learn why their world is over.
+void lose_the_host() {
+  const UniqueId id = UniqueId::create();
+  constexpr int size = 3;
+  std::vector<std::unique_ptr<Session>> sessions(size);
+  const auto on_all = [&](const std::function<void(int)>& work) {
+    std::vector<std::thread> threads;
+    for (int pe = 0; pe < size; ++pe) threads.emplace_back(work, pe);
+    for (std::thread& thread : threads) thread.join();
+  };
+  on_all([&](int pe) { sessions[static_cast<std::size_t>(pe)] = std::make_unique<Session>(id, pe, size, kTimeout); });
+  const rlimit few{3, 3};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  std::vector<std::string> errors(size);
+  on_all([&](int pe) {
+    errors[static_cast<std::size_t>(pe)] = text_of_error([&] {
+      for (;;) sessions[static_cast<std::size_t>(pe)]->barrier("nobody gets through");
+    });
+  });
+  for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
+}
+
 /// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
 void fork_and_share() {
   static std::unique_ptr<Session> session;
@@ -218,6 +240,8 @@ int run(int argc, char** argv) {
       split_and_share(text(2), number(3), number(4));
     else if (what == "split without descriptors")
       split_without_descriptors(text(2), number(3), number(4));
+    else if (what == "host fails")
+      lose_the_host();
     else if (what == "fork")
       fork_and_share();
     else if (what == "environment")

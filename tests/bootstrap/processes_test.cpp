@@ -85,6 +85,11 @@ TEST(Processes, AKilledPeerIsKnownAndANewWorldCanBeMade) {
   expect_all_well(all);
 }
 
+TEST(Processes, ARendezvousThatFailsSaysWhy) {
+  const Ended ended = peer({"host fails"}).wait();
+  EXPECT_EQ(ended.code, 0) << ended.output;
+}
+
 TEST(Processes, CallsThatDifferAreAnErrorForAll) {
   auto all = peers("calls", UniqueId::create(), 3);
   expect_all_well(all);
