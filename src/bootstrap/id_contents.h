@@ -16,5 +16,9 @@ struct IdContents {
 };
 
 IdContents contents_of(const UniqueId& id);
+UniqueId id_of(const IdContents& contents);
+
+/// UniqueId::create with a secret that others can derive.
+UniqueId open_rendezvous(const std::string& address, const Key& secret);
 
 }  // namespace tandem::bootstrap

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,11 @@ Mac seal(const Key& key, View message);
 bool is_sealed(const Key& key, View message, View mac);
 /// A key for one purpose: nobody learns `key` from it.
 Key derive(const Key& key, std::string_view purpose, View salt = {});
+
+/// `plain` encrypted and authenticated (libsodium's crypto_secretbox), behind a fresh nonce.
+Bytes encrypt(const Key& key, View plain);
+/// Nothing where `encrypted` was not made with that key.
+std::optional<Bytes> decrypt(const Key& key, View encrypted);
 
 inline View view(std::string_view text) { return std::as_bytes(std::span(text)); }
 

@@ -36,6 +36,8 @@ class Session {
   /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
   std::string address() const { return address_of(socket_); }
   const Key& secret() const { return secret_; }
+  /// How many splits of this world came before this one; the same on all PEs.
+  std::uint64_t count_split() { return splits_++; }
   double timeout_s() const { return timeout_s_; }
   /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
   bool is_here() const { return service_.is_here(); }
@@ -94,6 +96,7 @@ class Session {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::tuple<int, int, int>, std::uint64_t> calls_;  // of each team, so far
+  std::uint64_t splits_ = 0;
   std::map<Call, std::vector<Bytes>> results_;
   std::optional<Failure> failure_;
   std::function<void()> callback_;

@@ -62,17 +62,20 @@ bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
   return contents;
 }
 
-UniqueId UniqueId::create(const std::string& address) {
+UniqueId bootstrap::id_of(const IdContents& contents) { return UniqueId::from_bytes(encode(contents)); }
+
+UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret) {
   if (address.empty() || address.size() > kMostAddress)
     throw InvalidArgument(
         fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
-  IdContents contents{address, 0, bootstrap::random_key()};
-  auto host = std::make_unique<bootstrap::Host>(contents.secret, address);
-  contents.port = host->port();
+  auto host = std::make_unique<Host>(secret, address);
+  const IdContents contents{address, host->port(), secret};
   hosts().add(std::move(host));
-  UniqueId id;
-  id.bytes_ = encode(contents);
-  return id;
+  return id_of(contents);
+}
+
+UniqueId UniqueId::create(const std::string& address) {
+  return bootstrap::open_rendezvous(address, bootstrap::random_key());
 }
 
 UniqueId UniqueId::from_bytes(std::span<const std::byte> bytes) {
