@@ -16,8 +16,13 @@ constexpr std::size_t kMostOutput = std::size_t{512} << 20;
 
 }  // namespace
 
-Connection::Connection(Fd socket, const Key& secret)
-    : socket_(std::move(socket)), secret_(secret), in_(hello_key(secret), kMostHandshake), out_(secret) {}
+Connection::Connection(Fd socket, const Key& secret, std::string address, std::set<Key>& nonces)
+    : socket_(std::move(socket)),
+      secret_(secret),
+      address_(std::move(address)),
+      nonces_(nonces),
+      in_(hello_key(secret), kMostHandshake),
+      out_(secret) {}
 
 std::vector<Frame> Connection::receive() {
   std::array<std::byte, kChunk> chunk;
@@ -37,13 +42,16 @@ std::vector<Frame> Connection::receive() {
 
 void Connection::challenge(const Frame& hello) {
   if (hello.kind != Kind::kHello) throw BadMessage("a stranger who does not say hello");
+  const Key nonce = nonce_of(hello);
+  if (!nonces_.insert(nonce).second) throw BadMessage("a repeated hello");
   const Key own_nonce = random_key();
-  out_.set_key(challenge_key(secret_, nonce_of(hello)));
+  out_.set_key(challenge_key(secret_, nonce));
   send(Kind::kChallenge, own_nonce);
-  const SessionKeys keys = session_keys(secret_, nonce_of(hello), own_nonce);
+  const SessionKeys keys = session_keys(secret_, nonce, own_nonce);
   in_.set_key(keys.to_host, kMostHandshake);
   out_.set_key(keys.from_host);
   state_ = State::kChallenged;
+  deadline_ = Deadline(kJoinTimeout);
 }
 
 void Connection::admit(int pe, std::size_t most_payload) {

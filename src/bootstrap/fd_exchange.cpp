@@ -58,7 +58,7 @@ struct FdExchange::Round {
 };
 
 FdExchange::FdExchange(Session& session)
-    : session_(session), key_(derive(session.secret(), "descriptors")), listener_(listen_local("")) {
+    : session_(session), key_(derive(session.secret(), "descriptors")), listener_(listen_local("", SOCK_SEQPACKET)) {
   const Bytes own = Writer().text(name_of_host()).text(name_of(listener_)).result();
   for (const Bytes& blob : session.all_gather(own, "local sockets")) {
     Reader reader(blob);
@@ -79,9 +79,9 @@ Bytes FdExchange::letter(std::uint64_t number, int from, int to, std::size_t cou
 }
 
 bool FdExchange::send_to(const Round& round, int pe, const std::vector<int>& own) const {
-  const Fd socket = connect_local(arrivals_[static_cast<std::size_t>(pe)].socket);
+  const Fd socket = connect_local(arrivals_[static_cast<std::size_t>(pe)].socket, SOCK_SEQPACKET);
   if (!socket) return false;
-  if (user_of_peer(socket) != ::geteuid())
+  if (!peer_of(socket).is_of_this_user())
     throw RuntimeFailure(fmt::format("PE {}'s local socket belongs to another user", pe));
   Bytes text = letter(round.number, session_.pe(), pe, own.size());
   iovec part{text.data(), text.size()};
@@ -163,7 +163,7 @@ void FdExchange::take_turn(Round& round, std::map<int, Fd>& callers, int patienc
   if (polled[0].revents == 0) return;
   Fd caller = accept_one(listener_);
   const int fd = caller.get();
-  if (caller && user_of_peer(caller) == ::geteuid()) callers[fd] = std::move(caller);
+  if (caller && peer_of(caller).is_of_this_user()) callers[fd] = std::move(caller);
 }
 
 std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, const Team& team) {

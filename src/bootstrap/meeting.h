@@ -64,8 +64,8 @@ class Meeting {
   void lose(int pe, const std::string& why);
   /// The world is over; the first reason stays.
   void fail_all(Failure failure);
-  /// Ends what has lasted too long.
-  void look_at_clock();
+  /// Ends what has lasted too long. Its error ends with `note`.
+  void look_at_clock(const std::string& note = "");
   /// When to look next.
   std::optional<Clock::time_point> next_deadline() const;
 

@@ -44,6 +44,13 @@ Key derive(const Key& key, std::string_view purpose, View salt) {
   return derived;
 }
 
+std::string hex(View bytes) {
+  std::string text(2 * bytes.size() + 1, '\0');
+  sodium_bin2hex(text.data(), text.size(), raw(bytes), bytes.size());
+  text.pop_back();  // the closing zero
+  return text;
+}
+
 Bytes encrypt(const Key& key, View plain) {
   Bytes encrypted(crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES + plain.size());
   const std::span nonce = std::span(encrypted).first(crypto_secretbox_NONCEBYTES);

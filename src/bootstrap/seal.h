@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ Key derive(const Key& key, std::string_view purpose, View salt = {});
 Bytes encrypt(const Key& key, View plain);
 /// Nothing where `encrypted` was not made with that key.
 std::optional<Bytes> decrypt(const Key& key, View encrypted);
+
+std::string hex(View bytes);
 
 inline View view(std::string_view text) { return std::as_bytes(std::span(text)); }
 

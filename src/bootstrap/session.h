@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bootstrap/handshake.h"
+#include "bootstrap/id_contents.h"
 #include "bootstrap/meeting.h"
 #include "bootstrap/service.h"
 #include "bootstrap/socket.h"
@@ -34,7 +35,7 @@ class Session {
   int pe() const { return pe_; }
   int size() const { return size_; }
   /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
-  std::string address() const { return address_of(socket_); }
+  const std::string& address() const { return address_; }
   const Key& secret() const { return secret_; }
   /// How many splits of this world came before this one; the same on all PEs.
   std::uint64_t count_split() { return splits_++; }
@@ -77,8 +78,8 @@ class Session {
  private:
   using Call = std::tuple<int, int, int, std::uint64_t>;
 
-  void shake_hands(const UniqueId& id);
-  Frame receive_frame(const Deadline& deadline);
+  void join(const UniqueId& id);
+  void connect(const IdContents& contents, const Deadline& deadline);
   void listen();
   void take(const Frame& frame);
   void end(Failure failure);
@@ -90,6 +91,7 @@ class Session {
   double timeout_s_;
   Key secret_{};
   Fd socket_;
+  std::string address_;
   std::mutex sending_;
   FrameWriter out_{Key{}};
   FrameReader in_{Key{}, kMostHandshake};

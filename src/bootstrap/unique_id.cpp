@@ -64,14 +64,18 @@ bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
 
 UniqueId bootstrap::id_of(const IdContents& contents) { return UniqueId::from_bytes(encode(contents)); }
 
-UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret) {
+std::string bootstrap::local_name(const IdContents& contents) {
+  return "tandem-" + hex(derive(contents.secret, "local socket", Writer().u32(contents.port).result()));
+}
+
+UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret, HandOut hand_out) {
   if (address.empty() || address.size() > kMostAddress)
     throw InvalidArgument(
         fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
-  auto host = std::make_unique<Host>(secret, address);
-  const IdContents contents{address, host->port(), secret};
+  auto host = std::make_unique<Host>(secret, address, std::move(hand_out));
+  const UniqueId id = id_of(host->contents());
   hosts().add(std::move(host));
-  return id_of(contents);
+  return id;
 }
 
 UniqueId UniqueId::create(const std::string& address) {

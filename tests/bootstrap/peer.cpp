@@ -1,6 +1,7 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,8 +77,8 @@ std::size_t shared_mappings() {
   return count;
 }
 
-void share_from_environment() {
-  const Placement place = placement_from_environment(kTimeout);
+void share_from_environment(double timeout_s = kTimeout) {
+  const Placement place = placement_from_environment(timeout_s);
   Session session(place.id, place.pe, place.pes, kTimeout);
   share_all(session);
 }
@@ -199,6 +200,39 @@ void lose_the_host() {
   for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
 }
 
+void become_another_user() {
+  constexpr uid_t nobody = 65534;
+  if (::setresuid(nobody, nobody, nobody) != 0) throw std::runtime_error("cannot become another user");
+}
+
+/// Another user's connections to a rendezvous, over which nothing is sent.
+void hold_connections(const std::string& id, int count) {
+  const IdContents contents = contents_of(UniqueId::from_text(id));
+  become_another_user();
+  std::vector<Fd> held;
+  for (int i = 0; i < count; ++i) {
+    held.push_back(connect_tcp(contents.address, contents.port, Deadline(kTimeout)));
+    held.push_back(connect_local(local_name(contents), SOCK_STREAM));
+  }
+  std::cout << "held" << std::endl;
+  ::pause();
+}
+
+/// Another user's process under these names.
+void hold_names(char** begin, char** end) {
+  become_another_user();
+  std::vector<Fd> held;
+  for (char** name = begin; name != end; ++name) held.push_back(listen_local(*name, SOCK_STREAM));
+  std::cout << "held" << std::endl;
+  ::pause();
+}
+
+void meet_as_another_user(const std::string& id, int pe, int size) {
+  become_another_user();
+  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  session.barrier("another user's barrier");
+}
+
 /// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
 void fork_and_share() {
   static std::unique_ptr<Session> session;
@@ -245,7 +279,13 @@ int run(int argc, char** argv) {
     else if (what == "fork")
       fork_and_share();
     else if (what == "environment")
-      share_from_environment();
+      share_from_environment(argc > 2 ? number(2) * 1e-3 : kTimeout);
+    else if (what == "idle")
+      hold_connections(text(2), number(3));
+    else if (what == "squat")
+      hold_names(argv + 2, argv + argc);
+    else if (what == "foreign barrier")
+      meet_as_another_user(text(2), number(3), number(4));
     else if (what == "again")
       share_again_and_again(number(2));
     else

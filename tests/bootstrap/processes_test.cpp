@@ -142,8 +142,7 @@ TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
   };
   std::vector<Process> all;
   all.push_back(start("0"));
-  pollfd output{all[0].output(), POLLIN, 0};
-  ASSERT_EQ(::poll(&output, 1, 60000), 1);  // its first child has ended
+  all[0].wait_for_output();  // its first child has ended
   all.push_back(start("1"));
   for (Process& process : all) {
     const Ended ended = process.wait();
