@@ -88,7 +88,7 @@ TEST(HandOut, WhoHoldsAllNamesIsNamed) {
   const Job job(2);
   const Process held = squatter(job, kMeetingPlaces);
   Process first = job.start(0);
-  Process second = job.start(1, {"environment", "500"});
+  Process second = job.start(1, {"environment", "2000"});
   const std::string holder = "process " + std::to_string(held.id()) + " of user 65534";
   const Ended of_first = first.wait();
   EXPECT_EQ(of_first.code, 1);
@@ -102,7 +102,7 @@ TEST(HandOut, WhoHoldsAllNamesIsNamed) {
 TEST(HandOut, AHolderThatDoesNotProveTheJobIsNotBelieved) {
   const Job job(2);
   const Fd listener = listen_local(job.name_of_place(0), SOCK_STREAM);
-  Process second = job.start(1, {"environment", "500"});
+  Process second = job.start(1, {"environment", "2000"});
   ASSERT_TRUE(wait_for(listener.get(), POLLIN, Deadline(60)));
   const Fd caller = accept_one(listener);
   send_all(caller, UniqueId::create().bytes(), Deadline(60));
