@@ -65,7 +65,11 @@ void Host::report(const std::exception& error) {
 }
 
 void Host::close_listeners() {
-  for (Fd* const listener : {&tcp_, &local_, &hand_out_.listener}) listener->reset();
+  for (Fd* const listener : {&tcp_, &local_, &hand_out_.listener}) {
+    // A child of fork may have a copy, which would go on listening.
+    if (*listener) ::shutdown(listener->get(), SHUT_RDWR);
+    listener->reset();
+  }
 }
 
 void Host::serve() {

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include "bootstrap/processes.h"
+#include "bootstrap/session.h"
+#include "tandem/error.h"
 #include "tandem/unique_id.h"
 
 namespace tandem::bootstrap::testing {
@@ -148,6 +150,25 @@ TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
     const Ended ended = process.wait();
     EXPECT_EQ(ended.code, 0) << ended.output;
   }
+}
+
+TEST(Processes, AChildOfForkDoesNotKeepARendezvousOpen) {
+  const UniqueId id = UniqueId::create();
+  const pid_t child = ::fork();  // has copies of the listening sockets
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  std::string error = "no error";
+  try {
+    const Session session(id, 0, 1, 5);
+    const Session late(id, 0, 1, 5);
+  } catch (const RuntimeFailure& failure) {
+    error = failure.what();
+  }
+  EXPECT_THAT(error, HasSubstr("nobody listens there any more"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(Processes, OneThatNeverComesIsNamed) {
