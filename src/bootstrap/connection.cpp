@@ -5,6 +5,9 @@
 #include <array>
 #include <cerrno>
 
+#include "bootstrap/socket.h"
+#include "tandem/error.h"
+
 namespace tandem::bootstrap {
 
 namespace {
@@ -67,14 +70,12 @@ void Connection::send(Kind kind, View payload) {
 }
 
 void Connection::flush() {
-  std::size_t done = 0;
-  while (done < output_.size()) {
-    const ssize_t sent = ::send(socket_.get(), output_.data() + done, output_.size() - done, MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) break;
-    if (sent <= 0) throw BadMessage("the connection broke");
-    done += static_cast<std::size_t>(sent);
+  try {
+    const std::size_t done = send_some(socket_, output_);
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(done));
+  } catch (const RuntimeFailure&) {
+    throw BadMessage("the connection broke");
   }
-  output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
 }  // namespace tandem::bootstrap

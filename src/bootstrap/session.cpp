@@ -45,6 +45,7 @@ Session::~Session() {
     fail({FailureKind::kRuntimeFailure, "its host program has failed"});
   try {
     send(Kind::kLeave, {});
+    finish_sending();
   } catch (const std::exception&) {
     // The host is gone, and with it the world.
   }
@@ -87,10 +88,12 @@ void Session::listen() {
   try {
     for (;;) {
       while (const auto frame = in_.next()) take(*frame);
-      std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+      const auto events = static_cast<short>(POLLIN | (has_unsent() ? POLLOUT : 0));
+      std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {socket_.get(), events, 0}}};
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) throw_errno("poll");
       if (polled[0].revents != 0 && service_.is_stopping()) return;
-      if (polled[1].revents == 0) continue;
+      if ((polled[1].revents & POLLOUT) != 0) send_more();
+      if ((polled[1].revents & ~POLLOUT) == 0) continue;
       const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
       if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -98,6 +101,15 @@ void Session::listen() {
     }
   } catch (const std::exception& error) {
     end({FailureKind::kRuntimeFailure, fmt::format("the rendezvous broke: {}", error.what())});
+  }
+}
+
+void Session::send_more() {
+  try {
+    const std::lock_guard lock(sending_);
+    flush();
+  } catch (const RuntimeFailure&) {
+    // Reading finds why.
   }
 }
 
@@ -127,9 +139,37 @@ void Session::end(Failure failure) {
   changed_.notify_all();
 }
 
+/// The listening thread sends what the socket does not take at once.
 void Session::send(Kind kind, View payload) {
   const std::lock_guard lock(sending_);
-  send_all(socket_, out_.frame(kind, payload), Deadline(timeout_s_));
+  const Bytes frame = out_.frame(kind, payload);
+  unsent_.insert(unsent_.end(), frame.begin(), frame.end());
+  if (!flush()) service_.wake_up();
+}
+
+/// Whether everything is sent. The caller holds `sending_`.
+bool Session::flush() {
+  try {
+    const std::size_t done = send_some(socket_, unsent_);
+    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(done));
+  } catch (const RuntimeFailure&) {
+    unsent_.clear();
+    throw;
+  }
+  return unsent_.empty();
+}
+
+bool Session::has_unsent() {
+  const std::lock_guard lock(sending_);
+  return !unsent_.empty();
+}
+
+void Session::finish_sending() {
+  const Deadline deadline(std::min(timeout_s_, kHostIsLate));
+  while (has_unsent() && wait_for(socket_.get(), POLLOUT, deadline)) {
+    const std::lock_guard lock(sending_);
+    flush();
+  }
 }
 
 std::vector<Bytes> Session::all_gather(View own, const std::string& name, const Team& team) {

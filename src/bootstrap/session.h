@@ -84,6 +84,10 @@ class Session {
   void take(const Frame& frame);
   void end(Failure failure);
   void send(Kind kind, View payload);
+  void send_more();
+  bool flush();
+  bool has_unsent();
+  void finish_sending();
 
   int pe_;
   int size_;
@@ -92,8 +96,9 @@ class Session {
   Key secret_{};
   Fd socket_;
   std::string address_;
-  std::mutex sending_;
+  std::mutex sending_;  // nobody waits while he holds it
   FrameWriter out_{Key{}};
+  Bytes unsent_;  // what the socket has not taken yet
   FrameReader in_{Key{}, kMostHandshake};
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -213,14 +213,22 @@ bool wait_for(int fd, short events, const Deadline& deadline) {
   }
 }
 
+std::size_t send_some(const Fd& socket, View bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t sent = ::send(socket.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent <= 0) throw_errno("the connection to the rendezvous broke");
+    done += static_cast<std::size_t>(sent);
+  }
+  return done;
+}
+
 void send_all(const Fd& socket, View bytes, const Deadline& deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-      continue;
-    }
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) throw_errno("the connection to the rendezvous broke");
+  for (;;) {
+    bytes = bytes.subspan(send_some(socket, bytes));
+    if (bytes.empty()) return;
     if (!wait_for(socket.get(), POLLOUT, deadline)) throw Timeout("the rendezvous does not take messages");
   }
 }

@@ -45,6 +45,8 @@ Fd accept_one(const Fd& listener);
 
 /// Waits for poll(2)'s `events`. False: the deadline has passed.
 bool wait_for(int fd, short events, const Deadline& deadline);
+/// Number of bytes that the socket takes at once. Throws RuntimeFailure where the connection broke.
+std::size_t send_some(const Fd& socket, View bytes);
 /// Throws Timeout, or RuntimeFailure where the connection broke.
 void send_all(const Fd& socket, View bytes, const Deadline& deadline);
 
