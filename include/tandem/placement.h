@@ -24,11 +24,12 @@ struct Placement {
 ///   hosts.
 ///
 /// Without TANDEM_UNIQUE_ID, PE 0 makes the id and hands it to the others through a local socket in the abstract name
-/// space, whose name follows from address, port, user and job; both ends check that the other belongs to this user. The
-/// port itself is left to its owner: torchrun's store, for example, goes on listening there.
+/// space. Its name and key follow from address, port, run id, user and size. Both ends check that the other belongs to
+/// this user and knows the key, which is a secret where TANDEM_RUN_ID is random (`tandem launch` sets it). The port
+/// itself is left to its owner: torchrun's store, for example, goes on listening there.
 ///
-/// Throws InvalidArgument (a variable that is missing or no number), Timeout, RuntimeFailure (another user, or another
-/// process that is PE 0 too).
+/// Throws InvalidArgument (a variable that is missing or no number, a PE that came twice), Timeout, RuntimeFailure
+/// (another process of this user is PE 0 already, or other users hold all names of the socket).
 Placement placement_from_environment(double timeout_s = 600);
 
 }  // namespace tandem

@@ -25,7 +25,8 @@ class UniqueId {
 
   /// Opens the rendezvous of one world in this process, on a thread of its own that ends when all of the world's
   /// processes have come and gone (or this process ends). `address` is this host's, as the others reach it: a number
-  /// or a name; the default is reached from this host alone. Throws InvalidArgument, RuntimeFailure.
+  /// or a name; the default is reached from this host alone. Processes of the same user on this host use a local socket
+  /// instead where they can. Throws InvalidArgument, RuntimeFailure, Timeout (the name service does not answer).
   static UniqueId create(const std::string& address = "127.0.0.1");
 
   /// Throws InvalidArgument for what `bytes` and `text` did not give (truncated, mistyped, of another version).

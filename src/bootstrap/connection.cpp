@@ -5,6 +5,9 @@
 #include <array>
 #include <cerrno>
 
+#include "bootstrap/socket.h"
+#include "tandem/error.h"
+
 namespace tandem::bootstrap {
 
 namespace {
@@ -16,8 +19,13 @@ constexpr std::size_t kMostOutput = std::size_t{512} << 20;
 
 }  // namespace
 
-Connection::Connection(Fd socket, const Key& secret)
-    : socket_(std::move(socket)), secret_(secret), in_(hello_key(secret), kMostHandshake), out_(secret) {}
+Connection::Connection(Fd socket, const Key& secret, std::string address, std::set<Key>& nonces)
+    : socket_(std::move(socket)),
+      secret_(secret),
+      address_(std::move(address)),
+      nonces_(nonces),
+      in_(hello_key(secret), kMostHandshake),
+      out_(secret) {}
 
 std::vector<Frame> Connection::receive() {
   std::array<std::byte, kChunk> chunk;
@@ -37,13 +45,16 @@ std::vector<Frame> Connection::receive() {
 
 void Connection::challenge(const Frame& hello) {
   if (hello.kind != Kind::kHello) throw BadMessage("a stranger who does not say hello");
+  const Key nonce = nonce_of(hello);
+  if (!nonces_.insert(nonce).second) throw BadMessage("a repeated hello");
   const Key own_nonce = random_key();
-  out_.set_key(challenge_key(secret_, nonce_of(hello)));
+  out_.set_key(challenge_key(secret_, nonce));
   send(Kind::kChallenge, own_nonce);
-  const SessionKeys keys = session_keys(secret_, nonce_of(hello), own_nonce);
+  const SessionKeys keys = session_keys(secret_, nonce, own_nonce);
   in_.set_key(keys.to_host, kMostHandshake);
   out_.set_key(keys.from_host);
   state_ = State::kChallenged;
+  deadline_ = Deadline(kJoinTimeout);
 }
 
 void Connection::admit(int pe, std::size_t most_payload) {
@@ -59,14 +70,12 @@ void Connection::send(Kind kind, View payload) {
 }
 
 void Connection::flush() {
-  std::size_t done = 0;
-  while (done < output_.size()) {
-    const ssize_t sent = ::send(socket_.get(), output_.data() + done, output_.size() - done, MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) break;
-    if (sent <= 0) throw BadMessage("the connection broke");
-    done += static_cast<std::size_t>(sent);
+  try {
+    const std::size_t done = send_some(socket_, output_);
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(done));
+  } catch (const RuntimeFailure&) {
+    throw BadMessage("the connection broke");
   }
-  output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
 }  // namespace tandem::bootstrap

@@ -1,6 +1,8 @@
 #pragma once
 /// The host's end of one connection: the handshake, then the frames of a member.
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "bootstrap/deadline.h"
@@ -11,13 +13,19 @@ namespace tandem::bootstrap {
 
 class Connection {
  public:
-  /// A stranger has `kPatience` seconds to prove that it is none.
-  static constexpr double kPatience = 10;
+  /// Seconds in which a stranger has to say hello, and to join after that.
+  static constexpr double kHelloTimeout = 1;
+  static constexpr double kJoinTimeout = 10;
 
-  Connection(Fd socket, const Key& secret);
+  /// `address`: the other end's; empty for processes of this user on this host. A hello that is in `nonces` already is
+  /// a repeated one.
+  Connection(Fd socket, const Key& secret, std::string address, std::set<Key>& nonces);
 
-  int fd() const { return socket_.get(); }
+  const Fd& socket() const { return socket_; }
+  const std::string& address() const { return address_; }
   int pe() const { return pe_; }
+  /// It has not proved that it knows the secret.
+  bool is_stranger() const { return state_ == State::kStranger; }
   bool is_member() const { return state_ == State::kMember; }
   const Deadline& deadline() const { return deadline_; }
   bool has_output() const { return !output_.empty(); }
@@ -40,10 +48,12 @@ class Connection {
 
   Fd socket_;
   Key secret_;
+  std::string address_;
+  std::set<Key>& nonces_;
   State state_ = State::kStranger;
   int pe_ = -1;
   bool closed_ = false;
-  Deadline deadline_{kPatience};
+  Deadline deadline_{kHelloTimeout};
   FrameReader in_;
   FrameWriter out_;
   Bytes output_;

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include "tandem/error.h"
 
@@ -23,6 +25,38 @@ std::string name_of_host() {
   struct stat space {};
   if (::stat("/proc/self/ns/net", &space) != 0) throw_errno("/proc/self/ns/net");
   return fmt::format("{} {}", boot, space.st_ino);
+}
+
+/// What goes over local sockets: the fields of an exchange between two PEs, a code over them, and descriptors.
+struct Message {
+  std::uint64_t round = 0;
+  int from = 0;
+  int to = 0;
+  std::vector<Fd> descriptors;
+};
+
+void send_message(const Fd& socket, const Key& key, const Message& message, const std::vector<int>& descriptors) {
+  Writer fields;
+  fields.u64(message.round).u32(static_cast<std::uint32_t>(message.from)).u32(static_cast<std::uint32_t>(message.to));
+  Bytes text = fields.u32(static_cast<std::uint32_t>(descriptors.size())).result();
+  const Mac mac = seal(key, text);
+  text.insert(text.end(), mac.begin(), mac.end());
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(FdExchange::kMost * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+  while (::sendmsg(socket.get(), &header, MSG_NOSIGNAL) < 0)
+    if (errno != EINTR) throw_errno(fmt::format("descriptors for PE {}", message.to));
 }
 
 /// The descriptors of a message: closed unless they are taken.
@@ -40,25 +74,72 @@ std::vector<Fd> descriptors_of(msghdr& message) {
   return fds;
 }
 
+/// Nothing where that is no message under the key.
+std::optional<Message> receive_message(const Fd& socket, const Key& key) {
+  constexpr std::size_t fields = 20;
+  std::array<std::byte, fields + sizeof(Mac)> text;
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(FdExchange::kMost * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  const ssize_t size = ::recvmsg(socket.get(), &header, MSG_CMSG_CLOEXEC);
+  if (size < 0) return std::nullopt;
+  Message message;
+  message.descriptors = descriptors_of(header);
+  const View got(text);
+  if (static_cast<std::size_t>(size) != got.size() || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+      !is_sealed(key, got.first(fields), got.subspan(fields)))
+    return std::nullopt;
+  Reader reader(got.first(fields));
+  message.round = reader.u64();
+  message.from = static_cast<int>(reader.u32());
+  message.to = static_cast<int>(reader.u32());
+  if (reader.u32() != message.descriptors.size()) return std::nullopt;
+  return message;
+}
+
+/// Callers that have said nothing yet; the oldest goes where there are more.
+constexpr std::size_t kMostCallers = 64;
+/// Members that are asked at the same time.
+constexpr std::size_t kMostRequests = 16;
+/// A PE that has too many callers may close one that has not been served.
+constexpr int kAttempts = 10;
+
 }  // namespace
 
 struct FdExchange::Round {
+  struct Member {
+    bool has_come = false;  ///< its descriptors are here
+    bool is_served = false;
+    bool is_asked = false;
+    int attempts = 0;
+    std::vector<Fd> descriptors;
+  };
+
   std::uint64_t number = 0;
   Team team;
   std::size_t count = 0;
-  std::vector<std::vector<Fd>> received;  // by member
-  std::vector<bool> has_come;             // likewise
+  std::vector<Member> members;
+  std::map<int, std::pair<int, Fd>> requests;  ///< members that are asked, by the connection's descriptor
+  std::deque<Fd> callers;                      ///< have connected and not yet spoken
 
-  std::vector<int> missing() const {
+  std::vector<int> missing(bool Member::*done) const {
     std::vector<int> pes;
     for (int i = 0; i < team.size; ++i)
-      if (!has_come[static_cast<std::size_t>(i)]) pes.push_back(team.world_pe(i));
+      if (!(members[static_cast<std::size_t>(i)].*done)) pes.push_back(team.world_pe(i));
     return pes;
   }
+  bool is_over() const { return missing(&Member::has_come).empty() && missing(&Member::is_served).empty(); }
 };
 
 FdExchange::FdExchange(Session& session)
-    : session_(session), key_(derive(session.secret(), "descriptors")), listener_(listen_local("")) {
+    : session_(session),
+      asking_(derive(session.secret(), "descriptors asked")),
+      giving_(derive(session.secret(), "descriptors given")),
+      listener_(listen_local("", SOCK_SEQPACKET)) {
   const Bytes own = Writer().text(name_of_host()).text(name_of(listener_)).result();
   for (const Bytes& blob : session.all_gather(own, "local sockets")) {
     Reader reader(blob);
@@ -69,61 +150,47 @@ FdExchange::FdExchange(Session& session)
   }
 }
 
-Bytes FdExchange::letter(std::uint64_t number, int from, int to, std::size_t count) const {
-  Writer writer;
-  writer.u64(number).u32(static_cast<std::uint32_t>(from)).u32(static_cast<std::uint32_t>(to));
-  Bytes bytes = writer.u32(static_cast<std::uint32_t>(count)).result();
-  const Mac mac = seal(key_, bytes);
-  bytes.insert(bytes.end(), mac.begin(), mac.end());
-  return bytes;
-}
-
-bool FdExchange::send_to(const Round& round, int pe, const std::vector<int>& own) const {
-  const Fd socket = connect_local(arrivals_[static_cast<std::size_t>(pe)].socket);
-  if (!socket) return false;
-  if (user_of_peer(socket) != ::geteuid())
-    throw RuntimeFailure(fmt::format("PE {}'s local socket belongs to another user", pe));
-  Bytes text = letter(round.number, session_.pe(), pe, own.size());
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMost * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = CMSG_SPACE(own.size() * sizeof(int));
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(own.size() * sizeof(int));
-  std::memcpy(CMSG_DATA(header), own.data(), own.size() * sizeof(int));
-  if (::sendmsg(socket.get(), &message, MSG_NOSIGNAL) >= 0) return true;
-  if (errno == EAGAIN || errno == EINTR) return false;
-  throw_errno(fmt::format("descriptors for PE {}", pe));
-}
-
-void FdExchange::receive(Round& round, const Fd& socket) const {
-  std::array<std::byte, 128> text;
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMost * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t size = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
-  if (size < 0) return;
-  std::vector<Fd> fds = descriptors_of(message);
-  const View got = View(text).first(static_cast<std::size_t>(size));
-  for (int i = 0; i < round.team.size; ++i) {
-    const auto member = static_cast<std::size_t>(i);
-    const Bytes expected = letter(round.number, round.team.world_pe(i), session_.pe(), fds.size());
-    if (round.has_come[member] || fds.size() != round.count || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
-      continue;
-    if (!std::equal(got.begin(), got.end(), expected.begin(), expected.end())) continue;
-    round.received[member] = std::move(fds);
-    round.has_come[member] = true;
-    return;
+/// Asks members that have not been asked, as many as may be asked at once.
+void FdExchange::ask(Round& round) const {
+  for (int i = 1; i < round.team.size && round.requests.size() < kMostRequests; ++i) {
+    const int number = (round.team.me + i) % round.team.size;
+    Round::Member& member = round.members[static_cast<std::size_t>(number)];
+    if (member.is_asked) continue;
+    const int pe = round.team.world_pe(number);
+    Fd socket = connect_local(socket_of(pe), SOCK_SEQPACKET);
+    if (!socket) continue;  // its queue is full
+    if (!peer_of(socket).is_of_this_user())
+      throw RuntimeFailure(fmt::format("PE {}'s local socket belongs to another user", pe));
+    if (++member.attempts > kAttempts)
+      throw RuntimeFailure(fmt::format("PE {}'s local socket hands over no descriptors", pe));
+    send_message(socket, asking_, {round.number, session_.pe(), pe, {}}, {});
+    member.is_asked = true;
+    const int fd = socket.get();
+    round.requests.emplace(fd, std::pair(number, std::move(socket)));
   }
+}
+
+/// Serves a member that proves the secret, once.
+void FdExchange::answer(Round& round, const Fd& caller, const std::vector<int>& own) const {
+  const auto request = receive_message(caller, asking_);
+  if (!request || request->round != round.number || request->to != session_.pe()) return;
+  for (int i = 0; i < round.team.size; ++i) {
+    Round::Member& member = round.members[static_cast<std::size_t>(i)];
+    if (round.team.world_pe(i) != request->from || member.is_served) continue;
+    send_message(caller, giving_, {round.number, session_.pe(), request->from, {}}, own);
+    member.is_served = true;
+  }
+}
+
+void FdExchange::receive(Round& round, int fd) const {
+  const auto [number, socket] = std::move(round.requests.at(fd));
+  round.requests.erase(fd);
+  Round::Member& member = round.members[static_cast<std::size_t>(number)];
+  auto given = receive_message(socket, giving_);
+  member.has_come = given && given->round == round.number && given->from == round.team.world_pe(number) &&
+                    given->to == session_.pe() && given->descriptors.size() == round.count;
+  member.is_asked = member.has_come;
+  if (member.has_come) member.descriptors = std::move(given->descriptors);
 }
 
 void FdExchange::check_here(const Team& team) const {
@@ -136,9 +203,12 @@ void FdExchange::check_here(const Team& team) const {
 }
 
 FdExchange::Round FdExchange::begin(std::size_t count, const Team& team) {
-  const auto members = static_cast<std::size_t>(team.size);
-  Round round{0, team, count, std::vector<std::vector<Fd>>(members), std::vector<bool>(members, false)};
-  round.has_come[static_cast<std::size_t>(team.me)] = true;
+  Round round;
+  round.team = team;
+  round.count = count;
+  round.members.resize(static_cast<std::size_t>(team.size));
+  Round::Member& own_part = round.members[static_cast<std::size_t>(team.me)];
+  own_part.has_come = own_part.is_served = own_part.is_asked = true;
   // Agreed and growing, so that what was meant for an earlier exchange is not taken for this one.
   const Bytes own = Writer().u64(rounds_).u32(static_cast<std::uint32_t>(count)).result();
   for (const Bytes& other : session_.all_gather(own, "exchange of descriptors", team)) {
@@ -150,20 +220,45 @@ FdExchange::Round FdExchange::begin(std::size_t count, const Team& team) {
   return round;
 }
 
-/// Takes one turn: whoever called before and has something to say, and one new caller.
-void FdExchange::take_turn(Round& round, std::map<int, Fd>& callers, int patience_ms) const {
-  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
-  for (const auto& [fd, caller] : callers) polled.push_back({fd, POLLIN, 0});
-  if (::poll(polled.data(), polled.size(), patience_ms) < 0 && errno != EINTR) throw_errno("poll");
-  for (std::size_t i = 1; i < polled.size(); ++i) {
-    if (polled[i].revents == 0) continue;
-    receive(round, callers[polled[i].fd]);
-    callers.erase(polled[i].fd);
+void FdExchange::take_in(Round& round) const {
+  for (std::size_t i = 0; i < kMostCallers; ++i) {
+    Fd caller = accept_one(listener_);
+    if (!caller) return;
+    if (!peer_of(caller).is_of_this_user()) continue;
+    if (round.callers.size() == kMostCallers) round.callers.pop_front();
+    round.callers.push_back(std::move(caller));
   }
-  if (polled[0].revents == 0) return;
-  Fd caller = accept_one(listener_);
-  const int fd = caller.get();
-  if (caller && user_of_peer(caller) == ::geteuid()) callers[fd] = std::move(caller);
+}
+
+/// Waits a little for an answer, a caller's message or a new caller.
+void FdExchange::take_turn(Round& round, const std::vector<int>& own) const {
+  constexpr int between_looks_ms = 20;
+  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+  for (const Fd& caller : round.callers) polled.push_back({caller.get(), POLLIN, 0});
+  for (const auto& [fd, request] : round.requests) polled.push_back({fd, POLLIN, 0});
+  if (::poll(polled.data(), polled.size(), between_looks_ms) < 0 && errno != EINTR) throw_errno("poll");
+  std::size_t at = 1;
+  std::deque<Fd> silent;
+  for (Fd& caller : std::exchange(round.callers, {})) {
+    if (polled[at++].revents == 0)
+      silent.push_back(std::move(caller));
+    else
+      answer(round, caller, own);
+  }
+  round.callers = std::move(silent);
+  for (; at < polled.size(); ++at)
+    if (polled[at].revents != 0) receive(round, polled[at].fd);
+  if (polled[0].revents != 0) take_in(round);
+}
+
+void FdExchange::check_progress(const Round& round, const Deadline& deadline) const {
+  if (const auto failure = session_.failure()) failure->raise();
+  if (!deadline.passed()) return;
+  const std::vector<int> missing = round.missing(&Round::Member::has_come);
+  if (!missing.empty())
+    throw Timeout(fmt::format("PE {} sent no descriptors within {} s", list_of(missing), session_.timeout_s()));
+  throw Timeout(fmt::format("PE {} took no descriptors within {} s", list_of(round.missing(&Round::Member::is_served)),
+                            session_.timeout_s()));
 }
 
 std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, const Team& team) {
@@ -171,22 +266,17 @@ std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, c
     throw InvalidArgument(fmt::format("descriptors: {} given, allowed are 1 to {}", own.size(), kMost));
   check_here(team);
   Round round = begin(own.size(), team);
-  std::vector<int> to_send;
-  for (int i = 1; i < team.size; ++i) to_send.push_back(team.world_pe((team.me + i) % team.size));
-  std::map<int, Fd> callers;  // have connected and not yet spoken
   const Deadline deadline(session_.timeout_s());
-  while (!to_send.empty() || !round.missing().empty()) {
-    if (const auto failure = session_.failure()) failure->raise();
-    if (deadline.passed())
-      throw Timeout(
-          fmt::format("PE {} sent no descriptors within {} s", list_of(round.missing()), session_.timeout_s()));
-    if (!to_send.empty() && send_to(round, to_send.back(), own)) to_send.pop_back();
-    constexpr int between_looks_ms = 20;
-    take_turn(round, callers, to_send.empty() ? between_looks_ms : 0);
+  while (!round.is_over()) {
+    check_progress(round, deadline);
+    ask(round);
+    take_turn(round, own);
   }
   // Nobody closes its socket before all have been served.
   session_.barrier("exchange of descriptors ended", team);
-  return std::move(round.received);
+  std::vector<std::vector<Fd>> received;
+  for (Round::Member& member : round.members) received.push_back(std::move(member.descriptors));
+  return received;
 }
 
 }  // namespace tandem::bootstrap

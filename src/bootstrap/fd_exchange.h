@@ -1,9 +1,11 @@
 #pragma once
 /// File descriptors handed from process to process on one host (SCM_RIGHTS, unix(7)): memory that others shall map.
 ///
-/// Each process listens on a local socket of its own; what comes from another user's process, is not sealed with the
-/// world's secret, comes twice or has another form than was announced is closed and does not disturb the others.
+/// Each process listens on a local socket of its own, where the others ask for its descriptors with a message that
+/// proves the world's secret. Callers of another user, or with any other message, are closed and do not disturb the
+/// others.
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -40,13 +42,16 @@ class FdExchange {
   std::size_t me() const { return static_cast<std::size_t>(session_.pe()); }
   void check_here(const Team& team) const;
   Round begin(std::size_t count, const Team& team);
-  void take_turn(Round& round, std::map<int, Fd>& callers, int patience_ms) const;
-  bool send_to(const Round& round, int pe, const std::vector<int>& own) const;
-  void receive(Round& round, const Fd& socket) const;
-  Bytes letter(std::uint64_t number, int from, int to, std::size_t count) const;
+  void check_progress(const Round& round, const Deadline& deadline) const;
+  void ask(Round& round) const;
+  void take_turn(Round& round, const std::vector<int>& own) const;
+  void take_in(Round& round) const;
+  void answer(Round& round, const Fd& caller, const std::vector<int>& own) const;
+  void receive(Round& round, int fd) const;
 
   Session& session_;
-  Key key_;
+  Key asking_;
+  Key giving_;
   Fd listener_;
   std::vector<Arrival> arrivals_;  // by PE
   std::uint64_t rounds_ = 0;

@@ -8,6 +8,8 @@
 ///   join(pe, size)        ->                              under keys from the secret and both nonces
 ///                         <-        welcome
 
+#include "bootstrap/fd.h"
+#include "bootstrap/socket.h"
 #include "bootstrap/wire.h"
 
 namespace tandem::bootstrap {
@@ -19,19 +21,26 @@ struct SessionKeys {
   Key from_host;
 };
 
-inline Key hello_key(const Key& secret) { return derive(secret, "hello"); }
-inline Key challenge_key(const Key& secret, View process_nonce) { return derive(secret, "challenge", process_nonce); }
-
-inline SessionKeys session_keys(const Key& secret, View process_nonce, View host_nonce) {
-  Bytes both(process_nonce.begin(), process_nonce.end());
-  both.insert(both.end(), host_nonce.begin(), host_nonce.end());
-  return {derive(secret, "to host", both), derive(secret, "from host", both)};
-}
-
+Key hello_key(const Key& secret);
+Key challenge_key(const Key& secret, View process_nonce);
+SessionKeys session_keys(const Key& secret, View process_nonce, View host_nonce);
 /// The only field of hello and challenge. Throws BadMessage where it is none.
-inline View nonce_of(const Frame& frame) {
-  if (frame.payload.size() != sizeof(Key)) throw BadMessage("not a nonce");
-  return frame.payload;
-}
+Key nonce_of(const Frame& frame);
+
+/// The host closed the connection before it answered the hello. Another attempt may be heard.
+class Unheard : public BadMessage {
+ public:
+  using BadMessage::BadMessage;
+};
+
+/// The process's end of a handshake that has succeeded.
+struct Handshake {
+  FrameWriter out;
+  FrameReader in;
+  Bytes welcome;
+};
+
+/// Joins as PE `pe` of `size`. Throws what the host answers instead of a welcome, Timeout, BadMessage, Unheard.
+Handshake shake_hands(const Fd& socket, const Key& secret, int pe, int size, const Deadline& deadline);
 
 }  // namespace tandem::bootstrap

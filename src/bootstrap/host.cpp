@@ -1,8 +1,11 @@
 #include "bootstrap/host.h"
 
+#include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -13,28 +16,60 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Connections that have not proved the secret yet. More wait in the listener's queue.
-constexpr std::size_t kMostStrangers = 64;
+/// Strangers are connections that have not proved the secret. They cost a descriptor each, so the oldest has to go
+/// where there are more: processes of the world say hello at once.
+constexpr std::size_t kMostStrangers = 128;
+constexpr std::size_t kMostOfAddress = 32;
+/// How many connections are taken in before others are served.
+constexpr int kAtOnce = 16;
+/// Milliseconds until another attempt to take in a connection where there was no descriptor for it.
+constexpr int kFullPause = 20;
 /// How long an ending process goes on for the world's other processes.
 constexpr double kGrace = 2;
 constexpr std::size_t kMostFromMember = kMostContribution + 1024;
 
+Fd listen_local_for(const IdContents& contents) {
+  Fd listener = listen_local(local_name(contents), SOCK_STREAM);
+  if (!listener) throw RuntimeFailure("rendezvous: its local socket's name is taken");
+  return listener;
+}
+
 }  // namespace
 
-Host::Host(const Key& secret, const std::string& address)
-    : secret_(secret), listener_(listen_tcp(address)), port_(port_of(listener_)) {
+Host::Host(const Key& secret, const std::string& address, HandOut hand_out)
+    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_out_(std::move(hand_out)) {
+  contents_.port = port_of(tcp_);
+  local_ = listen_local_for(contents_);
   service_.start([this] { run(); });
 }
 
 void Host::run() {
   try {
     serve();
-  } catch (const std::exception&) {
-    // The closed connections tell the members.
+  } catch (const std::exception& error) {
+    report(error);
   }
   connections_.clear();
-  listener_.reset();
+  close_listeners();
   over_ = true;
+}
+
+void Host::report(const std::exception& error) {
+  try {
+    meeting_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
+    send_letters();
+    flush();
+  } catch (const std::exception&) {
+    // The members still see that their connections are closed.
+  }
+}
+
+void Host::close_listeners() {
+  for (Fd* const listener : {&tcp_, &local_, &hand_out_.listener}) {
+    // A child of fork may have a copy, which would go on listening.
+    if (*listener) ::shutdown(listener->get(), SHUT_RDWR);
+    listener->reset();
+  }
 }
 
 void Host::serve() {
@@ -43,20 +78,22 @@ void Host::serve() {
                                          [](const auto& one) { return one.second->has_output(); })) {
     if (!end && service_.is_stopping()) end.emplace(kGrace);
     if (end && (end->passed() || connections_.empty())) return;
-    if (meeting_.complete()) listener_.reset();
+    if (meeting_.complete()) close_listeners();
     std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
-    const auto strangers = std::count_if(connections_.begin(), connections_.end(),
-                                         [](const auto& one) { return !one.second->is_member(); });
-    polled.push_back({static_cast<std::size_t>(strangers) < kMostStrangers ? listener_.get() : -1, POLLIN, 0});
+    const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_out_.listener};
+    for (const Fd* const listener : listeners) polled.push_back({is_full_ ? -1 : listener->get(), POLLIN, 0});
     for (const auto& [fd, connection] : connections_)
       polled.push_back({fd, static_cast<short>(POLLIN | (connection->has_output() ? POLLOUT : 0)), 0});
-    const int patience = end ? std::min(patience_ms(), end->milliseconds()) : patience_ms();
+    int patience = end ? std::min(patience_ms(), end->milliseconds()) : patience_ms();
+    if (is_full_) patience = std::min(patience, kFullPause);
     if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) throw_errno("poll");
-    if (polled[1].revents != 0) take_in();
-    for (std::size_t i = 2; i < polled.size(); ++i)
+    for (std::size_t i = 1 + listeners.size(); i < polled.size(); ++i)
       if ((polled[i].revents & ~POLLOUT) != 0) read(polled[i].fd);
-    drop_late_strangers();
-    meeting_.look_at_clock();
+    is_full_ = false;
+    for (std::size_t i = 0; i < listeners.size(); ++i)
+      if (polled[1 + i].revents != 0) take_in(*listeners[i]);
+    drop_late();
+    meeting_.look_at_clock(about_strangers());
     send_letters();
     flush();
   }
@@ -71,11 +108,52 @@ int Host::patience_ms() const {
   return static_cast<int>(std::max<long long>(left, 0));
 }
 
-void Host::take_in() {
-  Fd socket = accept_one(listener_);
-  if (!socket) return;
-  const int fd = socket.get();
-  connections_[fd] = std::make_unique<Connection>(std::move(socket), secret_);
+void Host::take_in(const Fd& listener) {
+  for (int i = 0; i < kAtOnce; ++i) {
+    Fd socket = accept_one(listener);
+    if (!socket && (errno == EMFILE || errno == ENFILE)) is_full_ = true;
+    if (!socket) return;
+    const bool is_local = &listener != &tcp_;
+    if (is_local && !peer_of(socket).is_of_this_user()) continue;
+    const std::string address = is_local ? "" : address_of_peer(socket);
+    if (!is_local && address.empty()) continue;  // it has gone
+    make_room(address);
+    const int fd = socket.get();
+    const bool takes_id = &listener == &hand_out_.listener;
+    if (takes_id) takers_.insert(fd);
+    connections_[fd] =
+        std::make_unique<Connection>(std::move(socket), takes_id ? hand_out_.job : contents_.secret, address, nonces_);
+  }
+}
+
+/// For one more stranger of that address.
+void Host::make_room(const std::string& address) {
+  const Connection* oldest = nullptr;
+  const Connection* oldest_there = nullptr;
+  std::size_t all = 0;
+  std::size_t there = 0;
+  const auto older = [](const Connection* a, const Connection* b) {
+    return a == nullptr || b->deadline().at() < a->deadline().at() ? b : a;
+  };
+  for (const auto& [fd, connection] : connections_) {
+    if (!connection->is_stranger()) continue;
+    ++all;
+    oldest = older(oldest, connection.get());
+    if (connection->address() != address) continue;
+    ++there;
+    oldest_there = older(oldest_there, connection.get());
+  }
+  if (there >= kMostOfAddress)
+    drop(oldest_there->socket().get(), "");
+  else if (all >= kMostStrangers)
+    drop(oldest->socket().get(), "");
+}
+
+std::string Host::about_strangers() const {
+  const auto waiting = std::count_if(connections_.begin(), connections_.end(),
+                                     [](const auto& one) { return one.second->is_stranger(); });
+  if (turned_away_ == 0 && waiting == 0) return "";
+  return fmt::format("; of connections without the world's secret, {} were closed and {} wait", turned_away_, waiting);
 }
 
 void Host::read(int fd) {
@@ -111,13 +189,23 @@ void Host::join(Connection& connection, const Frame& frame) {
   const auto size = static_cast<int>(reader.u32());
   reader.end();
   try {
-    meeting_.join(pe, size);
-    connection.admit(pe, kMostFromMember);
-    connection.send(Kind::kWelcome, {});
+    connection.send(Kind::kWelcome, welcome(connection, pe, size));
   } catch (const Error& error) {
     // It knows the secret, so it is told why; closing is its part.
     connection.send(Kind::kFailed, failure_of(error).encode());
   }
+}
+
+/// The id for those that ask for it; nothing for those that are members from here on.
+Bytes Host::welcome(Connection& connection, int pe, int size) {
+  if (takers_.count(connection.socket().get()) != 0) {
+    hand_out_.check(pe, size, peer_of(connection.socket()));
+    const UniqueId::Bytes id = id_of(contents_).bytes();
+    return {id.begin(), id.end()};
+  }
+  meeting_.join(pe, size);
+  connection.admit(pe, kMostFromMember);
+  return {};
 }
 
 void Host::drop(int fd, const std::string& why) {
@@ -125,10 +213,12 @@ void Host::drop(int fd, const std::string& why) {
   if (found == connections_.end()) return;
   const std::unique_ptr<Connection> connection = std::move(found->second);
   connections_.erase(found);
+  takers_.erase(fd);
+  if (connection->is_stranger()) ++turned_away_;
   if (connection->is_member()) meeting_.lose(connection->pe(), why);
 }
 
-void Host::drop_late_strangers() {
+void Host::drop_late() {
   std::vector<int> late;
   for (const auto& [fd, connection] : connections_)
     if (!connection->is_member() && connection->deadline().passed()) late.push_back(fd);

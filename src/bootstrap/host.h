@@ -6,24 +6,29 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "bootstrap/connection.h"
+#include "bootstrap/id_contents.h"
 #include "bootstrap/meeting.h"
+#include "bootstrap/offer.h"
 #include "bootstrap/service.h"
 
 namespace tandem::bootstrap {
 
 class Host {
  public:
-  /// Listens on a port that the system chooses. Throws InvalidArgument for an address that is not this host's.
-  Host(const Key& secret, const std::string& address);
+  /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. Hands the
+  /// id out, too, where `hand_out` has a listener. Throws InvalidArgument for an address that is not this host's.
+  Host(const Key& secret, const std::string& address, HandOut hand_out = {});
   /// Waits for those who are still there, but not long.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  std::uint16_t port() const { return port_; }
+  /// What the world's id holds.
+  const IdContents& contents() const { return contents_; }
   /// The world has come and gone; no socket is open.
   bool is_over() const { return over_; }
   /// It is this process's, not that of which this is a child.
@@ -32,22 +37,33 @@ class Host {
  private:
   void run();
   void serve();
-  void take_in();
+  /// Tells the members why this thread ends.
+  void report(const std::exception& error);
+  void take_in(const Fd& listener);
+  void make_room(const std::string& address);
   void read(int fd);
   void handle(Connection& connection, const Frame& frame);
   void join(Connection& connection, const Frame& frame);
+  Bytes welcome(Connection& connection, int pe, int size);
   void drop(int fd, const std::string& why);
   void send_letters();
   void flush();
-  void drop_late_strangers();
+  void close_listeners();
+  void drop_late();
+  std::string about_strangers() const;
   int patience_ms() const;
 
-  Key secret_;
-  Fd listener_;
-  std::uint16_t port_;
+  IdContents contents_;
+  Fd tcp_;
+  Fd local_;
+  HandOut hand_out_;
   std::atomic<bool> over_{false};
   Meeting meeting_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
+  std::set<Key> nonces_;                                    // of all hellos so far
+  std::set<int> takers_;                                    // those of the connections that ask for the id
+  std::size_t turned_away_ = 0;                             // strangers
+  bool is_full_ = false;                                    // no descriptor is left for another connection
   Service service_;
 };
 

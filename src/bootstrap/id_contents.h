@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bootstrap/offer.h"
 #include "bootstrap/seal.h"
 #include "tandem/unique_id.h"
 
@@ -16,5 +17,13 @@ struct IdContents {
 };
 
 IdContents contents_of(const UniqueId& id);
+UniqueId id_of(const IdContents& contents);
+
+/// Name of the local socket at which the id's rendezvous is reached by processes of the same user and host.
+std::string local_name(const IdContents& contents);
+
+/// UniqueId::create with a secret that others can derive, and the id handed out to a job's processes where there is
+/// one.
+UniqueId open_rendezvous(const std::string& address, const Key& secret, HandOut hand_out = {});
 
 }  // namespace tandem::bootstrap

@@ -179,11 +179,11 @@ std::string Meeting::missing(const Call& call, const Pending& pending) const {
   return text + refused;
 }
 
-void Meeting::look_at_clock() {
+void Meeting::look_at_clock(const std::string& note) {
   for (const auto& [call, pending] : pending_)
     if (pending.deadline.passed())
-      return fail_all({FailureKind::kTimeout, fmt::format("'{}', waited for {} s: {}", pending.name, pending.seconds,
-                                                          missing(call, pending))});
+      return fail_all({FailureKind::kTimeout, fmt::format("'{}', waited for {} s: {}{}", pending.name, pending.seconds,
+                                                          missing(call, pending), note)});
 }
 
 std::optional<Clock::time_point> Meeting::next_deadline() const {

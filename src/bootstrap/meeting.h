@@ -62,8 +62,10 @@ class Meeting {
   void leave(int pe);
   /// Its connection broke.
   void lose(int pe, const std::string& why);
-  /// Ends what has lasted too long.
-  void look_at_clock();
+  /// The world is over; the first reason stays.
+  void fail_all(Failure failure);
+  /// Ends what has lasted too long. Its error ends with `note`.
+  void look_at_clock(const std::string& note = "");
   /// When to look next.
   std::optional<Clock::time_point> next_deadline() const;
 
@@ -87,7 +89,6 @@ class Meeting {
     std::map<int, Bytes> blobs;  // by PE of the world
   };
 
-  void fail_all(Failure failure);
   void check_absent(const Call& call, const Pending& pending);
   std::string missing(const Call& call, const Pending& pending) const;
 

@@ -1,72 +1,99 @@
 #include "bootstrap/offer.h"
 
 #include <fmt/format.h>
-#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <optional>
-#include <set>
+#include <thread>
 
-#include "bootstrap/socket.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
 
 namespace {
 
-Fd listen_under(const std::string& name) {
-  try {
-    return listen_local(name);
-  } catch (const RuntimeFailure& error) {
-    throw RuntimeFailure(fmt::format("another process of this job is PE 0 already ({})", error.what()));
+/// Seconds for PE 0's answer. A process that is not PE 0 may accept a connection and say nothing.
+constexpr double kAnswer = 2;
+constexpr const char* kAdvice = "jobs that run at the same time need a MASTER_PORT or a TANDEM_RUN_ID of their own";
+
+/// Either a listener under that name, or who holds it.
+struct Claim {
+  Fd listener;
+  std::optional<Peer> holder;
+};
+
+Claim claim(const std::string& name) {
+  // A process that is about to listen holds the name for a moment without a queue.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    if (Fd listener = listen_local(name, SOCK_STREAM)) return {std::move(listener), std::nullopt};
+    if (const Fd socket = connect_local(name, SOCK_STREAM)) return {Fd(), peer_of(socket)};
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  return {};
 }
 
-/// Its process; nothing where it is another user's.
-std::optional<pid_t> process_of(const Fd& socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid())
+bool lives(const Peer& peer) { return peer.process > 0 && (::kill(peer.process, 0) == 0 || errno == EPERM); }
+
+/// Nothing where the other end does not prove that it is of the job.
+std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) {
+  try {
+    return UniqueId::from_bytes(shake_hands(socket, job, pe, size, Deadline(kAnswer)).welcome);
+  } catch (const BadMessage&) {
     return std::nullopt;
-  return peer.pid;
+  } catch (const Timeout&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
 
-Offer::Offer(const std::string& name, const UniqueId& id, int takers, const Deadline& deadline)
-    : id_(id), takers_(takers), deadline_(deadline), listener_(listen_under(name)) {
-  service_.start([this] { run(); });
+std::string name_of_place(const Key& job, int i) {
+  return fmt::format("tandem-{}/{}", hex(derive(job, "meeting place")), i);
 }
 
-void Offer::run() {
-  std::set<pid_t> taken;
-  while (taken.size() < static_cast<std::size_t>(takers_) && !deadline_.passed()) {
-    std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
-    if (::poll(polled.data(), polled.size(), deadline_.milliseconds()) < 0 && errno != EINTR) break;
-    if (polled[0].revents != 0 && service_.is_stopping()) break;
-    const Fd socket = polled[1].revents != 0 ? accept_one(listener_) : Fd();
-    const auto process = socket ? process_of(socket) : std::nullopt;
-    if (process && ::send(socket.get(), id_.bytes().data(), UniqueId::kBytes, MSG_NOSIGNAL) > 0) taken.insert(*process);
+void HandOut::check(int pe, int job_size, const Peer& taker) {
+  if (job_size != size || pe < 1 || pe >= size)
+    throw InvalidArgument(fmt::format("PE {} of {} given, allowed are 1 to {} of {}", pe, job_size, size - 1, size));
+  const auto [at, is_first] = takers.try_emplace(pe, taker);
+  if (!is_first && at->second.process != taker.process && lives(at->second))
+    throw InvalidArgument(
+        fmt::format("PE {} of {} has come twice: {} and {}; {}", pe, size, at->second.text(), taker.text(), kAdvice));
+  at->second = taker;
+}
+
+HandOut open_hand_out(const Key& job, int size) {
+  std::string holder = "an unknown process";
+  for (int i = 0; i < kMeetingPlaces; ++i) {
+    Claim claimed = claim(name_of_place(job, i));
+    if (claimed.listener) return {std::move(claimed.listener), job, size, {}};
+    if (!claimed.holder) continue;
+    holder = claimed.holder->text();
+    if (claimed.holder->is_of_this_user())
+      throw RuntimeFailure(fmt::format("another process is PE 0 of this job already: {}; {}", holder, kAdvice));
   }
-  listener_.reset();
-  over_ = true;
+  throw RuntimeFailure(
+      fmt::format("all {} names of this job's meeting place are taken, by {} for example; a "
+                  "TANDEM_RUN_ID that nobody else knows gives it other names",
+                  kMeetingPlaces, holder));
 }
 
-UniqueId take_offer(const std::string& name, const Deadline& deadline) {
+UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline) {
+  std::string others;
   while (!deadline.passed()) {
-    const Fd socket = connect_local(name);
-    if (socket && user_of_peer(socket) != ::geteuid())
-      throw RuntimeFailure("the local socket of this job's PE 0 belongs to another user");
-    UniqueId::Bytes bytes{};
-    const Deadline answer(1);
-    if (socket && wait_for(socket.get(), POLLIN, answer) &&
-        ::recv(socket.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()))
-      return UniqueId::from_bytes(bytes);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < kMeetingPlaces; ++i) {
+      const Fd socket = connect_local(name_of_place(job, i), SOCK_STREAM);
+      if (!socket) continue;
+      const Peer holder = peer_of(socket);
+      if (holder.is_of_this_user())
+        if (const auto id = ask(socket, job, pe, size)) return *id;
+      others = fmt::format("; {} is at its meeting place and does not belong to the job", holder.text());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Timeout("PE 0 of this job did not come, or runs on another host (then TANDEM_UNIQUE_ID has to be set)");
+  throw Timeout("PE 0 of this job did not come, or runs on another host (then TANDEM_UNIQUE_ID has to be set)" +
+                others);
 }
 
 }  // namespace tandem::bootstrap

@@ -1,41 +1,41 @@
 #pragma once
-/// A UniqueId handed to the other processes of a job on this host, through a local socket whose name they all know.
+/// How the processes of a job on one host get the id of their world from PE 0: through a local socket whose name and
+/// key follow from what the launcher gave all of them.
 
-#include <atomic>
-#include <string>
+#include <map>
 
 #include "bootstrap/deadline.h"
+#include "bootstrap/environment.h"
 #include "bootstrap/fd.h"
-#include "bootstrap/service.h"
+#include "bootstrap/handshake.h"
 #include "tandem/unique_id.h"
 
 namespace tandem::bootstrap {
 
-class Offer {
- public:
-  /// Hands `id` to `takers` processes of this user, on a thread of its own, until the deadline. Throws RuntimeFailure
-  /// where another process offers under that name.
-  Offer(const std::string& name, const UniqueId& id, int takers, const Deadline& deadline);
-  ~Offer() { service_.stop(); }
-  Offer(const Offer&) = delete;
-  Offer& operator=(const Offer&) = delete;
+/// The same for the processes of one job of this user that make their world of that number. Only a random
+/// TANDEM_RUN_ID, or another random id of the launcher, makes it a secret.
+Key key_of_job(const Places& places, int world);
 
-  bool is_over() const { return over_; }
-  /// It is this process's, not that of which this is a child.
-  bool is_here() const { return service_.is_here(); }
+/// Names of the local socket where PE 0 is met: the first that it gets. Another user may hold some of them.
+constexpr int kMeetingPlaces = 16;
+std::string name_of_place(const Key& job, int i);
 
- private:
-  void run();
+/// PE 0's end. Without a listener there is no job.
+struct HandOut {
+  Fd listener;
+  Key job{};
+  int size = 0;
+  std::map<int, Peer> takers;  ///< who has taken the id as which PE
 
-  UniqueId id_;
-  int takers_;
-  Deadline deadline_;
-  Fd listener_;
-  std::atomic<bool> over_{false};
-  Service service_;
+  /// Throws InvalidArgument where there is no such PE in the job, or another process that still lives is that PE.
+  void check(int pe, int job_size, const Peer& taker);
 };
 
-/// Waits until somebody offers under that name. Throws Timeout; RuntimeFailure where that is another user's process.
-UniqueId take_offer(const std::string& name, const Deadline& deadline);
+/// Opens the place where the job's processes look for PE 0. Names that other users hold are passed by. Throws
+/// RuntimeFailure, which says by whom, where a process of this user is PE 0 already, or all names are taken.
+HandOut open_hand_out(const Key& job, int size);
+
+/// Waits until PE 0 hands out its id. Throws Timeout, or what PE 0 answers.
+UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline);
 
 }  // namespace tandem::bootstrap

@@ -2,44 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
+#include <atomic>
 
 #include "bootstrap/environment.h"
-#include "bootstrap/kept.h"
-#include "bootstrap/offer.h"
-#include "bootstrap/seal.h"
+#include "bootstrap/id_contents.h"
 
 namespace tandem {
 
+bootstrap::Key bootstrap::key_of_job(const Places& places, int world) {
+  return derive({}, fmt::format("{}user={};pes={};world={}", places.job, ::geteuid(), places.pes, world));
+}
+
 namespace {
 
-/// The offers of this process and how many worlds it made from the environment.
-struct Offers {
-  std::mutex mutex;
-  bootstrap::Kept<bootstrap::Offer> kept;
-  int worlds = 0;
-};
-Offers& offers() {
-  static Offers all;
-  return all;
-}
-
-std::string meeting_place(const bootstrap::Places& places, int world) {
-  const std::string text = fmt::format("{}user={};pes={};world={}", places.job, ::geteuid(), places.pes, world);
-  std::string name = "tandem-";
-  for (const std::byte byte : bootstrap::derive({}, text)) name += fmt::format("{:02x}", static_cast<int>(byte));
-  return name;
-}
-
 UniqueId meet(const bootstrap::Places& places, double timeout_s) {
-  Offers& all = offers();
-  const std::lock_guard lock(all.mutex);
-  const std::string name = meeting_place(places, all.worlds++);
-  const bootstrap::Deadline deadline(timeout_s);
-  if (places.pe != 0) return bootstrap::take_offer(name, deadline);
-  const UniqueId id = UniqueId::create();
-  if (places.pes > 1) all.kept.add(std::make_unique<bootstrap::Offer>(name, id, places.pes - 1, deadline));
-  return id;
+  static std::atomic<int> worlds{0};
+  const bootstrap::Key job = bootstrap::key_of_job(places, worlds++);
+  if (places.pe != 0) return bootstrap::take_id(job, places.pe, places.pes, bootstrap::Deadline(timeout_s));
+  if (places.pes == 1) return UniqueId::create();
+  return bootstrap::open_rendezvous("127.0.0.1", bootstrap::random_key(), bootstrap::open_hand_out(job, places.pes));
 }
 
 }  // namespace

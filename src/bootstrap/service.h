@@ -34,15 +34,18 @@ class Service {
   void stop() {
     if (!is_here() || !thread_.joinable()) return;
     stopping_ = true;
-    ::eventfd_write(wake_.get(), 1);
+    wake_up();
     thread_.join();
   }
+
+  /// Lets the thread's poll return.
+  void wake_up() { ::eventfd_write(wake_.get(), 1); }
 
   bool is_here() const { return process_ == ::getpid(); }
   /// What the thread polls for reading beside its own.
   int wake() const { return wake_.get(); }
-  /// Whether the thread is to end. A wake that says otherwise is somebody else's, who has the descriptor from a fork:
-  /// it is read, or every later poll would return at once.
+  /// Whether the thread is to end. Any other wake is read, or every later poll would return at once. (It may also be
+  /// that of a child of fork, which has the descriptor.)
   bool is_stopping() {
     eventfd_t written = 0;
     if (!stopping_) ::eventfd_read(wake_.get(), &written);

@@ -9,7 +9,6 @@
 #include <exception>
 
 #include "bootstrap/handshake.h"
-#include "bootstrap/id_contents.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
@@ -18,6 +17,8 @@ namespace {
 
 /// How long the host may be late with an error that it has to send: it knows the deadlines too.
 constexpr double kHostIsLate = 5;
+/// The host drops connections that are slow to prove the secret: one may be dropped by mistake.
+constexpr int kAttempts = 10;
 constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 
 }  // namespace
@@ -32,7 +33,7 @@ Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
     : pe_(pe), size_(size), exceptions_before_(std::uncaught_exceptions()), timeout_s_(timeout_s) {
   check_place(pe, size);
   if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
-  shake_hands(id);
+  join(id);
   or_fail([&] { service_.start([this] { listen(); }); });
   barrier("the world's beginning");
 }
@@ -44,48 +45,42 @@ Session::~Session() {
     fail({FailureKind::kRuntimeFailure, "its host program has failed"});
   try {
     send(Kind::kLeave, {});
+    finish_sending();
   } catch (const std::exception&) {
     // The host is gone, and with it the world.
   }
   service_.stop();
 }
 
-void Session::shake_hands(const UniqueId& id) {
+void Session::join(const UniqueId& id) {
   const IdContents contents = contents_of(id);
   const Deadline deadline(timeout_s_);
   secret_ = contents.secret;
-  try {
-    socket_ = connect_tcp(contents.address, contents.port, deadline);
-    const Key nonce = random_key();
-    out_.set_key(hello_key(secret_));
-    in_.set_key(challenge_key(secret_, nonce), kMostHandshake);
-    send_all(socket_, out_.frame(Kind::kHello, nonce), deadline);
-    const Frame challenge = receive_frame(deadline);
-    if (challenge.kind != Kind::kChallenge) throw BadMessage("no challenge");
-    const SessionKeys keys = session_keys(secret_, nonce, nonce_of(challenge));
-    out_.set_key(keys.to_host);
-    in_.set_key(keys.from_host, kMostHandshake);
-    const Bytes join = Writer().u32(static_cast<std::uint32_t>(pe_)).u32(static_cast<std::uint32_t>(size_)).result();
-    send_all(socket_, out_.frame(Kind::kJoin, join), deadline);
-    const Frame answer = receive_frame(deadline);
-    if (answer.kind == Kind::kFailed) Failure::decode(answer.payload).raise();
-    if (answer.kind != Kind::kWelcome) throw BadMessage("no welcome");
-    in_.set_limit(kMostFromHost);
-  } catch (const BadMessage& error) {
-    throw RuntimeFailure(fmt::format("rendezvous at {} port {}: {}", contents.address, contents.port, error.what()));
+  for (int attempt = 1;; ++attempt) {
+    try {
+      connect(contents, deadline);
+      Handshake handshake = shake_hands(socket_, secret_, pe_, size_, deadline);
+      out_ = std::move(handshake.out);
+      in_ = std::move(handshake.in);
+      return in_.set_limit(kMostFromHost);
+    } catch (const Unheard& error) {
+      if (attempt == kAttempts || deadline.passed())
+        throw RuntimeFailure(
+            fmt::format("rendezvous at {} port {}: {} {} times: another secret, or too many connections without it",
+                        contents.address, contents.port, error.what(), attempt));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20 * attempt));
+    } catch (const BadMessage& error) {
+      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: {}", contents.address, contents.port, error.what()));
+    }
   }
 }
 
-Frame Session::receive_frame(const Deadline& deadline) {
-  for (;;) {
-    if (auto frame = in_.next()) return std::move(*frame);
-    if (!wait_for(socket_.get(), POLLIN, deadline)) throw Timeout("rendezvous: the host does not answer");
-    std::array<std::byte, 4096> chunk;
-    const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
-    if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-      throw BadMessage("the connection was closed: another secret, or a world whose processes have all come");
-  }
+/// The host's local socket takes processes of this user alone, so that nobody else can keep them from the host.
+void Session::connect(const IdContents& contents, const Deadline& deadline) {
+  socket_ = connect_local(local_name(contents), SOCK_STREAM, deadline);
+  const bool is_local = socket_ && peer_of(socket_).is_of_this_user();
+  if (!is_local) socket_ = connect_tcp(contents.address, contents.port, deadline);
+  address_ = is_local ? contents.address : address_of(socket_);
 }
 
 void Session::listen() {
@@ -93,10 +88,12 @@ void Session::listen() {
   try {
     for (;;) {
       while (const auto frame = in_.next()) take(*frame);
-      std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+      const auto events = static_cast<short>(POLLIN | (has_unsent() ? POLLOUT : 0));
+      std::array<pollfd, 2> polled{{{service_.wake(), POLLIN, 0}, {socket_.get(), events, 0}}};
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) throw_errno("poll");
       if (polled[0].revents != 0 && service_.is_stopping()) return;
-      if (polled[1].revents == 0) continue;
+      if ((polled[1].revents & POLLOUT) != 0) send_more();
+      if ((polled[1].revents & ~POLLOUT) == 0) continue;
       const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
       if (got > 0) in_.feed(View(chunk).first(static_cast<std::size_t>(got)));
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -104,6 +101,15 @@ void Session::listen() {
     }
   } catch (const std::exception& error) {
     end({FailureKind::kRuntimeFailure, fmt::format("the rendezvous broke: {}", error.what())});
+  }
+}
+
+void Session::send_more() {
+  try {
+    const std::lock_guard lock(sending_);
+    flush();
+  } catch (const RuntimeFailure&) {
+    // Reading finds why.
   }
 }
 
@@ -133,9 +139,37 @@ void Session::end(Failure failure) {
   changed_.notify_all();
 }
 
+/// The listening thread sends what the socket does not take at once.
 void Session::send(Kind kind, View payload) {
   const std::lock_guard lock(sending_);
-  send_all(socket_, out_.frame(kind, payload), Deadline(timeout_s_));
+  const Bytes frame = out_.frame(kind, payload);
+  unsent_.insert(unsent_.end(), frame.begin(), frame.end());
+  if (!flush()) service_.wake_up();
+}
+
+/// Whether everything is sent. The caller holds `sending_`.
+bool Session::flush() {
+  try {
+    const std::size_t done = send_some(socket_, unsent_);
+    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(done));
+  } catch (const RuntimeFailure&) {
+    unsent_.clear();
+    throw;
+  }
+  return unsent_.empty();
+}
+
+bool Session::has_unsent() {
+  const std::lock_guard lock(sending_);
+  return !unsent_.empty();
+}
+
+void Session::finish_sending() {
+  const Deadline deadline(std::min(timeout_s_, kHostIsLate));
+  while (has_unsent() && wait_for(socket_.get(), POLLOUT, deadline)) {
+    const std::lock_guard lock(sending_);
+    flush();
+  }
 }
 
 std::vector<Bytes> Session::all_gather(View own, const std::string& name, const Team& team) {

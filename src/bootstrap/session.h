@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bootstrap/handshake.h"
+#include "bootstrap/id_contents.h"
 #include "bootstrap/meeting.h"
 #include "bootstrap/service.h"
 #include "bootstrap/socket.h"
@@ -34,8 +35,10 @@ class Session {
   int pe() const { return pe_; }
   int size() const { return size_; }
   /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
-  std::string address() const { return address_of(socket_); }
+  const std::string& address() const { return address_; }
   const Key& secret() const { return secret_; }
+  /// How many splits of this world came before this one; the same on all PEs.
+  std::uint64_t count_split() { return splits_++; }
   double timeout_s() const { return timeout_s_; }
   /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
   bool is_here() const { return service_.is_here(); }
@@ -75,12 +78,16 @@ class Session {
  private:
   using Call = std::tuple<int, int, int, std::uint64_t>;
 
-  void shake_hands(const UniqueId& id);
-  Frame receive_frame(const Deadline& deadline);
+  void join(const UniqueId& id);
+  void connect(const IdContents& contents, const Deadline& deadline);
   void listen();
   void take(const Frame& frame);
   void end(Failure failure);
   void send(Kind kind, View payload);
+  void send_more();
+  bool flush();
+  bool has_unsent();
+  void finish_sending();
 
   int pe_;
   int size_;
@@ -88,12 +95,15 @@ class Session {
   double timeout_s_;
   Key secret_{};
   Fd socket_;
-  std::mutex sending_;
+  std::string address_;
+  std::mutex sending_;  // nobody waits while he holds it
   FrameWriter out_{Key{}};
+  Bytes unsent_;  // what the socket has not taken yet
   FrameReader in_{Key{}, kMostHandshake};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::tuple<int, int, int>, std::uint64_t> calls_;  // of each team, so far
+  std::uint64_t splits_ = 0;
   std::map<Call, std::vector<Bytes>> results_;
   std::optional<Failure> failure_;
   std::function<void()> callback_;

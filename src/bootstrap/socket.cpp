@@ -14,6 +14,7 @@
 #include <memory>
 #include <thread>
 
+#include "bootstrap/within.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
@@ -22,19 +23,35 @@ namespace {
 
 constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int kBacklog = 1024;
+/// Most seconds to find the own address by its name.
+constexpr double kResolveOwn = 30;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList resolve(const std::string& address, std::uint16_t port, int flags) {
+struct Resolved {
+  int code;  // of getaddrinfo
+  AddressList list;
+};
+
+Resolved look_up(const std::string& address, std::uint16_t port, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
   const int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (code != 0) throw InvalidArgument(fmt::format("address '{}': {}", address, gai_strerror(code)));
-  return {list, freeaddrinfo};
+  return {code, {list, freeaddrinfo}};
+}
+
+/// Only names are looked up on another thread: name servers may take minutes.
+AddressList resolve(const std::string& address, std::uint16_t port, int flags, const Deadline& deadline) {
+  if (Resolved numeric = look_up(address, port, flags | AI_NUMERICHOST); numeric.code == 0)
+    return std::move(numeric.list);
+  auto named = within(deadline, [=] { return look_up(address, port, flags); });
+  if (!named) throw Timeout(fmt::format("address '{}': the name service does not answer", address));
+  if (named->code != 0) throw InvalidArgument(fmt::format("address '{}': {}", address, gai_strerror(named->code)));
+  return std::move(named->list);
 }
 
 /// An address in the abstract name space: a zero, then the name without a closing zero.
@@ -61,6 +78,14 @@ int finish_connect(const Fd& socket, const Deadline& deadline) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+std::string number_of(const sockaddr_storage& address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  const int code = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
+                               NI_NUMERICHOST);
+  if (code != 0) throw RuntimeFailure(fmt::format("address of a socket: {}", gai_strerror(code)));
+  return text.data();
+}
+
 }  // namespace
 
 void throw_errno(const std::string& what) {
@@ -69,7 +94,7 @@ void throw_errno(const std::string& what) {
 }
 
 Fd listen_tcp(const std::string& address) {
-  const AddressList list = resolve(address, 0, AI_PASSIVE);
+  const AddressList list = resolve(address, 0, AI_PASSIVE, Deadline(kResolveOwn));
   int error = 0;
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
     Fd socket(::socket(a->ai_family, a->ai_socktype | kFlags, a->ai_protocol));
@@ -91,23 +116,26 @@ std::uint16_t port_of(const Fd& listener) {
 std::string address_of(const Fd& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(socket.get(), any, &size) != 0) throw_errno("getsockname");
-  std::array<char, NI_MAXHOST> text{};
-  const int code = getnameinfo(any, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  if (code != 0) throw RuntimeFailure(fmt::format("address of a socket: {}", gai_strerror(code)));
-  return text.data();
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) throw_errno("getsockname");
+  return number_of(address, size);
+}
+
+std::string address_of_peer(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  return number_of(address, size);
 }
 
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline) {
-  const AddressList list = resolve(address, port, 0);
+  const AddressList list = resolve(address, port, 0, deadline);
   for (;;) {
     int error = 0;
     for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
       Fd socket(::socket(a->ai_family, a->ai_socktype | kFlags, a->ai_protocol));
       if (!socket) throw_errno("socket");
-      if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return socket;
-      error = errno == EINPROGRESS ? finish_connect(socket, deadline) : errno;
+      const bool done = ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0;
+      error = done ? 0 : errno == EINPROGRESS ? finish_connect(socket, deadline) : errno;
       if (error != 0) continue;
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -122,11 +150,15 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
   }
 }
 
-Fd listen_local(const std::string& name) {
+Fd listen_local(const std::string& name, int type) {
   const LocalAddress address(name);
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | kFlags, 0));
-  if (!socket || ::bind(socket.get(), address.get(), address.length) != 0 || ::listen(socket.get(), kBacklog) != 0)
+  Fd socket(::socket(AF_UNIX, type | kFlags, 0));
+  if (!socket) throw_errno("local socket");
+  if (::bind(socket.get(), address.get(), address.length) != 0) {
+    if (errno == EADDRINUSE) return {};
     throw_errno("local socket");
+  }
+  if (::listen(socket.get(), kBacklog) != 0) throw_errno("local socket");
   return socket;
 }
 
@@ -138,22 +170,28 @@ std::string name_of(const Fd& listener) {
   return size > before ? std::string(address.sun_path + 1, size - before) : std::string();
 }
 
-Fd connect_local(const std::string& name) {
+Fd connect_local(const std::string& name, int type, const Deadline& deadline) {
   const LocalAddress address(name);
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | kFlags, 0));
+  Fd socket(::socket(AF_UNIX, type | kFlags, 0));
   if (!socket) throw_errno("local socket");
-  if (::connect(socket.get(), address.get(), address.length) != 0) {
-    if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) throw_errno("local socket");
-    socket.reset();
+  while (::connect(socket.get(), address.get(), address.length) != 0) {
+    if (errno == ECONNREFUSED || errno == EPROTOTYPE) return {};
+    if (errno != EAGAIN && errno != EINTR) throw_errno("local socket");
+    if (deadline.passed()) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return socket;
 }
 
-uid_t user_of_peer(const Fd& socket) {
+std::string Peer::text() const {
+  return process == 0 ? fmt::format("a process of user {}", user) : fmt::format("process {} of user {}", process, user);
+}
+
+Peer peer_of(const Fd& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) throw_errno("SO_PEERCRED");
-  return peer.uid;
+  return {peer.pid, peer.uid};
 }
 
 Fd accept_one(const Fd& listener) {
@@ -175,14 +213,22 @@ bool wait_for(int fd, short events, const Deadline& deadline) {
   }
 }
 
+std::size_t send_some(const Fd& socket, View bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t sent = ::send(socket.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent <= 0) throw_errno("the connection to the rendezvous broke");
+    done += static_cast<std::size_t>(sent);
+  }
+  return done;
+}
+
 void send_all(const Fd& socket, View bytes, const Deadline& deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-      continue;
-    }
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) throw_errno("the connection to the rendezvous broke");
+  for (;;) {
+    bytes = bytes.subspan(send_some(socket, bytes));
+    if (bytes.empty()) return;
     if (!wait_for(socket.get(), POLLOUT, deadline)) throw Timeout("the rendezvous does not take messages");
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "bootstrap/id_contents.h"
+
 namespace tandem::bootstrap {
 
 namespace {
@@ -23,27 +25,38 @@ std::vector<Member> exchange(Session& session, int color, int key) {
   return all;
 }
 
+/// Only the world's processes can derive it.
+Key secret_of(Session& session, int color) {
+  const Bytes salt = Writer().u64(session.count_split()).u32(static_cast<std::uint32_t>(color)).result();
+  return derive(session.secret(), "split", salt);
+}
+
 }  // namespace
 
 std::optional<Placement> split(Session& session, int color, int key) {
+  IdContents contents{"", 0, secret_of(session, color)};
   std::vector<Member> members = exchange(session, color, key);
   std::erase_if(members, [&](const Member& member) { return member.color != color; });
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return std::tie(a.key, a.pe) < std::tie(b.key, b.pe); });
   const int first = members.front().pe;
   const bool leads = color >= 0 && first == session.pe();
-  std::string own_id;
+  Writer place;
   session.together("split's rendezvous", [&] {
+    if (!leads) return;
     // Where the others have come from, whatever hosts and network name spaces they are in.
-    if (leads) own_id = UniqueId::create(session.address()).text();
+    const IdContents opened = contents_of(open_rendezvous(session.address(), contents.secret));
+    place.text(opened.address).u32(opened.port);
   });
-  const auto ids = session.all_gather(Writer().text(own_id).result(), "split's ids");
+  const auto places = session.all_gather(place.result(), "split's addresses");
   if (color < 0) return std::nullopt;
+  Reader leaders(places[static_cast<std::size_t>(first)]);
+  contents.address = leaders.text();
+  contents.port = static_cast<std::uint16_t>(leaders.u32());
   const auto own = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.pe == session.pe(); });
-  const UniqueId id = UniqueId::from_text(Reader(ids[static_cast<std::size_t>(first)]).text());
   const int number = static_cast<int>(own - members.begin());
   const int size = static_cast<int>(members.size());
-  return Placement{id, number, size, number, size};
+  return Placement{id_of(contents), number, size, number, size};
 }
 
 }  // namespace tandem::bootstrap

@@ -55,22 +55,31 @@ bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
   Reader reader(View(id.bytes()).subspan(kMagic.size() + sizeof(Key)));
   IdContents contents;
   std::copy_n(id.bytes().begin() + kMagic.size(), sizeof(Key), contents.secret.begin());
-  contents.port = static_cast<std::uint16_t>(reader.u32());
+  const std::uint32_t port = reader.u32();
+  if (port == 0 || port > 65535) throw BadMessage(fmt::format("port: {} given, allowed are 1 to 65535", port));
+  contents.port = static_cast<std::uint16_t>(port);
   contents.address = reader.text();
   return contents;
 }
 
-UniqueId UniqueId::create(const std::string& address) {
+UniqueId bootstrap::id_of(const IdContents& contents) { return UniqueId::from_bytes(encode(contents)); }
+
+std::string bootstrap::local_name(const IdContents& contents) {
+  return "tandem-" + hex(derive(contents.secret, "local socket", Writer().u32(contents.port).result()));
+}
+
+UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret, HandOut hand_out) {
   if (address.empty() || address.size() > kMostAddress)
     throw InvalidArgument(
         fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
-  IdContents contents{address, 0, bootstrap::random_key()};
-  auto host = std::make_unique<bootstrap::Host>(contents.secret, address);
-  contents.port = host->port();
+  auto host = std::make_unique<Host>(secret, address, std::move(hand_out));
+  const UniqueId id = id_of(host->contents());
   hosts().add(std::move(host));
-  UniqueId id;
-  id.bytes_ = encode(contents);
   return id;
+}
+
+UniqueId UniqueId::create(const std::string& address) {
+  return bootstrap::open_rendezvous(address, bootstrap::random_key());
 }
 
 UniqueId UniqueId::from_bytes(std::span<const std::byte> bytes) {

@@ -92,12 +92,14 @@ void exchange_descriptors(bootstrap::Session& session, bootstrap::FdExchange& ex
 }
 
 void exchange_fabric(bootstrap::Session& session, const std::vector<Chunk>& own, Chunks& all) {
+  // Whoever has a handle and an IMEX channel can map the memory.
+  const bootstrap::Key key = bootstrap::derive(session.secret(), "fabric handles");
   Writer writer;
   session.together("memory is exported", [&] {
     for (const Chunk& chunk : own) {
       CUmemFabricHandle handle{};
       check(driver().mem_export(&handle, chunk.handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), "cuMemExportToShareableHandle");
-      writer.bytes(std::as_bytes(std::span(&handle, 1)));
+      writer.bytes(bootstrap::encrypt(key, std::as_bytes(std::span(&handle, 1))));
     }
   });
   const std::vector<Bytes> blobs = session.all_gather(writer.result(), "fabric handles");
@@ -107,9 +109,10 @@ void exchange_fabric(bootstrap::Session& session, const std::vector<Chunk>& own,
       Reader reader(blobs[pe]);
       for (const Chunk& its : own) {
         CUmemFabricHandle handle{};
-        const bootstrap::View bytes = reader.bytes();
-        if (bytes.size() != sizeof handle) throw RuntimeFailure(fmt::format("no fabric handle of PE {}", pe));
-        std::memcpy(&handle, bytes.data(), sizeof handle);
+        const auto bytes = bootstrap::decrypt(key, reader.bytes());
+        if (!bytes || bytes->size() != sizeof handle)
+          throw RuntimeFailure(fmt::format("no fabric handle of PE {}", pe));
+        std::memcpy(&handle, bytes->data(), sizeof handle);
         Chunk chunk{0, its.bytes};
         check(driver().mem_import(&chunk.handle, &handle, CU_MEM_HANDLE_TYPE_FABRIC), "cuMemImportFromShareableHandle");
         all[pe].push_back(chunk);

@@ -16,10 +16,10 @@ struct Chunk {
   Size bytes = 0;
 };
 
-/// The way that all PEs have: file descriptors over local sockets, or else fabric handles (bytes that go through the
-/// rendezvous: for processes in different network name spaces, or where the GPU exports no descriptors). TANDEM_HANDLES
-/// in the environment, "fd" or "fabric", leaves one of them. Collective. Throws Unsupported on all PEs where there is
-/// none, and says what each way lacks.
+/// The way that all PEs have: file descriptors over local sockets, or else fabric handles (bytes that go encrypted
+/// through the rendezvous: for processes in different network name spaces, or where the GPU exports no descriptors).
+/// TANDEM_HANDLES in the environment, "fd" or "fabric", leaves one of them. Collective. Throws Unsupported on all PEs
+/// where there is none, and says what each way lacks.
 CUmemAllocationHandleType agree_on_handles(bootstrap::Session& session, const bootstrap::FdExchange& exchange,
                                            int device);
 

@@ -54,6 +54,11 @@ class Stranger {
       if (::recv(socket_.get(), chunk.data(), chunk.size(), 0) <= 0) return true;
     return false;
   }
+  /// Whether it closes the connection without an answer.
+  bool is_ignored() {
+    std::byte one{};
+    return wait_for(socket_.get(), POLLIN, Deadline(kTimeout)) && ::recv(socket_.get(), &one, 1, 0) <= 0;
+  }
   std::optional<Frame> receive(FrameReader& in) {
     std::array<std::byte, 4096> chunk;
     for (;;) {
@@ -140,6 +145,15 @@ TEST(Strangers, WhoKnowAnotherSecretAreNotToldAnything) {
   const Session session(id, 0, 1, kTimeout);  // the place is still free
 }
 
+TEST(Strangers, WhoRepeatAnotherProcessesHelloAreNotToldAnything) {
+  const UniqueId id = UniqueId::create();
+  Stranger listened_to(id);
+  listened_to.shake_hands(contents_of(id).secret, 0, 2);
+  Stranger stranger(id);
+  stranger.send(View(listened_to.sent()).first(kFrameOverhead + sizeof(Key)));
+  EXPECT_TRUE(stranger.is_ignored());
+}
+
 TEST(Strangers, AreRefusedOnceAllHaveCome) {
   const UniqueId id = UniqueId::create();
   const Session session(id, 0, 1, kTimeout);
@@ -169,7 +183,7 @@ TEST(Members, OneThatBreaksTheRulesIsGone) {
 
 /// A letter of noise, with a descriptor as a real one has it.
 void call_with_noise(const std::string& name, std::mt19937& random) {
-  const Fd socket = connect_local(name);
+  const Fd socket = connect_local(name, SOCK_SEQPACKET);
   if (!socket) return;
   const Fd useless(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int number = useless.get();

@@ -1,6 +1,7 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,8 +77,8 @@ std::size_t shared_mappings() {
   return count;
 }
 
-void share_from_environment() {
-  const Placement place = placement_from_environment(kTimeout);
+void share_from_environment(double timeout_s = kTimeout) {
+  const Placement place = placement_from_environment(timeout_s);
   Session session(place.id, place.pe, place.pes, kTimeout);
   share_all(session);
 }
@@ -177,6 +178,61 @@ void split_without_descriptors(const std::string& id, int pe, int size) {
   expect(split(session, 0, 0)->pes == size, "a world of all");
 }
 
+/// The host's poll takes fewer descriptors than it has connections: all members learn why their world is over.
+void lose_the_host() {
+  const UniqueId id = UniqueId::create();
+  constexpr int size = 3;
+  std::vector<std::unique_ptr<Session>> sessions(size);
+  const auto on_all = [&](const std::function<void(int)>& work) {
+    std::vector<std::thread> threads;
+    for (int pe = 0; pe < size; ++pe) threads.emplace_back(work, pe);
+    for (std::thread& thread : threads) thread.join();
+  };
+  on_all([&](int pe) { sessions[static_cast<std::size_t>(pe)] = std::make_unique<Session>(id, pe, size, kTimeout); });
+  const rlimit few{3, 3};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  std::vector<std::string> errors(size);
+  on_all([&](int pe) {
+    errors[static_cast<std::size_t>(pe)] = text_of_error([&] {
+      for (;;) sessions[static_cast<std::size_t>(pe)]->barrier("nobody gets through");
+    });
+  });
+  for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
+}
+
+void become_another_user() {
+  constexpr uid_t nobody = 65534;
+  if (::setresuid(nobody, nobody, nobody) != 0) throw std::runtime_error("cannot become another user");
+}
+
+/// Another user's connections to a rendezvous, over which nothing is sent.
+void hold_connections(const std::string& id, int count) {
+  const IdContents contents = contents_of(UniqueId::from_text(id));
+  become_another_user();
+  std::vector<Fd> held;
+  for (int i = 0; i < count; ++i) {
+    held.push_back(connect_tcp(contents.address, contents.port, Deadline(kTimeout)));
+    held.push_back(connect_local(local_name(contents), SOCK_STREAM));
+  }
+  std::cout << "held" << std::endl;
+  ::pause();
+}
+
+/// Another user's process under these names.
+void hold_names(char** begin, char** end) {
+  become_another_user();
+  std::vector<Fd> held;
+  for (char** name = begin; name != end; ++name) held.push_back(listen_local(*name, SOCK_STREAM));
+  std::cout << "held" << std::endl;
+  ::pause();
+}
+
+void meet_as_another_user(const std::string& id, int pe, int size) {
+  become_another_user();
+  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  session.barrier("another user's barrier");
+}
+
 /// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
 void fork_and_share() {
   static std::unique_ptr<Session> session;
@@ -218,10 +274,18 @@ int run(int argc, char** argv) {
       split_and_share(text(2), number(3), number(4));
     else if (what == "split without descriptors")
       split_without_descriptors(text(2), number(3), number(4));
+    else if (what == "host fails")
+      lose_the_host();
     else if (what == "fork")
       fork_and_share();
     else if (what == "environment")
-      share_from_environment();
+      share_from_environment(argc > 2 ? number(2) * 1e-3 : kTimeout);
+    else if (what == "idle")
+      hold_connections(text(2), number(3));
+    else if (what == "squat")
+      hold_names(argv + 2, argv + argc);
+    else if (what == "foreign barrier")
+      meet_as_another_user(text(2), number(3), number(4));
     else if (what == "again")
       share_again_and_again(number(2));
     else

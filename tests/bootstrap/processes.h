@@ -59,6 +59,12 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   int output() const { return output_.get(); }
+  pid_t id() const { return pid_; }
+  /// Waits until it has printed something.
+  void wait_for_output() {
+    pollfd one{output_.get(), POLLIN, 0};
+    if (::poll(&one, 1, 60000) != 1) throw std::runtime_error("a process that prints nothing");
+  }
 
   /// Its end; killed where that does not come soon.
   Ended wait() {

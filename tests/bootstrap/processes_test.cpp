@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include "bootstrap/processes.h"
+#include "bootstrap/session.h"
+#include "tandem/error.h"
 #include "tandem/unique_id.h"
 
 namespace tandem::bootstrap::testing {
@@ -85,6 +87,11 @@ TEST(Processes, AKilledPeerIsKnownAndANewWorldCanBeMade) {
   expect_all_well(all);
 }
 
+TEST(Processes, ARendezvousThatFailsSaysWhy) {
+  const Ended ended = peer({"host fails"}).wait();
+  EXPECT_EQ(ended.code, 0) << ended.output;
+}
+
 TEST(Processes, CallsThatDifferAreAnErrorForAll) {
   auto all = peers("calls", UniqueId::create(), 3);
   expect_all_well(all);
@@ -137,13 +144,31 @@ TEST(ProcessesOfAJob, AreNotDisturbedByChildrenOfFork) {
   };
   std::vector<Process> all;
   all.push_back(start("0"));
-  pollfd output{all[0].output(), POLLIN, 0};
-  ASSERT_EQ(::poll(&output, 1, 60000), 1);  // its first child has ended
+  all[0].wait_for_output();  // its first child has ended
   all.push_back(start("1"));
   for (Process& process : all) {
     const Ended ended = process.wait();
     EXPECT_EQ(ended.code, 0) << ended.output;
   }
+}
+
+TEST(Processes, AChildOfForkDoesNotKeepARendezvousOpen) {
+  const UniqueId id = UniqueId::create();
+  const pid_t child = ::fork();  // has copies of the listening sockets
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  std::string error = "no error";
+  try {
+    const Session session(id, 0, 1, 5);
+    const Session late(id, 0, 1, 5);
+  } catch (const RuntimeFailure& failure) {
+    error = failure.what();
+  }
+  EXPECT_THAT(error, HasSubstr("nobody listens there any more"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(Processes, OneThatNeverComesIsNamed) {

@@ -2,9 +2,13 @@
 #include "bootstrap/session.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 
 #include <functional>
+#include <future>
+#include <set>
 
+#include "bootstrap/connection.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
@@ -72,6 +76,64 @@ TEST(SessionTest, WhoCannotMakeAWorldTellsWhy) {
   EXPECT_EQ(errors[0], "OutOfMemory: PE 2: none left");
   EXPECT_EQ(errors[1], "OutOfMemory: PE 2: none left");
   EXPECT_EQ(errors[2], "OutOfMemory: none left");
+}
+
+/// A rendezvous by hand for a world of one PE, which stops to read once the world is made.
+class SlowHost {
+ public:
+  SlowHost() : listener_(listen_tcp("127.0.0.1")) {
+    thread_ = std::thread([this] { run(); });
+  }
+  UniqueId id() const { return id_of({"127.0.0.1", port_of(listener_), secret_}); }
+  void go_on() { may_read_.set_value(); }
+  /// After the session's end.
+  int count_of_failures() {
+    thread_.join();
+    return failures_;
+  }
+
+ private:
+  void run() {
+    EXPECT_TRUE(wait_for(listener_.get(), POLLIN, Deadline(kTimeout)));
+    std::set<Key> nonces;
+    Connection connection(accept_one(listener_), secret_, "", nonces);
+    while (!is_made_ && !connection.is_closed()) take(connection);
+    may_read_.get_future().wait();
+    while (!connection.is_closed()) take(connection);
+  }
+  void take(Connection& connection) {
+    EXPECT_TRUE(wait_for(connection.socket().get(), POLLIN, Deadline(kTimeout)));
+    for (const Frame& frame : connection.receive()) {
+      if (frame.kind == Kind::kJoin) {
+        connection.admit(0, 2 * kMostContribution);
+        connection.send(Kind::kWelcome, {});
+      }
+      if (frame.kind == Kind::kContribute) {
+        connection.send(Kind::kResult, Gathered{0, 1, 1, 0, {Bytes()}}.encode());
+        is_made_ = true;
+      }
+      if (frame.kind == Kind::kFailed) ++failures_;
+    }
+    connection.flush();
+  }
+
+  Key secret_ = random_key();
+  Fd listener_;
+  bool is_made_ = false;
+  int failures_ = 0;
+  std::promise<void> may_read_;
+  std::thread thread_;
+};
+
+TEST(SessionTest, NobodyWaitsForAHostThatDoesNotRead) {
+  SlowHost host;
+  const int messages = 400;  // of which the sockets take only a part
+  {
+    Session session(host.id(), 0, 1, kTimeout);
+    for (int i = 0; i < messages; ++i) session.fail({FailureKind::kRuntimeFailure, std::string(60000, 'x')});
+    host.go_on();
+  }
+  EXPECT_EQ(host.count_of_failures(), messages);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tandem/unique_id.h"
 
 #include <gmock/gmock.h>
+#include <sodium.h>
 
 #include <random>
 
@@ -36,6 +37,23 @@ TEST(UniqueIdTest, EveryDamagedByteIsSeen) {
     UniqueId::Bytes damaged = id.bytes();
     damaged[i] ^= std::byte{1};
     EXPECT_THROW(UniqueId::from_bytes(damaged), InvalidArgument) << i;
+  }
+}
+
+TEST(UniqueIdTest, PortsOutOfRangeAreRefused) {
+  constexpr std::size_t port_at = 40;  // behind magic and secret
+  constexpr std::size_t sum_at = UniqueId::kBytes - crypto_generichash_BYTES_MIN;
+  for (const std::uint32_t port : {0U, 65536U, 0xffffffffU}) {
+    UniqueId::Bytes bytes = UniqueId::create().bytes();
+    for (std::size_t i = 0; i < 4; ++i) bytes[port_at + i] = static_cast<std::byte>(port >> (8 * i));
+    auto* const raw = reinterpret_cast<unsigned char*>(bytes.data());
+    crypto_generichash(raw + sum_at, crypto_generichash_BYTES_MIN, raw, sum_at, nullptr, 0);
+    try {
+      UniqueId::from_bytes(bytes);
+      ADD_FAILURE() << "port " << port << " is taken";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.what(), "unique id: port: " + std::to_string(port) + " given, allowed are 1 to 65535");
+    }
   }
 }
 

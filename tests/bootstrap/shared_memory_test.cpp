@@ -1,0 +1,95 @@
+// Memory of the host that peers map.
+#include "bootstrap/shared_memory.h"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
+
+#include "bootstrap/socket.h"
+#include "tandem/error.h"
+
+namespace tandem::bootstrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kTimeout = 30;
+constexpr std::size_t kPage = 4096;
+
+/// The error of a PE whose peer hands over a memory file of that size that can still shrink.
+std::string error_with_peers_file(std::size_t bytes) {
+  const UniqueId id = UniqueId::create();
+  std::thread peer([&] {
+    Session session(id, 1, 2, kTimeout);
+    FdExchange exchange(session);
+    const Fd file(::memfd_create("test", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+    exchange.exchange({file.get()}, session.world());
+  });
+  Session session(id, 0, 2, kTimeout);
+  FdExchange exchange(session);
+  std::string error = "no error";
+  try {
+    const SharedMemory memory(exchange, session.world(), kPage);
+  } catch (const RuntimeFailure& failure) {
+    error = failure.what();
+  }
+  peer.join();
+  return error;
+}
+
+TEST(SharedMemoryTest, OfAnotherSizeIsRefused) {
+  EXPECT_EQ(error_with_peers_file(0), "PE 1's shared memory: 0 bytes given, needed are 4096");
+  EXPECT_EQ(error_with_peers_file(kPage + 1), "PE 1's shared memory: 4097 bytes given, needed are 4096");
+}
+
+TEST(SharedMemoryTest, ThatCanShrinkIsRefused) {
+  EXPECT_THAT(error_with_peers_file(kPage), HasSubstr("PE 1's shared memory: it is not sealed against shrinking"));
+}
+
+/// As FdExchange names it.
+std::string name_of_host() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  struct stat space {};
+  ::stat("/proc/self/ns/net", &space);
+  return boot + " " + std::to_string(space.st_ino);
+}
+
+/// PE 1 announces a socket, takes what comes there and proves nothing.
+TEST(FdExchangeTest, GivesNoDescriptorsToWhoHasNotProvedTheSecret) {
+  const UniqueId id = UniqueId::create();
+  std::thread peer([&] {
+    Session session(id, 1, 2, kTimeout);
+    const Fd listener = listen_local("", SOCK_SEQPACKET);
+    session.all_gather(Writer().text(name_of_host()).text(name_of(listener)).result(), "local sockets");
+    session.all_gather(Writer().u64(0).u32(1).result(), "exchange of descriptors");
+    ASSERT_TRUE(wait_for(listener.get(), POLLIN, Deadline(kTimeout)));
+    const Fd socket = accept_one(listener);
+    ASSERT_TRUE(wait_for(socket.get(), POLLIN, Deadline(kTimeout)));
+    std::array<std::byte, 256> text;
+    iovec part{text.data(), text.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(FdExchange::kMost * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    EXPECT_GT(::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC), 0);
+    EXPECT_EQ(message.msg_controllen, 0U);
+    ::send(socket.get(), text.data(), 52, MSG_NOSIGNAL);
+    session.fail({FailureKind::kRuntimeFailure, "enough"});
+  });
+  Session session(id, 0, 2, kTimeout);
+  FdExchange exchange(session);
+  EXPECT_THROW(exchange.exchange({STDIN_FILENO}, session.world()), RuntimeFailure);
+  peer.join();
+}
+
+}  // namespace
+}  // namespace tandem::bootstrap
