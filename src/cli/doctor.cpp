@@ -96,7 +96,7 @@ int doctor(const Arguments& arguments) {
   fmt::print("findings\n");
   if (findings.empty()) fmt::print("  nothing is wrong\n");
   for (const Finding& finding : findings) {
-    fmt::print("  {}: {}\n", finding.is_problem ? "problem" : "note", finding.what);
+    fmt::print("  {}: {}\n", finding.is_problem ? "problem" : "hint", finding.what);
     if (!finding.advice.empty()) fmt::print("    {}\n", finding.advice);
   }
   return kRight;

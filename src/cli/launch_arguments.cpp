@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "cli/launch.h"
+#include "cli/options.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -20,11 +19,10 @@ constexpr const char* kHelp =
     "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n";
 
 int parse_pes(const std::string& text) {
-  int pes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pes);
-  if (error != std::errc{} || end != text.data() + text.size() || pes < 1 || pes > kMostPes)
+  const std::optional<int> pes = whole_number(text);
+  if (!pes || *pes < 1 || *pes > kMostPes)
     throw InvalidArgument(fmt::format("-n: '{}' given, allowed are 1 to {}", text, kMostPes));
-  return pes;
+  return *pes;
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ Setup make_setup(const Arguments& arguments) {
   return setup;
 }
 
+std::string assumption_of(const Setup& setup) {
+  if (setup.machine.max_nodes > 1 || setup.pes <= setup.machine.pes_per_node) return "";
+  return fmt::format("one fabric joins {} GPUs; the machine of the model has {}", setup.pes,
+                     setup.machine.pes_per_node);
+}
+
 Size addresses_for(Size wanted, int pes) {
   constexpr Size most = Size{64} << 40;     // half of what a process has
   constexpr Size beside = Size{256} << 20;  // signals and what else a PE has beside its data

@@ -1,6 +1,8 @@
 #pragma once
 /// From the arguments to a simulated machine.
 
+#include <string>
+
 #include "cli/arguments.h"
 #include "tandem/machine.h"
 #include "tandem/simulation.h"
@@ -16,6 +18,9 @@ struct Setup {
 
 /// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
 Setup make_setup(const Arguments& arguments);
+
+/// What a run takes for granted beyond the machine model: one line, or nothing.
+std::string assumption_of(const Setup& setup);
 
 /// The bytes that a PE's memory may have where as many PEs as these are simulated: addresses of this process are what
 /// they share. At most `wanted`.

@@ -31,7 +31,7 @@ OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& optio
   if (file == nullptr || *file == '\0' || !leaves_open(options)) return options;
   std::string warning;
   const auto found = find_tuned(file, operator_key(world, op, options), warning);
-  if (!warning.empty() && world.pe() == 0) fmt::print(stderr, "tandem: {}\n", warning);
+  if (!warning.empty() && world.pe() == 0) std::fprintf(stderr, "tandem: %s\n", warning.c_str());
   // The file may change while the PEs read it: a hit counts where all have the same.
   const Epoch mine = found ? digest(describe(op, found->options)) : 0;
   if (!tune::Agreement(world).is_same(mine) || !found) return options;
