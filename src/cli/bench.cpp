@@ -80,6 +80,7 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
                             "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
     table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
                             "(us)", "(GB/s)", "(GB/s)"));
+    note_cost(run, setup);
     Pictures none;
     const int parts = parts_of(run), rows = static_cast<int>(sizes.size());
     for (int row = 0; row < rows; ++row) {

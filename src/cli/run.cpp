@@ -24,6 +24,7 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
+  note_cost(collective_run, setup);
   Progress progress(parts_of(collective_run));
   return run_collective(collective_run, setup, bytes, pictures, progress);
 }

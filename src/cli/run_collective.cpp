@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "cli/collective_data.h"
+#include "cli/console.h"
+#include "cli/cost.h"
 #include "cli/measure.h"
 #include "tandem/error.h"
 
@@ -190,6 +192,11 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
   return run;
+}
+
+void note_cost(const CollectiveRun& run, const Setup& setup) {
+  const std::string text = cost_note(run.collective, setup.pes, parts_of(run), computer_memory());
+  if (!text.empty()) complain(text);
 }
 
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {

@@ -58,8 +58,12 @@ Size addresses_for(Size wanted, int pes) {
   return std::min(wanted, most / pes - beside);
 }
 
+double computer_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
 void reserve_memory(Setup& setup, double bytes_per_pe) {
-  const double real = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const double real = computer_memory();
   const double needed = bytes_per_pe * setup.pes;
   constexpr double gib = 1 << 30;
   if (!setup.options.phantom && needed > real)

@@ -26,6 +26,9 @@ std::string assumption_of(const Setup& setup);
 /// they share. At most `wanted`.
 Size addresses_for(Size wanted, int pes);
 
+/// The bytes of memory that this computer has.
+double computer_memory();
+
 /// Gives each PE room for `bytes_per_pe` of the user's buffers and for what a plan needs beside them. Throws
 /// InvalidArgument where real data would not fit into this computer's memory.
 void reserve_memory(Setup& setup, double bytes_per_pe);

@@ -57,6 +57,7 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   sweep.group.one_node = setup.pes <= per_node;
   sweep.group.pes = setup.pes;
   tune::Contest contest(simulated_candidates(collective, sweep.group.one_node, a.algorithm.value_or("")));
+  note_cost(run, setup);
   Pictures none;
   for (const Size bytes : bench_sizes(a)) {
     std::vector<tune::Measured> all;
