@@ -60,10 +60,10 @@ class Process {
 
   int output() const { return output_.get(); }
 
-  /// Its end; killed where that does not come soon.
+  /// Its end; killed where that never comes.
   Ended wait() {
     Ended ended;
-    const Deadline deadline(60);
+    const Deadline deadline(600);
     std::array<char, 4096> chunk;
     for (;;) {
       pollfd one{output_.get(), POLLIN, 0};
