@@ -32,9 +32,9 @@ void add_place(CLI::App& app, Arguments& a, std::string& seed) {
       ->capture_default_str();
   app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
   app.add_option("--iterations", a.iterations,
-                 "measured calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
+                 "timed calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
                  "median is shown (default: by size)");
-  app.add_option("--warmup", a.warmups, "calls before the measured ones")->capture_default_str();
+  app.add_option("--warmup", a.warmups, "calls before the timed ones")->capture_default_str();
   app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
 }
 

@@ -16,7 +16,11 @@ constexpr const char* kHelp =
     "Runs PROGRAM once for each of PES PEs on this host. Each finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
     "MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them. Every line of output comes behind the "
     "PE's\n"
-    "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n";
+    "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n"
+    "Whatever the PEs started ends with them.\n"
+    "\n"
+    "Example:\n"
+    "  tandem launch -n 4 tandem bench all_reduce --backend cuda --graph\n";
 
 int parse_pes(const std::string& text) {
   const std::optional<int> pes = whole_number(text);

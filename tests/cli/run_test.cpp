@@ -219,6 +219,13 @@ TEST(Run, NoBlocksAreWhatSuits) {
   EXPECT_EQ(run_json("all_reduce --bytes 64K --blocks 0"), run_json("all_reduce --bytes 64K"));
 }
 
+TEST(Run, SizesHaveUnits) {
+  for (const std::string size : {"2048", "2K", "2k", "2KiB"})
+    EXPECT_EQ(run_json("all_reduce --phantom --bytes " + size)["bytes"], 2048) << size;
+  EXPECT_EQ(run_json("all_reduce --phantom --bytes 3MiB")["bytes"], 3 << 20);
+  EXPECT_EQ(run_json("all_reduce --phantom --bytes 1GiB")["bytes"], 1 << 30);
+}
+
 TEST(Run, SaysThatItsTimesArePredictions) {
   EXPECT_EQ(run_json("all_reduce --bytes 1K")["predicted"], true);
   for (const std::string what : {"all_reduce --bytes 1K", "all_gather_gemm --shape 64x64x64"})

@@ -142,6 +142,7 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --machine /", "'/'"},
     {"run all_reduce --nodes 2", "--nodes"},
     {"run all_reduce --nodes 0", "--nodes"},
+    {"run all_reduce --nodes ' '", "--nodes: ' ' given, allowed is a whole number"},
     {"run all_reduce --machine h100x8-rail --pes 12", "whole nodes"},
     {"run all_reduce --machine h100x8-rail --nodes 2 --pes 8", "--pes"},
     {"run all_reduce --machine h100x8-rail --nodes 1025", "--nodes"},
