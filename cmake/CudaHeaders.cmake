@@ -35,7 +35,7 @@ function(tandem_cuda_compile_test name)  # SOURCE... ARCHITECTURES ARCHITECTURE.
     target_compile_options(${name} PRIVATE "SHELL:-Werror all-warnings")
   endif()
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}" --target ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 RESOURCE_LOCK cuda_compile)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${hangs_after_s} RESOURCE_LOCK cuda_compile)
 endfunction()
 
 tandem_cuda_compile_test(cuda_headers ${cuda_sources} ARCHITECTURES 90a)

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <iostream>
 
+#include "cli/console.h"
+#include "cli/examples.h"
 #include "cli/gpu.h"
+#include "cli/options.h"
+#include "cli/usage_message.h"
 #include "model/version.h"
 #include "tandem/error.h"
 
@@ -25,12 +28,13 @@ void add_place(CLI::App& app, Arguments& a, std::string& seed) {
   app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
   app.add_option("--algo", a.algorithm, "algorithm; `tandem list` names them all");
   app.add_option("--seed", seed, "seed of the data and of everything that may happen in another order")
+      ->type_name("N")
       ->capture_default_str();
   app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
   app.add_option("--iterations", a.iterations,
-                 "measured calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
+                 "timed calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
                  "median is shown (default: by size)");
-  app.add_option("--warmup", a.warmups, "calls before the measured ones")->capture_default_str();
+  app.add_option("--warmup", a.warmups, "calls before the timed ones")->capture_default_str();
   app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
 }
 
@@ -141,8 +145,7 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
 
 void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& tune = *app.add_subcommand(
-      "tune",
-      "measure algorithms of collectives, or configurations of operators, and write what is quickest into a table");
+      "tune", "time algorithms of collectives, or configurations of operators, and write the quickest into a table");
   tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
   tune.add_option("--out", a.out,
                   "the table, of operators the cache; what an existing one says about other things stays")
@@ -182,7 +185,18 @@ void refuse_values_of_flags(CLI::App& app) {
       if (option->get_expected_max() == 0) option->disable_flag_override();
 }
 
-/// By itself, because CLI11 takes a negative number for a large one.
+/// One rule for all whole numbers. CLI11 by itself also takes "+1", " 1" and "0x10".
+void take_whole_numbers_alone(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands({}))
+    for (CLI::Option* const option : subcommand->get_options()) {
+      if (option->get_type_name() != "INT") continue;
+      option->type_name("N");
+      option->check([](const std::string& text) {
+        return whole_number(text) ? "" : fmt::format("'{}' given, allowed is a whole number below 2^31", text);
+      });
+    }
+}
+
 std::uint64_t parse_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
@@ -191,34 +205,12 @@ std::uint64_t parse_seed(const std::string& text) {
   return seed;
 }
 
-constexpr const char* kSubcommands = "list, machines, run, bench, check, tune, doctor, calibrate or launch";
+/// The most calls that a run makes: each takes time.
+constexpr int kMostCalls = 1'000'000;
 
-/// CLI11's error in one line: what was given, and what is allowed.
-std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
-  std::string text = error.what();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
-    return fmt::format("{}; a subcommand is one of {} (tandem --help)", text, kSubcommands);
-  // "phantom was given a disallowed flag override"
-  if (error.get_name() == "ArgumentMismatch" && text.ends_with("disallowed flag override"))
-    text = fmt::format("--{}: a value given, it takes none", text.substr(0, text.find(' ')));
-  const std::string help = fmt::format(" (tandem {}--help)", chosen.empty() ? "" : chosen.front()->get_name() + " ");
-  // "Could not convert: --pes = four"
-  const std::string prefix = "Could not convert: ", middle = " = ";
-  const auto at = text.find(middle);
-  if (error.get_name() != "ConversionError" || text.rfind(prefix, 0) != 0 || at == std::string::npos)
-    return text + help;
-  const std::string option = text.substr(prefix.size(), at - prefix.size());
-  const CLI::Option* const found = chosen.empty() ? nullptr : chosen.front()->get_option_no_throw(option);
-  const bool is_flag = found != nullptr && found->get_expected_max() == 0;
-  return fmt::format("{}: '{}' given, {}{}", option, text.substr(at + middle.size()),
-                     is_flag ? "it takes no value" : "allowed is a whole number below 2^31", help);
-}
-
-void check_positive(const char* option, const std::optional<int>& value) {
-  if (value && *value < 1) throw InvalidArgument(fmt::format("{}: {} given, allowed is 1 or more", option, *value));
+void check_count(const char* option, int least, const std::optional<int>& value) {
+  if (value && (*value < least || *value > kMostCalls))
+    throw InvalidArgument(fmt::format("{}: {} given, allowed is {} to {}", option, *value, least, kMostCalls));
 }
 
 void check_backend(const Arguments& a) {
@@ -232,14 +224,7 @@ void check_backend(const Arguments& a) {
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
-}  // namespace
-
-std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
-  Arguments a;
-  std::string seed = "1";
-  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
-  app.require_subcommand(0, 1);
-  app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
+void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
   app.add_subcommand("list", "collectives and operators, with their algorithms");
   app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
       ->add_option("MACHINE", a.subject, "name or JSON file");
@@ -254,30 +239,57 @@ std::optional<Arguments> parse_arguments(int argc, const char* const* argv) {
   app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
       ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
+  app.add_subcommand("help", "this text, or that of a subcommand (tandem help run)");
   refuse_values_of_flags(app);
-  for (int i = 1; i < argc; ++i)
-    if (*argv[i] == '\0')
+  take_whole_numbers_alone(app);
+  add_examples(app);
+}
+
+void check_values(const Arguments& a) {
+  check_count("--iterations", 1, a.iterations);
+  check_count("--calls", 1, a.calls);
+  check_count("--most", 1, a.most);
+  check_count("--warmup", 0, a.warmups);
+  if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
+  check_backend(a);
+}
+
+}  // namespace
+
+std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "help") return words;
+  if (words.size() > 2)
+    throw InvalidArgument(fmt::format("help: '{}' given, one subcommand is allowed (tandem help run)", words[2]));
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) {
+  Arguments a;
+  std::string seed = "1";
+  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
+  add_commands(app, a, seed);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i].empty())
       throw InvalidArgument(
-          fmt::format("{}: '' given; what has a default is left out", i > 1 ? argv[i - 1] : "argument"));
+          fmt::format("{}: '' given; what has a default is left out", i > 0 ? words[i - 1] : "argument"));
+  if (!words.empty() && words[0][0] != '-') check_subcommand(app, words[0]);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // which CLI11 takes from the back
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw InvalidArgument(message_of(app, error));
     app.exit(error, std::cout, std::cerr);
     return std::nullopt;
   }
   if (app.get_subcommands().empty())
-    throw InvalidArgument(fmt::format("a subcommand is missing: {} (tandem --help)", kSubcommands));
+    throw InvalidArgument("a subcommand is missing; `tandem help` names them all (tandem --help)");
   a.command = command_of(app);
-  a.command_line = "tandem";
-  for (int i = 1; i < argc; ++i) a.command_line += fmt::format(" {}", argv[i]);
+  a.command_line = printable(fmt::format("tandem {}", fmt::join(words, " ")));
   a.seed = parse_seed(seed);
-  check_positive("--iterations", a.iterations);
-  check_positive("--calls", a.calls);
-  check_positive("--most", a.most);
-  if (a.warmups < 0) throw InvalidArgument(fmt::format("--warmup: {} given, allowed is 0 or more", a.warmups));
-  if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
-  check_backend(a);
+  check_values(a);
   return a;
 }
 

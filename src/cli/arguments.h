@@ -69,9 +69,12 @@ struct Arguments {
   bool json_to_stdout() const { return json == "-"; }
 };
 
+/// The words behind "tandem": "help run" becomes "run --help". Throws InvalidArgument for "help" of several.
+std::vector<std::string> with_help_as_option(std::vector<std::string> words);
+
 /// Throws InvalidArgument, with one line, for what is no command line of the tool. Nothing is returned where the user
 /// asked for help, which this prints.
-std::optional<Arguments> parse_arguments(int argc, const char* const* argv);
+std::optional<Arguments> parse_arguments(const std::vector<std::string>& words);
 
 /// Throws InvalidArgument, naming the option, where one was given that says nothing about an operator (or a
 /// collective).

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/run_collective.h"
@@ -25,7 +26,7 @@ class Table {
   void print(const std::string& line) const {
     if (arguments_.json_to_stdout()) return;
     fmt::print("{}\n", line);
-    std::fflush(stdout);
+    flush_output();
   }
   void add(const Result& result, const std::string& row) {
     print(row);
@@ -38,7 +39,8 @@ class Table {
   }
   /// Writes the JSON and says whether all was right.
   int finish() const {
-    print(fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
+    print(arguments_.phantom ? "# wrong elements: not checked (--phantom)"
+                             : fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
     write_json(arguments_, json_);
     return wrong_ == 0 ? kRight : kWrong;
   }
@@ -50,8 +52,14 @@ class Table {
 };
 
 std::string place(const Arguments& a, const Setup& setup) {
-  return fmt::format("# {} on {} PEs of {}, seed {}, warm-up calls {}, measured calls {}{}", a.subject, setup.pes,
-                     setup.machine.name, a.seed, a.warmups, a.iterations.value_or(1), a.phantom ? ", phantom" : "");
+  const std::string machine = printable(setup.machine.name);
+  std::string text = fmt::format(
+      "# {} on {} PEs of {}, seed {}, warm-up calls {}, timed calls {}{}{}\n# times are predicted with the "
+      "machine model {}",
+      a.subject, setup.pes, machine, a.seed, a.warmups, a.iterations.value_or(1), a.phantom ? ", phantom" : "",
+      a.in_place ? ", in-place" : "", machine);
+  if (const std::string assumption = assumption_of(setup); !assumption.empty()) text += "\n# " + assumption;
+  return text;
 }
 
 std::string collective_row(const CollectiveRun& run, const Result& r) {
@@ -67,15 +75,18 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
   return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
-    table.print(place(a, setup) + (a.in_place ? ", in-place" : ""));
+    table.print(place(a, setup));
     table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
                             "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
     table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
                             "(us)", "(GB/s)", "(GB/s)"));
+    note_cost(run, setup);
     Pictures none;
-    for (const Size bytes : sizes) {
+    const int parts = parts_of(run), rows = static_cast<int>(sizes.size());
+    for (int row = 0; row < rows; ++row) {
+      const Size bytes = sizes[static_cast<std::size_t>(row)];
       const Result result = [&] {
-        Progress progress(kCollectiveSteps);
+        Progress progress(rows * parts, row * parts);
         return run_collective(run, setup, bytes, none, progress);
       }();
       table.add(result, collective_row(run, result));
@@ -104,10 +115,11 @@ std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
                             "(us)", "(%)"));
     Pictures none;
     OperatorRun run = all_rows;
-    for (const Size m : rows) {
-      run.options.m = m;
+    const int parts = parts_of(run), count = static_cast<int>(rows.size());
+    for (int row = 0; row < count; ++row) {
+      const Size m = run.options.m = rows[static_cast<std::size_t>(row)];
       const Result r = [&] {
-        Progress progress(kOperatorSteps);
+        Progress progress(count * parts, row * parts);
         return run_operator(run, setup, none, progress);
       }();
       table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,

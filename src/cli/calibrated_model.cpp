@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/calibrate.h"
 #include "model/builtin_files.h"
+#include "model/text_file.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"
 
@@ -20,10 +19,7 @@ std::string base_text(const std::string& base) {
   load_machine(base);  // says what is wrong with it
   for (const detail::BuiltinFile& file : detail::builtin_machines())
     if (file.name == base) return std::string(file.json);
-  std::ifstream file(base, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return detail::read_text_file(base).value_or("");
 }
 
 /// Three digits: more would only be noise.

@@ -1,6 +1,5 @@
 // `tandem check`.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,6 +11,7 @@
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/json_file.h"
+#include "cli/progress.h"
 #include "cli/workers.h"
 #include "tandem/error.h"
 #include "trace/output_file.h"
@@ -74,11 +74,10 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
   return all;
 }
 
-/// Tells a person at a terminal how far it is.
-std::function<void(std::size_t)> progress(const char* what, std::size_t count) {
-  if (::isatty(STDERR_FILENO) == 0) return [](std::size_t) {};
-  return [what, count](std::size_t done) {
-    fmt::print(stderr, "\r{}: {} of {}{}", what, done, count, done == count ? "\n" : "");
+/// Takes how much is done so far, and advances by what is new.
+std::function<void(std::size_t)> advance(Progress& progress) {
+  return [&progress, before = std::size_t{0}](std::size_t done) mutable {
+    progress.advance(static_cast<int>(done - std::exchange(before, done)));
   };
 }
 
@@ -126,9 +125,12 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
   const std::vector<Portion> work = portions(cases, a.check.schedules);
   // The last ones first: they are the largest, and whoever is given one last is waited for.
   const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
-  const auto results = run_workers(
-      work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); },
-      progress("portions", work.size()));
+  const auto results = [&] {
+    Progress progress(static_cast<int>(work.size()));
+    progress.begin(fmt::format("schedules of {} configurations", cases.size()));
+    return run_workers(
+        work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); }, advance(progress));
+  }();
 
   Json findings = Json::array();
   std::set<std::string> seen;
@@ -190,9 +192,12 @@ int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
   const bool everything = is_all(a) && a.check.pes.empty() && a.check.algorithm.empty() && a.check.one_case.empty();
   const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
-  const auto results = run_workers(
-      planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); },
-      progress("mutants", planned.size()));
+  const auto results = [&] {
+    Progress progress(static_cast<int>(planned.size()));
+    progress.begin(fmt::format("{} mutants", planned.size()));
+    return run_workers(
+        planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); }, advance(progress));
+  }();
   Json json = mutants_json(results);
   json["stale"] = stale;
   write_json(a, json);

@@ -3,14 +3,34 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "cli/options.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
 
 namespace {
+
 constexpr int kMostPes = 32;
+constexpr int kMostSchedules = 1'000'000;
+
+/// "2,3,4"
+std::vector<int> parse_pes(const std::string& text) {
+  std::vector<int> all;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::optional<int> pes = whole_number(std::string_view(text).substr(begin, end - begin));
+    if (!pes || *pes < 1 || *pes > kMostPes)
+      throw InvalidArgument(
+          fmt::format("--pes: '{}' given, allowed are numbers from 1 to {} with commas between them", text, kMostPes));
+    all.push_back(*pes);
+    begin = end + 1;
+  }
+  return all;
+}
+
 }  // namespace
 
 void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string& json, std::string& report) {
@@ -22,8 +42,10 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
       ->capture_default_str();
   check.add_option("--strategy", a.strategy, "random, pct, delay or dfs")->capture_default_str();
   check.add_option("--seed", seed, "of the first schedule; the next ones have the numbers after it")
+      ->type_name("N")
       ->capture_default_str();
-  check.add_option("--pes", a.pes, "numbers of PEs to try (default: 2,3,4; with --mutants: 3,4)")->delimiter(',');
+  check.add_option("--pes", a.pes_text, "numbers of PEs to try (default: 2,3,4; with --mutants: 3,4)")
+      ->type_name("N,...");
   check.add_option("--algo", a.algorithm, "this algorithm alone, as --list names it");
   check.add_option("--case", a.one_case, "this configuration alone, as --list and reports name it");
   check.add_flag("--list", a.list, "name algorithms and configurations instead of checking them");
@@ -34,14 +56,15 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
   check.add_option("--json", json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
   check.add_option("--report", report, "write the timeline of the first finding's schedule as an HTML page")
       ->type_name("FILE.html");
-  check.callback([&a, &check] { a.schedules_given = check.count("--schedules") > 0; });
+  check.callback([&a, &check] {
+    a.schedules_given = check.count("--schedules") > 0;
+    if (check.count("--pes") > 0) a.pes = parse_pes(a.pes_text);
+  });
 }
 
 void validate(const CheckArguments& a) {
-  if (a.schedules < 1) throw InvalidArgument(fmt::format("--schedules: {} given, allowed is 1 or more", a.schedules));
-  for (const int pes : a.pes)
-    if (pes < 1 || pes > kMostPes)
-      throw InvalidArgument(fmt::format("--pes: {} given, a check takes 1 to {}", pes, kMostPes));
+  if (a.schedules < 1 || a.schedules > kMostSchedules)
+    throw InvalidArgument(fmt::format("--schedules: {} given, allowed is 1 to {}", a.schedules, kMostSchedules));
   if (a.mutants && !a.broken.empty()) throw InvalidArgument("--break: not together with --mutants, which breaks all");
   try {
     parse_strategy(a.strategy);

@@ -15,6 +15,7 @@ struct CheckArguments {
   int schedules = 20;
   bool schedules_given = false;
   std::string strategy = "random";
+  std::string pes_text;  ///< "2,3,4"
   std::vector<int> pes;
   std::string algorithm, one_case;
   std::string broken;  ///< a mutant to check instead of the program, as --mutants names it

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -86,6 +88,7 @@ int doctor(const Arguments& arguments) {
   Json report = inspect_system("", findings);
   report.update(inspect_gpus(findings));
   match_nics("", report["gpus"], report["nics"]);
+  std::ranges::stable_sort(findings, std::greater<>(), &Finding::is_problem);  // the problems first
   report["findings"] = Json::array();
   for (const Finding& finding : findings)
     report["findings"].push_back({{"problem", finding.is_problem}, {"what", finding.what}, {"advice", finding.advice}});
@@ -96,7 +99,7 @@ int doctor(const Arguments& arguments) {
   fmt::print("findings\n");
   if (findings.empty()) fmt::print("  nothing is wrong\n");
   for (const Finding& finding : findings) {
-    fmt::print("  {}: {}\n", finding.is_problem ? "problem" : "note", finding.what);
+    fmt::print("  {}: {}\n", finding.is_problem ? "problem" : "hint", finding.what);
     if (!finding.advice.empty()) fmt::print("    {}\n", finding.advice);
   }
   return kRight;

@@ -9,7 +9,7 @@ namespace tandem::cli {
 
 /// One thing that a person should know.
 struct Finding {
-  bool is_problem = false;  ///< something will not work, or will be slow
+  bool is_problem = false;  ///< something does not work here, or is slow; else a hint
   std::string what;
   std::string advice;  ///< empty: nothing to do
 };

@@ -47,7 +47,8 @@ Json limit(int which, double unit) {
 
 bool is_below(const Json& value, double least) { return value.is_number() && value.get<double>() < least; }
 
-Json inspect_limits(const std::string& root, std::vector<Finding>& findings) {
+/// `has_fabric`: there is a network adapter that reads and writes memory by itself.
+Json inspect_limits(const std::string& root, bool has_fabric, std::vector<Finding>& findings) {
   Json limits;
   limits["memlock_mib"] = limit(RLIMIT_MEMLOCK, kMiB);
   limits["open_files"] = limit(RLIMIT_NOFILE, 1);
@@ -58,16 +59,16 @@ Json inspect_limits(const std::string& root, std::vector<Finding>& findings) {
   const std::string memory = first_line(root + "/sys/fs/cgroup/memory.max");
   limits["memory_max"] = memory.empty() ? Json(nullptr) : Json(memory);
   if (is_below(limits["memlock_mib"], 64))
-    findings.push_back({true,
-                        fmt::format("only {:.1f} MiB of memory may be locked; network adapters need more, GPUs of one "
-                                    "node do not",
+    findings.push_back({has_fabric,
+                        fmt::format("only {:.1f} MiB of memory may be locked; InfiniBand adapters need more, GPUs of "
+                                    "one node do not",
                                     limits["memlock_mib"].get<double>()),
                         "ulimit -l unlimited, or `docker run --ulimit memlock=-1`"});
   if (is_below(limits["open_files"], 1024))
     findings.push_back({true, "fewer than 1024 files may be open; memory is shared by file descriptors",
                         "ulimit -n 65536, or `docker run --ulimit nofile=65536`"});
   if (limits["shm_mib"].is_null() || is_below(limits["shm_mib"], 64))
-    findings.push_back({true,
+    findings.push_back({false,
                         "/dev/shm is missing or smaller than 64 MiB, which NCCL and PyTorch need (Tandem does not)",
                         "`docker run --shm-size=1g`, or --ipc=host"});
   return limits;
@@ -147,8 +148,10 @@ Json inspect_system(const std::string& root, std::vector<Finding>& findings) {
   if (driver.empty())
     findings.push_back({true, "no NVIDIA driver is loaded here",
                         "install the driver; in a container: the NVIDIA container toolkit and `--gpus all`"});
-  system["limits"] = inspect_limits(root, findings);
   system["nics"] = inspect_nics(root);
+  const bool has_fabric = std::any_of(system["nics"].begin(), system["nics"].end(),
+                                      [](const Json& nic) { return nic["kind"] == "InfiniBand"; });
+  system["limits"] = inspect_limits(root, has_fabric, findings);
   system["libraries"]["nccl"] = find_library("TANDEM_NCCL_LIBRARY", "libnccl.so.2", "ncclGetVersion");
   system["libraries"]["nvshmem"] = find_library(nullptr, "libnvshmem_host.so.3", nullptr);
   if (!system["libraries"]["nccl"]["found"].get<bool>())

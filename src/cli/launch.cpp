@@ -2,17 +2,23 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "bootstrap/deadline.h"
 #include "bootstrap/seal.h"
 #include "bootstrap/socket.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/descendants.h"
 #include "cli/launched.h"
 #include "tandem/error.h"
 
@@ -49,38 +55,53 @@ class Signals {
   bootstrap::Fd fd_;
 };
 
+/// Whatever was started ends with this object.
+class Family {
+ public:
+  Family() { adopt_descendants(); }
+  ~Family() { end_descendants(); }
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+};
+
+/// Whether a terminal or a connection that closes is to end the job; `nohup` says that it is not.
+bool ends_at_hangup() {
+  struct sigaction action {};
+  return ::sigaction(SIGHUP, nullptr, &action) != 0 || action.sa_handler != SIG_IGN;
+}
+
+/// The PEs of a job and what they write.
 class Job {
  public:
-  explicit Job(const LaunchArguments& arguments) {
+  Job(const LaunchArguments& arguments, const Signals& signals) : signals_(signals) {
     // Free now; as with every launcher, somebody else might take it before the program does.
     const int port = bootstrap::port_of(bootstrap::listen_tcp("127.0.0.1"));
     std::string id;
     for (const std::byte byte : bootstrap::random_key()) id += fmt::format("{:02x}", static_cast<int>(byte));
-    try {
-      for (int pe = 0; pe < arguments.pes; ++pe)
-        processes_.push_back(start_process(
-            arguments.program,
-            {fmt::format("RANK={}", pe), fmt::format("LOCAL_RANK={}", pe), fmt::format("WORLD_SIZE={}", arguments.pes),
-             fmt::format("LOCAL_WORLD_SIZE={}", arguments.pes), "MASTER_ADDR=127.0.0.1",
-             fmt::format("MASTER_PORT={}", port), "TANDEM_RUN_ID=" + id},
-            pe));
-    } catch (...) {
-      for (const Launched& process : processes_) process.signal(SIGKILL);
-      throw;
-    }
+    for (int pe = 0; pe < arguments.pes; ++pe)
+      processes_.push_back(
+          start_process(arguments.program,
+                        {fmt::format("RANK={}", pe), fmt::format("LOCAL_RANK={}", pe),
+                         fmt::format("WORLD_SIZE={}", arguments.pes), fmt::format("LOCAL_WORLD_SIZE={}", arguments.pes),
+                         "MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port), "TANDEM_RUN_ID=" + id},
+                        pe));
   }
 
   int run() {
     while (is_running()) {
       std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+      // No events: those that say that nobody reads any more always come.
+      for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) polled.push_back({lost_ || !watches_ ? -1 : fd, 0, 0});
       for (const Launched& process : processes_)
         for (const PrefixedOutput& output : process.outputs) polled.push_back({output.fd(), POLLIN, 0});
       const int patience = end_ ? end_->milliseconds() : -1;
       if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) bootstrap::throw_errno("poll");
+      if (polled[1].revents != 0 || polled[2].revents != 0) lose();
       pass_on(polled);
       while (const int number = signals_.next()) take(number);
       if (end_ && end_->passed()) end_all(SIGKILL);
     }
+    if (lost_) throw RuntimeFailure("launch: writing the output of the PEs failed, so they were ended");
     return code_;
   }
 
@@ -90,10 +111,17 @@ class Job {
   }
 
   void pass_on(const std::vector<pollfd>& polled) {
-    std::size_t i = 1;
+    std::size_t i = kOwn;
     for (Launched& process : processes_)
       for (PrefixedOutput& output : process.outputs)
-        if (polled[i++].revents != 0) output.pass_on();
+        if (polled[i++].revents != 0 && !output.pass_on()) lose();
+  }
+
+  /// Nobody reads what the PEs write.
+  void lose() {
+    if (std::exchange(lost_, true)) return;
+    code_ = kFailure;
+    end_all(SIGTERM);
   }
 
   void take(int number) {
@@ -108,42 +136,87 @@ class Job {
     for (const Launched& process : processes_) process.signal(number);
   }
 
+  /// Everybody who has ended, adopted processes included.
   void reap() {
-    for (std::size_t pe = 0; pe < processes_.size(); ++pe) {
-      Launched& process = processes_[pe];
-      int status = 0;
-      if (process.pid <= 0 || ::waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
-      drain(process);
-      const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-      if (failed) process.signal(SIGKILL);  // whatever it started
-      process.pid = -1;
-      if (failed && code_ == 0) {
-        code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        fmt::print(stderr, "tandem: PE {} {} {}; the others are ended\n", pe,
-                   WIFEXITED(status) ? "failed with exit code" : "was ended by signal",
-                   WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-        end_all(SIGTERM);
-      }
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      const auto found =
+          std::find_if(processes_.begin(), processes_.end(), [&](const Launched& one) { return one.pid == pid; });
+      if (found != processes_.end()) has_ended(*found, static_cast<int>(found - processes_.begin()), status);
     }
+  }
+
+  void has_ended(Launched& process, int pe, int status) {
+    drain(process);
+    const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    if (failed) process.signal(SIGKILL);  // whatever it started
+    process.pid = -1;
+    if (!failed || code_ != 0) return;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    complain(fmt::format("PE {} {} {}; the others are ended", pe,
+                         WIFEXITED(status) ? "failed with exit code" : "was ended by signal",
+                         WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+    end_all(SIGTERM);
   }
 
   /// What it wrote last. What it started may hold its outputs open; nobody waits for that.
-  static void drain(Launched& process) {
+  void drain(Launched& process) {
     for (PrefixedOutput& output : process.outputs) {
-      for (pollfd one{output.fd(), POLLIN, 0}; output.fd() >= 0 && ::poll(&one, 1, 0) > 0; one.fd = output.fd())
-        output.pass_on();
-      output.finish();
+      constexpr int more_than_a_pipe_holds = 16;  // of reads; what it started may write without end
+      for (int i = 0; i < more_than_a_pipe_holds && output.fd() >= 0; ++i) {
+        pollfd one{output.fd(), POLLIN, 0};
+        if (::poll(&one, 1, 0) <= 0) break;
+        if (!output.pass_on()) lose();
+      }
+      if (!output.finish()) lose();
     }
   }
 
-  Signals signals_;
+  static constexpr std::size_t kOwn = 3;  ///< entries of `polled` before those of the PEs
+
+  const Signals& signals_;
+  Family family_;
   std::vector<Launched> processes_;
   std::optional<bootstrap::Deadline> end_;
   int code_ = 0;
+  bool watches_ = ends_at_hangup();
+  bool lost_ = false;
 };
+
+/// The process that starts the PEs. It ends them where the one that the user started is killed.
+int keep(const LaunchArguments& arguments, const Signals& signals, pid_t guard) {
+  ::setpgid(0, 0);  // a terminal's signals come from the guard, once
+  ::signal(SIGTTOU, SIG_IGN);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != guard) return kFailure;
+  return Job(arguments, signals).run();
+}
+
+/// The process that the user started: passes signals on, and ends what is left where the keeper is killed.
+int guard(pid_t keeper, const Signals& signals) {
+  while (true) {
+    pollfd polled{signals.fd(), POLLIN, 0};
+    if (::poll(&polled, 1, -1) < 0 && errno != EINTR) bootstrap::throw_errno("poll");
+    while (const int number = signals.next()) {
+      if (number != SIGCHLD) ::kill(keeper, number);
+      int status = 0;
+      if (number != SIGCHLD || ::waitpid(keeper, &status, WNOHANG) != keeper) continue;
+      if (WIFEXITED(status)) return WEXITSTATUS(status);
+      throw RuntimeFailure(fmt::format("launch was ended by signal {}", WTERMSIG(status)));
+    }
+  }
+}
 
 }  // namespace
 
-int launch(const LaunchArguments& arguments) { return Job(arguments).run(); }
+int launch(const LaunchArguments& arguments) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const Signals signals;
+  const Family family;
+  const pid_t own = ::getpid();
+  const pid_t keeper = ::fork();
+  if (keeper < 0) bootstrap::throw_errno("fork");
+  return keeper == 0 ? keep(arguments, signals, own) : guard(keeper, signals);
+}
 
 }  // namespace tandem::cli

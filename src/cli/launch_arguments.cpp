@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "cli/launch.h"
+#include "cli/options.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -17,14 +16,17 @@ constexpr const char* kHelp =
     "Runs PROGRAM once for each of PES PEs on this host. Each finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,\n"
     "MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them. Every line of output comes behind the "
     "PE's\n"
-    "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n";
+    "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n"
+    "Whatever the PEs started ends with them.\n"
+    "\n"
+    "Example:\n"
+    "  tandem launch -n 4 tandem bench all_reduce --backend cuda --graph\n";
 
 int parse_pes(const std::string& text) {
-  int pes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pes);
-  if (error != std::errc{} || end != text.data() + text.size() || pes < 1 || pes > kMostPes)
+  const std::optional<int> pes = whole_number(text);
+  if (!pes || *pes < 1 || *pes > kMostPes)
     throw InvalidArgument(fmt::format("-n: '{}' given, allowed are 1 to {}", text, kMostPes));
-  return pes;
+  return *pes;
 }
 
 }  // namespace

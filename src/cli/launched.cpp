@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -37,6 +38,7 @@ Pipe make_pipe() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(127);  // it has ended already
   ::setpgid(0, 0);
+  for (const int number : {SIGPIPE, SIGTTOU}) ::signal(number, SIG_DFL);  // which the launcher ignores
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -57,28 +59,42 @@ Pipe make_pipe() {
 
 }  // namespace
 
-void PrefixedOutput::pass_on() {
+bool PrefixedOutput::pass_on() {
   std::array<char, 65536> chunk;
   const ssize_t got = ::read(pipe_.get(), chunk.data(), chunk.size());
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (got <= 0) return finish();
+  const std::size_t before = pending_.size();
   pending_.append(chunk.data(), static_cast<std::size_t>(got));
-  print_lines();
+  return print_lines(before);
 }
 
-void PrefixedOutput::print_lines() {
+/// Of the bytes before `first_new` it is known that none ends a line.
+bool PrefixedOutput::print_lines(std::size_t first_new) {
+  constexpr std::size_t longest = 65536;
   std::size_t begin = 0;
-  for (std::size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
-    fmt::print(to_, "{}{}\n", prefix_, std::string_view(pending_).substr(begin, end - begin));
+  bool is_written = true;
+  for (std::size_t end; (end = pending_.find('\n', std::max(begin, first_new))) != std::string::npos; begin = end + 1)
+    is_written = print(std::string_view(pending_).substr(begin, end - begin)) && is_written;
   pending_.erase(0, begin);
-  std::fflush(to_);
+  if (pending_.size() >= longest) {
+    is_written = print(pending_) && is_written;
+    pending_.clear();
+  }
+  return std::fflush(to_) == 0 && is_written;
 }
 
-void PrefixedOutput::finish() {
+bool PrefixedOutput::print(std::string_view line) {
+  const std::string text = fmt::format("{}{}\n", prefix_, line);
+  return std::fwrite(text.data(), 1, text.size(), to_) == text.size();
+}
+
+bool PrefixedOutput::finish() {
   pipe_.reset();
-  if (pending_.empty()) return;
-  pending_ += '\n';
-  print_lines();
+  if (pending_.empty()) return true;
+  const bool is_written = print(pending_);
+  pending_.clear();
+  return std::fflush(to_) == 0 && is_written;
 }
 
 void Launched::signal(int number) const {

@@ -11,7 +11,8 @@
 
 namespace tandem::cli {
 
-/// What a process writes to one of its two outputs, line by line behind its number.
+/// What a process writes to one of its two outputs, line by line behind its number. Lines that are very long are passed
+/// on in pieces.
 class PrefixedOutput {
  public:
   PrefixedOutput(bootstrap::Fd pipe, std::string prefix, std::FILE* to)
@@ -19,13 +20,14 @@ class PrefixedOutput {
 
   /// -1 once the process has closed it.
   int fd() const { return pipe_.get(); }
-  /// Passes on what is there.
-  void pass_on();
-  /// Passes on the rest and closes.
-  void finish();
+  /// Passes on what is there. False where it could not be written; it is lost then.
+  bool pass_on();
+  /// Passes on the rest and closes. False as above.
+  bool finish();
 
  private:
-  void print_lines();
+  bool print_lines(std::size_t first_new);
+  bool print(std::string_view line);
 
   bootstrap::Fd pipe_;
   std::string prefix_;
@@ -37,7 +39,7 @@ struct Launched {
   pid_t pid = -1;  ///< -1 once it has ended
   std::vector<PrefixedOutput> outputs;
 
-  /// To it and whatever it started.
+  /// To it and whatever it started in its group.
   void signal(int number) const;
 };
 

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "cli/run_operator.h"
+#include "cli/usage_message.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"
@@ -54,16 +56,18 @@ void list_layers() {
 }  // namespace
 
 Subject parse_subject(const std::string& text) {
-  std::string names;
+  std::vector<std::string> names;
   for (int i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<Collective>(i);
     if (text == name(collective)) return collective;
-    names += fmt::format("{}, ", name(collective));
+    names.emplace_back(name(collective));
   }
-  for (const Operator op : kOperators)
+  for (const Operator op : kOperators) {
     if (text == name(op)) return op;
-  for (const Operator op : kOperators) names += fmt::format("{}{}", op == kOperators[0] ? "" : ", ", name(op));
-  throw InvalidArgument(fmt::format("OP: '{}' given, allowed is one of {}", text, names));
+    names.emplace_back(name(op));
+  }
+  throw InvalidArgument(
+      fmt::format("OP: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "), did_you_mean(text, names)));
 }
 
 void check_peer(const Subject& subject, const Arguments& a) {
@@ -82,7 +86,7 @@ int list() {
 
 int machines(const Arguments& arguments) {
   if (!arguments.subject.empty()) {
-    fmt::print("{}", explain(load_machine(arguments.subject)));
+    fmt::print("{}", printable(explain(load_machine(arguments.subject)), Lines::kSeveral));
     return kRight;
   }
   for (const std::string& name : machine_names()) {

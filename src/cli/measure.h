@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <vector>
+#include <utility>
 
 #include "tandem/stream.h"
 #include "tandem/world.h"
@@ -23,35 +23,48 @@ struct CallWindow {
   double us() const { return end_us - begin_us; }
 };
 
-/// The measured calls of a simulation; shared by the host programs of all PEs.
+/// The measured calls of a simulation; shared by the host programs of all PEs. Its size does not depend on their
+/// number.
 class Measurement {
  public:
-  Measurement(int warmups, int iterations) : warmups_(warmups), windows_(static_cast<std::size_t>(iterations)) {}
+  /// `after_call` is called once for each call, those that warm up included.
+  Measurement(int warmups, int iterations, std::function<void()> after_call)
+      : warmups_(warmups), iterations_(iterations), after_call_(std::move(after_call)) {}
 
   /// Calls to warm up, then once for each iteration: `prepare` (data into the buffers), a barrier, `call` (which
   /// enqueues), the end of the stream. Every PE is done when this returns.
   void run(World& world, Stream& stream, const std::function<void()>& prepare, const std::function<void()>& call) {
-    for (int i = -warmups_; i < static_cast<int>(windows_.size()); ++i) {
+    for (int i = -warmups_; i < iterations_; ++i) {
       prepare();
       world.barrier();
       const double begin = world.time_us();
       call();
       stream.synchronize();
-      if (i >= 0) windows_[static_cast<std::size_t>(i)].add(begin, world.time_us());
+      if (i >= 0) add(i, begin, world.time_us());
       world.barrier();
+      if (world.pe() == 0) after_call_();
     }
   }
 
-  double mean_us() const {
-    double sum = 0;
-    for (const CallWindow& window : windows_) sum += window.us();
-    return sum / static_cast<double>(windows_.size());
-  }
-  const CallWindow& last() const { return windows_.back(); }
+  double mean_us() const { return (sum_us_ + last_.us()) / iterations_; }
+  const CallWindow& last() const { return last_; }
 
  private:
-  int warmups_;
-  std::vector<CallWindow> windows_;
+  /// Barriers lie between calls, so the PEs never add to two of them in turns.
+  void add(int iteration, double begin, double end) {
+    if (iteration != number_) {
+      sum_us_ += last_.us();
+      last_ = {};
+      number_ = iteration;
+    }
+    last_.add(begin, end);
+  }
+
+  int warmups_, iterations_;
+  std::function<void()> after_call_;
+  int number_ = 0;  ///< of the call in `last_`
+  CallWindow last_;
+  double sum_us_ = 0;  ///< of the calls before `last_`
 };
 
 }  // namespace tandem::cli

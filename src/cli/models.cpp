@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/options.h"
+#include "cli/usage_message.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -48,9 +49,10 @@ const std::vector<Layer>& layers() {
 Shape layer_shape(const std::string& name) {
   const auto found = std::find_if(layers().begin(), layers().end(), [&](const Layer& l) { return l.name == name; });
   if (found != layers().end()) return {kModelRows, found->n, found->k};
-  std::string names;
-  for (const Layer& layer : layers()) names += (names.empty() ? "" : ", ") + layer.name;
-  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}", name, names));
+  std::vector<std::string> names;
+  for (const Layer& layer : layers()) names.push_back(layer.name);
+  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}{}", name, fmt::join(names, ", "),
+                                    did_you_mean(name, names)));
 }
 
 }  // namespace tandem::cli

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/run_operator.h"
@@ -33,10 +34,11 @@ TuneSetup simulated(const Setup& setup) {
   return tune;
 }
 
-void print_trials(Operator op, const OperatorTuning& tuning) {
-  fmt::print("{} {}x{}x{} {} on {} PEs of {}: {} configurations, sequential {:.1f} us\n", name(op), tuning.key.m,
-             tuning.key.n, tuning.key.k, name(tuning.key.type), tuning.key.pes, tuning.key.machine,
-             tuning.trials.size(), tuning.sequential_us);
+void print_trials(Operator op, const OperatorTuning& tuning, bool predicted) {
+  fmt::print("{} {}x{}x{} {} on {} PEs of {}: {} configurations, times are {}, sequential {:.1f} us\n", name(op),
+             tuning.key.m, tuning.key.n, tuning.key.k, name(tuning.key.type), tuning.key.pes,
+             printable(tuning.key.machine), tuning.trials.size(), predicted ? "predicted" : "measured",
+             tuning.sequential_us);
   for (std::size_t i = 0; i < std::min(kShown, tuning.trials.size()); ++i)
     if (tuning.trials[i].us > 0)
       fmt::print("{:>10.1f} us  {}\n", tuning.trials[i].us, describe(op, tuning.trials[i].options));
@@ -44,7 +46,7 @@ void print_trials(Operator op, const OperatorTuning& tuning) {
     if (!trial.failure.empty()) fmt::print("   dropped     {}: {}\n", describe(op, trial.options), trial.failure);
 }
 
-nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning) {
+nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning, bool predicted) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const OperatorTrial& trial : tuning.trials)
     rows.push_back({{"op", name(op)},
@@ -53,6 +55,7 @@ nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning) {
                     {"k", tuning.key.k},
                     {"pes", tuning.key.pes},
                     {"configuration", describe(op, trial.options)},
+                    {"predicted", predicted},
                     {"tandem_us", trial.us},
                     {"failure", trial.failure}});
   return rows;
@@ -77,9 +80,9 @@ int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
     tune.scales = run.scales;
     const OperatorTuning tuning = tune_operator(op, run.options, tune);
     if (!speaks) continue;
-    if (!a.json_to_stdout()) print_trials(op, tuning);
+    if (!a.json_to_stdout()) print_trials(op, tuning, !a.on_gpus());
     store_tuned(a.out, tuning.entry());
-    for (auto& row : to_json(op, tuning)) rows.push_back(row);
+    for (auto& row : to_json(op, tuning, !a.on_gpus())) rows.push_back(row);
   }
   if (rows.empty()) return kRight;  // another process writes
   write_json(a, rows);

@@ -28,13 +28,20 @@ bool take_x(std::string_view& text) {
 
 Size unit(std::string_view suffix) {
   if (suffix.empty()) return 1;
-  if (suffix == "K" || suffix == "k") return Size{1} << 10;
-  if (suffix == "M" || suffix == "m") return Size{1} << 20;
-  if (suffix == "G" || suffix == "g") return Size{1} << 30;
+  if (suffix == "K" || suffix == "k" || suffix == "KiB") return Size{1} << 10;
+  if (suffix == "M" || suffix == "m" || suffix == "MiB") return Size{1} << 20;
+  if (suffix == "G" || suffix == "g" || suffix == "GiB") return Size{1} << 30;
   return 0;
 }
 
 }  // namespace
+
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
 Size parse_size(const char* option, const std::string& text) {
   std::string_view rest = text;
@@ -43,7 +50,9 @@ Size parse_size(const char* option, const std::string& text) {
   const Size factor = unit(rest);
   if (!is_number || factor == 0)
     throw InvalidArgument(
-        fmt::format("{}: '{}' given, allowed is a whole number from 0 on, perhaps with K, M or G", option, text));
+        fmt::format("{}: '{}' given, allowed is a whole number from 0 on, perhaps with K, M or G (powers of 1024; KiB, "
+                    "MiB and GiB are the same)",
+                    option, text));
   constexpr Size most = Size{1} << 46;  // beyond a computer's address space, and before any product overflows
   if (number > most / factor)
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed is at most 65536G", option, text));

@@ -1,14 +1,20 @@
 #pragma once
 /// The values of options: sizes, shapes, layers of models.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tandem/range.h"
 
 namespace tandem::cli {
 
-/// "16M" -> 16777216. A whole number, 0 or more, perhaps with K, M or G (powers of 1024, as nccl-tests has them).
+/// Decimal digits, perhaps behind a minus; nothing for anything else, and beyond 32 bits.
+std::optional<int> whole_number(std::string_view text);
+
+/// "16M" -> 16777216. A whole number, 0 or more, perhaps with K, M or G (powers of 1024, as nccl-tests has them), or
+/// with KiB, MiB or GiB. KB, MB and GB are refused: for some they are powers of 1000.
 /// Throws InvalidArgument naming `option`.
 Size parse_size(const char* option, const std::string& text);
 

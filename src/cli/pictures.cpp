@@ -16,8 +16,9 @@ namespace {
 trace::Time picoseconds(double us) { return std::llround(us * 1e6); }
 
 std::vector<std::pair<std::string, std::string>> summary_of(const Result& r) {
-  std::vector<std::pair<std::string, std::string>> summary{{"algorithm", r.algorithm},
-                                                           {"time", fmt::format("{:.2f} us", r.time_us)}};
+  std::vector<std::pair<std::string, std::string>> summary{
+      {"algorithm", r.algorithm},
+      {r.predicted() ? "predicted time" : "measured time", fmt::format("{:.2f} us", r.time_us)}};
   if (r.sequential_us) summary.emplace_back("sequential", fmt::format("{:.2f} us", *r.sequential_us));
   if (r.ideal_us) summary.emplace_back("ideal", fmt::format("{:.2f} us", *r.ideal_us));
   if (const auto overlap = r.overlap_percent()) summary.emplace_back("overlap", fmt::format("{:.1f} %", *overlap));

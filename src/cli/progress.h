@@ -10,25 +10,31 @@ namespace tandem::cli {
 
 class Progress {
  public:
-  /// `steps`: how many times `step` will be called. Nothing is ever drawn where standard error is no terminal.
-  explicit Progress(int steps);
+  /// `parts`: into how many the work is divided; `done`: how many were done before. Nothing is ever drawn where
+  /// standard error is no terminal.
+  explicit Progress(int parts, int done = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The next step begins: what it does, for the person who waits.
-  void step(const std::string& what);
+  /// Names what begins now.
+  void begin(const std::string& what);
+  /// `parts` more of the work are done.
+  void advance(int parts = 1);
 
  private:
   void draw_until_done();
 
-  const int steps_;
+  const int parts_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int begun_ = 0;
+  int done_parts_;
   std::string what_;
   bool done_ = false;
   std::thread drawer_;  // only where there is a terminal
 };
+
+/// "[#########.....................] 31 % 12 s  all_reduce of 1024 bytes"
+std::string progress_line(int done, int parts, long seconds, const std::string& what);
 
 }  // namespace tandem::cli

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/console.h"
+
 namespace tandem::cli {
 namespace {
 
@@ -48,7 +50,9 @@ nlohmann::ordered_json to_json(const Result& r) {
   nlohmann::ordered_json json;
   json["op"] = r.op;
   json["backend"] = r.backend;
+  json["predicted"] = r.predicted();
   json["machine"] = r.machine;
+  if (!r.assumption.empty()) json["assumption"] = r.assumption;
   json["pes"] = r.pes;
   json["shape"] = value_or_null(r.shape);
   json["bytes"] = value_or_null(r.bytes);
@@ -72,8 +76,11 @@ nlohmann::ordered_json to_json(const Result& r) {
 std::string to_table(const Result& r) {
   const std::string size =
       r.shape ? *r.shape : fmt::format("{} bytes ({} elements)", r.bytes.value_or(0), r.count.value_or(0));
-  std::string text = fmt::format("{}: {} of {} on {} PEs of {}, seed {}{}\n", r.op, size, r.dtype, r.pes, r.machine,
+  const std::string machine = printable(r.machine);
+  std::string text = fmt::format("{}: {} of {} on {} PEs of {}, seed {}{}\n", r.op, size, r.dtype, r.pes, machine,
                                  r.seed, r.phantom ? ", phantom" : "");
+  text += line("times", r.predicted() ? fmt::format("predicted with the machine model {}", machine) : "measured");
+  if (!r.assumption.empty()) text += line("assumed", r.assumption);
   text += line("algorithm", r.algorithm);
   if (!r.extras.empty()) text += line("with", r.extras);
   text += line("time", fmt::format("{:.2f} us", r.time_us));

@@ -27,6 +27,7 @@ struct Result {
   std::string op;
   std::string backend = "sim";
   std::string machine;
+  std::string assumption;  ///< what the prediction takes for granted beyond the machine model; empty: nothing
   int pes = 0;
   std::optional<std::string> shape;
   std::optional<Size> bytes;
@@ -44,6 +45,8 @@ struct Result {
   std::optional<Size> count;
   std::optional<double> bus_factor;  ///< bus bandwidth = this * bytes / time
 
+  /// The times are those of a simulation.
+  bool predicted() const { return backend == "sim"; }
   std::optional<double> overlap_percent() const;
   /// GB/s; nothing without bytes or time.
   std::optional<double> algorithm_bandwidth() const;

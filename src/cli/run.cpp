@@ -19,12 +19,13 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
   const Setup setup = make_setup(a);
   if (const auto* const op = std::get_if<Operator>(&subject)) {
     const OperatorRun operator_run = make_operator_run(*op, a);
-    Progress progress(kOperatorSteps);
+    Progress progress(parts_of(operator_run));
     return run_operator(operator_run, setup, pictures, progress);
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
-  Progress progress(kCollectiveSteps);
+  note_cost(collective_run, setup);
+  Progress progress(parts_of(collective_run));
   return run_collective(collective_run, setup, bytes, pictures, progress);
 }
 

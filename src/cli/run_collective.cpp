@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "cli/collective_data.h"
+#include "cli/console.h"
+#include "cli/cost.h"
 #include "cli/measure.h"
 #include "tandem/error.h"
 
@@ -45,7 +47,7 @@ struct Buffers {
 /// One run of a collective on all PEs: buffers, calls, checks.
 class Program {
  public:
-  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed)
+  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed, Progress& progress)
       : run_(run),
         count_(count),
         element_(size_of(run.options.type)),
@@ -58,7 +60,7 @@ class Program {
               seed,
               run.normal_data ? DataKind::kNormal : DataKind::kExact},
         data_(make_collective_data(call_)),
-        measurement_(run.warmups, run.iterations) {}
+        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
 
   void operator()(World& world) {
     const Buffers buffers = allocate(world);
@@ -192,21 +194,27 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   return run;
 }
 
+void note_cost(const CollectiveRun& run, const Setup& setup) {
+  const std::string text = cost_note(run.collective, setup.pes, parts_of(run), computer_memory());
+  if (!text.empty()) complain(text);
+}
+
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {
   const Size element = size_of(run.options.type);
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
-  Program program(run, count, setup.pes, setup.options.seed);
+  Program program(run, count, setup.pes, setup.options.seed, progress);
   reserve_memory(setup, program.bytes_per_pe());
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);
-  progress.step(
+  progress.begin(
       fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element)));
   simulation.run([&](World& world) { program(world); });
 
   Result result;
   result.op = name(run.collective);
   result.machine = setup.machine.name;
+  result.assumption = assumption_of(setup);
   result.pes = setup.pes;
   result.bytes = bytes_of_count(run.collective, count, setup.pes, element);
   result.count = count;

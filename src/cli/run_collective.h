@@ -44,8 +44,11 @@ struct Places {
   Size out = 0;
 };
 Places places_in_one_buffer(Collective collective, Size count, int pe, int root);
-/// Progress::step is called so many times by `run_collective`.
-inline constexpr int kCollectiveSteps = 1;
+/// The parts of a Progress that `run_collective` does: its calls.
+inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterations; }
+/// Writes to standard error how long it takes, where that is minutes. Throws InvalidArgument where this computer has
+/// too little memory for it.
+void note_cost(const CollectiveRun& run, const Setup& setup);
 /// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
 

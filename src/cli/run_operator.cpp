@@ -19,8 +19,11 @@ bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCo
 /// nothing to check.
 class Program {
  public:
-  Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed)
-      : run_(run), data_(data), seed_(seed), measurement_(run.warmups, run.iterations) {}
+  Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed, Progress& progress)
+      : run_(run),
+        data_(data),
+        seed_(seed),
+        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
 
   void operator()(World& world) {
     auto& heap = world.heap();
@@ -85,14 +88,14 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
 
 /// Time of another form of the same run, in phantom mode.
 double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures& pictures, Progress& progress) {
-  progress.step(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
+  progress.begin(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
   OperatorRun other = run;
   other.options.form = form;
   Setup phantom = setup;
   phantom.options.phantom = true;
   phantom.options.record = pictures.wants_report() && form == Form::kSequential;
   Simulation simulation(phantom.machine, phantom.pes, phantom.options);
-  Program program(other, nullptr, setup.options.seed);
+  Program program(other, nullptr, setup.options.seed, progress);
   simulation.run([&](World& world) { program(world); });
   if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
   return program.measurement().mean_us();
@@ -108,6 +111,12 @@ void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, P
 
 }  // namespace
 
+int parts_of(const OperatorRun& run) {
+  const int calls = run.warmups + run.iterations;
+  if (is_part(run.options.form)) return calls;
+  return run.options.form == Form::kSequential ? 3 * calls : 4 * calls;
+}
+
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress) {
   reserve_memory(setup, bytes_per_pe(run, setup.pes));
   setup.options.record = pictures.wanted();
@@ -115,16 +124,17 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
 
   std::unique_ptr<OperatorData> data;
   if (!setup.options.phantom) {
-    progress.step(fmt::format("{}: random matrices", name(run.op)));
+    progress.begin(fmt::format("{}: random matrices", name(run.op)));
     data = std::make_unique<OperatorData>(run, setup.pes, setup.options.seed);
   }
-  progress.step(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
-  Program program(run, data.get(), setup.options.seed);
+  progress.begin(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
+  Program program(run, data.get(), setup.options.seed, progress);
   simulation.run([&](World& world) { program(world); });
 
   Result result;
   result.op = name(run.op);
   result.machine = setup.machine.name;
+  result.assumption = assumption_of(setup);
   result.pes = setup.pes;
   result.shape = run.shape().text();
   result.dtype = name(run.options.type);

@@ -35,8 +35,8 @@ std::string extras_text(const OperatorRun& run);
 
 /// Throws InvalidArgument for options that are none or do not fit together.
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
-/// Progress::step is called so many times by `run_operator`, at most.
-inline constexpr int kOperatorSteps = 6;
+/// The parts of a Progress that `run_operator` does: the calls of the run and of its baselines.
+int parts_of(const OperatorRun& run);
 /// Runs it, checks every element of every PE's result, and times the baselines in phantom mode.
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress);
 

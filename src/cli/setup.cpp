@@ -46,14 +46,24 @@ Setup make_setup(const Arguments& arguments) {
   return setup;
 }
 
+std::string assumption_of(const Setup& setup) {
+  if (setup.machine.max_nodes > 1 || setup.pes <= setup.machine.pes_per_node) return "";
+  return fmt::format("one fabric joins {} GPUs; the machine of the model has {}", setup.pes,
+                     setup.machine.pes_per_node);
+}
+
 Size addresses_for(Size wanted, int pes) {
   constexpr Size most = Size{64} << 40;     // half of what a process has
   constexpr Size beside = Size{256} << 20;  // signals and what else a PE has beside its data
   return std::min(wanted, most / pes - beside);
 }
 
+double computer_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
 void reserve_memory(Setup& setup, double bytes_per_pe) {
-  const double real = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const double real = computer_memory();
   const double needed = bytes_per_pe * setup.pes;
   constexpr double gib = 1 << 30;
   if (!setup.options.phantom && needed > real)

@@ -1,6 +1,8 @@
 #pragma once
 /// From the arguments to a simulated machine.
 
+#include <string>
+
 #include "cli/arguments.h"
 #include "tandem/machine.h"
 #include "tandem/simulation.h"
@@ -17,9 +19,15 @@ struct Setup {
 /// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
 Setup make_setup(const Arguments& arguments);
 
+/// What a run takes for granted beyond the machine model: one line, or nothing.
+std::string assumption_of(const Setup& setup);
+
 /// The bytes that a PE's memory may have where as many PEs as these are simulated: addresses of this process are what
 /// they share. At most `wanted`.
 Size addresses_for(Size wanted, int pes);
+
+/// The bytes of memory that this computer has.
+double computer_memory();
 
 /// Gives each PE room for `bytes_per_pe` of the user's buffers and for what a plan needs beside them. Throws
 /// InvalidArgument where real data would not fit into this computer's memory.

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/gpu.h"
 #include "cli/json_file.h"
 #include "cli/operator_tune.h"
@@ -36,6 +37,13 @@ Collective collective_of(const std::string& text) {
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
+/// What GPUs can run too, unless the user asks for one algorithm: a table is meant for them.
+std::vector<tune::Candidate> simulated_candidates(Collective collective, bool one_node, const std::string& only) {
+  std::vector<tune::Candidate> all = tune::candidates(collective, one_node, only);
+  if (only.empty()) std::erase_if(all, [](const tune::Candidate& one) { return one.algorithm == "multimem"; });
+  return all;
+}
+
 /// Timing does not depend on data in the simulator, so none is moved.
 Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   Setup setup = make_setup(a);
@@ -48,7 +56,8 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   sweep.machine = setup.machine.name;
   sweep.group.one_node = setup.pes <= per_node;
   sweep.group.pes = setup.pes;
-  tune::Contest contest(tune::candidates(collective, sweep.group.one_node, a.algorithm.value_or("")));
+  tune::Contest contest(simulated_candidates(collective, sweep.group.one_node, a.algorithm.value_or("")));
+  note_cost(run, setup);
   Pictures none;
   for (const Size bytes : bench_sizes(a)) {
     std::vector<tune::Measured> all;
@@ -56,7 +65,7 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
       run.options.algorithm = candidate.algorithm;
       run.options.blocks = candidate.blocks;
       try {
-        Progress progress(kCollectiveSteps);
+        Progress progress(parts_of(run));
         const Result result = run_collective(run, setup, bytes, none, progress);
         all.push_back({bytes, candidate.algorithm, candidate.blocks, result.time_us});
       } catch (const Unsupported&) {  // a machine without multicast, a grid that does not fit
@@ -67,7 +76,7 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
     print_sweep_line(a, collective, bytes, all);
   }
   sweep.measured = contest.measured();
-  sweep.group.source = sweep_source(a, fmt::format("simulated {}", setup.machine.name));
+  sweep.group.source = sweep_source(a, fmt::format("predicted with the machine model {}", setup.machine.name));
   return sweep;
 }
 
@@ -77,7 +86,8 @@ tune::SelectionTable open_table(const Arguments& a, const std::string& machine) 
   if (std::filesystem::exists(a.out)) table = tune::load_selection(a.out);
   if (table.name.empty()) {
     table.name = std::filesystem::path(a.out).stem().string();
-    table.description = fmt::format("Algorithms of collectives on {}, measured by tandem tune", machine);
+    table.description = fmt::format("Algorithms of collectives on {}, {} by tandem tune", machine,
+                                    a.on_gpus() ? "measured" : "predicted");
     table.machines = {machine};
   }
   if (table.machines != std::vector{machine})
@@ -86,7 +96,7 @@ tune::SelectionTable open_table(const Arguments& a, const std::string& machine) 
   return table;
 }
 
-nlohmann::ordered_json to_json(const Sweep& sweep) {
+nlohmann::ordered_json to_json(const Sweep& sweep, bool predicted) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const tune::Measured& one : sweep.measured)
     rows.push_back({{"op", name(sweep.group.collective)},
@@ -94,6 +104,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep) {
                     {"pes", sweep.group.pes},
                     {"algorithm", one.algorithm},
                     {"blocks", one.blocks},
+                    {"predicted", predicted},
                     {"tandem_us", one.us}});
   return rows;
 }
@@ -111,8 +122,8 @@ void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std
   for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
     text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
                         all[i].us);
-  fmt::print("{}  ({} tried)\n", text, all.size());
-  std::fflush(stdout);
+  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.on_gpus() ? "measured" : "predicted");
+  flush_output();
 }
 
 int tune(const Arguments& a) {
@@ -151,7 +162,7 @@ int tune(const Arguments& a) {
     if (sweep.measured.empty())
       throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", name(collectives[i])));
     tune::put(table, tune::with_choices(sweep.group, sweep.measured));
-    for (auto& row : to_json(sweep)) rows.push_back(row);
+    for (auto& row : to_json(sweep, !a.on_gpus())) rows.push_back(row);
   }
   trace::write_file(a.out, [&](std::ostream& out) { out << tune::to_text(table); });
   write_json(a, rows);

@@ -16,7 +16,7 @@ struct Sweep {
   std::vector<tune::Measured> measured;
 };
 
-/// "tandem tune ..., 2026-11-21, NVIDIA H200 x2": where a sweep comes from.
+/// "tandem tune ...; 2026-11-21; NVIDIA H200 x2": where a sweep comes from.
 std::string sweep_source(const Arguments& arguments, const std::string& machine);
 
 /// A line for people: the size, and the quickest candidates.

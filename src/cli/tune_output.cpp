@@ -1,18 +1,19 @@
 // What an existing file of `tandem tune --out` is.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/tune.h"
+#include "model/text_file.h"
 #include "tandem/error.h"
 
 namespace tandem::cli {
 
 void check_output_kind(const std::string& file, TuneOutput wanted) {
-  std::ifstream stream(file);
-  // What is damaged is for who reads it: it says where, and a cache is kept aside.
-  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  const std::optional<std::string> text = detail::read_text_file(file);
+  // Whoever reads a damaged file names the place, and a cache is kept aside.
+  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
   if (!json.is_object()) return;
   const bool is_table = json.contains("groups"), is_cache = json.contains("entries");
   if (wanted == TuneOutput::kSelection && is_cache && !is_table)

@@ -1,14 +1,13 @@
 #include "tandem/machine.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "model/builtin_files.h"
 #include "model/machine_fields.h"
+#include "model/text_file.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -46,15 +45,11 @@ Machine load_machine(const std::string& name_or_file) {
   for (const detail::BuiltinFile& machine : detail::builtin_machines())
     if (machine.name == name_or_file) return parse_machine(machine.json, name_or_file);
 
-  std::error_code ignored;
-  std::ifstream file;
-  if (std::filesystem::is_regular_file(name_or_file, ignored)) file.open(name_or_file, std::ios::binary);
-  if (!file.is_open())
+  const std::optional<std::string> text = detail::read_text_file(name_or_file);
+  if (!text)
     throw InvalidArgument(fmt::format("machine: '{}' given, allowed is {} or the path of a readable JSON file",
                                       name_or_file, fmt::join(machine_names(), ", ")));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_machine(text.str(), name_or_file);
+  return parse_machine(*text, name_or_file);
 }
 
 std::string explain(const Machine& machine) {

@@ -49,7 +49,8 @@ void Topology::check(const Machine& machine, int pes_per_node) const {
   const Size node = pes_per_node > 0 ? pes_per_node : machine.pes_per_node;
   const Size most = one_host ? max_pes_of_one_node : node * machine.max_nodes;
   if (num_pes_ < 1 || num_pes_ > most)
-    throw InvalidArgument(fmt::format("PEs: {} given, allowed on {} is 1 to {}", num_pes_, machine.name, most));
+    throw InvalidArgument(fmt::format("PEs: {} given, allowed on {} is 1 to {}{}", num_pes_, machine.name, most,
+                                      one_host ? ", as many as one fabric is simulated for" : ""));
   const bool whole_nodes = !one_host || pes_per_node > 0;
   if (whole_nodes && num_pes_ % node != 0)
     throw InvalidArgument(fmt::format("PEs: {} given, allowed on {} is what fills whole nodes, a multiple of {}",

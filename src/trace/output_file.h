@@ -14,4 +14,7 @@ void check_writable(const std::string& path);
 /// cannot be made and RuntimeFailure where writing fails (disk full); then, and if `write` throws, `path` is as it was.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+/// Removes the temporary files that write_file has not renamed yet. Safe in a signal handler of a process that ends.
+void remove_unfinished_files() noexcept;
+
 }  // namespace tandem::trace

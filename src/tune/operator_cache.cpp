@@ -6,12 +6,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 #include <thread>
 
 #include "model/json_text.h"
+#include "model/text_file.h"
 #include "tandem/error.h"
 #include "tandem/operator_tuning.h"
 #include "trace/output_file.h"
@@ -121,10 +121,9 @@ TunedOperator from_json(const Json& json) {
 
 /// All entries; throws what is wrong with the file.
 std::vector<TunedOperator> read(const std::string& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  const Json json = detail::parse_json(text.str(), file);
+  const std::optional<std::string> text = detail::read_text_file(file);
+  if (!text) throw InvalidArgument(fmt::format("{}: cannot be read", file));
+  const Json json = detail::parse_json(*text, file);
   if (json.at("format") != kFormat) throw InvalidArgument(fmt::format("{}: not format {}", file, kFormat));
   std::vector<TunedOperator> entries;
   for (const Json& entry : json.at("entries")) entries.push_back(from_json(entry));

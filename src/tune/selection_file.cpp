@@ -1,13 +1,12 @@
 // Selection tables as JSON.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 
 #include "model/json_text.h"
+#include "model/text_file.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 
@@ -204,13 +203,9 @@ std::string to_text(const SelectionTable& table) {
 }
 
 SelectionTable load_selection(const std::string& file) {
-  std::error_code ignored;
-  std::ifstream stream;
-  if (!std::filesystem::is_directory(file, ignored)) stream.open(file, std::ios::binary);
-  if (!stream.is_open()) throw InvalidArgument(fmt::format("selection table {}: cannot be read", file));
-  std::ostringstream text;
-  text << stream.rdbuf();  // of an empty file nothing, which is no JSON
-  return parse_selection(text.str(), file);
+  const std::optional<std::string> text = detail::read_text_file(file);
+  if (!text) throw InvalidArgument(fmt::format("selection table {}: cannot be read", file));
+  return parse_selection(*text, file);
 }
 
 }  // namespace tandem::tune

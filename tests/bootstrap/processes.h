@@ -66,10 +66,10 @@ class Process {
     if (::poll(&one, 1, 60000) != 1) throw std::runtime_error("a process that prints nothing");
   }
 
-  /// Its end; killed where that does not come soon.
+  /// Its end; killed where that never comes.
   Ended wait() {
     Ended ended;
-    const Deadline deadline(60);
+    const Deadline deadline(600);
     std::array<char, 4096> chunk;
     for (;;) {
       pollfd one{output_.get(), POLLIN, 0};

@@ -172,9 +172,10 @@ TEST(Processes, AChildOfForkDoesNotKeepARendezvousOpen) {
 }
 
 TEST(Processes, OneThatNeverComesIsNamed) {
+  const std::string timeout_ms = "10000";  // in which the two that come meet on a busy machine too
   const UniqueId id = UniqueId::create();
-  auto first = peer({"share", id.text(), "0", "3", "3000"});
-  auto third = peer({"share", id.text(), "2", "3", "3000"});
+  auto first = peer({"share", id.text(), "0", "3", timeout_ms});
+  auto third = peer({"share", id.text(), "2", "3", timeout_ms});
   for (Process* process : {&first, &third}) {
     const Ended ended = process->wait();
     EXPECT_EQ(ended.code, 1);
@@ -196,11 +197,11 @@ TEST(Processes, SizesThatDifferAreAnErrorForAll) {
 TEST(Processes, OneThatComesTwiceIsRefusedAndTheWorldIsMade) {
   const UniqueId id = UniqueId::create();
   std::vector<Process> all;
-  all.push_back(peer({"share", id.text(), "1", "2", "10000"}));
-  auto twin = peer({"share", id.text(), "1", "2", "10000"});
+  all.push_back(peer({"share", id.text(), "1", "2"}));
+  auto twin = peer({"share", id.text(), "1", "2"});
   // Which of the two came first is open; the other one is told, before PE 0 comes.
   pollfd ends[2] = {{all[0].output(), POLLIN, 0}, {twin.output(), POLLIN, 0}};
-  ASSERT_EQ(::poll(ends, 2, 60000), 1);
+  ASSERT_EQ(::poll(ends, 2, 600'000), 1);
   if (ends[0].revents != 0) std::swap(all[0], twin);
   const Ended refused = twin.wait();
   EXPECT_EQ(refused.code, 1);

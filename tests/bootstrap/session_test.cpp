@@ -14,7 +14,7 @@
 namespace tandem::bootstrap {
 namespace {
 
-constexpr double kTimeout = 30;
+constexpr double kTimeout = 600;  // for what would never come
 
 /// A world whose PEs are threads; what each one's `work` throws, as "kind: text".
 std::vector<std::string> errors_of(int size, const std::function<void(Session&)>& work) {

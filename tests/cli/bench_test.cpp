@@ -51,8 +51,16 @@ TEST(Bench, BandwidthsFollowNcclTests) {
   EXPECT_EQ(row["correct"], true);
 }
 
+TEST(Bench, SaysThatItsTimesArePredictions) {
+  const std::string both = "bench all_reduce -b 1K -e 1K";
+  EXPECT_THAT(tandem(both).out, HasSubstr("\n# times are predicted with the machine model h200x4\n"));
+  EXPECT_EQ(tandem(both + " --json -").json().at(0)["predicted"], true);
+}
+
 TEST(Bench, PhantomHasNothingWrongToCount) {
-  const auto table = rows(tandem("bench broadcast --root 2 -b 4K -e 4K --phantom").out);
+  const auto outcome = tandem("bench broadcast --root 2 -b 4K -e 4K --phantom");
+  const auto table = rows(outcome.out);
+  EXPECT_THAT(outcome.out, HasSubstr("\n# wrong elements: not checked (--phantom)\n"));
   ASSERT_EQ(table.size(), 1U);
   EXPECT_EQ(table[0][3], "none");
   EXPECT_EQ(table[0][4], "2");

@@ -1,6 +1,7 @@
 #include "cli/doctor_system.cpp"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -30,6 +31,7 @@ TEST(Doctor, ReportsOnAnyMachineWithOrWithoutGpus) {
     const auto text = tandem("doctor");
     EXPECT_EQ(text.code, 0);
     EXPECT_THAT(text.out, HasSubstr("--backend cuda does not"));
+    EXPECT_LT(text.out.find("  problem: "), text.out.find("  hint: "));
     EXPECT_THAT(text.out, HasSubstr("multicast\n  not used on GPUs"));
   }
 }
@@ -80,6 +82,27 @@ TEST(Doctor, FindsAdaptersWithTheirRateAndTheNearestGpu) {
   EXPECT_EQ(nic["gbps"], 400);
   EXPECT_EQ(nic["state"], "4: ACTIVE");
   EXPECT_EQ(nic["nearest_gpu"], 1);
+}
+
+/// Little locked memory hinders adapters that read memory by themselves, and nothing else.
+TEST(Doctor, TellsProblemsFromHints) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &usual), 0);
+  const rlimit small{std::min<rlim_t>(usual.rlim_max, 1 << 20), usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &small), 0);
+  const auto is_problem = [](const std::string& root) {
+    std::vector<Finding> findings;
+    inspect_system(root, findings);
+    const auto found = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.what.find("may be locked") != std::string::npos;
+    });
+    return found != findings.end() && found->is_problem;
+  };
+  const TemporaryFolder without_adapter;
+  const PretendMachine with_infiniband;
+  EXPECT_FALSE(is_problem(without_adapter.path().string()));
+  EXPECT_TRUE(is_problem(with_infiniband.root()));
+  ::setrlimit(RLIMIT_MEMLOCK, &usual);
 }
 
 TEST(Doctor, SaysWhatIsMissing) {

@@ -1,10 +1,15 @@
 // `tandem launch`.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
 
 #include "cli/tool.h"
 
@@ -24,6 +29,66 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
+
+/// The tool in the background. All its descendants hold the write end of a pipe, whose end shows that they are gone.
+class Background {
+ public:
+  explicit Background(std::vector<std::string> arguments) {
+    int life[2], out[2];
+    if (::pipe(life) != 0 || ::pipe(out) != 0) throw std::runtime_error("no pipe");
+    ::fcntl(life[0], F_SETFD, FD_CLOEXEC);
+    ::fcntl(out[0], F_SETFD, FD_CLOEXEC);
+    arguments.insert(arguments.begin(), TANDEM_CLI_PATH);
+    std::vector<char*> words;
+    for (std::string& word : arguments) words.push_back(word.data());
+    words.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out[1], STDOUT_FILENO);
+      ::close(out[1]);
+      ::execv(words[0], words.data());
+      ::_exit(127);
+    }
+    ::close(life[1]);
+    ::close(out[1]);
+    life_ = life[0];
+    out_ = out[0];
+  }
+  ~Background() {
+    if (pid_ > 0) code();
+    ::close(life_);
+    close_output();
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  void signal(int number) const { ::kill(pid_, number); }
+  void close_output() {
+    if (out_ >= 0) ::close(out_);
+    out_ = -1;
+  }
+  std::string read_line() {
+    std::string line;
+    for (char c = 0; ::read(out_, &c, 1) == 1 && c != '\n';) line += c;
+    return line;
+  }
+  /// Waits for its end.
+  int code() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  bool all_have_ended() const {
+    constexpr int patience_ms = 120'000;  // for what would never come
+    pollfd polled{life_, POLLIN, 0};
+    char c = 0;
+    return ::poll(&polled, 1, patience_ms) == 1 && ::read(life_, &c, 1) == 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int life_ = -1, out_ = -1;
+};
 
 /// A shell script as the program.
 Outcome launch(const std::string& options, const std::string& script, const TemporaryFolder& folder) {
@@ -101,6 +166,59 @@ TEST(Launch, PassesOnLongOutputWhole) {
     }
     EXPECT_EQ(next, 3000);
   }
+}
+
+TEST(Launch, PassesOnOutputWithoutEndsOfLinesInPieces) {
+  const Outcome outcome = tandem("launch -n 1 head -c 1000000 /dev/zero");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\0'), 1'000'000);
+  for (const std::string& line : lines_of(outcome.out)) EXPECT_LE(line.size(), 200'000U);
+}
+
+/// Both start processes that would live on: one in the PE's group, one in a session of its own.
+constexpr const char* kParent = "sleep 1000 & setsid sleep 1000 & echo $PPID; wait";
+
+TEST(LaunchLeavesNothing, WhereItIsKilled) {
+  Background job({"launch", "-n", "2", "sh", "-c", kParent});
+  job.read_line();
+  job.read_line();
+  job.signal(SIGKILL);
+  EXPECT_TRUE(job.all_have_ended());
+}
+
+TEST(LaunchLeavesNothing, WhereThePesParentIsKilled) {
+  Background job({"launch", "-n", "2", "sh", "-c", kParent});
+  const std::string line = job.read_line();  // "[1] 1234"
+  job.read_line();
+  ASSERT_EQ(::kill(std::stoi(line.substr(4)), SIGKILL), 0) << line;
+  EXPECT_EQ(job.code(), 3);
+  EXPECT_TRUE(job.all_have_ended());
+}
+
+TEST(LaunchLeavesNothing, WhereNobodyReadsItsOutput) {
+  Background job({"launch", "-n", "2", "sh", "-c", kParent});
+  job.read_line();
+  job.read_line();
+  job.close_output();  // and nothing more is written
+  EXPECT_EQ(job.code(), 3);
+  EXPECT_TRUE(job.all_have_ended());
+}
+
+TEST(LaunchLeavesNothing, WhereASignalAsksItToEnd) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    Background job({"launch", "-n", "2", "sh", "-c", kParent});
+    job.read_line();
+    job.read_line();
+    job.signal(number);
+    EXPECT_EQ(job.code(), 128 + number);
+    EXPECT_TRUE(job.all_have_ended()) << number;
+  }
+}
+
+TEST(LaunchLeavesNothing, WhereThePesHaveEnded) {
+  Background job({"launch", "-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"});
+  EXPECT_EQ(job.code(), 0);
+  EXPECT_TRUE(job.all_have_ended());
 }
 
 TEST(Launch, RefusesBadInputInOneLine) {

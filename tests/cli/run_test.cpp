@@ -24,10 +24,10 @@ std::vector<std::string> keys(const std::string& text) {
 }
 
 TEST(Run, JsonHasTheDocumentedKeysInOrder) {
-  const std::vector<std::string> expected = {"op",       "backend",         "machine",   "pes",     "shape",
-                                             "bytes",    "dtype",           "algorithm", "seed",    "phantom",
-                                             "correct",  "max_rel_error",   "wrong",     "time_us", "sequential_us",
-                                             "ideal_us", "overlap_percent", "trace_hash"};
+  const std::vector<std::string> expected = {
+      "op",      "backend",       "predicted", "machine",         "pes",       "shape",         "bytes",
+      "dtype",   "algorithm",     "seed",      "phantom",         "correct",   "max_rel_error", "wrong",
+      "time_us", "sequential_us", "ideal_us",  "overlap_percent", "trace_hash"};
   EXPECT_EQ(keys(tandem("run all_reduce --json -").out), expected);
   EXPECT_EQ(keys(tandem("run all_gather_gemm --shape 64x64x64 --json -").out), expected);
 }
@@ -219,6 +219,35 @@ TEST(Run, NoBlocksAreWhatSuits) {
   EXPECT_EQ(run_json("all_reduce --bytes 64K --blocks 0"), run_json("all_reduce --bytes 64K"));
 }
 
+TEST(Run, SizesHaveUnits) {
+  for (const std::string size : {"2048", "2K", "2k", "2KiB"})
+    EXPECT_EQ(run_json("all_reduce --phantom --bytes " + size)["bytes"], 2048) << size;
+  EXPECT_EQ(run_json("all_reduce --phantom --bytes 3MiB")["bytes"], 3 << 20);
+  EXPECT_EQ(run_json("all_reduce --phantom --bytes 1GiB")["bytes"], 1 << 30);
+}
+
+TEST(Run, SaysThatItsTimesArePredictions) {
+  EXPECT_EQ(run_json("all_reduce --bytes 1K")["predicted"], true);
+  for (const std::string what : {"all_reduce --bytes 1K", "all_gather_gemm --shape 64x64x64"})
+    EXPECT_THAT(tandem("run " + what).out, HasSubstr("predicted with the machine model h200x4\n"));
+}
+
+TEST(Run, SaysWhatAMachineOfMorePesAssumes) {
+  const std::string assumed = "one fabric joins 6 GPUs; the machine of the model has 4";
+  EXPECT_EQ(run_json("all_reduce --bytes 1K --pes 6")["assumption"], assumed);
+  EXPECT_THAT(tandem("run all_reduce --bytes 1K --pes 6").out, HasSubstr(assumed));
+  EXPECT_THAT(tandem("bench all_reduce -e 1K --pes 6").out, HasSubstr(assumed));
+  for (const std::string what : {"--pes 4", "--machine h100x8-rail --nodes 2"})
+    EXPECT_FALSE(run_json("all_reduce --bytes 1K " + what).contains("assumption")) << what;
+}
+
+/// What is kept does not grow with the number of calls.
+TEST(Run, ManyIterationsAreAMean) {
+  const auto one = run_json("all_reduce --bytes 1K --phantom --iterations 1");
+  const auto many = run_json("all_reduce --bytes 1K --phantom --iterations 50");
+  EXPECT_NEAR(many["time_us"].get<double>(), one["time_us"].get<double>(), 0.2 * one["time_us"].get<double>());
+}
+
 TEST(Run, TableForPeople) {
   const auto outcome = tandem("run all_gather_gemm --shape 256x512x128");
   EXPECT_EQ(outcome.code, 0);
@@ -236,7 +265,8 @@ TEST(Run, WritesItsFiles) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.json"))["correct"], true);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "a.trace"))["traceEvents"].empty());
-  EXPECT_THAT(read_file(folder / "a.html"), ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential")));
+  EXPECT_THAT(read_file(folder / "a.html"),
+              ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential"), HasSubstr("predicted time")));
   EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("<svg"));
   for (const char* const name : {"a.trace", "a.html", "a.svg"})
     EXPECT_THAT(outcome.out, HasSubstr("wrote " + folder / name));

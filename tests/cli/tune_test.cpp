@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "cli/tool.h"
 
@@ -23,6 +24,36 @@ TEST(Tune, WritesATableThatRunsTakeTheirAlgorithmsFrom) {
   EXPECT_EQ(run_json("all_reduce --bytes 1K")["algorithm"], "one_shot_ll");
   EXPECT_EQ(run_json("all_reduce --bytes 1K --selection " + file)["algorithm"], "ring");
   EXPECT_EQ(run_json("all_gather --bytes 1K --selection " + file)["algorithm"], "ll");  // the table does not say
+}
+
+TEST(Tune, SaysThatTheSimulatorPredicts) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  const auto outcome =
+      tandem("tune all_reduce --algo ring --pes 2 -b 1K -e 1K --out " + file + " --json " + folder / "a.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("tried, predicted)\n"));
+  EXPECT_EQ(nlohmann::json::parse(testing::read_file(folder / "a.json"))[0]["predicted"], true);
+  const auto table = nlohmann::json::parse(testing::read_file(file));
+  EXPECT_EQ(table["description"], "Algorithms of collectives on h200x4, predicted by tandem tune");
+  EXPECT_THAT(table["groups"][0]["source"].get<std::string>(), HasSubstr("predicted with the machine model h200x4"));
+}
+
+/// The simulator has it, GPUs of this version do not.
+TEST(Tune, LeavesOutWhatGpusDoNotRun) {
+  const TemporaryFolder folder;
+  const auto tried = [&](const std::string& options) {
+    std::set<std::string> algorithms;
+    const std::string json = folder / "a.json";
+    EXPECT_EQ(
+        tandem("tune all_reduce --pes 4 -b 2M -e 2M " + options + "--out " + folder / "t.json" + " --json " + json)
+            .code,
+        0);
+    for (const auto& row : nlohmann::json::parse(testing::read_file(json))) algorithms.insert(row["algorithm"]);
+    return algorithms;
+  };
+  EXPECT_EQ(tried("").count("multimem"), 0U);
+  EXPECT_EQ(tried("--algo multimem ").count("multimem"), 1U);
 }
 
 TEST(Tune, OperatorsGoIntoACache) {

@@ -44,11 +44,18 @@ TEST_P(Usage, GivesOneLineAndCode2AndNoFile) {
 
 const std::vector<BadInput> kBadInputs = {
     {"", "subcommand"},
-    {"fly", "fly; a subcommand is one of list, "},
+    {"fly", "'fly' given; a subcommand is one of list, "},
+    {"chekc", "; did you mean check? (tandem --help)"},
+    {"help fly", "'fly' given; a subcommand is one of list, "},
+    {"help run bench", "help: 'bench' given, one subcommand is allowed"},
     {"run", "OP"},
     {"run all_redcue", "all_redcue"},
     {"bench all_redcue", "all_redcue"},
-    {"run all_reduce --speed 9", "--speed"},
+    {"run AllReduce", "gemm_all_reduce; did you mean all_reduce?"},
+    {"run all_reduce --speed 9", "--speed: no such option; did you mean --seed? (tandem run --help)"},
+    {"run all_reduce --size 1M", "--size: no such option; did you mean --bytes?"},
+    {"bench all_reduce --ranks=8", "--ranks: no such option; did you mean --pes?"},
+    {"run all_reduce broadcast scatter", "'broadcast': not expected here"},
     // Backends.
     {"run all_reduce --backend tpu", "--backend"},
     {"run all_reduce --backend cuda --phantom", "--phantom"},  // which belongs to the simulator
@@ -84,10 +91,13 @@ const std::vector<BadInput> kBadInputs = {
     {"tune all_reduce --out missing/x.json", "missing/x.json"},
     {"tune all_reduce --algo slow --out x.json", "--algo"},
     {"run all_reduce --selection missing.json", "missing.json"},
+    {"run all_reduce --selection /dev/zero", "selection table /dev/zero: cannot be read"},
+    {"run all_reduce --machine /dev/zero", "machine: '/dev/zero' given"},
     // Numbers and sizes.
     {"run all_reduce --bytes -1", "--bytes"},
     {"run all_reduce --bytes 1.5M", "--bytes"},
     {"run all_reduce --bytes 1T", "--bytes"},
+    {"run all_reduce --bytes 1MB", "perhaps with K, M or G (powers of 1024; KiB, MiB and GiB are the same)"},
     {"run all_reduce --bytes ''", "--bytes"},
     {"run all_reduce --bytes 99999999999999999999", "allowed is at most 65536G"},
     {"run all_reduce --bytes 99999999999999999999K", "allowed is at most 65536G"},
@@ -100,15 +110,27 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --phantom=3", "--phantom: a value given, it takes none"},
     {"run all_reduce --in-place=false", "--in-place: a value given, it takes none"},
     {"check all_reduce --mutants=0", "--mutants: a value given, it takes none"},
-    {"run all_reduce --pes 99999999999", "--pes"},
+    {"run all_reduce --pes 99999999999", "--pes: '99999999999' given, allowed is a whole number below 2^31"},
+    {"run all_reduce --pes +1", "--pes: '+1' given, allowed is a whole number"},
+    {"run all_reduce --pes 0x10", "--pes: '0x10' given, allowed is a whole number"},
+    {"run all_reduce --pes ' 1'", "--pes: ' 1' given, allowed is a whole number"},
+    {"run all_reduce --seed +1", "--seed: '+1' given"},
+    {"run all_reduce --seed 0x10", "--seed: '0x10' given"},
+    {"check all_reduce --pes 2,,3", "--pes: '2,,3' given, allowed are numbers from 1 to 32"},
+    {"check all_reduce --pes 2,3,", "--pes: '2,3,' given"},
+    {"check all_reduce --pes +2", "--pes: '+2' given"},
+    {"check all_reduce --pes 33", "--pes: '33' given"},
+    {"check all_reduce --schedules 1000001", "--schedules: 1000001 given, allowed is 1 to 1000000"},
     {"run all_reduce --pes 0", "--pes"},
     {"run all_reduce --pes -4", "--pes"},
-    {"run all_reduce --pes 73", "PEs"},
+    {"run all_reduce --pes 73", "allowed on h200x4 is 1 to 72, as many as one fabric is simulated for"},
     {"run all_reduce --seed -1", "--seed"},
     {"run all_reduce --seed 18446744073709551616", "--seed"},
     {"run all_reduce --seed 1x", "--seed"},
     {"run all_reduce --iterations 0", "--iterations"},
+    {"run all_reduce --iterations 1000000000 --phantom", "allowed is 1 to 1000000"},
     {"run all_reduce --warmup -1", "--warmup"},
+    {"run all_reduce --warmup 1000001", "allowed is 0 to 1000000"},
     {"run all_reduce --blocks -1", "--blocks: -1 given, allowed is 1 or more, or 0 for what suits"},
     {"run all_reduce --blocks 529", "blocks: 529 given to all_reduce, allowed are 1 to 528"},
     {"bench all_reduce -b 2K -e 1K", "-b"},
@@ -120,6 +142,7 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --machine /", "'/'"},
     {"run all_reduce --nodes 2", "--nodes"},
     {"run all_reduce --nodes 0", "--nodes"},
+    {"run all_reduce --nodes ' '", "--nodes: ' ' given, allowed is a whole number"},
     {"run all_reduce --machine h100x8-rail --pes 12", "whole nodes"},
     {"run all_reduce --machine h100x8-rail --nodes 2 --pes 8", "--pes"},
     {"run all_reduce --machine h100x8-rail --nodes 1025", "--nodes"},
@@ -221,6 +244,18 @@ TEST(UsageOfFiles, AFailedRunHasCode3AndLeavesNoFile) {
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.err, StartsWith("tandem: "));
   EXPECT_EQ(entries(folder), 0);
+}
+
+TEST(UsageOfHelp, HasACommandAndExamples) {
+  EXPECT_EQ(tandem("help").out, tandem("--help").out);
+  EXPECT_EQ(tandem("help launch").out, tandem("launch --help").out);
+  EXPECT_THAT(tandem("help launch").out, HasSubstr("Usage: tandem launch"));
+  for (const std::string command : {"machines", "run", "bench", "check", "tune", "doctor", "calibrate"}) {
+    const Outcome outcome = tandem("help " + command);
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_EQ(outcome.out, tandem(command + " --help").out);
+    EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  tandem " + command)) << command;
+  }
 }
 
 TEST(UsageOfHelp, IsPrintedOnRequest) {

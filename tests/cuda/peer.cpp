@@ -36,7 +36,7 @@ CudaOptions options(double timeout_s = 30, double arrival_timeout_s = 600) {
   options.heap_limit_bytes = 64 * kMiB;
   options.timeout_s = timeout_s;
   options.arrival_timeout_s = arrival_timeout_s;
-  options.join_timeout_s = 10;
+  options.join_timeout_s = 600;
   return options;
 }
 
@@ -59,7 +59,8 @@ void expect_error(const std::string& part, Work work) {
 
 /// Why the world is over, once it is.
 std::string end_of(const CudaProcess& process) {
-  for (int i = 0; i < 500 && process.failure().empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 60000 && process.failure().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return process.failure();
 }
 
@@ -76,7 +77,8 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
 /// destroyed. PE 2 learns why, and nobody waits for it.
 void give_up(const Place& place, bool leaves_first) {
-  CudaProcess process(place.id, place.pe, place.pes, options(30, place.pe == 0 ? 0.1 : 600));
+  CudaProcess process(place.id, place.pe, place.pes,
+                      options(30, place.pe == 0 ? 3 : 600));  // by then PE 1 waits on a busy machine too
   World& world = process.world();
   const Signals lonely = world.heap().signals(4, "lonely");
   if (place.pe < 2) {
@@ -92,11 +94,11 @@ void give_up(const Place& place, bool leaves_first) {
 
 /// Two PEs wait far longer than a world may stand still for the third, which does not wait meanwhile.
 void come_late(const Place& place) {
-  CudaProcess process(place.id, place.pe, place.pes, options(0.2));
+  CudaProcess process(place.id, place.pe, place.pes, options(1));
   World& world = process.world();
   const Signals ready = world.heap().signals(1, "ready");
   Stream stream = world.make_stream("main");
-  if (place.pe == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  if (place.pe == 2) std::this_thread::sleep_for(std::chrono::seconds(4));
   for (int pe = 0; pe < 2 && place.pe == 2; ++pe) stream.write_signal(ready.on(pe), 1);
   if (place.pe < 2) stream.wait_signal(ready.local(), 1);
   stream.synchronize();

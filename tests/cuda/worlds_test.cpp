@@ -59,7 +59,7 @@ CudaOptions options(int device = -1) {
   CudaOptions options;
   options.heap_bytes = Size{1} << 20;
   options.device = device;
-  options.join_timeout_s = 2;
+  options.join_timeout_s = 600;
   return options;
 }
 

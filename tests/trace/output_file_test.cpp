@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -93,6 +94,50 @@ TEST(OutputFile, ALinkStaysALink) {
   EXPECT_EQ(testing::read_file(folder / "target"), "new");
 }
 
+TEST(OutputFile, AFullDeviceGivesItsReason) {
+  EXPECT_THAT([] { write_file("/dev/full", [](std::ostream& out) { out << "data"; }); },
+              ThrowsMessage<RuntimeFailure>("writing '/dev/full' failed: No space left on device"));
+}
+
+/// Whoever can write into the folder may have made links with every name that can be guessed.
+TEST(OutputFile, LinksBesideTheTargetAreNotFollowed) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "precious", [](std::ostream& out) { out << "kept"; });
+  fs::create_symlink("precious", folder / "a.part" + std::to_string(::getpid()));
+  check_writable(folder / "a");
+  write_file(folder / "a", [](std::ostream& out) { out << "data"; });
+  EXPECT_EQ(testing::read_file(folder / "precious"), "kept");
+  EXPECT_EQ(testing::read_file(folder / "a"), "data");
+  EXPECT_EQ(entries(folder.path()), 3U);
+}
+
+TEST(OutputFile, TheReaderOfAPipeSeesNoEndBecauseOfTheCheck) {
+  const testing::TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  check_writable(pipe);
+  pollfd polled{reader, POLLIN, 0};
+  EXPECT_EQ(::poll(&polled, 1, 0), 0);
+  ::close(reader);
+}
+
+TEST(OutputFile, AnUnfinishedFileCanBeRemoved) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "a", [](std::ostream& out) { out << "old"; });
+  EXPECT_THROW(write_file(folder / "a",
+                          [&](std::ostream&) {
+                            EXPECT_EQ(entries(folder.path()), 2U);
+                            remove_unfinished_files();
+                            EXPECT_EQ(entries(folder.path()), 1U);
+                          }),
+               InvalidArgument);
+  EXPECT_EQ(testing::read_file(folder / "a"), "old");
+  remove_unfinished_files();  // of those that have ended nothing is left to remove
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
 TEST(OutputFile, ADiskThatTakesNoMoreIsARuntimeFailure) {
   const testing::TemporaryFolder folder;
   rlimit usual{};
@@ -100,7 +145,8 @@ TEST(OutputFile, ADiskThatTakesNoMoreIsARuntimeFailure) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{4096, usual.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_THROW(write_file(folder / "a", [](std::ostream& out) { out << std::string(100'000, 'x'); }), RuntimeFailure);
+  EXPECT_THAT([&] { write_file(folder / "a", [](std::ostream& out) { out << std::string(100'000, 'x'); }); },
+              ThrowsMessage<RuntimeFailure>(HasSubstr("File too large")));
   ::setrlimit(RLIMIT_FSIZE, &usual);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(entries(folder.path()), 0U);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/console.h"
 #include "cli/data.h"
 #include "tandem/error.h"
 #include "tandem/only_here.h"
@@ -59,7 +60,7 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
       auto* const out = static_cast<std::byte*>(nccl_->allocate(kind, largest));
       peer_buffers_[name_of(kind)] = {in, out};
     } catch (const Unsupported& error) {
-      if (world.pe() == 0) fmt::print(stderr, "tandem: {}\n", error.what());
+      if (world.pe() == 0) complain(error.what());
     }
   }
 }
@@ -169,8 +170,7 @@ std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vecto
                                          [&](const auto& other) { return other.first == candidate.algorithm; });
       left_out_.insert(key);
       if (world_.pe() == 0 && is_first)
-        fmt::print(stderr, "tandem: left out: {} with {} blocks: {}\n", candidate.algorithm, candidate.blocks,
-                   error.what());
+        complain(fmt::format("left out: {} with {} blocks: {}", candidate.algorithm, candidate.blocks, error.what()));
     }
   }
   return programs;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/gpu.h"
 #include "cli/gpu/job.h"
 #include "cli/gpu/operators.h"
@@ -70,8 +71,8 @@ int run_on_gpus(const Arguments& a) {
   const auto on_timeline = [&](const trace::Timeline& timeline, const RecordingInfo& info) {
     pictures.add("measured", timeline);
     if (info.lost_operations + info.lost_work > 0)
-      fmt::print(stderr, "tandem: the timeline lacks {} operations, and {} launches or copies\n", info.lost_operations,
-                 info.lost_work);
+      complain(fmt::format("the timeline lacks {} operations, and {} launches or copies", info.lost_operations,
+                           info.lost_work));
   };
   run_job(
       job,

@@ -176,6 +176,7 @@ nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {
 nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, const GpuSize& size, const GpuRow& row) {
   nlohmann::ordered_json json;
   json["op"] = name(run.collective);
+  json["predicted"] = false;
   json["bytes"] = size.bytes;
   json["pes"] = job.pes;
   json["dtype"] = name(run.options.type);

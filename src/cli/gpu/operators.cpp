@@ -84,6 +84,7 @@ nlohmann::ordered_json to_row(const OperatorJob& job, const GpuOperator& measure
   nlohmann::ordered_json peers = nlohmann::ordered_json::object();
   for (const auto& [peer, us] : measured.peers) peers[peer] = rounded(us);
   return {{"op", name(job.run.op)},
+          {"predicted", false},
           {"m", measured.m},
           {"n", options.n},
           {"k", options.k},

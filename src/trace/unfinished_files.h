@@ -1,0 +1,20 @@
+#pragma once
+/// The names of temporary files, kept where a signal handler can read them.
+
+#include <string>
+
+namespace tandem::trace {
+
+/// Remembers the name of a temporary file for remove_unfinished_files, as long as the object lives.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const std::string& path);
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+ private:
+  int slot_ = -1;  ///< -1: more files than slots, or too long a name
+};
+
+}  // namespace tandem::trace
