@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "check/schedules.h"
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 namespace tandem::cli {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tandem/error.h"
-#include "trace/chrome_trace.h"
+#include "tandem/timeline.h"
 #include "trace/cut.h"
 #include "trace/output_file.h"
 

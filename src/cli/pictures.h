@@ -7,8 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/measure.h"
 #include "cli/result.h"
-#include "trace/report.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::cli {
 

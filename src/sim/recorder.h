@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/observer.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::sim {
 

@@ -138,6 +138,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
                                                   options.heap_limit_bytes, recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
+    recorder_->timeline.predicted = true;
     recorder_->timeline.pes = pes;
   }
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 

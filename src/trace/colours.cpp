@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 namespace {

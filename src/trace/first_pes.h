@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tandem/timeline.h"
 #include "trace/analysis.h"
-#include "trace/timeline.h"
 
 namespace tandem::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 #include <algorithm>
 #include <map>

@@ -7,10 +7,10 @@
 #include <ostream>
 #include <set>
 
+#include "tandem/timeline.h"
 #include "trace/analysis.h"
 #include "trace/colours.h"
 #include "trace/output_file.h"
-#include "trace/report.h"
 #include "trace/text.h"
 
 namespace tandem::trace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 

@@ -9,7 +9,7 @@
 
 #include "tandem/error.h"
 #include "tandem/simulation.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/chrome_trace.h"
+#include "tandem/timeline.h"
 
 #include <gtest/gtest.h>
 

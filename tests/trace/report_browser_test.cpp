@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "trace/report.h"
+#include "tandem/timeline.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/temporary_folder.h"
 

@@ -1,15 +1,24 @@
 #pragma once
-/// What happened when: the lanes of every PE, the spans on them, and the arrows from causes to the waits that they
-/// ended.
+/// Timelines of kernels: the lanes of every PE, the spans on them, the arrows from causes to the waits that they ended,
+/// and the files that show them.
 ///
-/// Backends record into a Timeline; writers (Chrome trace, HTML report, SVG) and the analysis read it. Recording is an
-/// append to a vector. Labels are interned: keep the number that `intern` returned instead of interning for every span.
+///   Simulation simulation(load_machine("h200x4"), 4, {.record = true});
+///   simulation.run(program);
+///   trace::Report report{.title = "my kernel", .timelines = {simulation.timeline()}};
+///   trace::write_report(report, "report.html");                      // a page to explore
+///   trace::write_svg(report, "picture.svg");                         // a picture for documents
+///   trace::write_chrome_trace(simulation.timeline(), "trace.json");  // for ui.perfetto.dev
+///
+/// CudaThreads::timeline() and CudaProcess::timeline() give the same of GPUs (tandem/recording.h). Programs may also
+/// add lanes, spans and arrows of their own. Labels are interned: keep the number that `intern` returned.
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tandem/range.h"
@@ -82,7 +91,9 @@ struct Arrow {
 class Timeline {
  public:
   std::string title;    ///< "overlapped", "sequential": what was run.
-  std::string machine;  ///< Name of the machine model.
+  std::string machine;  ///< Name of the machine model, or of the GPUs.
+  /// Whether a machine model predicted the times; else GPUs took them. All outputs say which.
+  bool predicted = false;
   int pes = 0;
   Time begin = 0;
   Time end = 0;
@@ -112,5 +123,39 @@ class Timeline {
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_{
       {std::string{}, 0}};  // looked up, never iterated
 };
+
+struct Report {
+  std::string title = {};
+  /// Shown above the timelines in this order: {"overlapped", "482 us"}.
+  std::vector<std::pair<std::string, std::string>> summary = {};
+  /// Drawn under each other on one time scale that begins at each one's `begin`.
+  std::vector<Timeline> timelines = {};
+};
+
+/// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle
+/// time, and the critical path. It holds about 15 bytes a span and 25 an arrow. Beyond half a million spans only as
+/// many PEs are shown as fit, and the page says so. The page sets `data-rendered` of its body to the number of lanes
+/// that it drew, and `data-error` where its script failed.
+///
+/// Files are complete or not there: throws InvalidArgument where the file cannot be made and RuntimeFailure where
+/// writing fails (disk full); then `path` is as it was.
+void write_report(const Report& report, const std::string& path);
+void write_report(const Report& report, std::ostream& out);
+
+/// Writes a picture of about 1000 x 400 points for documents, in light and dark: of each timeline the first four PEs,
+/// of each PE what its SMs did (the share of SMs over time), its copy engines and its links.
+///
+/// Throws as write_report does.
+void write_svg(const Report& report, const std::string& path);
+void write_svg(const Report& report, std::ostream& out);
+
+/// Writes the timeline as JSON object format of the "Trace Event Format" (Google, 2016): a process for each PE, a
+/// thread for each lane, complete events ("X") for spans and flow events ("s", "f") for arrows. Times are microseconds
+/// with six decimals, so that no picosecond is lost. Events come in order of time; the same timeline gives the same
+/// bytes.
+///
+/// Throws as write_report does.
+void write_chrome_trace(const Timeline& timeline, const std::string& path);
+void write_chrome_trace(const Timeline& timeline, std::ostream& out);
 
 }  // namespace tandem::trace
