@@ -65,6 +65,8 @@ struct Lane {
   std::string name;
 };
 
+inline constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
+
 /// [begin, end) of a lane's time. Spans of one lane may nest; otherwise they should not overlap. `begin == end` is
 /// allowed.
 struct Span {
@@ -74,6 +76,9 @@ struct Span {
   Time begin = 0;
   Time end = 0;
   Size bytes = 0;  ///< Payload that was moved; 0 where nothing was.
+  /// Of a span on a link or NIC: the lane that asked for it, and when. From `asked` to `begin` it was in a queue.
+  std::uint32_t by = kNoLane;
+  Time asked = 0;
 };
 
 /// A cause and its effect: what happened at `from` let go on what waited until `to`.

@@ -24,7 +24,9 @@ class Worker {
   void run() {
     while (!is_last()) compute(sequence_.tile(take()));
     let_next_start();
+    const Time begin = engine().now();
     role_.wait_for_outstanding();
+    role_.report({.kind = OperationKind::kQuiet, .begin = begin}, Site::here());
   }
 
  private:
@@ -217,8 +219,9 @@ class Worker {
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
-      arrival =
-          role_.store_arrival(role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
+      arrival = role_.store_arrival(
+          role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now(), {role_.lane, engine().now()})
+              .arrived);
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();

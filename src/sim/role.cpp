@@ -24,7 +24,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
   for (Size done = 0, chunk = Network::chunk(bytes); done < bytes; done += chunk) {
     const Size part = std::min(chunk, bytes - done);
     const Time ready = engine.now();
-    const Passage passage = sim.network.pass(from, to, part, driver, ready);
+    const Passage passage = sim.network.pass(from, to, part, driver, ready, {lane, ready});
     arrived = passage.arrived;
     sleep_beside_local(std::max(ready + rate.time(part), passage.sent));
   }
@@ -61,10 +61,14 @@ void Role::sleep_beside_local(Time until) {
 }
 
 void Role::end_local() {
+  const Time begin = sim.engine.now();
   while (local_.left > 0 || local_.ready > sim.engine.now()) {
     sim.engine.sleep_until(local_.ready);
     advance_local();
   }
+  if (sim.engine.now() == begin) return;
+  report({.kind = OperationKind::kMemory, .begin = begin}, Site::here());
+  local_drawn_until_ = sim.engine.now();
 }
 
 namespace {
@@ -138,6 +142,7 @@ void Role::require_contents(const void* address, const char* operation, Site sit
 
 void Role::report(Operation operation, Site site) const {
   if (sim.observer == nullptr) return;
+  operation.begin = std::max(operation.begin, local_drawn_until_);
   operation.actor = sim.engine.current()->id();
   operation.lane = lane;
   operation.pe = pe;

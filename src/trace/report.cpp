@@ -9,6 +9,7 @@
 #include "trace/colours.h"
 #include "trace/first_pes.h"
 #include "trace/output_file.h"
+#include "trace/path_parts.h"
 #include "trace/report_page.h"
 #include "trace/text.h"
 
@@ -128,7 +129,18 @@ void write_arrows(const Timeline& timeline, std::ostream& out) {
   out << ']';
 }
 
-void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, int shown_pes, std::ostream& out) {
+/// [[name, kind, time], ...]
+void write_shares(const std::vector<PathShare>& shares, std::ostream& out) {
+  Comma comma;
+  out << "\"shares\":[";
+  for (const PathShare& share : shares) {
+    out << comma() << '[' << json_string(share.name) << ',' << static_cast<int>(share.kind) << ',' << share.time << ']';
+  }
+  out << ']';
+}
+
+void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, const std::vector<PathShare>& shares,
+                    int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
   const auto containers = containers_by_lane(timeline, leaves);
   out << "{\"title\":" << json_string(timeline.title) << ",\"machine\":" << json_string(timeline.machine)
@@ -153,6 +165,8 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
   write_arrows(timeline, out);
   out << ",\n";
   write_path(timeline, path, leaves, out);
+  out << ",\n";
+  write_shares(shares, out);
   out << '}';
 }
 
@@ -180,11 +194,13 @@ void write_data(const Report& report, std::ostream& out) {
     out << timeline_comma();
     const int pes = pes_that_fit(timeline, kMaxSpans / report.timelines.size());
     const int all = pes_that_fit(timeline, timeline.spans.size());
+    const auto path = critical_path(timeline);
+    const auto shares = path_shares(timeline, path_parts(timeline, path));
     if (pes == all) {
-      write_timeline(timeline, critical_path(timeline), std::max(all, timeline.pes), out);
+      write_timeline(timeline, path, shares, std::max(all, timeline.pes), out);
     } else {
-      const FirstPes first = first_pes(timeline, pes);
-      write_timeline(first.timeline, first.path, pes, out);
+      const FirstPes first = first_pes(timeline, path, pes);
+      write_timeline(first.timeline, first.path, shares, pes, out);
     }
   }
   out << "]}";

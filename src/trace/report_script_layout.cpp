@@ -63,17 +63,17 @@ class Panel {
     element('h2', '', title).textContent = t.title;
     element('span', 'time', title).textContent = timeText(t.duration);
     element('span', 'note', title).textContent = t.machine + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
-    const parts = t.shown < t.pes ? [] : t.pathMix();  // of a part of the PEs only a part of the path is known
-    if (parts.length) {
+    if (t.shares.length) {
       const mix = element('span', 'mix', title);
-      for (const part of parts) {
+      for (const share of t.shares) {
         const piece = element('i', '', mix);
-        piece.style.width = 100 * part.time / t.duration + '%';
-        piece.style.background = `var(--k-${part.name}, var(--hatch))`;
+        piece.style.width = 100 * share.time / t.duration + '%';
+        piece.style.background = share.name === 'idle' ? 'var(--hatch)' : `var(--k-${data.kinds[share.kind]})`;
       }
       mix.setAttribute('aria-hidden', 'true');
-      const shown = parts.slice(0, 4).map(p => `${p.name} ${percent(p.time / t.duration)}`);
-      element('span', 'note', title).textContent = 'Critical path: ' + shown.join(' \u00b7 ');
+      const shown = t.shares.slice(0, 5).filter(s => s.time >= 0.005 * t.duration);
+      const texts = shown.map(s => `${s.name} ${percent(s.time / t.duration)}`);
+      element('span', 'note', title).textContent = 'Critical path: ' + texts.join(' \u00b7 ');
     }
     this.rowsBox = element('div', 'rows', this.section);
     this.rowsBox.tabIndex = 0;

@@ -90,6 +90,7 @@ class Timeline {
     this.kindOf = Uint8Array.from(this.styles, style => style[0]);
     this.readArrows(json.arrows);
     this.readPath(json.path);
+    this.shares = json.shares.map(([name, kind, time]) => ({name, kind, time}));  // the largest first
   }
 
   readArrows(flat) {
@@ -117,20 +118,6 @@ class Timeline {
       if (arrow && previous) previous.end = Math.max(previous.begin, Math.min(previous.end, arrow.from));
       this.steps.push({lane: flat[i], index: at, arrow, kind, begin, end: spans.end[at]});
     }
-  }
-
-  /// Time of the critical path by kind; what no span covers is latency: on the way, or idle.
-  pathMix() {
-    const mix = new Map();
-    let covered = 0;
-    for (const step of this.steps) {
-      if (step.end <= step.begin) continue;
-      mix.set(step.kind, (mix.get(step.kind) || 0) + step.end - step.begin);
-      covered += step.end - step.begin;
-    }
-    const parts = [...mix].map(([kind, time]) => ({name: data.kinds[kind], time})).sort((a, b) => b.time - a.time);
-    if (this.duration > covered) parts.push({name: 'latency and idle', time: this.duration - covered});
-    return parts;
   }
 
   /// Arrows that leave span [begin, end] of a lane or end within it.

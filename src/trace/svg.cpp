@@ -11,6 +11,7 @@
 #include "trace/analysis.h"
 #include "trace/colours.h"
 #include "trace/output_file.h"
+#include "trace/path_parts.h"
 #include "trace/text.h"
 
 namespace tandem::trace {
@@ -238,17 +239,10 @@ class Picture {
   void draw_path(const Timeline& timeline, double y) {
     text(24, y + 5.5, "", "critical path");
     rect(kLeft, y, x_of(timeline.duration()) - kLeft, kStrip, "var(--track)");
-    const std::vector<PathStep> path = critical_path(timeline);
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      const Span& span = timeline.spans[path[i].span];
-      const bool entered_late = span.kind == SpanKind::kWait && path[i].arrow >= 0;
-      const bool left_early = i + 1 < path.size() && path[i + 1].arrow >= 0;
-      const Time begin = entered_late ? timeline.arrows[static_cast<std::size_t>(path[i].arrow)].to : span.begin;
-      const Time end =
-          left_early ? std::min(span.end, timeline.arrows[static_cast<std::size_t>(path[i + 1].arrow)].from) : span.end;
-      if (end <= begin) continue;
-      const double x = x_of(begin - timeline.begin);
-      rect(x, y, std::max(0.3, x_of(end - timeline.begin) - x), kStrip, colour(span.kind));
+    for (const PathPart& part : path_parts(timeline, critical_path(timeline))) {
+      if (part.cause == PathCause::kIdle || part.cause == PathCause::kLatency) continue;
+      const double x = x_of(part.begin - timeline.begin);
+      rect(x, y, std::max(0.3, x_of(part.end - timeline.begin) - x), kStrip, colour(part.kind));
     }
   }
 

@@ -103,7 +103,7 @@ TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
   EXPECT_EQ(pes_that_fit(whole, per_pe + 5), 1);
   EXPECT_EQ(pes_that_fit(whole, 0), 1);
 
-  const FirstPes first = first_pes(whole, 2);
+  const FirstPes first = first_pes(whole, critical_path(whole), 2);
   EXPECT_EQ(first.timeline.spans.size(), 2 * per_pe);
   EXPECT_EQ(first.timeline.lanes.size(), whole.lanes.size() / 2);
   EXPECT_EQ(first.timeline.duration(), whole.duration());
