@@ -212,12 +212,12 @@ void write_report(const Report& report, std::ostream& out) {
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       << "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" << xml_text(report.title)
       << "</title>\n<style>\n:root { " << kind_colours(false) << "}\n:root.dark { " << kind_colours(true) << '}'
-      << page::kStyle << "</style>\n</head>\n<body>\n"
-      << page::kMarkup << "<script type=\"application/json\" id=\"data\">";
+      << report_file("style") << "</style>\n</head>\n<body>\n"
+      << report_file("page") << "<script type=\"application/json\" id=\"data\">";
   write_data(report, out);
-  out << "</script>\n<script>\n'use strict';\n"
-      << page::kScriptModel << page::kScriptLayout << page::kScriptPaint << page::kScriptMarks << page::kScriptMain
-      << "</script>\n</body>\n</html>\n";
+  out << "</script>\n<script>\n'use strict';\n";
+  for (const char* script : {"model", "layout", "paint", "marks", "main"}) out << report_file(script);
+  out << "</script>\n</body>\n</html>\n";
 }
 
 void write_report(const Report& report, const std::string& path) {

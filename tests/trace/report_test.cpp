@@ -7,6 +7,7 @@
 
 #include "trace/analysis.h"
 #include "trace/first_pes.h"
+#include "trace/report_page.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/text.h"
 
@@ -60,6 +61,15 @@ TEST(Report, TextCannotLeaveItsPlace) {
   EXPECT_EQ(data.at("summary").at(0).at(1), report.summary[0].second);
   EXPECT_EQ(data.at("timelines").at(0).at("labels").at(1), report.timelines[0].label(1));
   EXPECT_EQ(data.at("timelines").at(0).at("lanes").at(0).at(2), "</script>");
+}
+
+TEST(Report, HoldsEveryFileOfThePage) {
+  const std::string page = page_of({});
+  for (const char* file : {"page", "style", "model", "layout", "paint", "marks", "main"}) {
+    const std::string_view text = report_file(file);
+    EXPECT_FALSE(text.empty()) << file;
+    EXPECT_EQ(count(page, std::string(text)), 1U) << file;
+  }
 }
 
 TEST(Report, NeedsNoNetwork) {

@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptLayout = R"js(
 // ---- View: one time range for all timelines.
 
 const NAMES = 150, RIGHT = 14;           // width of the names, free space at the right edge, in CSS pixels
@@ -186,6 +181,3 @@ function element(tag, name, parent) {
   if (parent) parent.append(made);
   return made;
 }
-)js";
-
-}  // namespace tandem::trace::page

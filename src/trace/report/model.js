@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptModel = R"js(
 addEventListener('error', e => { document.body.dataset.error = e.message; });
 
 // ---- Data: typed arrays a lane, so that a view of the time range is a binary search away.
@@ -153,6 +148,3 @@ const exactText = time => (time / 1e6).toFixed(6).replace(/0{1,5}$/, '') + ' \u0
 const bytesText = bytes => sized(bytes, [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']]);
 const rateText = (bytes, time) => sized(bytes / time * 1e12, [[1e12, 'TB/s'], [1e9, 'GB/s'], [1e6, 'MB/s'], [1, 'B/s']]);
 const percent = share => (share >= 0.995 || share === 0 ? Math.round(100 * share) : (100 * share).toFixed(share < 0.1 ? 1 : 0)) + '%';
-)js";
-
-}  // namespace tandem::trace::page

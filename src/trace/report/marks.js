@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptMarks = R"js(
 // ---- Marks over the rows: the end, the critical path, arrows, and the span that is held or pointed at.
 
 const FEW = 80;  // as many visible arrows are drawn all together
@@ -173,6 +168,3 @@ function describeShare({panel, row, time}) {
   const pe = panel.timeline.lanes[row.lanes[0]].pe;
   return [`PE ${pe}, ${row.lanes.length} lanes at ${timeText(time)}`, paint.hatch, lines];
 }
-)js";
-
-}  // namespace tandem::trace::page

@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptMain = R"js(
 // ---- Drawing on demand: at most once a frame.
 
 let pending = false;
@@ -203,6 +198,3 @@ for (const panel of panels) {
 fit();
 drawAxis();
 document.body.dataset.rendered = panels.reduce((sum, panel) => sum + drawPanel(panel, true), 0);
-)js";
-
-}  // namespace tandem::trace::page

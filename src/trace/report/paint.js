@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptPaint = R"js(
 // ---- Colours, read from the style sheet.
 
 const paint = {};
@@ -224,6 +219,3 @@ function drawPanel(panel, all) {
   c.restore();
   return drawn;
 }
-)js";
-
-}  // namespace tandem::trace::page
