@@ -150,45 +150,20 @@ class Picture {
     const double length = x_of(timeline.duration()) - kLeft;
     if (!group.of(LaneKind::kSm).empty()) {
       rect(kLeft, y, length, kShare, "var(--track)");
-      draw_share(timeline, group.of(LaneKind::kSm), leaves, y);
+      draw_share(timeline, group.of(LaneKind::kSm), leaves, y, kShare);
       y += kShare + 1;
     }
     for (const LaneKind kind : kStrips) {
       if (group.of(kind).empty()) continue;
       rect(kLeft, y, length, kStrip, "var(--track)");
-      for (const std::uint32_t lane : group.of(kind)) draw_strip(timeline, leaves[lane], y);
+      draw_share(timeline, group.of(kind), leaves, y, kStrip);
       y += kStrip + 1;
     }
   }
 
-  /// Bars of a lane; what follows closely on a bar too small to see alone is joined to it.
-  void draw_strip(const Timeline& timeline, const std::vector<std::size_t>& spans, double y) {
-    constexpr double kSmall = 1.5;
-    double x0 = 0;
-    double x1 = -1;
-    SpanKind kind = SpanKind::kKernel;
-    const auto flush = [&] {
-      if (x1 > x0) rect(x0, y, std::max(0.3, x1 - x0 > kSmall ? x1 - x0 - 0.5 : x1 - x0), kStrip, colour(kind));
-    };
-    for (const std::size_t index : spans) {
-      const Span& span = timeline.spans[index];
-      const double begin = x_of(span.begin - timeline.begin);
-      const double end = x_of(span.end - timeline.begin);
-      if (span.kind == kind && begin - x1 < 0.5 && end - begin < kSmall) {
-        x1 = std::max(x1, end);
-        continue;
-      }
-      flush();
-      x0 = begin;
-      x1 = end;
-      kind = span.kind;
-    }
-    flush();
-  }
-
   /// Share of the lanes by kind over time, piled up: one step-shaped area a kind.
   void draw_share(const Timeline& timeline, const std::vector<std::uint32_t>& lanes,
-                  const std::vector<std::vector<std::size_t>>& leaves, double y) {
+                  const std::vector<std::vector<std::size_t>>& leaves, double y, double height) {
     const double width = x_of(timeline.duration()) - kLeft;
     const auto bins = static_cast<std::size_t>(std::max(1.0, std::round(width / kBin)));
     const double bin = static_cast<double>(timeline.duration()) / static_cast<double>(bins);
@@ -206,12 +181,12 @@ class Picture {
         }
       }
     }
-    std::vector<double> floor(bins, y + kShare);
+    std::vector<double> floor(bins, y + height);
     for (const SpanKind kind : kPile) {
       const auto& share = shares[static_cast<std::size_t>(kind)];
       if (share.empty()) continue;
       std::vector<double> top(bins);
-      for (std::size_t i = 0; i < top.size(); ++i) top[i] = std::max(y, floor[i] - kShare * share[i]);
+      for (std::size_t i = 0; i < top.size(); ++i) top[i] = std::max(y, floor[i] - height * share[i]);
       area(floor, top, kind, width / static_cast<double>(bins));
       floor = top;
     }

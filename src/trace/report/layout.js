@@ -1,9 +1,20 @@
 // ---- View: one time range for all timelines.
 
-const NAMES = 150, RIGHT = 14;           // width of the names, free space at the right edge, in CSS pixels
+const NAMES = nameWidth(), RIGHT = 14;   // width of the names, free space at the right edge, in CSS pixels
 const DENSE = 16;                        // more SM lanes a PE than this become thin rows
 const ROW = 15, GAP = 10;                // heights of a lane's row and of the space between PEs
 const SUMMARY = 26, STRIP = 6, HEAD = 20;  // heights of a folded PE's rows and of an open PE's head
+
+/// Room for the longest name of a lane, and its percentage.
+function nameWidth() {
+  const c = document.createElement('canvas').getContext('2d');
+  c.font = '11.5px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+  const names = new Set(timelines.flatMap(t => t.lanes.map(lane => lane.name)));
+  const longest = Math.max(0, ...[...names].map(name => c.measureText(name).width));
+  const width = Math.round(Math.min(300, Math.max(150, longest + 66)));
+  document.documentElement.style.setProperty('--names', width + 'px');
+  return width;
+}
 
 const thin = lanes => Math.min(4, Math.max(1, Math.floor(200 / lanes)));  // height of one of so many thin rows
 
@@ -118,8 +129,7 @@ class Panel {
     let y = top;
     group.kinds.forEach((lanes, kind) => {
       if (lanes.length === 0) return;
-      const many = kind === LANE.SM || kind === LANE.host || kind === LANE.stream;
-      y = this.addRow({type: many && lanes.length > 1 ? 'share' : 'strip', lanes, y, height: kind === LANE.SM ? SUMMARY : STRIP, group}) + 2;
+      y = this.addRow({type: lanes.length > 1 ? 'share' : 'strip', lanes, y, height: kind === LANE.SM ? SUMMARY : STRIP, group}) + 2;
     });
     return Math.max(y, top + HEAD);
   }

@@ -164,6 +164,7 @@ function fillHead() {
 function setTheme(dark) {
   document.documentElement.classList.toggle('dark', dark);
   readColours();
+  ++view.version;  // images have the colours of the other theme
   requestDraw();
 }
 

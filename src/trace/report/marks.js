@@ -158,13 +158,10 @@ function describe(mark) {
 }
 
 function describeShare({panel, row, time}) {
-  const codes = codesOf(panel, row), x = Math.floor((time - view.from) * view.scale);
-  const counts = new Map();
-  row.lanes.forEach((_, i) => {
-    const code = codes[i * view.pixels + x] || 0;
-    counts.set(code, (counts.get(code) || 0) + 1);
-  });
-  const lines = [...counts].sort((a, b) => b[1] - a[1]).map(([code, n]) => [code ? data.kinds[code - 1] : 'idle', `${n} of ${row.lanes.length}`]);
+  const sums = sharesOf(panel, row), x = Math.floor((time - view.from) * view.scale), n = row.lanes.length;
+  const shares = data.kinds.map((name, kind) => [name, sums[kind][x] || 0]);
+  shares.push(['idle', Math.max(0, n - shares.reduce((sum, share) => sum + share[1], 0))]);
+  const lines = shares.filter(share => share[1] > 0.001 * n).sort((a, b) => b[1] - a[1]).map(([name, lanes]) => [name, percent(lanes / n)]);
   const pe = panel.timeline.lanes[row.lanes[0]].pe;
   return [`PE ${pe}, ${row.lanes.length} lanes at ${timeText(time)}`, paint.hatch, lines];
 }
