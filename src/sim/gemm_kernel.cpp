@@ -40,7 +40,7 @@ class Worker {
   void compute(const GemmTile& tile) {
     if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
     const Time begin = engine().now();
-    Operation operation{.kind = OperationKind::kCompute, .begin = begin};
+    const Operation operation{.kind = OperationKind::kCompute, .begin = begin, .rows = tile.rows, .columns = tile.cols};
     engine().sleep_until(begin + tile_time_);
     if (is_last()) let_next_start();
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);

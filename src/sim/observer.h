@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/engine.h"
+#include "tandem/range.h"
 #include "tandem/signal.h"
 #include "tandem/site.h"
 
@@ -54,6 +55,9 @@ struct Operation {
   Lane released_by = kNoLane;
   Time released_at = 0;
   Site site = {};
+  /// Of a tile that was computed.
+  Range rows = {};
+  Range columns = {};
 };
 
 class Observer {

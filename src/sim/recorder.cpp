@@ -1,6 +1,10 @@
 #include "sim/recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "trace/buffer_name.h"
 
 namespace tandem::sim {
 
@@ -75,6 +79,17 @@ Lane Recorder::add_lane(int pe, LaneKind kind, const std::string& name) {
   return at->second;
 }
 
+/// "load x", as GPUs' timelines have it; "tile [0, 128) x [256, 512)".
+std::uint32_t Recorder::label_of(const Operation& operation, const char* what) {
+  if (operation.kind == OperationKind::kCompute && !operation.rows.empty())
+    return timeline.intern(fmt::format("{} [{}, {}) x [{}, {})", what, operation.rows.begin, operation.rows.end,
+                                       operation.columns.begin, operation.columns.end));
+  const void* const place = operation.target != nullptr ? operation.target : operation.address;
+  if (place == nullptr || !describe) return timeline.intern(what);
+  const std::string name = trace::buffer_name(describe(place));
+  return timeline.intern(name.empty() ? what : what + (" " + name));
+}
+
 void Recorder::on_operation(const Operation& operation) {
   if (operation.lane == kNoLane) return;
   timeline.end = std::max(timeline.end, operation.end);
@@ -82,7 +97,7 @@ void Recorder::on_operation(const Operation& operation) {
   const bool queued = operation.kind == OperationKind::kTransfer && operation.released_at < operation.begin;
   if (operation.begin == operation.end && operation.kind != OperationKind::kSignal && !queued) return;
   const Drawn how = drawn(operation.kind);
-  trace::Span span{operation.lane,  how.kind,      timeline.intern(how.label),
+  trace::Span span{operation.lane,  how.kind,      label_of(operation, how.label),
                    operation.begin, operation.end, operation.bytes};
   if (operation.kind == OperationKind::kTransfer && operation.released_by != kNoLane) {
     span.by = operation.released_by;

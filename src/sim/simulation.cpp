@@ -139,6 +139,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
     recorder_->timeline.predicted = true;
+    recorder_->describe = [this](const void* address) { return simulator_->memory.describe(address); };
     recorder_->timeline.pes = pes;
   }
 }

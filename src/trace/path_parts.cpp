@@ -247,8 +247,7 @@ std::vector<PathShare> path_shares(const Timeline& timeline, const std::vector<P
       const auto most = std::max_element(sum.lanes.begin(), sum.lanes.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
       lanes = timeline.lanes[most->first].name;
-      if (sum.lanes.size() > 1)
-        lanes = fmt::format("{} {} lanes, most of {}", sum.lanes.size(), name(std::get<LaneKind>(group)), lanes);
+      if (sum.lanes.size() > 1) lanes += fmt::format(" and {} more", sum.lanes.size() - 1);
     }
     shares.push_back({name_of(group, lanes), std::get<PathCause>(group), sum.kind, sum.time});
   }

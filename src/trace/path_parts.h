@@ -40,8 +40,8 @@ struct PathShare {
   Time time = 0;
 };
 
-/// The longest first. Shares of several links are one, which names the link with most: "queue of 8 links out, most of
-/// link out pe 3".
+/// The longest first. Shares of several links are one, which names the link with most: "queue of link out pe 3 and 7
+/// more".
 std::vector<PathShare> path_shares(const Timeline& timeline, const std::vector<PathPart>& parts);
 
 }  // namespace tandem::trace

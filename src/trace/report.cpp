@@ -143,7 +143,7 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
                     int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
   const auto containers = containers_by_lane(timeline, leaves);
-  out << "{\"title\":" << json_string(timeline.title) << ",\"machine\":" << json_string(timeline.machine)
+  out << "{\"title\":" << json_string(timeline.title) << ",\"origin\":" << json_string(origin(timeline))
       << ",\"duration\":" << timeline.duration() << ",\"pes\":" << timeline.pes << ",\"shown\":" << shown_pes << ",\n";
   write_lanes(timeline, out);
   Styles styles;

@@ -132,10 +132,12 @@ class Picture {
   void draw_timeline(const Timeline& timeline, double y) {
     const auto leaves = leaves_by_lane(timeline);
     const auto groups = first_groups(timeline);
-    text(12, y + 14, "name", timeline.title + ": " + short_time(timeline.duration()));
-    if (static_cast<int>(groups.size()) < timeline.pes) {
-      text(kLeft + 160, y + 14, "", fmt::format("the first {} of {} PEs", groups.size(), timeline.pes));
-    }
+    const std::string name = timeline.title + ": " + short_time(timeline.duration());
+    text(12, y + 14, "name", name);
+    std::string note = origin(timeline);
+    if (static_cast<int>(groups.size()) < timeline.pes)
+      note += fmt::format(", the first {} of {} PEs", groups.size(), timeline.pes);
+    text(24 + 7.5 * static_cast<double>(name.size()), y + 14, "", note);
     y += kHeading;
     for (const Group& group : groups) {
       draw_group(timeline, group, leaves, y);

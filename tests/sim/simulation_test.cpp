@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -164,6 +165,29 @@ TEST(Simulation, RolesOfKernelsThatRunSideBySideAreDrawnOnLanesOfTheirBlocks) {
   }
   EXPECT_TRUE(names.contains("sm 0 / role 0"));
   EXPECT_TRUE(names.contains("sm 1 / role 0"));
+}
+
+TEST(Simulation, TimelinesNameBuffersAndTiles) {
+  Simulation simulation(load_machine("h200x4"), 2, {.record = true});
+  simulation.run([](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 2, -1});
+    const auto memory = [&](const char* name) { return world.heap().allocate_local<float>(256 * 256, name); };
+    Gemm gemm;
+    gemm.a = memory("a");
+    gemm.b = memory("b");
+    gemm.c = memory("c");
+    gemm.m = gemm.n = gemm.k = 256;
+    gemm.type = gemm.out_type = DType::kF32;
+    gemm.tile_m = 128;
+    gemm.tile_n = 256;
+    stream.gemm(gemm, world.team());
+    stream.synchronize();
+  });
+  const auto& labels = simulation.timeline().labels();
+  for (const char* label : {"signal token", "wait token", "tile [128, 256) x [0, 256)"})
+    EXPECT_NE(std::find(labels.begin(), labels.end(), label), labels.end()) << label;
 }
 
 TEST(Simulation, StreamThatNobodyReleasesIsReported) {

@@ -133,6 +133,23 @@ TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
   EXPECT_EQ(kept, expected);
 }
 
+TEST(Report, EveryOutputSaysWhetherItIsAPrediction) {
+  Report report = testing::synthetic_report({.pes = 2, .sms = 2});
+  report.timelines[0].predicted = true;
+  report.timelines[0].machine = "h200x4";
+  report.timelines[1].machine = "2 H200";
+  std::ostringstream picture, predicted, measured;
+  write_svg(report, picture);
+  write_chrome_trace(report.timelines[0], predicted);
+  write_chrome_trace(report.timelines[1], measured);
+  const std::string page = page_of(report);
+  for (const std::string& text : {page, picture.str(), predicted.str()})
+    EXPECT_GE(count(text, "predicted with the machine model h200x4"), 1U);
+  for (const std::string& text : {page, picture.str(), measured.str()})
+    EXPECT_GE(count(text, "measured on 2 H200"), 1U);
+  EXPECT_EQ(count(measured.str(), "predicted"), 0U);
+}
+
 TEST(Svg, ShowsTitlesAndEscapesThem) {
   std::ostringstream out;
   write_svg(hostile(), out);
@@ -147,7 +164,7 @@ TEST(Svg, SaysHowManyPesItLeavesOut) {
   shape.sms = 2;
   std::ostringstream out;
   write_svg(testing::synthetic_report(shape), out);
-  EXPECT_EQ(count(out.str(), "the first 4 of 6 PEs"), 2U);
+  EXPECT_EQ(count(out.str(), ", the first 4 of 6 PEs"), 2U);
 }
 
 TEST(Svg, EmptyReportIsAPictureToo) {

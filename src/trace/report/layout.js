@@ -68,7 +68,7 @@ class Panel {
     const title = element('div', 'title', this.section);
     element('h2', '', title).textContent = t.title;
     element('span', 'time', title).textContent = timeText(t.duration);
-    element('span', 'note', title).textContent = t.machine + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
+    element('span', 'note', title).textContent = t.origin + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
     if (t.shares.length) {
       const mix = element('span', 'mix', title);
       for (const share of t.shares) {
