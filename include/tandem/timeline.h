@@ -129,12 +129,29 @@ class Timeline {
       {std::string{}, 0}};  // looked up, never iterated
 };
 
+/// What the page says above the timelines, for example a finding of the checker.
+struct Remark {
+  /// A time on a lane: a link of the page, which shows it.
+  struct Place {
+    std::string text = {};
+    std::size_t timeline = 0;  ///< Index into Report::timelines.
+    std::uint32_t lane = 0;
+    Time at = 0;
+  };
+  std::string title = {};
+  std::string text = {};  ///< Line breaks are kept.
+  /// {"replay", "tandem check ..."}
+  std::vector<std::pair<std::string, std::string>> facts = {};
+  std::vector<Place> places = {};
+};
+
 struct Report {
   std::string title = {};
   /// Shown above the timelines in this order: {"overlapped", "482 us"}.
   std::vector<std::pair<std::string, std::string>> summary = {};
   /// Drawn under each other on one time scale that begins at each one's `begin`.
   std::vector<Timeline> timelines = {};
+  std::vector<Remark> remarks = {};
 };
 
 /// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle

@@ -73,6 +73,27 @@ void Role::end_local() {
 
 namespace {
 
+const void* awaited(const SignalWait& wait) { return wait.words; }
+const void* awaited(const PacketWait& wait) { return wait.packets; }
+
+/// Reports a wait that never ends, so that it is drawn as one.
+template <class Wait>
+class ReportedIfStuck {
+ public:
+  ReportedIfStuck(Role& role, const Wait& wait) : role_(role), wait_(wait), begin_(role.engine().now()) {}
+  ~ReportedIfStuck() {
+    if (!Fiber::unwinding()) return;
+    role_.report({.kind = OperationKind::kWait, .address = awaited(wait_), .begin = begin_}, Site::here());
+  }
+  ReportedIfStuck(const ReportedIfStuck&) = delete;
+  ReportedIfStuck& operator=(const ReportedIfStuck&) = delete;
+
+ private:
+  Role& role_;
+  const Wait& wait_;
+  Time begin_;
+};
+
 template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
   role.end_local();
@@ -86,6 +107,7 @@ void block_until_ready(Role& role, Wait& wait) {
     ready.engine().wake(*ready.waiting, ready.engine().now() + ready.sim.late(Schedule::Point::kWake, ready.pe));
   };
   role.sim.signals.add(wait);
+  const ReportedIfStuck<Wait> stuck(role, wait);
   role.engine().block([&role, &wait] { return role.sim.signals.describe(wait); });
 }
 

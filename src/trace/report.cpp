@@ -170,6 +170,34 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
   out << '}';
 }
 
+void write_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, std::ostream& out) {
+  Comma comma;
+  out << '[';
+  for (const auto& [key, value] : pairs) {
+    out << comma() << '[' << json_string(key) << ',' << json_string(value) << ']';
+  }
+  out << ']';
+}
+
+/// [[title, text, facts, [[text, timeline, lane, time since its begin], ...]], ...]
+void write_remarks(const Report& report, std::ostream& out) {
+  Comma comma;
+  out << "\"remarks\":[";
+  for (const Remark& remark : report.remarks) {
+    out << comma() << '[' << json_string(remark.title) << ',' << json_string(remark.text) << ',';
+    write_pairs(remark.facts, out);
+    out << ",[";
+    Comma place_comma;
+    for (const Remark::Place& place : remark.places) {
+      const Timeline& timeline = report.timelines.at(place.timeline);
+      out << place_comma() << '[' << json_string(place.text) << ',' << place.timeline << ',' << place.lane << ','
+          << place.at - timeline.begin << ']';
+    }
+    out << "]]";
+  }
+  out << ']';
+}
+
 template <class Kind>
 void write_kinds(const char* key, int count, std::ostream& out) {
   Comma comma;
@@ -179,12 +207,11 @@ void write_kinds(const char* key, int count, std::ostream& out) {
 }
 
 void write_data(const Report& report, std::ostream& out) {
-  Comma comma;
-  out << "{\"title\":" << json_string(report.title) << ",\"summary\":[";
-  for (const auto& [key, value] : report.summary) {
-    out << comma() << '[' << json_string(key) << ',' << json_string(value) << ']';
-  }
-  out << "],";
+  out << "{\"title\":" << json_string(report.title) << ",\"summary\":";
+  write_pairs(report.summary, out);
+  out << ',';
+  write_remarks(report, out);
+  out << ',';
   write_kinds<SpanKind>("kinds", kSpanKinds, out);
   out << ',';
   write_kinds<LaneKind>("laneKinds", kLaneKinds, out);

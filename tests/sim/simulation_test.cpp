@@ -190,6 +190,23 @@ TEST(Simulation, TimelinesNameBuffersAndTiles) {
     EXPECT_NE(std::find(labels.begin(), labels.end(), label), labels.end()) << label;
 }
 
+TEST(Simulation, WaitsThatNeverEndAreDrawnAsWaits) {
+  Simulation simulation(load_machine("h200x4"), 2, {.record = true});
+  EXPECT_THROW(simulation.run([](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 2, 0});
+    stream.synchronize();
+  }),
+               Deadlock);
+  const trace::Timeline& timeline = simulation.timeline();
+  const auto stuck = std::find_if(timeline.spans.begin(), timeline.spans.end(), [&](const trace::Span& span) {
+    return span.kind == trace::SpanKind::kWait && timeline.lanes[span.lane].pe == 1 && span.end == timeline.end;
+  });
+  ASSERT_NE(stuck, timeline.spans.end());
+  EXPECT_EQ(timeline.label(stuck->label), "wait token");
+}
+
 TEST(Simulation, StreamThatNobodyReleasesIsReported) {
   const std::string report = deadlock_of([] {
     Simulation simulation(load_machine("h200x4"), 1);

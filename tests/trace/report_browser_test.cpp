@@ -196,6 +196,25 @@ TEST_F(ReportBrowserTest, NamesOfLanesAreWhole) {
   EXPECT_EQ(body_attribute(dom, "data-result"), "true");
 }
 
+TEST_F(ReportBrowserTest, RemarksKeepTheirLinesAndLeadToTheirPlaces) {
+  Report report = testing::synthetic_report({});
+  const Timeline& timeline = report.timelines[0];
+  const Span& last = timeline.spans.back();
+  report.remarks.push_back({.title = "finding 1: hang",
+                            .text = "deadlock:\n  PE 0 waits\n  PE 1 waits",
+                            .facts = {{"replay", "tandem check x"}},
+                            .places = {{"wait at x.h:35", 0, last.lane, last.begin + 1}}});
+  const std::string dom = document(report, R"js(
+    const box = document.querySelector('.remark');
+    const lines = box.querySelector('p').getClientRects().length && box.querySelector('p').clientHeight > 40;
+    box.querySelector('button').click();
+    const there = held && held.panel === panels[0] && view.from <= held.begin;
+    document.body.dataset.result = [lines, there, box.textContent.includes('tandem check x')].join(' ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "true true true");
+}
+
 TEST_F(ReportBrowserTest, FoldingKeepsEveryLaneInThePicture) {
   const Report report = testing::synthetic_report({});
   const std::string dom = document(report, R"js(
