@@ -103,7 +103,7 @@ Factors fit(const Machine& base, const std::vector<MeasuredCollective>& rows) {
 
 std::string text_of(const std::string& base) {
   for (const detail::BuiltinFile& file : detail::builtin_machines())
-    if (file.name == base) return std::string(file.json);
+    if (file.name == base) return std::string(file.text);
   std::ifstream file(base);
   std::ostringstream text;
   text << file.rdbuf();

@@ -1,9 +1,9 @@
-# cmake -DOUTPUT=FILE.cpp -DFOLDER=DIR -DFUNCTION=NAME -P EmbedFiles.cmake
+# cmake -DOUTPUT=FILE.cpp -DFOLDER=DIR -DPATTERN=GLOB -DFUNCTION=NAME -P EmbedFiles.cmake
 #
-# Writes a source file that holds every DIR/*.json and a function that returns them, so that a program finds its tables wherever it
+# Writes a source file that holds every DIR/GLOB and a function that returns them, so that a program finds its files wherever it
 # runs.
 # Bytes, not string literals: no limit on length and nothing in a file can end the literal.
-file(GLOB files "${FOLDER}/*.json")
+file(GLOB files "${FOLDER}/${PATTERN}")
 list(SORT files)
 
 set(arrays "")

@@ -1,9 +1,12 @@
 // A kernel of one's own: every PE sends a vector to the next PE and adds what arrives. Runs on any computer. For one
 // launch: checked_kernel/ has the epochs and the second signal that let a kernel be called again and again.
+//
+//   own_kernel [REPORT.html]     also writes the kernel's timeline as a page
 
 #include <cstdio>
 
 #include "tandem/simulation.h"
+#include "tandem/timeline.h"
 
 using namespace tandem;
 
@@ -29,9 +32,9 @@ struct ShiftAdd {
   }
 };
 
-int main() {
+int main(int argc, char** argv) {
   int wrong = 0;
-  Simulation simulation(load_machine("h200x4"), 4);
+  Simulation simulation(load_machine("h200x4"), 4, {.record = argc > 1});
   simulation.run([&](World& world) {
     const Size count = 1 << 20;
     const auto x = world.heap().allocate<float>(count, "x");
@@ -43,5 +46,6 @@ int main() {
     for (Size i = 0; i < count; ++i) wrong += x.local()[i] != static_cast<float>(world.pe() + (world.pe() + 3) % 4);
   });
   std::printf("4 PEs, %.1f us simulated, %d wrong\n", simulation.time_us(), wrong);
+  if (argc > 1) trace::write_report({.title = "Shift and add", .timelines = {simulation.timeline()}}, argv[1]);
   return wrong == 0 ? 0 : 1;
 }

@@ -4,7 +4,7 @@
 #include "sim/monitor.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::checker {
 

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 std::string base_text(const std::string& base) {
   load_machine(base);  // says what is wrong with it
   for (const detail::BuiltinFile& file : detail::builtin_machines())
-    if (file.name == base) return std::string(file.json);
+    if (file.name == base) return std::string(file.text);
   return detail::read_text_file(base).value_or("");
 }
 

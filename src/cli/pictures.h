@@ -1,14 +1,15 @@
 #pragma once
 /// The files with timelines: trace, report, picture.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/measure.h"
 #include "cli/result.h"
-#include "trace/report.h"
-#include "trace/timeline.h"
+#include "tandem/machine.h"
+#include "tandem/timeline.h"
 
 namespace tandem::cli {
 
@@ -27,12 +28,15 @@ class Pictures {
   void add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window);
   /// The same with a whole timeline.
   void add(const std::string& title, trace::Timeline timeline);
+  /// Shows the run's bandwidth beside what this machine's links and NICs give, and its FLOP/s beside its GEMM's.
+  void compare_with(const Machine& machine);
   /// Writes the files, each whole or not at all. Returns their paths.
   std::vector<std::string> write(const Result& result);
 
  private:
   std::string trace_, report_, svg_;
   std::vector<trace::Timeline> timelines_;
+  std::optional<Machine> machine_;
 };
 
 }  // namespace tandem::cli

@@ -226,6 +226,7 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
   if (!result.phantom) result.check = program.check();
   result.time_us = program.measurement().mean_us();
   result.trace_hash = simulation.trace_hash();
+  pictures.compare_with(setup.machine);
   if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
   return result;
 }

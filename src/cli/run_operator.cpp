@@ -145,6 +145,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   if (data != nullptr && !is_part(run.options.form)) result.check = program.check();
   result.time_us = program.measurement().mean_us();
   result.trace_hash = simulation.trace_hash();
+  pictures.compare_with(setup.machine);
   if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
   if (!is_part(run.options.form)) add_baselines(result, run, setup, pictures, progress);
   return result;

@@ -1,6 +1,5 @@
 #pragma once
-/// The files of machines/*.json and machines/selection/*.json, embedded by the build: the source files that define
-/// these functions are generated.
+/// Files embedded by the build: the source files that define these functions are generated (cmake/EmbedFiles.cmake).
 
 #include <span>
 #include <string_view>
@@ -8,11 +7,12 @@
 namespace tandem::detail {
 
 struct BuiltinFile {
-  std::string_view name;  ///< the file's name without ".json"
-  std::string_view json;  ///< its text
+  std::string_view name;  ///< the file's name without its extension
+  std::string_view text;
 };
 
-std::span<const BuiltinFile> builtin_machines();
-std::span<const BuiltinFile> builtin_selections();
+std::span<const BuiltinFile> builtin_machines();    ///< machines/*.json
+std::span<const BuiltinFile> builtin_selections();  ///< machines/selection/*.json
+std::span<const BuiltinFile> report_files();        ///< src/trace/report/*
 
 }  // namespace tandem::detail

@@ -43,7 +43,7 @@ std::vector<std::string> machine_names() {
 
 Machine load_machine(const std::string& name_or_file) {
   for (const detail::BuiltinFile& machine : detail::builtin_machines())
-    if (machine.name == name_or_file) return parse_machine(machine.json, name_or_file);
+    if (machine.name == name_or_file) return parse_machine(machine.text, name_or_file);
 
   const std::optional<std::string> text = detail::read_text_file(name_or_file);
   if (!text)

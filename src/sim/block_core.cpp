@@ -263,8 +263,13 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     actor.name = [&parent, i, name = waiting->name] {
       return (name ? name() : fmt::format("PE {}", parent.pe)) + fmt::format(" role {}", i);
     };
-    actor.on_finish = [&engine, &running, waiting] {
-      if (--running == 0) engine.wake(*waiting, engine.now());
+    if (Observer* const observer = parent.sim.observer)
+      observer->on_start(parent.lane, engine.now(), role.lane, engine.now());
+    actor.on_finish = [&parent, &engine, &running, &role, waiting] {
+      if (--running > 0) return;
+      if (Observer* const observer = parent.sim.observer)
+        observer->on_start(role.lane, engine.now(), parent.lane, engine.now());
+      engine.wake(*waiting, engine.now());
     };
   }
   engine.block([] { return std::string("waits for its roles"); });

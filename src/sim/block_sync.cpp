@@ -256,8 +256,6 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
   if (monitor != nullptr) monitor->begin_wait(role.thread, words, 0, 1, Cmp::kEq, flag, site);
   role.await(wait);
   if (monitor != nullptr) monitor->end_wait(role.thread, words, 0, 1, Cmp::kEq, flag, Order::kAcquire, false, site);
-  role.report_access(AccessKind::kPacketLoad, packets, count * packet_bytes, site);
-  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
   role.report({.kind = OperationKind::kWait,
                .address = packets,
                .bytes = count * packet_bytes,
@@ -267,6 +265,10 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
                .released_by = wait.released_by.lane,
                .released_at = wait.released_by.time},
               site);
+  role.report_access(AccessKind::kPacketLoad, packets, count * packet_bytes, site);
+  const Time there = role.engine().now();
+  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
+  role.report({.kind = OperationKind::kLoad, .address = packets, .bytes = count * packet_bytes, .begin = there}, site);
 }
 
 }  // namespace tandem::sim

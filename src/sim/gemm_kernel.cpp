@@ -24,7 +24,9 @@ class Worker {
   void run() {
     while (!is_last()) compute(sequence_.tile(take()));
     let_next_start();
+    const Time begin = engine().now();
     role_.wait_for_outstanding();
+    role_.report({.kind = OperationKind::kQuiet, .begin = begin}, Site::here());
   }
 
  private:
@@ -38,7 +40,7 @@ class Worker {
   void compute(const GemmTile& tile) {
     if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
     const Time begin = engine().now();
-    Operation operation{.kind = OperationKind::kCompute, .begin = begin};
+    const Operation operation{.kind = OperationKind::kCompute, .begin = begin, .rows = tile.rows, .columns = tile.cols};
     engine().sleep_until(begin + tile_time_);
     if (is_last()) let_next_start();
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
@@ -217,8 +219,9 @@ class Worker {
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
-      arrival =
-          role_.store_arrival(role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now()).arrived);
+      arrival = role_.store_arrival(
+          role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now(), {role_.lane, engine().now()})
+              .arrived);
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();

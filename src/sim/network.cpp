@@ -26,7 +26,7 @@ Network::Network(const Topology& topology, const Machine& machine, int pes)
   for (const Resource& resource : topology.resources()) gbps_.push_back(resource.gbps);
 }
 
-Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
+Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready, const Issuer& issuer) {
   if (from == to) {
     // Bytes read or written by threads count once; a copy engine's local copy has a rate of its own.
     const Rate rate = driver == Driver::kCopyEngine ? local_copy_ : memory_;
@@ -50,7 +50,7 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
     Time took = Rate(gbps).time(bytes);
     if (path.kind == PathKind::kNic) took = std::max(took, message_gap_);
     const Time end = reserve(resource, took, ready);
-    if (watch) watch({id, first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes});
+    if (watch) watch({id, first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes, issuer});
     through = std::max(through, end);
     if (first) sent = through;
     first = false;

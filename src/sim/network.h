@@ -11,6 +11,7 @@
 
 #include "model/topology.h"
 #include "sim/engine.h"
+#include "sim/observer.h"
 #include "tandem/machine.h"
 
 namespace tandem::sim {
@@ -39,6 +40,12 @@ struct Passage {
   Time arrived = 0;
 };
 
+/// Who asked for a chunk's passage, and when: it may have waited in a queue before the network got it.
+struct Issuer {
+  Lane lane = kNoLane;
+  Time since = 0;
+};
+
 /// A chunk on a resource, for whoever draws timelines.
 struct Occupation {
   int resource = 0;
@@ -48,6 +55,7 @@ struct Occupation {
   Time begin = 0;
   Time end = 0;
   Size bytes = 0;
+  Issuer issuer = {};
 };
 
 /// Who drives a transfer: decides what share of the port's rate can be had.
@@ -61,7 +69,7 @@ class Network {
   std::function<void(const Occupation&)> watch;
 
   /// Reserves the way from one PE's memory to another's (or within one) for `bytes`, from `ready` on.
-  Passage pass(int from, int to, Size bytes, Driver driver, Time ready);
+  Passage pass(int from, int to, Size bytes, Driver driver, Time ready, const Issuer& issuer = {});
   /// What one message of a NIC costs at least, whatever its size.
   Time message_gap() const { return message_gap_; }
   Time latency(int from, int to) const;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/engine.h"
+#include "tandem/range.h"
 #include "tandem/signal.h"
 #include "tandem/site.h"
 
@@ -27,6 +28,7 @@ enum class OperationKind : std::uint8_t {
   kCompute,
   kCopyEngine,
   kTransfer,  ///< a chunk on a link or a NIC
+  kMemory,    ///< waiting for loads from the own memory and stores to it that are under way
 };
 
 /// Where something ran: a row of the timeline. Numbered by `Observer::add_lane`.
@@ -49,10 +51,13 @@ struct Operation {
   Scope scope = Scope::kSystem;
   Time begin = 0;
   Time end = 0;
-  /// For a wait: what released it, if anything had to.
+  /// For a wait: what released it, if anything had to. For a transfer: who asked for it, and when.
   Lane released_by = kNoLane;
   Time released_at = 0;
   Site site = {};
+  /// Of a tile that was computed.
+  Range rows = {};
+  Range columns = {};
 };
 
 class Observer {

@@ -1,6 +1,10 @@
 #include "sim/recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "trace/buffer_name.h"
 
 namespace tandem::sim {
 
@@ -57,6 +61,8 @@ Drawn drawn(OperationKind kind) {
       return {trace::SpanKind::kWait, "sync"};
     case OperationKind::kCompute:
       return {trace::SpanKind::kCompute, "tile"};
+    case OperationKind::kMemory:
+      return {trace::SpanKind::kLoad, "local memory"};
     case OperationKind::kTransfer:
       return {trace::SpanKind::kTransfer, "transfer"};
     case OperationKind::kCopyEngine:
@@ -73,14 +79,31 @@ Lane Recorder::add_lane(int pe, LaneKind kind, const std::string& name) {
   return at->second;
 }
 
+/// "load x", as GPUs' timelines have it; "tile [0, 128) x [256, 512)".
+std::uint32_t Recorder::label_of(const Operation& operation, const char* what) {
+  if (operation.kind == OperationKind::kCompute && !operation.rows.empty())
+    return timeline.intern(fmt::format("{} [{}, {}) x [{}, {})", what, operation.rows.begin, operation.rows.end,
+                                       operation.columns.begin, operation.columns.end));
+  const void* const place = operation.target != nullptr ? operation.target : operation.address;
+  if (place == nullptr || !describe) return timeline.intern(what);
+  const std::string name = trace::buffer_name(describe(place));
+  return timeline.intern(name.empty() ? what : what + (" " + name));
+}
+
 void Recorder::on_operation(const Operation& operation) {
   if (operation.lane == kNoLane) return;
   timeline.end = std::max(timeline.end, operation.end);
-  // What takes no time is not drawn, but for signals, which causes hang on.
-  if (operation.begin == operation.end && operation.kind != OperationKind::kSignal) return;
+  // What takes no time is not drawn, but for signals, which causes hang on, and messages that were in a NIC's queue.
+  const bool queued = operation.kind == OperationKind::kTransfer && operation.released_at < operation.begin;
+  if (operation.begin == operation.end && operation.kind != OperationKind::kSignal && !queued) return;
   const Drawn how = drawn(operation.kind);
-  timeline.add(trace::Span{operation.lane, how.kind, timeline.intern(how.label), operation.begin, operation.end,
-                           operation.bytes});
+  trace::Span span{operation.lane,  how.kind,      label_of(operation, how.label),
+                   operation.begin, operation.end, operation.bytes};
+  if (operation.kind == OperationKind::kTransfer && operation.released_by != kNoLane) {
+    span.by = operation.released_by;
+    span.asked = operation.released_at;
+  }
+  timeline.add(span);
   if (operation.kind == OperationKind::kWait && operation.released_by != kNoLane)
     timeline.add(trace::Arrow{operation.released_by, operation.lane, timeline.intern(how.label), operation.released_at,
                               operation.end});

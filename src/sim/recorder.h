@@ -1,12 +1,13 @@
 #pragma once
 /// The observer that draws the timeline.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "sim/observer.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::sim {
 
@@ -18,8 +19,12 @@ class Recorder : public Observer {
   void on_kernel(Lane lane, const std::string& name, Time begin, Time end) override;
 
   trace::Timeline timeline;
+  /// Set by the simulation: "x[3] on PE 2".
+  std::function<std::string(const void*)> describe;
 
  private:
+  std::uint32_t label_of(const Operation& operation, const char* what);
+
   std::map<std::pair<int, std::string>, Lane> lanes_;
 };
 

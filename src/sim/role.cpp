@@ -24,7 +24,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
   for (Size done = 0, chunk = Network::chunk(bytes); done < bytes; done += chunk) {
     const Size part = std::min(chunk, bytes - done);
     const Time ready = engine.now();
-    const Passage passage = sim.network.pass(from, to, part, driver, ready);
+    const Passage passage = sim.network.pass(from, to, part, driver, ready, {lane, ready});
     arrived = passage.arrived;
     sleep_beside_local(std::max(ready + rate.time(part), passage.sent));
   }
@@ -61,13 +61,38 @@ void Role::sleep_beside_local(Time until) {
 }
 
 void Role::end_local() {
+  const Time begin = sim.engine.now();
   while (local_.left > 0 || local_.ready > sim.engine.now()) {
     sim.engine.sleep_until(local_.ready);
     advance_local();
   }
+  if (sim.engine.now() == begin) return;
+  report({.kind = OperationKind::kMemory, .begin = begin}, Site::here());
+  local_drawn_until_ = sim.engine.now();
 }
 
 namespace {
+
+const void* awaited(const SignalWait& wait) { return wait.words; }
+const void* awaited(const PacketWait& wait) { return wait.packets; }
+
+/// Reports a wait that never ends, so that it is drawn as one.
+template <class Wait>
+class ReportedIfStuck {
+ public:
+  ReportedIfStuck(Role& role, const Wait& wait) : role_(role), wait_(wait), begin_(role.engine().now()) {}
+  ~ReportedIfStuck() {
+    if (!Fiber::unwinding()) return;
+    role_.report({.kind = OperationKind::kWait, .address = awaited(wait_), .begin = begin_}, Site::here());
+  }
+  ReportedIfStuck(const ReportedIfStuck&) = delete;
+  ReportedIfStuck& operator=(const ReportedIfStuck&) = delete;
+
+ private:
+  Role& role_;
+  const Wait& wait_;
+  Time begin_;
+};
 
 template <class Wait>
 void block_until_ready(Role& role, Wait& wait) {
@@ -82,6 +107,7 @@ void block_until_ready(Role& role, Wait& wait) {
     ready.engine().wake(*ready.waiting, ready.engine().now() + ready.sim.late(Schedule::Point::kWake, ready.pe));
   };
   role.sim.signals.add(wait);
+  const ReportedIfStuck<Wait> stuck(role, wait);
   role.engine().block([&role, &wait] { return role.sim.signals.describe(wait); });
 }
 
@@ -138,6 +164,7 @@ void Role::require_contents(const void* address, const char* operation, Site sit
 
 void Role::report(Operation operation, Site site) const {
   if (sim.observer == nullptr) return;
+  operation.begin = std::max(operation.begin, local_drawn_until_);
   operation.actor = sim.engine.current()->id();
   operation.lane = lane;
   operation.pe = pe;

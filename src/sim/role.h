@@ -104,6 +104,8 @@ class Role {
     Size chunk = 0;
     Time ready = 0;  // for the next chunk, or when all is done
   } local_;
+  /// Until when waiting for them has been reported: an operation that had to wait first begins there.
+  Time local_drawn_until_ = 0;
 };
 
 }  // namespace tandem::sim

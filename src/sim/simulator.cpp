@@ -103,6 +103,8 @@ void Simulator::draw(const Occupation& chunk) const {
   operation.bytes = chunk.bytes;
   operation.begin = chunk.begin;
   operation.end = chunk.end;
+  operation.released_by = chunk.issuer.lane;
+  operation.released_at = chunk.issuer.since;
   observer->on_operation(operation);
 }
 
@@ -147,7 +149,8 @@ void QueuePair::send_chunk() {
   NicMessage& message = messages_.front();
   const Time now = simulator_.engine.now();
   const Size part = std::min(Network::chunk(message.bytes), message.bytes - sent_);
-  const Passage passage = simulator_.network.pass(message.from, message.to, part, Driver::kNic, now);
+  const Passage passage = simulator_.network.pass(message.from, message.to, part, Driver::kNic, now,
+                                                  {message.delivery.cause.lane, message.delivery.cause.time});
   sent_ += part;
   const Time next = std::max({now + rate_.time(part), passage.sent, now + simulator_.network.message_gap()});
   if (sent_ >= message.bytes) finish(passage);

@@ -65,7 +65,8 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
   Time arrived = engine.now();
   for (const Size chunk = Network::chunk(copy->bytes); copy->sent < copy->bytes;) {
     const Size part = std::min(chunk, copy->bytes - copy->sent);
-    const Passage passage = sim_.network.pass(copy->source, copy->target, part, Driver::kCopyEngine, engine.now());
+    const Passage passage = sim_.network.pass(copy->source, copy->target, part, Driver::kCopyEngine, engine.now(),
+                                              {copy->lane, engine.now()});
     copy->sent += part;
     arrived = passage.arrived;
     engine.sleep_until(passage.sent);

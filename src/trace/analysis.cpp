@@ -80,7 +80,7 @@ class Walk {
   std::int64_t last() const {
     std::int64_t best = -1;
     for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
-      if (place_[i] < 0) continue;
+      if (place_[i] < 0 || is_resource(timeline_.lanes[span(i).lane].kind)) continue;
       if (best < 0 || span(i).end > span(static_cast<std::size_t>(best)).end) best = static_cast<std::int64_t>(i);
     }
     return best;
@@ -117,8 +117,14 @@ class Walk {
   }
 
   std::int64_t source(std::int64_t arrow) const {
-    const Arrow& it = timeline_.arrows[static_cast<std::size_t>(arrow)];
-    return leaf_at(timeline_, leaves_[it.from_lane], it.from);
+    std::int64_t leaf = -1;
+    for (std::size_t hops = 0; arrow >= 0 && hops <= timeline_.arrows.size(); ++hops) {
+      const Arrow& it = timeline_.arrows[static_cast<std::size_t>(arrow)];
+      leaf = leaf_at(timeline_, leaves_[it.from_lane], it.from);
+      const Time free_since = leaf < 0 ? timeline_.begin - 1 : span(static_cast<std::size_t>(leaf)).end;
+      arrow = arrival(it.from_lane, free_since, it.from);
+    }
+    return leaf;
   }
 
   const Timeline& timeline_;
@@ -144,6 +150,11 @@ Time covered(const Timeline& timeline, const std::vector<std::size_t>& spans, bo
 }
 
 }  // namespace
+
+bool is_resource(LaneKind kind) {
+  return kind == LaneKind::kLinkOut || kind == LaneKind::kLinkIn || kind == LaneKind::kNicOut ||
+         kind == LaneKind::kNicIn;
+}
 
 std::vector<std::vector<std::size_t>> leaves_by_lane(const Timeline& timeline) {
   std::vector<std::vector<std::size_t>> lanes(timeline.lanes.size());

@@ -1,4 +1,6 @@
-#include "trace/chrome_trace.h"
+#include "tandem/timeline.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <ostream>
@@ -37,6 +39,8 @@ void write_names(const Timeline& timeline, Events& events) {
     if (!seen[pe]) {
       seen[pe] = true;
       events.next() << R"({"ph":"M","name":"process_name","pid":)" << pe << R"(,"args":{"name":"PE )" << pe << "\"}}";
+      events.next() << R"({"ph":"M","name":"process_labels","pid":)" << pe << R"(,"args":{"labels":)"
+                    << json_string(origin(timeline)) << "}}";
       events.next() << R"({"ph":"M","name":"process_sort_index","pid":)" << pe << R"(,"args":{"sort_index":)" << pe
                     << "}}";
     }
@@ -105,8 +109,14 @@ void write_span(const Timeline& timeline, const Span& span, std::ostream& out) {
   const std::string& label = timeline.label(span.label);
   out << R"({"ph":"X","name":)" << json_string(label.empty() ? std::string(name(span.kind)) : label) << R"(,"cat":")"
       << name(span.kind) << R"(","pid":)" << timeline.lanes[span.lane].pe << R"(,"tid":)" << span.lane << R"(,"ts":)"
-      << microseconds(span.begin) << R"(,"dur":)" << microseconds(span.end - span.begin);
-  if (span.bytes != 0) out << R"(,"args":{"bytes":)" << span.bytes << '}';
+      << microseconds(span.begin - timeline.begin) << R"(,"dur":)" << microseconds(span.end - span.begin);
+  if (span.by != kNoLane) {
+    out << R"(,"args":{"bytes":)" << span.bytes << R"(,"queued_us":)" << microseconds(span.begin - span.asked)
+        << R"(,"by":)"
+        << json_string(fmt::format("PE {}, {}", timeline.lanes[span.by].pe, timeline.lanes[span.by].name)) << '}';
+  } else if (span.bytes != 0) {
+    out << R"(,"args":{"bytes":)" << span.bytes << '}';
+  }
   out << '}';
 }
 
@@ -118,14 +128,15 @@ void write_flow(const Timeline& timeline, const Event& event, std::ostream& out)
   const std::string& label = timeline.label(arrow.label);
   out << R"({"ph":")" << (head ? 'f' : 's') << R"(","id":)" << event.index << R"(,"name":)"
       << json_string(label.empty() ? "signal" : label) << R"(,"cat":"flow","pid":)" << timeline.lanes[lane].pe
-      << R"(,"tid":)" << lane << R"(,"ts":)" << microseconds(event.at) << (head ? R"(,"bp":"e"})" : "}");
+      << R"(,"tid":)" << lane << R"(,"ts":)" << microseconds(event.at - timeline.begin)
+      << (head ? R"(,"bp":"e"})" : "}");
 }
 
 }  // namespace
 
 void write_chrome_trace(const Timeline& timeline, std::ostream& out) {
   out << R"({"displayTimeUnit":"ns","otherData":{"title":)" << json_string(timeline.title) << R"(,"machine":)"
-      << json_string(timeline.machine) << R"(},"traceEvents":[)";
+      << json_string(timeline.machine) << R"(,"times":)" << json_string(origin(timeline)) << R"(},"traceEvents":[)";
   Events events(out);
   write_names(timeline, events);
   for (const Event& event : events_in_order(timeline)) {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 namespace {
@@ -16,19 +16,20 @@ struct Colour {
   std::string_view dark;
 };
 
-// Computing is blue and moving data green to violet; waiting is pale red, so that lost time is seen first.
+// Found by a search from blue for computing, green for moving data and pale red for waiting: any two, and idle time,
+// stay apart for people who see no red, no green or no blue (tests/trace/colours_test.cpp).
 constexpr std::array<Colour, kSpanKinds> kColours{{
-    {SpanKind::kKernel, "#cfd8e6", "#36445a"},
-    {SpanKind::kCompute, "#3574d4", "#4a88e0"},
-    {SpanKind::kLoad, "#12a594", "#2dc4b2"},
-    {SpanKind::kStore, "#087f8c", "#2f9fae"},
-    {SpanKind::kPut, "#e8850c", "#f59e33"},
-    {SpanKind::kGet, "#f0b429", "#f5c95a"},
-    {SpanKind::kSignal, "#8a6d00", "#d9bb4a"},
-    {SpanKind::kWait, "#f4b9b4", "#7c3a3a"},
-    {SpanKind::kCopy, "#8250df", "#a27df0"},
-    {SpanKind::kTransfer, "#2f9e44", "#45b65f"},
-    {SpanKind::kLaunch, "#7d8896", "#8b97a6"},
+    {SpanKind::kKernel, "#94b5dd", "#656e67"},
+    {SpanKind::kCompute, "#3649da", "#5471ff"},
+    {SpanKind::kLoad, "#2db4a3", "#29f9c8"},
+    {SpanKind::kStore, "#133d65", "#219ea6"},
+    {SpanKind::kPut, "#e89315", "#ec8f28"},
+    {SpanKind::kGet, "#f3e438", "#f2f75a"},
+    {SpanKind::kSignal, "#764112", "#ae8940"},
+    {SpanKind::kWait, "#ffb68f", "#844e20"},
+    {SpanKind::kCopy, "#cf8eff", "#f3b9fc"},
+    {SpanKind::kTransfer, "#719a42", "#85e266"},
+    {SpanKind::kLaunch, "#7f6468", "#a6a08d"},
 }};
 
 }  // namespace

@@ -25,7 +25,10 @@ Timeline without_empty_lanes(Timeline timeline) {
     if (used[i]) lanes.push_back(timeline.lanes[i]);
   }
   timeline.lanes = std::move(lanes);
-  for (Span& span : timeline.spans) span.lane = number[span.lane];
+  for (Span& span : timeline.spans) {
+    span.lane = number[span.lane];
+    if (span.by != kNoLane) span.by = used[span.by] ? number[span.by] : kNoLane;
+  }
   for (Arrow& arrow : timeline.arrows) {
     arrow.from_lane = number[arrow.from_lane];
     arrow.to_lane = number[arrow.to_lane];

@@ -1,7 +1,7 @@
 #pragma once
 /// A part of a timeline.
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 

@@ -36,11 +36,12 @@ int pes_that_fit(const Timeline& timeline, std::size_t max_spans) {
   return fit;
 }
 
-FirstPes first_pes(const Timeline& timeline, int pes) {
+FirstPes first_pes(const Timeline& timeline, const std::vector<PathStep>& path, int pes) {
   FirstPes first;
   Timeline& kept = first.timeline;
   kept.title = timeline.title;
   kept.machine = timeline.machine;
+  kept.predicted = timeline.predicted;
   kept.pes = timeline.pes;
   kept.begin = timeline.begin;
   kept.end = timeline.end;
@@ -52,12 +53,15 @@ FirstPes first_pes(const Timeline& timeline, int pes) {
   const auto spans = copy_kept(timeline.spans, kept.spans, [&](const Span& span) { return there(span.lane); });
   const auto arrows = copy_kept(timeline.arrows, kept.arrows,
                                 [&](const Arrow& arrow) { return there(arrow.from_lane) && there(arrow.to_lane); });
-  for (Span& span : kept.spans) span.lane = renumbered(span.lane);
+  for (Span& span : kept.spans) {
+    span.lane = renumbered(span.lane);
+    if (span.by != kNoLane) span.by = there(span.by) ? renumbered(span.by) : kNoLane;
+  }
   for (Arrow& arrow : kept.arrows) {
     arrow.from_lane = renumbered(arrow.from_lane);
     arrow.to_lane = renumbered(arrow.to_lane);
   }
-  for (const PathStep& step : critical_path(timeline)) {
+  for (const PathStep& step : path) {
     if (spans[step.span] == kLeftOut) continue;
     const std::int64_t arrow = step.arrow < 0 ? -1 : arrows[static_cast<std::size_t>(step.arrow)];
     first.path.push_back({static_cast<std::size_t>(spans[step.span]), arrow});

@@ -10,8 +10,8 @@
 #include "tandem/impl/cuda/record.h"
 #include "tandem/range.h"
 #include "tandem/team.h"
+#include "tandem/timeline.h"
 #include "trace/clock_alignment.h"
-#include "trace/timeline.h"
 
 namespace tandem::trace {
 

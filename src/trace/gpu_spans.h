@@ -6,7 +6,7 @@
 
 #include "tandem/impl/cuda/record.h"
 #include "tandem/range.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 

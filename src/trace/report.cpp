@@ -1,4 +1,4 @@
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +9,7 @@
 #include "trace/colours.h"
 #include "trace/first_pes.h"
 #include "trace/output_file.h"
+#include "trace/path_parts.h"
 #include "trace/report_page.h"
 #include "trace/text.h"
 
@@ -128,10 +129,21 @@ void write_arrows(const Timeline& timeline, std::ostream& out) {
   out << ']';
 }
 
-void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, int shown_pes, std::ostream& out) {
+/// [[name, kind, time], ...]
+void write_shares(const std::vector<PathShare>& shares, std::ostream& out) {
+  Comma comma;
+  out << "\"shares\":[";
+  for (const PathShare& share : shares) {
+    out << comma() << '[' << json_string(share.name) << ',' << static_cast<int>(share.kind) << ',' << share.time << ']';
+  }
+  out << ']';
+}
+
+void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, const std::vector<PathShare>& shares,
+                    int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
   const auto containers = containers_by_lane(timeline, leaves);
-  out << "{\"title\":" << json_string(timeline.title) << ",\"machine\":" << json_string(timeline.machine)
+  out << "{\"title\":" << json_string(timeline.title) << ",\"origin\":" << json_string(origin(timeline))
       << ",\"duration\":" << timeline.duration() << ",\"pes\":" << timeline.pes << ",\"shown\":" << shown_pes << ",\n";
   write_lanes(timeline, out);
   Styles styles;
@@ -153,7 +165,37 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
   write_arrows(timeline, out);
   out << ",\n";
   write_path(timeline, path, leaves, out);
+  out << ",\n";
+  write_shares(shares, out);
   out << '}';
+}
+
+void write_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, std::ostream& out) {
+  Comma comma;
+  out << '[';
+  for (const auto& [key, value] : pairs) {
+    out << comma() << '[' << json_string(key) << ',' << json_string(value) << ']';
+  }
+  out << ']';
+}
+
+/// [[title, text, facts, [[text, timeline, lane, time since its begin], ...]], ...]
+void write_remarks(const Report& report, std::ostream& out) {
+  Comma comma;
+  out << "\"remarks\":[";
+  for (const Remark& remark : report.remarks) {
+    out << comma() << '[' << json_string(remark.title) << ',' << json_string(remark.text) << ',';
+    write_pairs(remark.facts, out);
+    out << ",[";
+    Comma place_comma;
+    for (const Remark::Place& place : remark.places) {
+      const Timeline& timeline = report.timelines.at(place.timeline);
+      out << place_comma() << '[' << json_string(place.text) << ',' << place.timeline << ',' << place.lane << ','
+          << place.at - timeline.begin << ']';
+    }
+    out << "]]";
+  }
+  out << ']';
 }
 
 template <class Kind>
@@ -165,12 +207,11 @@ void write_kinds(const char* key, int count, std::ostream& out) {
 }
 
 void write_data(const Report& report, std::ostream& out) {
-  Comma comma;
-  out << "{\"title\":" << json_string(report.title) << ",\"summary\":[";
-  for (const auto& [key, value] : report.summary) {
-    out << comma() << '[' << json_string(key) << ',' << json_string(value) << ']';
-  }
-  out << "],";
+  out << "{\"title\":" << json_string(report.title) << ",\"summary\":";
+  write_pairs(report.summary, out);
+  out << ',';
+  write_remarks(report, out);
+  out << ',';
   write_kinds<SpanKind>("kinds", kSpanKinds, out);
   out << ',';
   write_kinds<LaneKind>("laneKinds", kLaneKinds, out);
@@ -180,11 +221,13 @@ void write_data(const Report& report, std::ostream& out) {
     out << timeline_comma();
     const int pes = pes_that_fit(timeline, kMaxSpans / report.timelines.size());
     const int all = pes_that_fit(timeline, timeline.spans.size());
+    const auto path = critical_path(timeline);
+    const auto shares = path_shares(timeline, path_parts(timeline, path));
     if (pes == all) {
-      write_timeline(timeline, critical_path(timeline), std::max(all, timeline.pes), out);
+      write_timeline(timeline, path, shares, std::max(all, timeline.pes), out);
     } else {
-      const FirstPes first = first_pes(timeline, pes);
-      write_timeline(first.timeline, first.path, pes, out);
+      const FirstPes first = first_pes(timeline, path, pes);
+      write_timeline(first.timeline, first.path, shares, pes, out);
     }
   }
   out << "]}";
@@ -196,12 +239,12 @@ void write_report(const Report& report, std::ostream& out) {
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       << "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" << xml_text(report.title)
       << "</title>\n<style>\n:root { " << kind_colours(false) << "}\n:root.dark { " << kind_colours(true) << '}'
-      << page::kStyle << "</style>\n</head>\n<body>\n"
-      << page::kMarkup << "<script type=\"application/json\" id=\"data\">";
+      << report_file("style") << "</style>\n</head>\n<body>\n"
+      << report_file("page") << "<script type=\"application/json\" id=\"data\">";
   write_data(report, out);
-  out << "</script>\n<script>\n'use strict';\n"
-      << page::kScriptModel << page::kScriptLayout << page::kScriptPaint << page::kScriptMarks << page::kScriptMain
-      << "</script>\n</body>\n</html>\n";
+  out << "</script>\n<script>\n'use strict';\n";
+  for (const char* script : {"model", "layout", "paint", "marks", "main"}) out << report_file(script);
+  out << "</script>\n</body>\n</html>\n";
 }
 
 void write_report(const Report& report, const std::string& path) {

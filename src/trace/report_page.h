@@ -1,18 +1,20 @@
 #pragma once
-/// The parts of the report's page that do not depend on the data.
+/// The parts of the report's page that do not depend on the data: the files of src/trace/report/, embedded by the
+/// build.
 
 #include <string_view>
 
-namespace tandem::trace::page {
+namespace tandem::trace {
 
-extern const std::string_view kStyle;   ///< CSS: layout and the colours of both themes.
-extern const std::string_view kMarkup;  ///< Content of the body.
+/// Text of one of them, by its name without extension:
+///   page     content of the body
+///   style    layout, and the colours of both themes
+/// and JavaScript, in this order in one script element:
+///   model    decodes the data; lanes, searches, statistics
+///   layout   rows, groups and the time scale
+///   paint    draws rows and the time axis
+///   marks    draws arrows, critical path and selection
+///   main     events, tooltip, keyboard, start
+std::string_view report_file(std::string_view name);
 
-// JavaScript, in this order in one script element.
-extern const std::string_view kScriptModel;   ///< Decodes the data; lanes, searches, statistics.
-extern const std::string_view kScriptLayout;  ///< Rows, groups and the time scale.
-extern const std::string_view kScriptPaint;   ///< Draws rows and the time axis.
-extern const std::string_view kScriptMarks;   ///< Draws arrows, critical path and selection.
-extern const std::string_view kScriptMain;    ///< Events, tooltip, keyboard, start.
-
-}  // namespace tandem::trace::page
+}  // namespace tandem::trace

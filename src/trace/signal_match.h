@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tandem/signal.h"
+#include "tandem/timeline.h"
 #include "trace/gpu_recording.h"
-#include "trace/timeline.h"
 
 namespace tandem::trace {
 

@@ -7,10 +7,11 @@
 #include <ostream>
 #include <set>
 
+#include "tandem/timeline.h"
 #include "trace/analysis.h"
 #include "trace/colours.h"
 #include "trace/output_file.h"
-#include "trace/report.h"
+#include "trace/path_parts.h"
 #include "trace/text.h"
 
 namespace tandem::trace {
@@ -131,10 +132,12 @@ class Picture {
   void draw_timeline(const Timeline& timeline, double y) {
     const auto leaves = leaves_by_lane(timeline);
     const auto groups = first_groups(timeline);
-    text(12, y + 14, "name", timeline.title + ": " + short_time(timeline.duration()));
-    if (static_cast<int>(groups.size()) < timeline.pes) {
-      text(kLeft + 160, y + 14, "", fmt::format("the first {} of {} PEs", groups.size(), timeline.pes));
-    }
+    const std::string name = timeline.title + ": " + short_time(timeline.duration());
+    text(12, y + 14, "name", name);
+    std::string note = origin(timeline);
+    if (static_cast<int>(groups.size()) < timeline.pes)
+      note += fmt::format(", the first {} of {} PEs", groups.size(), timeline.pes);
+    text(24 + 7.5 * static_cast<double>(name.size()), y + 14, "", note);
     y += kHeading;
     for (const Group& group : groups) {
       draw_group(timeline, group, leaves, y);
@@ -149,45 +152,20 @@ class Picture {
     const double length = x_of(timeline.duration()) - kLeft;
     if (!group.of(LaneKind::kSm).empty()) {
       rect(kLeft, y, length, kShare, "var(--track)");
-      draw_share(timeline, group.of(LaneKind::kSm), leaves, y);
+      draw_share(timeline, group.of(LaneKind::kSm), leaves, y, kShare);
       y += kShare + 1;
     }
     for (const LaneKind kind : kStrips) {
       if (group.of(kind).empty()) continue;
       rect(kLeft, y, length, kStrip, "var(--track)");
-      for (const std::uint32_t lane : group.of(kind)) draw_strip(timeline, leaves[lane], y);
+      draw_share(timeline, group.of(kind), leaves, y, kStrip);
       y += kStrip + 1;
     }
   }
 
-  /// Bars of a lane; what follows closely on a bar too small to see alone is joined to it.
-  void draw_strip(const Timeline& timeline, const std::vector<std::size_t>& spans, double y) {
-    constexpr double kSmall = 1.5;
-    double x0 = 0;
-    double x1 = -1;
-    SpanKind kind = SpanKind::kKernel;
-    const auto flush = [&] {
-      if (x1 > x0) rect(x0, y, std::max(0.3, x1 - x0 > kSmall ? x1 - x0 - 0.5 : x1 - x0), kStrip, colour(kind));
-    };
-    for (const std::size_t index : spans) {
-      const Span& span = timeline.spans[index];
-      const double begin = x_of(span.begin - timeline.begin);
-      const double end = x_of(span.end - timeline.begin);
-      if (span.kind == kind && begin - x1 < 0.5 && end - begin < kSmall) {
-        x1 = std::max(x1, end);
-        continue;
-      }
-      flush();
-      x0 = begin;
-      x1 = end;
-      kind = span.kind;
-    }
-    flush();
-  }
-
   /// Share of the lanes by kind over time, piled up: one step-shaped area a kind.
   void draw_share(const Timeline& timeline, const std::vector<std::uint32_t>& lanes,
-                  const std::vector<std::vector<std::size_t>>& leaves, double y) {
+                  const std::vector<std::vector<std::size_t>>& leaves, double y, double height) {
     const double width = x_of(timeline.duration()) - kLeft;
     const auto bins = static_cast<std::size_t>(std::max(1.0, std::round(width / kBin)));
     const double bin = static_cast<double>(timeline.duration()) / static_cast<double>(bins);
@@ -205,12 +183,12 @@ class Picture {
         }
       }
     }
-    std::vector<double> floor(bins, y + kShare);
+    std::vector<double> floor(bins, y + height);
     for (const SpanKind kind : kPile) {
       const auto& share = shares[static_cast<std::size_t>(kind)];
       if (share.empty()) continue;
       std::vector<double> top(bins);
-      for (std::size_t i = 0; i < top.size(); ++i) top[i] = std::max(y, floor[i] - kShare * share[i]);
+      for (std::size_t i = 0; i < top.size(); ++i) top[i] = std::max(y, floor[i] - height * share[i]);
       area(floor, top, kind, width / static_cast<double>(bins));
       floor = top;
     }
@@ -238,17 +216,10 @@ class Picture {
   void draw_path(const Timeline& timeline, double y) {
     text(24, y + 5.5, "", "critical path");
     rect(kLeft, y, x_of(timeline.duration()) - kLeft, kStrip, "var(--track)");
-    const std::vector<PathStep> path = critical_path(timeline);
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      const Span& span = timeline.spans[path[i].span];
-      const bool entered_late = span.kind == SpanKind::kWait && path[i].arrow >= 0;
-      const bool left_early = i + 1 < path.size() && path[i + 1].arrow >= 0;
-      const Time begin = entered_late ? timeline.arrows[static_cast<std::size_t>(path[i].arrow)].to : span.begin;
-      const Time end =
-          left_early ? std::min(span.end, timeline.arrows[static_cast<std::size_t>(path[i + 1].arrow)].from) : span.end;
-      if (end <= begin) continue;
-      const double x = x_of(begin - timeline.begin);
-      rect(x, y, std::max(0.3, x_of(end - timeline.begin) - x), kStrip, colour(span.kind));
+    for (const PathPart& part : path_parts(timeline, critical_path(timeline))) {
+      if (part.cause == PathCause::kIdle || part.cause == PathCause::kLatency) continue;
+      const double x = x_of(part.begin - timeline.begin);
+      rect(x, y, std::max(0.3, x_of(part.end - timeline.begin) - x), kStrip, colour(part.kind));
     }
   }
 

@@ -121,4 +121,9 @@ std::string short_time(Time time) {
   return "0";
 }
 
+std::string origin(const Timeline& timeline) {
+  if (timeline.machine.empty()) return timeline.predicted ? "predicted" : "measured";
+  return (timeline.predicted ? "predicted with the machine model " : "measured on ") + timeline.machine;
+}
+
 }  // namespace tandem::trace

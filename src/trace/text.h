@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace {
 
@@ -20,5 +20,8 @@ std::string microseconds(Time time);
 
 /// Short for people: "850 ps", "12.3 ns", "482 us", "1.25 ms".
 std::string short_time(Time time);
+
+/// "predicted with the machine model h200x4", "measured on h200x2"; without a machine's name the one word.
+std::string origin(const Timeline& timeline);
 
 }  // namespace tandem::trace

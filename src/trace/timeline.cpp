@@ -1,4 +1,4 @@
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 #include <array>
 #include <utility>

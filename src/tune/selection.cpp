@@ -63,7 +63,7 @@ const std::vector<SelectionTable>& builtin_tables() {
   static const std::vector<SelectionTable> tables = [] {
     std::vector<SelectionTable> all;
     for (const detail::BuiltinFile& file : detail::builtin_selections())
-      all.push_back(parse_selection(file.json, std::string(file.name)));
+      all.push_back(parse_selection(file.text, std::string(file.name)));
     return all;
   }();
   return tables;

@@ -95,7 +95,11 @@ TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
     }
   }
   const std::string written = read_file(page);
-  EXPECT_NE(written.find("finding 1 site 2"), std::string::npos);
+  const auto& site = json["findings"][0]["sites"][0];
+  const std::string place = site["file"].get<std::string>() + ":" + std::to_string(site["line"].get<int>());
+  for (const std::string& text :
+       {std::string("\"finding 1: "), place, json["findings"][0]["replay"].get<std::string>()})
+    EXPECT_NE(written.find(text), std::string::npos) << text;
 
   // One line brings the same finding back.
   const auto& first = json["findings"][0];

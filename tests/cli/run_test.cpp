@@ -269,7 +269,17 @@ TEST(Run, WritesItsFiles) {
               ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential"), HasSubstr("predicted time")));
   EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("<svg"));
   for (const char* const name : {"a.trace", "a.html", "a.svg"})
+    EXPECT_THAT(read_file(folder / name), HasSubstr("predicted with the machine model h200x4")) << name;
+  for (const char* const name : {"a.trace", "a.html", "a.svg"})
     EXPECT_THAT(outcome.out, HasSubstr("wrote " + folder / name));
+}
+
+TEST(Run, ReportsShowHowGoodTheTimeIs) {
+  const TemporaryFolder folder;
+  tandem("run all_reduce --bytes 1M --phantom --report " + folder / "a.html");
+  EXPECT_THAT(read_file(folder / "a.html"), ::testing::ContainsRegex("bus bandwidth\",\"[0-9.]+ of [0-9]+ GB/s"));
+  tandem("run gemm_reduce_scatter --shape 512x512x512 --phantom --report " + folder / "b.html");
+  EXPECT_THAT(read_file(folder / "b.html"), ::testing::ContainsRegex("TFLOP/s a PE\",\"[0-9]+ of [0-9]+"));
 }
 
 TEST(Run, RecordingChangesNothing) {

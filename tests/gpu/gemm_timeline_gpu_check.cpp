@@ -14,8 +14,7 @@
 #include "gpu/normal_data.h"
 #include "gpu/timeline_check.h"
 #include "tandem/operators.h"
-#include "trace/chrome_trace.h"
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 namespace tandem::test {
 

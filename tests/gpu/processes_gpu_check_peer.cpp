@@ -5,7 +5,7 @@
 #include "gpu/heap_program.h"
 #include "gpu/process_peer.h"
 #include "tandem/barrier.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::test {
 

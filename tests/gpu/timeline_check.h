@@ -14,8 +14,8 @@
 #include "cuda/graph.h"
 #include "tandem/cuda.h"
 #include "tandem/simulation.h"
+#include "tandem/timeline.h"
 #include "trace/cut.h"
-#include "trace/timeline.h"
 
 namespace tandem::test {
 

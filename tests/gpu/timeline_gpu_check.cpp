@@ -12,8 +12,7 @@
 
 #include "gpu/timeline_check.h"
 #include "tandem/collectives.h"
-#include "trace/chrome_trace.h"
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 namespace tandem::test {
 

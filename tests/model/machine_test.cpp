@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 Json builtin(std::string_view name) {
   for (const detail::BuiltinFile& machine : detail::builtin_machines())
-    if (machine.name == name) return Json::parse(machine.json);
+    if (machine.name == name) return Json::parse(machine.text);
   throw InvalidArgument("no such builtin machine");
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -9,7 +10,7 @@
 
 #include "tandem/error.h"
 #include "tandem/simulation.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem {
 namespace {
@@ -164,6 +165,46 @@ TEST(Simulation, RolesOfKernelsThatRunSideBySideAreDrawnOnLanesOfTheirBlocks) {
   }
   EXPECT_TRUE(names.contains("sm 0 / role 0"));
   EXPECT_TRUE(names.contains("sm 1 / role 0"));
+}
+
+TEST(Simulation, TimelinesNameBuffersAndTiles) {
+  Simulation simulation(load_machine("h200x4"), 2, {.record = true});
+  simulation.run([](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 2, -1});
+    const auto memory = [&](const char* name) { return world.heap().allocate_local<float>(256 * 256, name); };
+    Gemm gemm;
+    gemm.a = memory("a");
+    gemm.b = memory("b");
+    gemm.c = memory("c");
+    gemm.m = gemm.n = gemm.k = 256;
+    gemm.type = gemm.out_type = DType::kF32;
+    gemm.tile_m = 128;
+    gemm.tile_n = 256;
+    stream.gemm(gemm, world.team());
+    stream.synchronize();
+  });
+  const auto& labels = simulation.timeline().labels();
+  for (const char* label : {"signal token", "wait token", "tile [128, 256) x [0, 256)"})
+    EXPECT_NE(std::find(labels.begin(), labels.end(), label), labels.end()) << label;
+}
+
+TEST(Simulation, WaitsThatNeverEndAreDrawnAsWaits) {
+  Simulation simulation(load_machine("h200x4"), 2, {.record = true});
+  EXPECT_THROW(simulation.run([](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    stream.launch<TokenRing>({1, 32}, {token, 2, 0});
+    stream.synchronize();
+  }),
+               Deadlock);
+  const trace::Timeline& timeline = simulation.timeline();
+  const auto stuck = std::find_if(timeline.spans.begin(), timeline.spans.end(), [&](const trace::Span& span) {
+    return span.kind == trace::SpanKind::kWait && timeline.lanes[span.lane].pe == 1 && span.end == timeline.end;
+  });
+  ASSERT_NE(stuck, timeline.spans.end());
+  EXPECT_EQ(timeline.label(stuck->label), "wait token");
 }
 
 TEST(Simulation, StreamThatNobodyReleasesIsReported) {

@@ -1,4 +1,4 @@
-#include "trace/chrome_trace.h"
+#include "tandem/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST(ChromeTrace, KeepsEveryPicosecondAndEveryLabel) {
   EXPECT_EQ(span.at("name"), label);
   EXPECT_EQ(span.at("pid"), 7);
   EXPECT_EQ(span.at("args").at("bytes"), 16);
-  const std::string thread = trace.at("traceEvents").at(2).at("args").at("name");
+  const std::string thread = trace.at("traceEvents").at(3).at("args").at("name");
   EXPECT_EQ(thread, "sm 0 </script> \"\n\x01 \xC3\xA9 \xEF\xBF\xBD");
 }
 
@@ -130,6 +130,22 @@ TEST(ChromeTrace, AnArrowWithoutLatencyDoesNotRunBackwards) {
   }
   EXPECT_EQ(out, 0.005);
   EXPECT_GE(in, out);
+}
+
+TEST(ChromeTrace, TimeBeginsAtZeroAndTransfersSayWhoSentThem) {
+  Timeline timeline;
+  const auto sm = timeline.add_lane(0, LaneKind::kSm, "sm 3");
+  const auto link = timeline.add_lane(0, LaneKind::kLinkOut, "link out pe 0");
+  timeline.begin = 7 * kMicrosecond;
+  timeline.add(Span{sm, SpanKind::kStore, 0, 7 * kMicrosecond, 9 * kMicrosecond, 64});
+  timeline.add(Span{link, SpanKind::kTransfer, 0, 8 * kMicrosecond, 9 * kMicrosecond, 64, sm, 7 * kMicrosecond});
+  const json events = events_of(timeline);
+  const json& store = events.at(events.size() - 2);
+  const json& transfer = events.back();
+  EXPECT_EQ(store.at("ts"), 0);
+  EXPECT_EQ(transfer.at("ts"), 1);
+  EXPECT_EQ(transfer.at("args").at("queued_us"), 1);
+  EXPECT_EQ(transfer.at("args").at("by"), "PE 0, sm 3");
 }
 
 TEST(ChromeTrace, SameTimelineSameBytes) {

@@ -16,8 +16,7 @@
 #include <string>
 
 #include "tandem/error.h"
-#include "trace/chrome_trace.h"
-#include "trace/report.h"
+#include "tandem/timeline.h"
 #include "trace/temporary_folder.h"
 
 namespace tandem::trace {

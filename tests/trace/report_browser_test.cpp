@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "trace/report.h"
+#include "tandem/timeline.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/temporary_folder.h"
 
@@ -142,6 +142,77 @@ TEST_F(ReportBrowserTest, ZoomHoverHoldAndKeysWork) {
   )js");
   EXPECT_EQ(body_attribute(dom, "data-error"), "none");
   EXPECT_EQ(body_attribute(dom, "data-result"), "true true true true");
+}
+
+/// Two PEs, each with a link that is busy for a tenth of the time, in spans far narrower than a pixel.
+Report slightly_busy_links() {
+  Report report;
+  Timeline timeline;
+  timeline.pes = 2;
+  for (int pe = 0; pe < 2; ++pe) {
+    const auto lane = timeline.add_lane(pe, LaneKind::kLinkOut, "link out pe " + std::to_string(pe));
+    for (Time i = 0; i < 30'000; ++i) timeline.add(Span{lane, SpanKind::kTransfer, 0, i * 1000, i * 1000 + 100, 1});
+  }
+  timeline.end = 30'000 * 1000;
+  report.timelines.push_back(timeline);
+  return report;
+}
+
+TEST_F(ReportBrowserTest, ASlightlyBusyLinkIsNotDrawnAsABusyOne) {
+  // Counts the pixels that have the colour of transfers, of an open lane and of a folded one.
+  const std::string dom = document(slightly_busy_links(), R"js(
+    const panel = panels[0];
+    panel.groups[0].open = true;
+    panel.groups[1].open = false;
+    panel.layout();
+    showPath = false;
+    drawPanel(panel, true);
+    const share = panel.rows.map(row => {
+      const x0 = Math.ceil(xOf(0)) + 20, width = Math.floor(xOf(longest)) - x0 - 20;
+      const {data: rgba} = panel.context.getImageData(x0, row.y, width, row.height);
+      const [r, g, b] = [1, 3, 5].map(i => parseInt(paint.kinds[KIND.transfer].slice(i, i + 2), 16));
+      let seen = 0;
+      for (let i = 0; i < rgba.length; i += 4) seen += Math.abs(rgba[i] - r) + Math.abs(rgba[i + 1] - g) + Math.abs(rgba[i + 2] - b) < 30;
+      return seen / (width * row.height);
+    });
+    document.body.dataset.result = share.map(s => s > 0.03 && s < 0.2).join(' ') + ' of ' + share.length;
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "true true of 2");
+}
+
+TEST_F(ReportBrowserTest, NamesOfLanesAreWhole) {
+  Report report;
+  Timeline timeline;
+  timeline.pes = 1;
+  timeline.end = 1000;
+  const auto lane = timeline.add_lane(0, LaneKind::kNicOut, "nic 15 of node 1023 out");
+  timeline.add(Span{lane, SpanKind::kTransfer, 0, 0, 1000, 1});
+  report.timelines.push_back(timeline);
+  const std::string dom = document(report, R"js(
+    const name = [...document.querySelectorAll('.names span')].find(span => span.textContent.startsWith('nic'));
+    document.body.dataset.result = name.scrollWidth <= name.clientWidth;
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "true");
+}
+
+TEST_F(ReportBrowserTest, RemarksKeepTheirLinesAndLeadToTheirPlaces) {
+  Report report = testing::synthetic_report({});
+  const Timeline& timeline = report.timelines[0];
+  const Span& last = timeline.spans.back();
+  report.remarks.push_back({.title = "finding 1: hang",
+                            .text = "deadlock:\n  PE 0 waits\n  PE 1 waits",
+                            .facts = {{"replay", "tandem check x"}},
+                            .places = {{"wait at x.h:35", 0, last.lane, last.begin + 1}}});
+  const std::string dom = document(report, R"js(
+    const box = document.querySelector('.remark');
+    const lines = box.querySelector('p').getClientRects().length && box.querySelector('p').clientHeight > 40;
+    box.querySelector('button').click();
+    const there = held && held.panel === panels[0] && view.from <= held.begin;
+    document.body.dataset.result = [lines, there, box.textContent.includes('tandem check x')].join(' ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "true true true");
 }
 
 TEST_F(ReportBrowserTest, FoldingKeepsEveryLaneInThePicture) {

@@ -1,4 +1,4 @@
-#include "trace/report.h"
+#include "tandem/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "trace/analysis.h"
 #include "trace/first_pes.h"
+#include "trace/report_page.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/text.h"
 
@@ -62,6 +63,15 @@ TEST(Report, TextCannotLeaveItsPlace) {
   EXPECT_EQ(data.at("timelines").at(0).at("lanes").at(0).at(2), "</script>");
 }
 
+TEST(Report, HoldsEveryFileOfThePage) {
+  const std::string page = page_of({});
+  for (const char* file : {"page", "style", "model", "layout", "paint", "marks", "main"}) {
+    const std::string_view text = report_file(file);
+    EXPECT_FALSE(text.empty()) << file;
+    EXPECT_EQ(count(page, std::string(text)), 1U) << file;
+  }
+}
+
 TEST(Report, NeedsNoNetwork) {
   const std::string page = page_of(testing::synthetic_report({}));
   for (const char* word : {"http:", "https:", "src=", "@import", "url(", "fetch("})
@@ -103,7 +113,7 @@ TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
   EXPECT_EQ(pes_that_fit(whole, per_pe + 5), 1);
   EXPECT_EQ(pes_that_fit(whole, 0), 1);
 
-  const FirstPes first = first_pes(whole, 2);
+  const FirstPes first = first_pes(whole, critical_path(whole), 2);
   EXPECT_EQ(first.timeline.spans.size(), 2 * per_pe);
   EXPECT_EQ(first.timeline.lanes.size(), whole.lanes.size() / 2);
   EXPECT_EQ(first.timeline.duration(), whole.duration());
@@ -123,6 +133,23 @@ TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
   EXPECT_EQ(kept, expected);
 }
 
+TEST(Report, EveryOutputSaysWhetherItIsAPrediction) {
+  Report report = testing::synthetic_report({.pes = 2, .sms = 2});
+  report.timelines[0].predicted = true;
+  report.timelines[0].machine = "h200x4";
+  report.timelines[1].machine = "2 H200";
+  std::ostringstream picture, predicted, measured;
+  write_svg(report, picture);
+  write_chrome_trace(report.timelines[0], predicted);
+  write_chrome_trace(report.timelines[1], measured);
+  const std::string page = page_of(report);
+  for (const std::string& text : {page, picture.str(), predicted.str()})
+    EXPECT_GE(count(text, "predicted with the machine model h200x4"), 1U);
+  for (const std::string& text : {page, picture.str(), measured.str()})
+    EXPECT_GE(count(text, "measured on 2 H200"), 1U);
+  EXPECT_EQ(count(measured.str(), "predicted"), 0U);
+}
+
 TEST(Svg, ShowsTitlesAndEscapesThem) {
   std::ostringstream out;
   write_svg(hostile(), out);
@@ -137,7 +164,7 @@ TEST(Svg, SaysHowManyPesItLeavesOut) {
   shape.sms = 2;
   std::ostringstream out;
   write_svg(testing::synthetic_report(shape), out);
-  EXPECT_EQ(count(out.str(), "the first 4 of 6 PEs"), 2U);
+  EXPECT_EQ(count(out.str(), ", the first 4 of 6 PEs"), 2U);
 }
 
 TEST(Svg, EmptyReportIsAPictureToo) {

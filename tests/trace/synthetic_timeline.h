@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/report.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::trace::testing {
 

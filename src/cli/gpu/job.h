@@ -10,7 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/gpu/collective_turns.h"
 #include "tandem/recording.h"
-#include "trace/timeline.h"
+#include "tandem/timeline.h"
 
 namespace tandem::cli {
 

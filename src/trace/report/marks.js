@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptMarks = R"js(
 // ---- Marks over the rows: the end, the critical path, arrows, and the span that is held or pointed at.
 
 const FEW = 80;  // as many visible arrows are drawn all together
@@ -163,16 +158,10 @@ function describe(mark) {
 }
 
 function describeShare({panel, row, time}) {
-  const codes = codesOf(panel, row), x = Math.floor((time - view.from) * view.scale);
-  const counts = new Map();
-  row.lanes.forEach((_, i) => {
-    const code = codes[i * view.pixels + x] || 0;
-    counts.set(code, (counts.get(code) || 0) + 1);
-  });
-  const lines = [...counts].sort((a, b) => b[1] - a[1]).map(([code, n]) => [code ? data.kinds[code - 1] : 'idle', `${n} of ${row.lanes.length}`]);
+  const sums = sharesOf(panel, row), x = Math.floor((time - view.from) * view.scale), n = row.lanes.length;
+  const shares = data.kinds.map((name, kind) => [name, sums[kind][x] || 0]);
+  shares.push(['idle', Math.max(0, n - shares.reduce((sum, share) => sum + share[1], 0))]);
+  const lines = shares.filter(share => share[1] > 0.001 * n).sort((a, b) => b[1] - a[1]).map(([name, lanes]) => [name, percent(lanes / n)]);
   const pe = panel.timeline.lanes[row.lanes[0]].pe;
   return [`PE ${pe}, ${row.lanes.length} lanes at ${timeText(time)}`, paint.hatch, lines];
 }
-)js";
-
-}  // namespace tandem::trace::page

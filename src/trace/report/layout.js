@@ -1,14 +1,20 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptLayout = R"js(
 // ---- View: one time range for all timelines.
 
-const NAMES = 150, RIGHT = 14;           // width of the names, free space at the right edge, in CSS pixels
+const NAMES = nameWidth(), RIGHT = 14;   // width of the names, free space at the right edge, in CSS pixels
 const DENSE = 16;                        // more SM lanes a PE than this become thin rows
 const ROW = 15, GAP = 10;                // heights of a lane's row and of the space between PEs
 const SUMMARY = 26, STRIP = 6, HEAD = 20;  // heights of a folded PE's rows and of an open PE's head
+
+/// Room for the longest name of a lane, and its percentage.
+function nameWidth() {
+  const c = document.createElement('canvas').getContext('2d');
+  c.font = '11.5px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+  const names = new Set(timelines.flatMap(t => t.lanes.map(lane => lane.name)));
+  const longest = Math.max(0, ...[...names].map(name => c.measureText(name).width));
+  const width = Math.round(Math.min(300, Math.max(150, longest + 66)));
+  document.documentElement.style.setProperty('--names', width + 'px');
+  return width;
+}
 
 const thin = lanes => Math.min(4, Math.max(1, Math.floor(200 / lanes)));  // height of one of so many thin rows
 
@@ -62,18 +68,18 @@ class Panel {
     const title = element('div', 'title', this.section);
     element('h2', '', title).textContent = t.title;
     element('span', 'time', title).textContent = timeText(t.duration);
-    element('span', 'note', title).textContent = t.machine + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
-    const parts = t.shown < t.pes ? [] : t.pathMix();  // of a part of the PEs only a part of the path is known
-    if (parts.length) {
+    element('span', 'note', title).textContent = t.origin + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
+    if (t.shares.length) {
       const mix = element('span', 'mix', title);
-      for (const part of parts) {
+      for (const share of t.shares) {
         const piece = element('i', '', mix);
-        piece.style.width = 100 * part.time / t.duration + '%';
-        piece.style.background = `var(--k-${part.name}, var(--hatch))`;
+        piece.style.width = 100 * share.time / t.duration + '%';
+        piece.style.background = share.name === 'idle' ? 'var(--hatch)' : `var(--k-${data.kinds[share.kind]})`;
       }
       mix.setAttribute('aria-hidden', 'true');
-      const shown = parts.slice(0, 4).map(p => `${p.name} ${percent(p.time / t.duration)}`);
-      element('span', 'note', title).textContent = 'Critical path: ' + shown.join(' \u00b7 ');
+      const shown = t.shares.slice(0, 5).filter(s => s.time >= 0.005 * t.duration);
+      const texts = shown.map(s => `${s.name} ${percent(s.time / t.duration)}`);
+      element('span', 'note', title).textContent = 'Critical path: ' + texts.join(' \u00b7 ');
     }
     this.rowsBox = element('div', 'rows', this.section);
     this.rowsBox.tabIndex = 0;
@@ -123,8 +129,7 @@ class Panel {
     let y = top;
     group.kinds.forEach((lanes, kind) => {
       if (lanes.length === 0) return;
-      const many = kind === LANE.SM || kind === LANE.host || kind === LANE.stream;
-      y = this.addRow({type: many && lanes.length > 1 ? 'share' : 'strip', lanes, y, height: kind === LANE.SM ? SUMMARY : STRIP, group}) + 2;
+      y = this.addRow({type: lanes.length > 1 ? 'share' : 'strip', lanes, y, height: kind === LANE.SM ? SUMMARY : STRIP, group}) + 2;
     });
     return Math.max(y, top + HEAD);
   }
@@ -186,6 +191,3 @@ function element(tag, name, parent) {
   if (parent) parent.append(made);
   return made;
 }
-)js";
-
-}  // namespace tandem::trace::page

@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptModel = R"js(
 addEventListener('error', e => { document.body.dataset.error = e.message; });
 
 // ---- Data: typed arrays a lane, so that a view of the time range is a binary search away.
@@ -47,34 +42,39 @@ class Spans {
     return -1;
   }
 
-  /// Calls draw(style, x0, x1) for what is visible in device pixels; what is narrower than one pixel becomes one pixel, once.
-  visit(view, draw) {
-    const {from, to, scale} = view;
-    let i = firstIndex(this.size, k => this.reach[k] > from);
-    while (i < this.size && this.begin[i] < to) {
-      const x0 = (this.begin[i] - from) * scale, x1 = (this.end[i] - from) * scale;
-      if (x1 - x0 >= 1) {
-        draw(this.style[i], Math.max(0, Math.round(x0)), Math.min(view.pixels, Math.round(x1)));
-        ++i;
-      } else {
-        const pixel = Math.floor(x0);
-        const next = this.firstBeyond(from + (pixel + 1) / scale, i);
-        let shown = i;
-        for (let k = i + 1; k < Math.min(next, i + 32); ++k) {
-          if (this.end[k] - this.begin[k] > this.end[shown] - this.begin[shown]) shown = k;
-        }
-        if (pixel >= 0) draw(this.style[shown], pixel, pixel + 1);
-        i = next;
+  /// Calls draw(kind, x0, x1, cover, base, style) for what is visible, in device pixels. What is wider than a pixel covers
+  /// whole pixels. What is narrower covers its share of one: the kinds of a pixel follow each other from `base`, in [0, 1].
+  visit(view, kindOf, draw) {
+    const {from, to, scale} = view, sums = new Float64Array(2 * data.kinds.length), kinds = data.kinds.length;
+    let pixel = -1, free = 0, used = false;  // the pixel that `sums` is of; pixels before `free` are drawn
+    const flush = () => {
+      let base = 0;
+      for (let kind = 0; used && kind < kinds; ++kind) {
+        const cover = Math.min(sums[kind], 1 - base);
+        if (sums[kind] > 0 && pixel >= free && pixel < view.pixels) draw(kind, pixel, pixel + 1, cover, base, -1);
+        base += sums[kind] > 0 ? cover : 0;
       }
+      sums.copyWithin(0, kinds);
+      sums.fill(0, kinds);
+      ++pixel;
+      used = sums.some(sum => sum > 0);
+    };
+    for (let i = firstIndex(this.size, k => this.reach[k] > from); i < this.size && this.begin[i] < to; ++i) {
+      const x0 = (this.begin[i] - from) * scale, x1 = (this.end[i] - from) * scale, kind = kindOf[this.style[i]];
+      const first = Math.floor(x0);
+      while (used && pixel < first) flush();
+      if (x1 - x0 >= 1) {
+        const end = Math.min(view.pixels, Math.round(x1));
+        draw(kind, Math.max(0, Math.round(x0)), end, 1, 0, this.style[i]);
+        free = Math.max(free, end);
+        continue;
+      }
+      if (!used) pixel = first;
+      used = true;
+      sums[kind] += Math.max(1e-6, Math.min(x1, first + 1) - x0);  // an empty span is there, too
+      if (x1 > first + 1) sums[kinds + kind] += x1 - first - 1;
     }
-  }
-
-  /// First index after i whose span reaches beyond `time`.
-  firstBeyond(time, i) {
-    for (let k = i + 1; k < i + 32; ++k) {
-      if (k >= this.size || this.reach[k] > time) return k;
-    }
-    return firstIndex(this.size, k => this.reach[k] > time);
+    while (used) flush();
   }
 }
 
@@ -90,6 +90,7 @@ class Timeline {
     this.kindOf = Uint8Array.from(this.styles, style => style[0]);
     this.readArrows(json.arrows);
     this.readPath(json.path);
+    this.shares = json.shares.map(([name, kind, time]) => ({name, kind, time}));  // the largest first
   }
 
   readArrows(flat) {
@@ -117,20 +118,6 @@ class Timeline {
       if (arrow && previous) previous.end = Math.max(previous.begin, Math.min(previous.end, arrow.from));
       this.steps.push({lane: flat[i], index: at, arrow, kind, begin, end: spans.end[at]});
     }
-  }
-
-  /// Time of the critical path by kind; what no span covers is latency: on the way, or idle.
-  pathMix() {
-    const mix = new Map();
-    let covered = 0;
-    for (const step of this.steps) {
-      if (step.end <= step.begin) continue;
-      mix.set(step.kind, (mix.get(step.kind) || 0) + step.end - step.begin);
-      covered += step.end - step.begin;
-    }
-    const parts = [...mix].map(([kind, time]) => ({name: data.kinds[kind], time})).sort((a, b) => b.time - a.time);
-    if (this.duration > covered) parts.push({name: 'latency and idle', time: this.duration - covered});
-    return parts;
   }
 
   /// Arrows that leave span [begin, end] of a lane or end within it.
@@ -161,11 +148,8 @@ function sized(value, units) {
     }
   }
 }
-const timeText = time => sized(time, [[1e12, 's'], [1e9, 'ms'], [1e6, '\u00b5s'], [1e3, 'ns'], [1, 'ps']]);
-const exactText = time => (time / 1e6).toFixed(6).replace(/0{1,5}$/, '') + ' \u00b5s';
+const timeText = time => sized(time, [[1e12, 's'], [1e9, 'ms'], [1e6, 'us'], [1e3, 'ns'], [1, 'ps']]);
+const exactText = time => (time / 1e6).toFixed(6).replace(/0{1,5}$/, '') + ' us';
 const bytesText = bytes => sized(bytes, [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']]);
 const rateText = (bytes, time) => sized(bytes / time * 1e12, [[1e12, 'TB/s'], [1e9, 'GB/s'], [1e6, 'MB/s'], [1, 'B/s']]);
 const percent = share => (share >= 0.995 || share === 0 ? Math.round(100 * share) : (100 * share).toFixed(share < 0.1 ? 1 : 0)) + '%';
-)js";
-
-}  // namespace tandem::trace::page

@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptMain = R"js(
 // ---- Drawing on demand: at most once a frame.
 
 let pending = false;
@@ -166,9 +161,43 @@ function fillHead() {
   entry('critical path', '', 'path');
 }
 
+/// Shows a time of a lane: opens its PE, and holds what stands there.
+function show(timeline, lane, at) {
+  const panel = panels[timeline], group = panel.groups.find(g => g.pe === panel.timeline.lanes[lane].pe);
+  group.open = true;
+  panel.layout();
+  const mark = spanAt(panel, lane, at, 1000);
+  const room = Math.max(longest / 40, mark ? 3 * (mark.end - mark.begin) : 0);
+  setView(at - room, at + room);
+  hold(mark && mark.spans ? mark : null);
+  window.scrollTo({top: panel.rowsBox.getBoundingClientRect().top + window.scrollY + panel.lanePlace[lane].y - window.innerHeight / 2});
+}
+
+function fillRemarks() {
+  for (const [title, text, facts, places] of data.remarks) {
+    const box = element('article', 'remark', document.getElementById('remarks'));
+    element('h2', '', box).textContent = title;
+    if (text) element('p', '', box).textContent = text;
+    const list = element('ul', '', box);
+    for (const [place, timeline, lane, at] of places) {
+      const link = element('button', 'link', element('li', '', list));
+      link.type = 'button';
+      link.textContent = place;
+      link.disabled = timelines[timeline].shown < timelines[timeline].pes;  // the lane may not be on the page
+      link.addEventListener('click', () => show(timeline, lane, at));
+    }
+    const table = element('dl', '', box);
+    for (const [key, value] of facts) {
+      element('dt', '', table).textContent = key;
+      element('dd', '', table).textContent = value;
+    }
+  }
+}
+
 function setTheme(dark) {
   document.documentElement.classList.toggle('dark', dark);
   readColours();
+  ++view.version;  // images have the colours of the other theme
   requestDraw();
 }
 
@@ -195,6 +224,7 @@ function listenTools() {
 
 const panels = timelines.map(timeline => new Panel(timeline));
 fillHead();
+fillRemarks();
 listenTools();
 for (const panel of panels) {
   listen(panel);
@@ -203,6 +233,3 @@ for (const panel of panels) {
 fit();
 drawAxis();
 document.body.dataset.rendered = panels.reduce((sum, panel) => sum + drawPanel(panel, true), 0);
-)js";
-
-}  // namespace tandem::trace::page

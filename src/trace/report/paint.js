@@ -1,8 +1,3 @@
-#include "trace/report_page.h"
-
-namespace tandem::trace::page {
-
-const std::string_view kScriptPaint = R"js(
 // ---- Colours, read from the style sheet.
 
 const paint = {};
@@ -13,7 +8,8 @@ function readColours() {
   }
   paint.kinds = data.kinds.map(kind => style.getPropertyValue('--k-' + kind).trim());
   const word = css => parseInt('ff' + css.slice(5, 7) + css.slice(3, 5) + css.slice(1, 3), 16) >>> 0;  // ABGR: little-endian RGBA
-  paint.words = Uint32Array.from([paint.track, ...paint.kinds], word);  // by code: 0 is idle, 1 + kind otherwise
+  paint.words = Uint32Array.from(paint.kinds, word);
+  paint.trackWord = word(paint.track);
   paint.hatchWord = word(paint.hatch);
   paint.text = paint.kinds.map(css => {
     const [r, g, b] = [1, 3, 5].map(i => parseInt(css.slice(i, i + 2), 16));
@@ -27,70 +23,84 @@ function readColours() {
   paint.idle = tile;
 }
 
-// ---- Codes: what each of several lanes does at each device pixel, a byte each. Thin rows and shares are made from them.
-
-function codesOf(panel, row) {
-  if (row.codes && row.version === view.version) return row.codes;
-  const width = view.pixels, t = panel.timeline;
-  const codes = row.codes && row.codes.length === width * row.lanes.length ? row.codes.fill(0) : new Uint8Array(width * row.lanes.length);
-  row.lanes.forEach((lane, i) => {
-    const draw = (style, x0, x1) => codes.fill(1 + t.kindOf[style], i * width + x0, i * width + Math.min(x1, width));
-    t.containers[lane].visit(view, draw);
-    t.leaves[lane].visit(view, draw);
-  });
-  row.codes = codes;
-  row.version = view.version;
-  return codes;
-}
+// ---- Thin rows and shares are images of view.pixels columns, kept until the view or the theme changes.
 
 const scratch = document.createElement('canvas');
-const idleWord = (x, y) => ((x + y) % 8 === 0 ? paint.hatchWord : paint.words[0]);
+const idleWord = (x, y) => ((x + y) % 8 === 0 ? paint.hatchWord : paint.trackWord);
 
-/// Draws an image of view.pixels x lines device pixels into the row's place.
+/// Mixes two ABGR colours: `cover` of `b` over `a`.
+function mixed(a, b, cover) {
+  const part = shift => Math.round(((a >> shift) & 255) * (1 - cover) + ((b >> shift) & 255) * cover) << shift;
+  return (0xff000000 | part(16) | part(8) | part(0)) >>> 0;
+}
+
+/// Draws the row's image of `lines` lines, made by fill(words) where it is not there any more.
 function blit(panel, row, lines, fill) {
+  if (!row.image || row.version !== view.version || row.image.height !== lines) {
+    row.image = new ImageData(view.pixels, lines);
+    row.version = view.version;
+    fill(new Uint32Array(row.image.data.buffer));
+  }
   if (scratch.width !== view.pixels || scratch.height < lines) { scratch.width = view.pixels; scratch.height = Math.max(lines, scratch.height); }
-  const c = scratch.getContext('2d');
-  const image = c.createImageData(view.pixels, lines);
-  fill(new Uint32Array(image.data.buffer));
-  c.putImageData(image, 0, 0);
+  scratch.getContext('2d').putImageData(row.image, 0, 0);
   panel.context.imageSmoothingEnabled = false;
   panel.context.drawImage(scratch, 0, 0, view.pixels, lines, NAMES, row.y, view.width, row.height);
 }
 
-function edge(panel) { return Math.round((panel.timeline.duration - view.from) * view.scale); }  // device pixel of the timeline's end
+/// Device pixels of the timeline's begin and end.
+function edges(panel) {
+  const first = Math.max(0, Math.round(-view.from * view.scale));
+  return [first, Math.max(first, Math.min(view.pixels, Math.round((panel.timeline.duration - view.from) * view.scale)))];
+}
 
 function drawDense(panel, row) {
-  const codes = codesOf(panel, row), width = view.pixels, words = paint.words;
-  const first = Math.max(0, Math.round(-view.from * view.scale)), last = Math.min(width, edge(panel));
+  const width = view.pixels, t = panel.timeline, [first, last] = edges(panel);
   blit(panel, row, row.lanes.length, out => {
-    for (let i = 0; i < row.lanes.length; ++i) {
-      for (let x = first; x < last; ++x) {
-        const code = codes[i * width + x];
-        out[i * width + x] = code ? words[code] : idleWord(x, i);
-      }
-    }
+    row.lanes.forEach((lane, i) => {
+      for (let x = first; x < last; ++x) out[i * width + x] = idleWord(x, i);
+      const draw = (kind, x0, x1, cover) => {
+        for (let at = i * width + x0; at < i * width + x1; ++at) out[at] = cover === 1 ? paint.words[kind] : mixed(out[at], paint.words[kind], cover);
+      };
+      t.containers[lane].visit(view, t.kindOf, draw);
+      t.leaves[lane].visit(view, t.kindOf, draw);
+    });
   });
   return row.lanes.length;
 }
 
+/// How much of the lanes each kind covers in each device pixel, in lanes: sums[kind][pixel]. Containers count where they
+/// hold nothing.
+function sharesOf(panel, row) {
+  if (row.sums && row.sumsVersion === view.version) return row.sums;
+  const width = view.pixels, t = panel.timeline;
+  const sums = data.kinds.map(() => new Float32Array(width)), outer = new Float32Array(width), inner = new Float32Array(width);
+  for (const lane of row.lanes) {
+    outer.fill(0);
+    inner.fill(0);
+    t.containers[lane].visit(view, t.kindOf, (kind, x0, x1, cover) => { for (let x = x0; x < x1; ++x) outer[x] = Math.min(1, outer[x] + cover); });
+    t.leaves[lane].visit(view, t.kindOf, (kind, x0, x1, cover) => {
+      for (let x = x0; x < x1; ++x) { sums[kind][x] += cover; inner[x] += cover; }
+    });
+    for (let x = 0; x < width; ++x) sums[KIND.kernel][x] += Math.max(0, outer[x] - inner[x]);
+  }
+  row.sums = sums;
+  row.sumsVersion = view.version;
+  return sums;
+}
+
 /// Order in a pile: what pays at the bottom, waiting at the top, idle free above.
-const PILE = ['compute', 'load', 'store', 'put', 'get', 'copy', 'transfer', 'signal', 'launch', 'kernel', 'wait'].map(name => 1 + KIND[name]);
+const PILE = ['compute', 'load', 'store', 'put', 'get', 'copy', 'transfer', 'signal', 'launch', 'kernel', 'wait'].map(name => KIND[name]);
 
 function drawShare(panel, row) {
-  const codes = codesOf(panel, row), width = view.pixels, n = row.lanes.length;
+  const sums = sharesOf(panel, row), width = view.pixels, n = row.lanes.length, [first, last] = edges(panel);
   const lines = Math.round(row.height * view.dpr);
-  const first = Math.max(0, Math.round(-view.from * view.scale)), last = Math.min(width, edge(panel));
-  const counts = new Uint32Array(data.kinds.length + 1);
   blit(panel, row, lines, out => {
     for (let x = first; x < last; ++x) {
-      counts.fill(0);
-      for (let i = 0; i < n; ++i) ++counts[codes[i * width + x]];
       let y = lines, sum = 0;
-      for (const code of PILE) {
-        if (counts[code] === 0) continue;
-        sum += counts[code];
-        const top = lines - Math.round(lines * sum / n);
-        while (y > top) out[--y * width + x] = paint.words[code];
+      for (const kind of PILE) {
+        sum += sums[kind][x];
+        const top = Math.max(0, lines - Math.round(lines * sum / n));
+        while (y > top) out[--y * width + x] = paint.words[kind];
       }
       while (y > 0) { --y; out[y * width + x] = idleWord(x, y); }
     }
@@ -106,23 +116,19 @@ function trackOf(panel, row) {
   c.fillRect(x0, row.y, x1 - x0, row.height);
 }
 
-/// One or several lanes painted over each other in one row (a PE's copy engines, or a single lane).
-function drawLanes(panel, row) {
-  const c = panel.context, t = panel.timeline, dpr = view.dpr;
+/// One lane; a bar's height is the share of the time that it covers.
+function drawLane(panel, row) {
+  const c = panel.context, t = panel.timeline, dpr = view.dpr, [lane] = row.lanes;
   trackOf(panel, row);
-  for (const lane of row.lanes) {
-    const bar = (style, x0, x1) => {
-      c.fillStyle = paint.kinds[t.kindOf[style]];
-      const gap = row.type === 'lane' && x1 - x0 > 4 * dpr ? 0.5 : 0;
-      c.fillRect(NAMES + x0 / dpr + gap, row.y, (x1 - x0) / dpr - 2 * gap, row.height);
-    };
-    t.containers[lane].visit(view, bar);
-    t.leaves[lane].visit(view, (style, x0, x1) => {
-      bar(style, x0, x1);
-      if (row.type === 'lane' && x1 - x0 > 34 * dpr) drawLabel(c, t, style, x0 / dpr, x1 / dpr, row);
-    });
-  }
-  return row.lanes.length;
+  const bar = (kind, x0, x1, cover, base, style) => {
+    c.fillStyle = paint.kinds[kind];
+    const gap = row.type === 'lane' && x1 - x0 > 4 * dpr ? 0.5 : 0, height = Math.max(1, cover * row.height);
+    c.fillRect(NAMES + x0 / dpr + gap, Math.max(row.y, row.y + row.height * (1 - base) - height), (x1 - x0) / dpr - 2 * gap, height);
+    if (style >= 0 && row.type === 'lane' && x1 - x0 > 34 * dpr) drawLabel(c, t, style, x0 / dpr, x1 / dpr, row);
+  };
+  t.containers[lane].visit(view, t.kindOf, (kind, x0, x1, cover, base) => bar(kind, x0, x1, cover, base, -1));
+  t.leaves[lane].visit(view, t.kindOf, bar);
+  return 1;
 }
 
 function drawLabel(c, t, style, x0, x1, row) {
@@ -140,7 +146,7 @@ function drawLabel(c, t, style, x0, x1, row) {
   c.fillText(shown, NAMES + x0 + 4, row.y + row.height / 2 + 0.5);
 }
 
-const DRAW = {dense: drawDense, share: drawShare, strip: drawLanes, lane: drawLanes};
+const DRAW = {dense: drawDense, share: drawShare, strip: drawLane, lane: drawLane};
 
 // ---- Axis and grid.
 
@@ -166,7 +172,7 @@ function drawAxis() {
   const c = sizeCanvas(canvas, NAMES + view.width + RIGHT + 2, 24);
   c.translate(1, 0);  // the panels' border
   const {list, nice} = ticks();
-  const [unit, name] = [[1e12, 's'], [1e9, 'ms'], [1e6, '\u00b5s'], [1e3, 'ns'], [1, 'ps']].find(([u]) => nice * 100 >= u && view.to >= u) || [1, 'ps'];
+  const [unit, name] = [[1e12, 's'], [1e9, 'ms'], [1e6, 'us'], [1e3, 'ns'], [1, 'ps']].find(([u]) => nice * 100 >= u && view.to >= u) || [1, 'ps'];
   const digits = Math.max(0, -Math.floor(Math.log10(nice / unit) + 1e-9));
   c.fillStyle = paint.ink2;
   c.strokeStyle = paint.line;
@@ -218,12 +224,9 @@ function drawPanel(panel, all) {
   for (const row of panel.rows) {
     const visible = row.y + row.height >= offset && row.y <= offset + height;
     if (all || visible) drawn += DRAW[row.type](panel, row);
-    if (!visible) row.codes = null;  // codes of a thousand PEs would not fit the memory
+    if (!visible) row.image = row.sums = null;  // those of a thousand PEs would not fit the memory
   }
   drawMarks(panel);
   c.restore();
   return drawn;
 }
-)js";
-
-}  // namespace tandem::trace::page

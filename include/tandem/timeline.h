@@ -1,0 +1,183 @@
+#pragma once
+/// Timelines of kernels: the lanes of every PE, the spans on them, the arrows from causes to the waits that they ended,
+/// and the files that show them.
+///
+///   Simulation simulation(load_machine("h200x4"), 4, {.record = true});
+///   simulation.run(program);
+///   trace::Report report{.title = "my kernel", .timelines = {simulation.timeline()}};
+///   trace::write_report(report, "report.html");                      // a page to explore
+///   trace::write_svg(report, "picture.svg");                         // a picture for documents
+///   trace::write_chrome_trace(simulation.timeline(), "trace.json");  // for ui.perfetto.dev
+///
+/// CudaThreads::timeline() and CudaProcess::timeline() give the same of GPUs (tandem/recording.h). Programs may also
+/// add lanes, spans and arrows of their own. Labels are interned: keep the number that `intern` returned.
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tandem/range.h"
+
+namespace tandem::trace {
+
+/// Simulated (or measured) time in integer picoseconds.
+using Time = std::int64_t;
+
+inline constexpr Time kNanosecond = 1'000;
+inline constexpr Time kMicrosecond = 1'000'000;
+
+/// What a lane stands for. Within a PE the writers show lanes in this order, then in the order in which they were
+/// added.
+enum class LaneKind : std::uint8_t { kHost, kStream, kSm, kCopyEngine, kLinkOut, kLinkIn, kNicOut, kNicIn };
+inline constexpr int kLaneKinds = 8;
+
+/// What a span stands for. `kKernel` is a container: the life of a block or role, whose operations are spans within it.
+enum class SpanKind : std::uint8_t {
+  kKernel,
+  kCompute,
+  kLoad,
+  kStore,
+  kPut,
+  kGet,
+  kSignal,
+  kWait,
+  kCopy,
+  kTransfer,
+  kLaunch,
+};
+inline constexpr int kSpanKinds = 11;
+
+/// Singular name as people read it: "copy engine", "link out"; "compute", "wait".
+std::string_view name(LaneKind kind);
+std::string_view name(SpanKind kind);
+
+/// One row: something of one PE that does one thing at a time (an SM or a role on it, a copy engine, one direction of a
+/// link).
+struct Lane {
+  int pe = 0;
+  LaneKind kind = LaneKind::kSm;
+  /// "sm 17", "block 3 / producer", "copy engine 0", "link out"; unique within its PE, so that rows can be told apart.
+  std::string name;
+};
+
+inline constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
+
+/// [begin, end) of a lane's time. Spans of one lane may nest; otherwise they should not overlap. `begin == end` is
+/// allowed.
+struct Span {
+  std::uint32_t lane = 0;
+  SpanKind kind = SpanKind::kCompute;
+  std::uint32_t label = 0;  ///< From Timeline::intern.
+  Time begin = 0;
+  Time end = 0;
+  Size bytes = 0;  ///< Payload that was moved; 0 where nothing was.
+  /// Of a span on a link or NIC: the lane that asked for it, and when. From `asked` to `begin` it was in a queue.
+  std::uint32_t by = kNoLane;
+  Time asked = 0;
+};
+
+/// A cause and its effect: what happened at `from` let go on what waited until `to`.
+///
+/// Draw one from the end of a put, signal or transfer to the end of the wait that it released, and one from a launch to
+/// the begin of what was launched. `from <= to`.
+struct Arrow {
+  std::uint32_t from_lane = 0;
+  std::uint32_t to_lane = 0;
+  std::uint32_t label = 0;  ///< From Timeline::intern.
+  Time from = 0;
+  Time to = 0;
+};
+
+class Timeline {
+ public:
+  std::string title;    ///< "overlapped", "sequential": what was run.
+  std::string machine;  ///< Name of the machine model, or of the GPUs.
+  /// Whether a machine model predicted the times; else GPUs took them. All outputs say which.
+  bool predicted = false;
+  int pes = 0;
+  Time begin = 0;
+  Time end = 0;
+  std::vector<Lane> lanes;
+  std::vector<Span> spans;    ///< In any order.
+  std::vector<Arrow> arrows;  ///< In any order.
+
+  /// Adds a lane and returns its number, for Span::lane and Arrow.
+  std::uint32_t add_lane(int pe, LaneKind kind, std::string lane_name);
+
+  /// Number of a label; equal texts get equal numbers. 0 is the empty label.
+  std::uint32_t intern(std::string_view text);
+  const std::string& label(std::uint32_t number) const { return labels_[number]; }
+  const std::vector<std::string>& labels() const { return labels_; }
+
+  void add(const Span& span) { spans.push_back(span); }
+  void add(const Arrow& arrow) { arrows.push_back(arrow); }
+
+  Time duration() const { return end - begin; }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  std::vector<std::string> labels_{std::string{}};
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_{
+      {std::string{}, 0}};  // looked up, never iterated
+};
+
+/// What the page says above the timelines, for example a finding of the checker.
+struct Remark {
+  /// A time on a lane: a link of the page, which shows it.
+  struct Place {
+    std::string text = {};
+    std::size_t timeline = 0;  ///< Index into Report::timelines.
+    std::uint32_t lane = 0;
+    Time at = 0;
+  };
+  std::string title = {};
+  std::string text = {};  ///< Line breaks are kept.
+  /// {"replay", "tandem check ..."}
+  std::vector<std::pair<std::string, std::string>> facts = {};
+  std::vector<Place> places = {};
+};
+
+struct Report {
+  std::string title = {};
+  /// Shown above the timelines in this order: {"overlapped", "482 us"}.
+  std::vector<std::pair<std::string, std::string>> summary = {};
+  /// Drawn under each other on one time scale that begins at each one's `begin`.
+  std::vector<Timeline> timelines = {};
+  std::vector<Remark> remarks = {};
+};
+
+/// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle
+/// time, and the critical path. It holds about 15 bytes a span and 25 an arrow. Beyond half a million spans only as
+/// many PEs are shown as fit, and the page says so. The page sets `data-rendered` of its body to the number of lanes
+/// that it drew, and `data-error` where its script failed.
+///
+/// Files are complete or not there: throws InvalidArgument where the file cannot be made and RuntimeFailure where
+/// writing fails (disk full); then `path` is as it was.
+void write_report(const Report& report, const std::string& path);
+void write_report(const Report& report, std::ostream& out);
+
+/// Writes a picture of about 1000 x 400 points for documents, in light and dark: of each timeline the first four PEs,
+/// of each PE what its SMs did (the share of SMs over time), its copy engines and its links.
+///
+/// Throws as write_report does.
+void write_svg(const Report& report, const std::string& path);
+void write_svg(const Report& report, std::ostream& out);
+
+/// Writes the timeline as JSON object format of the "Trace Event Format" (Google, 2016): a process for each PE, a
+/// thread for each lane, complete events ("X") for spans and flow events ("s", "f") for arrows. Times are microseconds
+/// since the timeline's begin with six decimals, so that no picosecond is lost. Events come in order of time; the same
+/// timeline gives the same bytes.
+///
+/// Throws as write_report does.
+void write_chrome_trace(const Timeline& timeline, const std::string& path);
+void write_chrome_trace(const Timeline& timeline, std::ostream& out);
+
+}  // namespace tandem::trace
