@@ -27,8 +27,7 @@ void write_check_report(const std::string& path, const CheckCase& one, const Che
     for (const CheckSite& site : finding.sites) {
       lanes.push_back(timeline.add_lane(site.pe, trace::LaneKind::kHost,
                                         fmt::format("finding {} site {}", number, lanes.size() + 1)));
-      const std::string label = fmt::format("{} at {}:{} by {}", site.operation, site.file, site.line, site.who);
-      timeline.add(trace::Span{lanes.back(), trace::SpanKind::kWait, timeline.intern(label), time(site.time_us),
+      timeline.add(trace::Span{lanes.back(), trace::SpanKind::kWait, timeline.intern(site.text()), time(site.time_us),
                                time(site.time_us) + trace::kMicrosecond, 0});
       timeline.end = std::max(timeline.end, time(site.time_us) + trace::kMicrosecond);
     }
