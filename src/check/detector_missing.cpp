@@ -42,7 +42,9 @@ bool Detector::carries(const Parcel& parcel, const Record& access) {
 
 std::string Detector::described(const Parcel& parcel) const {
   const CheckSite from = site(parcel.info, parcel.occurrence);
-  return fmt::format("{} at {}:{}", from.operation, from.file, from.line);
+  const std::string time =
+      from.launch > 0 ? fmt::format(" (launch {}, occurrence {})", from.launch, from.occurrence) : "";
+  return fmt::format("{} at {}:{}{}", from.operation, from.file, from.line, time);
 }
 
 std::string Detector::described(const Acquired& wait) const {

@@ -55,7 +55,7 @@ TEST(Report, NamesTheWaitThatPassesWithAnOldValue) {
   EXPECT_THAT(race.missing, HasSubstr("the reader must wait for a signal that the writer sends after the data"));
   EXPECT_THAT(race.missing, HasSubstr("the wait at tests/check/report_test.cpp:"));
   EXPECT_THAT(race.missing, HasSubstr("(>= 1) may have passed with value 1, sent by the notify at "));
-  EXPECT_THAT(race.missing, HasSubstr("which does not carry this write"));
+  EXPECT_THAT(race.missing, HasSubstr("(launch 1, occurrence 1), which does not carry this write"));
 }
 
 TEST(Report, NamesTheLaunchAndWhichTime) {
