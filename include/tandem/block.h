@@ -5,7 +5,8 @@
 ///
 ///   template <class Block> TANDEM_DEVICE static void run(Block& block, const Args& args);
 ///
-/// and, where it puts and gets packets, `using Packet = P`, their type: fragments are laid out for these.
+/// and, where it puts and gets packets, `using Packet = P`, their type: fragments are laid out for these. With
+/// `static constexpr bool kEpochFirst = true` it touches no memory and no signal before next_epoch.
 ///
 /// A Block is a thread block seen as one actor: all its operations are block-cooperative, control flow is uniform, and
 /// there is no threadIdx in portable code. Each backend has a Block of its own with these operations; `BlockContract`
@@ -17,8 +18,10 @@
 ///
 /// What orders what (docs/concepts.md: every operation)
 ///   put, store, then notify           the data before the signal, as does a signal after fence or quiet
-///   put_signal                        its own data before its signal
-///   a block's changes of one word     are seen in their order, in whatever way they are made
+///   put_signal                        its own data before its signal, and no data of another put_signal
+///   a block's changes of one word     are seen in their order, in whatever way they are made; the last of them tells
+///                                     nothing of data that came with those before
+///   a block's change of its own word  is seen by its waits and tests after a `sync`, `notify`, `fence` or `quiet`
 ///   put, store, then plain signal     nothing: an error that checkers report
 ///   wait, wait_all, true signal_test, acquire at system scope: what was visible before the signal may be read
 ///   signal_wait_until                 from then on
@@ -113,7 +116,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// The same without waiting: `from` must stay as it is until quiet.
   template <class T>
   TANDEM_DEVICE void put_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe);
-  /// A put whose data is visible at `pe` before `word` (its copy there) changes (section 9.8.2).
+  /// A put whose data is visible at `pe` before `word` (its copy there) changes (section 9.8.2). Where several share
+  /// a word, a wait by >= may see the value of a later one before the data of an earlier one: give each slot of a
+  /// buffer a word of its own, or put a `fence` between them.
   template <class T>
   TANDEM_DEVICE void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value,
                                 int pe, SignalOp op = SignalOp::kSet);
@@ -125,8 +130,8 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE void get(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
   template <class T>
   TANDEM_DEVICE void get_nbi(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
-  /// Orders this block's earlier puts, stores and signals before its later ones, for each destination by itself
-  /// (section 9.11.1).
+  /// Orders this block's earlier puts, stores and signals before its later ones, for each destination by itself; gets
+  /// and loads it does not order (section 9.11.1).
   TANDEM_DEVICE void fence();
   /// All of this block's earlier puts, gets and stores are complete and visible (section 9.11.2).
   TANDEM_DEVICE void quiet();
@@ -141,7 +146,8 @@ class BlockContract : public BlockOps<BlockContract> {
   /// quiet.
   TANDEM_DEVICE void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);
   /// Sets PE `pe`'s word after this block's earlier loads and packet reads whose values it has used: what they read may
-  /// be written again. Does not order stores, and so does not wait for those under way, as notify does.
+  /// be written again, by the PE that had written it too, since a wait for its signal came before. Does not order
+  /// stores, and so does not wait for those under way, as notify does.
   TANDEM_DEVICE void signal_after_reads(Signals word, Epoch value, int pe);
   /// notify of slot [this block][this PE] of `words` at every PE. `words`: (blocks of the grid) x num_pes words.
   TANDEM_DEVICE void notify_all(Signals words, Epoch value);
@@ -166,7 +172,8 @@ class BlockContract : public BlockOps<BlockContract> {
   // --- atomics -------------------------------------------------------------------------------------------------------
   // PTX ISA `atom`
 
-  /// On one local or reachable integer of 4 or 8 bytes, by the block as one actor. Returns the old value.
+  /// On one local or reachable integer of 4 or 8 bytes, by the block as one actor. Returns the old value. All atomics
+  /// and signals of a word have its whole size: those that overlap in part have no order.
   template <class T>
   TANDEM_DEVICE T fetch_add(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
   template <class T>

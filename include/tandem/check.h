@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ struct CheckOptions {
   bool stop_at_first = false;
   /// Also with the first schedule run once more, which must do the same to the last event.
   bool check_determinism = true;
-  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it.
+  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it. None:
+  /// findings name CheckOptions.
   std::string replay = {};
   /// Called before each schedule: puts what the program shares between PEs back as it was.
   std::function<void()> before = {};
@@ -63,19 +65,24 @@ struct CheckSite {
   std::string operation;  ///< "put", "load", "wait"
   std::string who;        ///< "PE 1 block 0 of ShiftAdd"
   int pe = 0;
+  int launch = 0;      ///< which launch of that kernel in its stream, from 1; 0: no kernel
+  int occurrence = 0;  ///< which time this launch (or host program, or stream) came by here, from 1; 0: not known
   double time_us = 0;  ///< simulated
+
+  /// "put at ring.h:12 by PE 1 block 0 of Ring, launch 2, occurrence 3".
+  std::string text() const;
 };
 
 struct Finding {
   /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
-  /// out_of_bounds, hang, wrong_result, nondeterminism, error.
+  /// before_epoch, out_of_bounds, hang, wrong_result, nondeterminism, error.
   std::string kind;
   std::vector<CheckSite> sites;  ///< the earlier one first
   std::vector<int> pes;
   std::string buffer;   ///< "inbox[16, 32) on PE 2"
   std::string signal;   ///< "arrived[3] on PE 2"
   std::string missing;  ///< what order is missing, and which operation gives it
-  std::string replay;   ///< reproduces it exactly
+  std::string replay;   ///< reproduces it exactly: the tool's command, or the options of a check that differ
   std::uint64_t seed = 0;
 
   /// A few lines for people.
@@ -84,17 +91,20 @@ struct Finding {
 
 struct CheckResult {
   int schedules = 0;  ///< that were run
+  Strategy strategy = Strategy::kRandom;
   /// kDfs: no other choice is left.
   bool exhausted = false;
   std::vector<Finding> findings;
 
   bool clean() const { return findings.empty(); }
-  /// All findings, or that there are none.
+  /// All findings, or that there are none; of kDfs also whether it is exhausted.
   std::string text() const;
 };
+/// Writes the text: what GoogleTest prints.
+std::ostream& operator<<(std::ostream& out, const CheckResult& result);
 
 /// Runs `program` on every PE under the schedules that the options ask for. Throws InvalidArgument for options out of
-/// range, and what the program throws of errors.h that is no finding.
+/// range, and OutOfMemory or std::bad_alloc where memory is short; whatever else the program throws is a finding.
 CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options);
 
 /// The same for one kernel: `setup` allocates on every PE and returns its arguments; the kernel is launched `calls`

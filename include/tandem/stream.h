@@ -34,6 +34,7 @@ struct KernelLaunch {
   const void* args = nullptr;  // valid during the call
   int blocks_per_sm = 1;
   bool holds_next = false;
+  bool epoch_first = false;
 };
 
 /// A backend's own event; each derives its own, since a program may hold several backends.
@@ -98,7 +99,8 @@ class Stream {
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
     static_assert(detail::kBlocksPerSm<K> >= 1);
     at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
-                     detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>});
+                     detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>,
+                     detail::kEpochFirst<K>});
   }
   template <class K>
   void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <ostream>
 #include <set>
 
 #include "check/run_once.h"
@@ -15,6 +17,7 @@ namespace tandem {
 namespace {
 
 constexpr std::array<const char*, 4> kStrategies{"random", "pct", "delay", "dfs"};
+constexpr std::array<const char*, 4> kEnumerators{"kRandom", "kPct", "kDelay", "kDfs"};
 constexpr int kMostPes = 32;
 
 CheckOptions complete(CheckOptions options) {
@@ -31,7 +34,15 @@ CheckOptions complete(CheckOptions options) {
   return options;
 }
 
-/// Adds what is new, with the command that shows it again.
+/// What shows a finding again: a command for those who have one, else the options of the check that differ.
+std::string replay_of(const CheckOptions& options, std::uint64_t seed) {
+  if (!options.replay.empty())
+    return fmt::format("{} --strategy {} --seed {} --schedules 1", options.replay, name(options.strategy), seed);
+  return fmt::format("CheckOptions{{.schedules = 1, .strategy = Strategy::{}, .seed = {}}}, all others as they were",
+                     kEnumerators[static_cast<std::size_t>(options.strategy)], seed);
+}
+
+/// Adds what is new, with what shows it again.
 void add(CheckResult& result, std::set<std::string>& seen, const std::vector<Finding>& findings, std::uint64_t seed,
          const CheckOptions& options) {
   for (Finding finding : findings) {
@@ -39,10 +50,15 @@ void add(CheckResult& result, std::set<std::string>& seen, const std::vector<Fin
     for (const CheckSite& site : finding.sites) key += fmt::format("|{}:{}:{}", site.file, site.line, site.operation);
     if (!seen.insert(key).second) continue;
     finding.seed = seed;
-    finding.replay = fmt::format("{}{}--strategy {} --seed {} --schedules 1", options.replay,
-                                 options.replay.empty() ? "" : " ", name(options.strategy), seed);
+    finding.replay = replay_of(options, seed);
     result.findings.push_back(std::move(finding));
   }
+}
+
+/// Whether the run is one of which nothing more can be told: its memory may hold anything.
+bool is_astray(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.kind == "out_of_bounds" || finding.kind == "error"; });
 }
 
 Finding nondeterminism() {
@@ -72,15 +88,14 @@ CheckResult checker::check_broken(const std::function<void(World&)>& program, co
   if (!program) throw InvalidArgument("program: none given");
   const CheckOptions all = complete(options);
   CheckResult result;
+  result.strategy = all.strategy;
   std::set<std::string> seen;
   const sim::Reuse reuse;
   const std::uint64_t points = checker::count_points(program, all);
   for (int i = 0; i < all.schedules; ++i) {
     const std::uint64_t seed = all.seed + static_cast<std::uint64_t>(i);
-    if (all.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points)) {
-      result.exhausted = true;
-      break;
-    }
+    result.exhausted = all.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points);
+    if (result.exhausted) break;
     const auto run = [&] {
       const auto schedule = checker::make_schedule(all.strategy, seed, all.pes, points);
       return checker::run_once(program, all, seed, *schedule, faults);
@@ -88,11 +103,19 @@ CheckResult checker::check_broken(const std::function<void(World&)>& program, co
     const checker::Outcome outcome = run();
     ++result.schedules;
     add(result, seen, outcome.findings, seed, all);
-    if (i == 0 && all.check_determinism && run().trace_hash != outcome.trace_hash)
+    if (i == 0 && all.check_determinism && !is_astray(outcome.findings) && run().trace_hash != outcome.trace_hash)
       add(result, seen, {nondeterminism()}, seed, all);
+    result.exhausted = all.strategy == Strategy::kDfs && seed == checker::dfs_schedules(points);
     if (all.stop_at_first && !result.clean()) break;
   }
   return result;
+}
+
+std::string CheckSite::text() const {
+  std::string text = fmt::format("{} at {}:{} by {}", operation, file, line, who);
+  if (launch > 0) text += fmt::format(", launch {}", launch);
+  if (occurrence > 0) text += fmt::format(", occurrence {}", occurrence);
+  return text;
 }
 
 std::string Finding::text() const {
@@ -100,18 +123,22 @@ std::string Finding::text() const {
   if (!buffer.empty()) text += ": " + buffer;
   if (!signal.empty()) text += ": " + signal;
   text += '\n';
-  for (const CheckSite& site : sites)
-    text += fmt::format("  {} at {}:{} by {}\n", site.operation, site.file, site.line, site.who);
+  for (const CheckSite& site : sites) text += fmt::format("  {}\n", site.text());
   text += fmt::format("  missing: {}\n", missing);
   text += fmt::format("  replay: {}\n", replay);
   return text;
 }
 
 std::string CheckResult::text() const {
-  if (clean()) return fmt::format("clean under {} schedule{}\n", schedules, schedules == 1 ? "" : "s");
   std::string text;
   for (const Finding& finding : findings) text += finding.text();
+  if (clean()) text = fmt::format("clean under {} schedule{}\n", schedules, schedules == 1 ? "" : "s");
+  if (strategy == Strategy::kDfs)
+    text += exhausted ? "dfs is exhausted: at most two late points, each choice was tried\n"
+                      : "dfs is not exhausted: more schedules try more choices of late points\n";
   return text;
 }
+
+std::ostream& operator<<(std::ostream& out, const CheckResult& result) { return out << result.text(); }
 
 }  // namespace tandem

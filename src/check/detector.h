@@ -31,29 +31,47 @@ struct Agent {
   int peer = 0;
   bool reachable = true;
   bool blocking = false;
+  bool is_get = false;
   bool fenced = false;
 };
 
-/// What a signal under way carries.
-struct Parcel {
+/// What whoever sees a signal acquires.
+struct Carried {
   Clock released;
   Sent sent;
+};
+
+/// A signal under way.
+struct Parcel : Carried {
+  Clock knew;    // what its issuer had learnt, released or not
   Stamp issued;  // of its issuer's own component
   sim::Thread issuer = sim::kNoThread;
   Scope scope = Scope::kSystem;
   bool through_nic = false;
+  int word_bytes = sizeof(Signal);
   std::uint32_t info = 0;
+  int occurrence = 0;
   enum class Release : std::uint8_t { kNothing, kReads, kOwnData, kEverything } release = Release::kNothing;
 };
 
-/// A wait that came to its end.
-struct Acquired {
-  std::shared_ptr<const Parcel> from;
-  bool relaxed = false;
-  std::uint32_t info = 0;
+/// One value that a word had, and what whoever sees it acquires.
+struct Entry {
+  Epoch value = 0;
+  std::shared_ptr<const Parcel> parcel;  // `released` over the whole release sequence
 };
 
-/// A wait that has not.
+/// A wait for a word (or an atomic on it) that came to its end.
+struct Acquired {
+  std::vector<Entry> passed;  // the values with any of which it may have done so
+  bool relaxed = false;
+  const void* word = nullptr;
+  Cmp cmp = Cmp::kEq;
+  Epoch value = 0;
+  std::uint32_t info = 0;
+  int occurrence = 0;
+};
+
+/// A wait that has not, or a loop that polls for ever.
 struct Waiting {
   const Signal* words = nullptr;
   Size n = 0;  // 0: packets
@@ -62,6 +80,8 @@ struct Waiting {
   Epoch value = 0;
   std::uint32_t info = 0;
   std::uint64_t number = 0;  // in the order in which waits begin
+  int bytes = sizeof(Signal);
+  bool polls = false;
 };
 
 struct ThreadState {
@@ -70,21 +90,23 @@ struct ThreadState {
   sim::Thread parent = 0;  // of a block its stream, of a role its block
   int index = 0;           // of a block or role
   std::string name;        // of a stream; of a block's kernel
+  int launch = 0;          // of that kernel in its stream
   Slot slot = 0;
   Clock now;      // happens before the next operation
   Clock settled;  // complete everywhere: what any signal follows
   Clock fenced;   // what signals to PEs without an entry in fenced_to follow
   Clock tensor;   // happens before the next read of the tensor-memory engine
-  Sent over;      // reads, here and at senders, that are over
+  Sent over;      // accesses, here and at senders, that are over
   std::map<int, Clock> fenced_to;
   std::map<int, Slot> store_slots;  // by destination
   std::vector<Agent> agents;
-  std::vector<Slot> free_slots;              // of agents that are over
+  std::vector<Slot> free_slots;              // of agents that are over and forgotten
   std::vector<Tick> quiets;                  // when they were
   std::deque<std::pair<Clock, Sent>> inbox;  // of a stream: what the host had done when it enqueued each work
   std::deque<Acquired> acquired;
   std::optional<Waiting> waiting;
   bool running = false;
+  bool before_epoch = false;  // it may touch nothing yet
 };
 
 /// What is told of an access or a signal.
@@ -93,6 +115,8 @@ struct Info {
   const char* operation = "";
   sim::Thread thread = 0;
   std::string kernel;
+  int launch = 0;
+  int times = 0;  // that it happened so far
   bool transfer = false;
   bool nonblocking = false;
   bool is_get = false;
@@ -117,8 +141,9 @@ class Detector : public sim::Monitor {
 
   sim::Thread add_host(int pe) override;
   sim::Thread add_stream(int pe, const std::string& name) override;
-  sim::KernelId begin_kernel(sim::Thread stream, const std::string& name) override;
+  sim::KernelId begin_kernel(sim::Thread stream, const std::string& name, bool epoch_first) override;
   sim::Thread begin_block(sim::KernelId kernel, int block) override;
+  void next_epoch(sim::Thread block) override;
   void end_block(sim::KernelId kernel, sim::Thread block) override;
   sim::Thread begin_role(sim::Thread block, int role) override;
   void end_role(sim::Thread block, sim::Thread role) override;
@@ -139,20 +164,18 @@ class Detector : public sim::Monitor {
   void begin_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Site site) override;
   void end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                 bool proxy_fence, Site site) override;
-  void polled(sim::Thread id) override;
+  void tested_false(sim::Thread id, Site site) override;
+  void polls_for_ever(sim::Thread id, const sim::Look& look, Site site) override;
   void atomic(sim::Thread id, const sim::AtomicAccess& access, Site site) override;
 
  private:
-  /// One value that a word had, and what whoever sees it acquires.
-  struct Entry {
-    Epoch value = 0;
-    std::shared_ptr<const Parcel> parcel;  // `released` over the whole release sequence
-  };
   using Entries = std::deque<Entry>;
   struct Writer {
     Stamp stamp;
     Stamp issued;  // of its issuer's own component
     std::uint32_t info = 0;
+    int occurrence = 0;
+    Epoch value = 0;  // set or added
     bool sets = true;
   };
   struct Word {
@@ -164,6 +187,8 @@ class Detector : public sim::Monitor {
     std::string name;
     Clock begin;
     Sent over;
+    bool epoch_first = false;
+    int launch = 0;
   };
 
   ThreadState& of(sim::Thread thread) { return threads_[thread]; }
@@ -171,12 +196,15 @@ class Detector : public sim::Monitor {
   sim::Thread add_thread(ThreadKind kind, int pe, sim::Thread parent, int index, const std::string& name);
   sim::Thread chained(ThreadKind kind, sim::Thread parent, int index);
   Slot new_slot(sim::Thread owner);
+  /// The number under which an access or a signal that happens now is told of.
   std::uint32_t info(sim::Thread thread, const char* operation, Site site);
 
   static void advance(ThreadState& thread);
   void prune(ThreadState& thread);
-  /// The agent is over, and its issuer knows: the component may be used again.
+  /// The agent is over, and its issuer knows: the component may be used again when nothing remembers its stamps.
   void release_slot(const Agent& agent);
+  /// Looks which of the released components neither shadow memory nor a word's writers remember.
+  void reuse_retired();
   Stamp store_stamp(sim::Thread id, int destination);
   Stamp begin_agent(sim::Thread id, const sim::Transfer& transfer);
   /// `thread.now`, and the puts to `destination` that were fenced (then it is `own`).
@@ -185,11 +213,13 @@ class Detector : public sim::Monitor {
   static Clock ordered_before_notify(const ThreadState& thread, int destination, bool reachable);
 
   /// Throws Deadlock for a run that goes on and on.
-  void count_operation();
-  void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
+  void count_operation(std::uint32_t number);
+  void record(sim::Thread thread, const void* address, Size bytes, NewAccess access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
-  void note_writer(sim::Thread id, const void* address, bool sets, Stamp stamp, std::uint32_t number);
+  void note_writer(sim::Thread id, const void* address, bool sets, Epoch value, Stamp stamp, std::uint32_t number);
+  static Record atomic_record(Stamp stamp, std::uint32_t number, Role role, Scope scope, const void* address,
+                              int bytes);
   void record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number);
   /// Whether each of two atomics has the other's thread in its scope: what PTX calls morally strong.
   bool reach_each_other(sim::Thread a, Scope scope_of_a, sim::Thread b, Scope scope_of_b) const;
@@ -202,19 +232,34 @@ class Detector : public sim::Monitor {
   void forget_entries(const void* address, Size bytes);
   /// The first value that the thread may still see: a change that it knows of has overwritten those before.
   Entries::const_iterator first_visible(const Entries& entries, const ThreadState& thread) const;
-  void acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fence);
+  static void acquire(ThreadState& thread, const Carried& carried, bool proxy_fence);
   static void remember(ThreadState& thread, Acquired acquired);
 
   // Findings.
   void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
   void report_out_of_bounds(const void* address, Size bytes, std::uint32_t number);
-  void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const void* word);
+  void report_signal_race(const Writer& first, const Writer& second, const void* word);
+  void report_before_epoch(std::uint32_t number);
   bool is_new(const Finding& finding);
   std::string kind_of(const Record& first, const Record& second) const;
-  std::string missing(const Record& first, sim::Thread id, const NewAccess& second, bool is_signal) const;
+  std::string missing(const Record& first, sim::Thread id, const NewAccess& second) const;
   std::string missing_within(const Record& first, const Record& second) const;
-  const Acquired* signal_after(const ThreadState& thread, const Info& first, Stamp stamp) const;
-  CheckSite site(std::uint32_t number) const;
+  std::string missing_of_word(const Record& first, const Record& second) const;
+  std::string weak_signal(const Record& first, const ThreadState& thread) const;
+  std::string old_value(const Record& first, const ThreadState& thread) const;
+  std::string weakness(const Record& first, const Parcel& parcel, bool relaxed) const;
+  std::string missing_altogether(const Record& first, const ThreadState& thread, const Record& second) const;
+  /// A record of a signal word, not of plain data that atomics use.
+  bool is_of_signal(const Record& record) const;
+  /// When a stamp's access was issued, by its issuer's own component.
+  Tick issued_at(Stamp stamp) const;
+  /// Whether the signal was sent by somebody who knew of the access.
+  bool follows(const Parcel& parcel, const Record& access) const;
+  /// Whether whoever acquires it comes after the access.
+  static bool carries(const Parcel& parcel, const Record& access);
+  std::string described(const Acquired& wait) const;
+  std::string described(const Parcel& parcel) const;
+  CheckSite site(std::uint32_t number, int occurrence = 0) const;
   std::string who(sim::Thread id, const std::string& kernel) const;
   std::string place(const void* address, Range bytes) const;
 
@@ -228,6 +273,7 @@ class Detector : public sim::Monitor {
   std::vector<Blocked> blocked() const;
   int last_writer(int pe, Size offset, bool packet) const;
   void name_writer(Blocked& blocked) const;
+  std::string found_by(const Blocked& blocked) const;
 
   const sim::Memory* memory_ = nullptr;
   const sim::Engine* engine_ = nullptr;
@@ -237,16 +283,20 @@ class Detector : public sim::Monitor {
   std::vector<Kernel> kernels_;
   std::vector<sim::Thread> owners_;  // of slots
   struct AgentSlot {
-    Stamp issued;  // the issuer's component at the last issue
+    Stamp issued;  // the issuer's component at the last issue; of stores to a PE: at the first
     Tick tick = 0;
     bool is_free = false;
   };
   std::vector<AgentSlot> agent_slots_;  // by slot
+  std::vector<Slot> retired_;           // released, and perhaps remembered
+  std::size_t sweep_at_ = 256;          // so many of them
   std::vector<Info> infos_;
-  std::map<std::tuple<const char*, int, const char*, sim::Thread, std::string>, std::uint32_t> info_numbers_;
-  std::vector<Shadow> shadows_;  // by PE
+  std::map<std::tuple<const char*, int, const char*, sim::Thread, std::string, int>, std::uint32_t> info_numbers_;
+  std::map<std::pair<sim::Thread, std::string>, int> launches_;  // so far, by stream and kernel
+  std::vector<Shadow> shadows_;                                  // by PE
   Size cells_ = 0;
   std::uint64_t operations_ = 0;
+  std::uint32_t endless_ = 0;  // the operation at which there were too many
   std::uint64_t footprint_ = 0;
   std::vector<std::shared_ptr<Parcel>> parcels_;  // under way; [0] is none
   std::vector<sim::Message> free_parcels_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "check/detector.h"
 #include "check/schedules.h"
@@ -56,10 +57,18 @@ const char* transfer_name(const sim::Transfer& transfer) {
 }  // namespace
 
 std::uint32_t Detector::info(sim::Thread thread, const char* operation, Site site) {
-  const auto [at, is_new] = info_numbers_.try_emplace({site.file, site.line, operation, thread, of(thread).name},
-                                                      static_cast<std::uint32_t>(infos_.size()));
-  if (is_new) infos_.push_back({site, operation, thread, of(thread).name, false, false, false, 0, 0});
+  const auto [at, is_new] =
+      info_numbers_.try_emplace({site.file, site.line, operation, thread, of(thread).name, of(thread).launch},
+                                static_cast<std::uint32_t>(infos_.size()));
+  if (is_new)
+    infos_.push_back({.site = site,
+                      .operation = operation,
+                      .thread = thread,
+                      .kernel = of(thread).name,
+                      .launch = of(thread).launch});
   infos_[at->second].last = engine_->now();
+  ++infos_[at->second].times;
+  if (of(thread).before_epoch) report_before_epoch(at->second);
   return at->second;
 }
 
@@ -71,6 +80,7 @@ Stamp Detector::store_stamp(sim::Thread id, int destination) {
   const auto [at, is_new] = thread.store_slots.try_emplace(destination, 0);
   if (is_new) {
     at->second = new_slot(id);
+    agent_slots_[at->second].issued = {thread.slot, thread.now.of(thread.slot)};
     thread.now.set(at->second, 1);
   }
   return {at->second, thread.now.of(at->second)};
@@ -100,18 +110,21 @@ Clock Detector::ordered_before_notify(const ThreadState& thread, int destination
   return clock;
 }
 
-void Detector::count_operation() {
-  if (++operations_ > kMostOperations)
-    throw Deadlock(fmt::format("{} operations and no end: somebody polls for what never comes", operations_ - 1));
+void Detector::count_operation(std::uint32_t number) {
+  if (++operations_ <= kMostOperations) return;
+  endless_ = number;
+  throw Deadlock(fmt::format("{} operations and no end: a loop that never ends", operations_ - 1));
 }
 
-void Detector::polled(sim::Thread) { count_operation(); }
+void Detector::tested_false(sim::Thread id, Site site) { count_operation(info(id, "signal_test", site)); }
 
-void Detector::record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access) {
+void Detector::record(sim::Thread thread, const void* address, Size bytes, NewAccess access) {
   if (bytes <= 0 || !memory_->owns(address)) return;
+  access.record.occurrence = static_cast<std::uint16_t>(
+      std::min(infos_[access.record.info].times, int{std::numeric_limits<std::uint16_t>::max()}));
   const int pe = memory_->pe_of(address);
   const Size begin = memory_->offset_of(address);
-  count_operation();
+  count_operation(access.record.info);
   footprint_ += Random(static_cast<std::uint64_t>(begin) * 64 + static_cast<std::uint64_t>(pe)).next() ^
                 static_cast<std::uint64_t>(bytes);
   if (!memory_->within_buffer(address, bytes)) return report_out_of_bounds(address, bytes, access.record.info);
@@ -120,7 +133,7 @@ void Detector::record(sim::Thread thread, const void* address, Size bytes, const
   const auto atomic = [](const Record& one) { return one.role == Role::kAtomicRead || one.role == Role::kAtomicWrite; };
   for (const Conflict& conflict : conflicts) {
     const Record& first = conflict.first;
-    if (atomic(first) && atomic(access.record) &&
+    if (atomic(first) && atomic(access.record) && same_word(first, access.record) &&
         reach_each_other(owners_[first.stamp.slot], first.scope, thread, access.record.scope))
       continue;
     report_conflict(thread, static_cast<const std::byte*>(address) + (conflict.bytes.begin - begin), access, conflict);
@@ -140,10 +153,11 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
                      : is_write                                 ? Role::kWrite
                                                                 : Role::kRead;
   next.record.packet = is_packet;
-  next.reads_over = &thread.over.reads_over;
-  next.packets_read = &thread.over.packets_read;
+  next.over = &thread.over;
   Clock with_fenced;
-  next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor : after_fences(thread, pe, with_fenced);
+  next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor
+               : is_write                                  ? after_fences(thread, pe, with_fenced)
+                                                           : &thread.now;
   record(id, access.address, access.bytes, next);
   if (is_write) forget_entries(access.address, access.bytes);
   if (!is_packet) return;
@@ -166,6 +180,7 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
 Stamp Detector::begin_agent(sim::Thread id, const sim::Transfer& transfer) {
   ThreadState& thread = of(id);
   prune(thread);
+  if (thread.free_slots.empty() && retired_.size() >= sweep_at_) reuse_retired();
   Slot slot = 0;
   if (thread.free_slots.empty()) {
     slot = new_slot(id);
@@ -176,8 +191,8 @@ Stamp Detector::begin_agent(sim::Thread id, const sim::Transfer& transfer) {
   AgentSlot& its = agent_slots_[slot];
   its = {{thread.slot, thread.now.of(thread.slot)}, its.tick + 1, false};
   const Stamp stamp{slot, its.tick};
-  thread.agents.push_back(
-      {stamp, transfer.peer, transfer.reachable, transfer.completion == sim::Completion::kBlocking, false});
+  thread.agents.push_back({stamp, transfer.peer, transfer.reachable, transfer.completion == sim::Completion::kBlocking,
+                           transfer.is_get, false});
   return stamp;
 }
 
@@ -189,9 +204,8 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   const Stamp agent = transfer.is_get && blocking ? own : begin_agent(id, transfer);
 
   NewAccess next;
-  next.after = after_fences(thread, transfer.peer, with_fenced);
-  next.reads_over = &thread.over.reads_over;
-  next.packets_read = &thread.over.packets_read;
+  next.after = &thread.now;
+  next.over = &thread.over;
   next.record.info = info(id, transfer_name(transfer), site);
   Info& told = infos_[next.record.info];
   told.transfer = true;
@@ -207,6 +221,7 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   record(id, transfer.from, transfer.bytes, next);
   if (blocking) thread.now.raise(source);
   next.record.role = Role::kWrite;
+  if (!transfer.is_get) next.after = after_fences(thread, transfer.peer, with_fenced);
   next.record.transfer = true;
   next.record.stamp = agent;
   // A put may carry packets, whose flags are their signal.
@@ -231,12 +246,15 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
     release_source(thread, transfer, parcel);
   }
   parcel.sent = thread.over;
+  parcel.knew = thread.now;
   parcel.issued = own;
   parcel.issuer = id;
   parcel.through_nic = !transfer.reachable;
   parcel.info = next.record.info;
+  parcel.occurrence = told.times;
   parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
-  note_writer(id, transfer.signal->word, transfer.signal->op == SignalOp::kSet, agent, next.record.info);
+  note_writer(id, transfer.signal->word, transfer.signal->op == SignalOp::kSet, transfer.signal->value, agent,
+              next.record.info);
   record_signal(id, transfer.signal->word, Role::kAtomicWrite, agent, next.record.info);
   advance(thread);
   return send(std::move(parcel));
@@ -264,6 +282,7 @@ void Detector::fence(sim::Thread id, Site) {
     clock.set(slot, thread.now.of(slot));
   }
   for (Agent& agent : thread.agents) {
+    if (agent.is_get) continue;  // a fence orders writes alone
     agent.fenced = true;
     fenced_to.try_emplace(agent.peer, base).first->second.raise(agent.stamp);
   }

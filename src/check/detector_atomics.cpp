@@ -33,25 +33,31 @@ void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site
   const bool releases = access.order == Order::kRelease || access.order == Order::kAcqRel;
   Parcel parcel;
   const std::shared_ptr<const Parcel> last = word.entries.back().parcel;
-  if (last->issuer != sim::kNoThread && reaches(*last, id, access.scope)) {
+  if (last->issuer != sim::kNoThread && last->word_bytes == access.bytes && reaches(*last, id, access.scope)) {
     if (acquires) acquire(thread, *last, false);
-    remember(thread, {last, !acquires, number});
+    remember(thread,
+             {{word.entries.back()}, !acquires, access.address, Cmp::kEq, access.old, number, infos_[number].times});
     parcel.released = last->released;
     parcel.sent = last->sent;
   }
   NewAccess next;
-  next.record = {stamp, number, access.writes ? Role::kAtomicWrite : Role::kAtomicRead, false, false, access.scope};
+  next.record = atomic_record(stamp, number, access.writes ? Role::kAtomicWrite : Role::kAtomicRead, access.scope,
+                              access.address, access.bytes);
   next.after = &thread.now;
+  next.over = &thread.over;
   record(id, access.address, access.bytes, next);
   if (!access.writes) return;  // a compare_swap that failed is a load
   // It sees what it changes, so that nothing is lost among atomics; a signal that sets the word sees nothing.
-  if (access.value != access.old) note_writer(id, access.address, false, stamp, number);
+  if (access.value != access.old) note_writer(id, access.address, false, access.value, stamp, number);
   parcel.released.join(releases ? ordered_before_notify(thread, target, true) : ordered_before_signal(thread, target));
   if (releases) parcel.sent.join(thread.over);
+  parcel.knew = thread.now;
   parcel.issued = stamp;
   parcel.issuer = id;
   parcel.scope = access.scope;
   parcel.info = number;
+  parcel.occurrence = infos_[number].times;
+  parcel.word_bytes = access.bytes;
   parcel.release = releases ? Parcel::Release::kEverything : Parcel::Release::kNothing;
   add_entry(word, access.value, std::make_shared<const Parcel>(std::move(parcel)));
   advance(thread);

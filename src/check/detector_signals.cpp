@@ -1,6 +1,7 @@
 /// Signals: what they carry, what a wait gets out of them, and who may write a word.
 
 #include <algorithm>
+#include <iterator>
 
 #include "check/detector.h"
 
@@ -14,18 +15,14 @@ constexpr std::size_t kMostEntries = 64;
 /// Waits of a thread that are remembered, for reports.
 constexpr std::size_t kMostAcquired = 16;
 
-/// What all of the entries that satisfy a wait carry: any of them may have been the one that it saw.
-template <class Iterator, class Satisfies, class Reaches>
-Parcel weakest(Iterator first, Iterator last, const Satisfies& satisfies, const Reaches& reaches) {
-  Parcel all;
-  bool is_first = true;
-  for (; first != last; ++first) {
-    if (!satisfies(*first)) continue;
-    if (!reaches(*first)) return {};
-    if (is_first) all = *first->parcel;
-    if (!is_first) all.released.meet(first->parcel->released);
-    if (!is_first) all.sent.meet(first->parcel->sent);
-    is_first = false;
+/// What all of the values that satisfy a wait carry: any of them may have been the one that it saw.
+template <class Reaches>
+Carried weakest(const std::vector<Entry>& entries, const Reaches& reaches) {
+  Carried all = *entries.front().parcel;
+  for (const Entry& entry : entries) {
+    if (!reaches(entry)) return {};
+    all.released.meet(entry.parcel->released);
+    all.sent.meet(entry.parcel->sent);
   }
   return all;
 }
@@ -50,24 +47,35 @@ sim::Message Detector::send(Parcel parcel) {
 }
 
 /// A word that is set has one writer at a time; counts may be added to by many.
-void Detector::note_writer(sim::Thread id, const void* address, bool sets, Stamp stamp, std::uint32_t number) {
+void Detector::note_writer(sim::Thread id, const void* address, bool sets, Epoch value, Stamp stamp,
+                           std::uint32_t number) {
   const ThreadState& thread = of(id);
+  const Writer next{stamp, {thread.slot, thread.now.of(thread.slot)}, number, infos_[number].times, value, sets};
   Word& word = words_[address];
   std::erase_if(word.writers, [&](const Writer& writer) {
     // A block's changes of one word are seen in their order, its roles' too.
     if (thread.now.covers(writer.stamp)) return true;
     if (block_of(owners_[writer.issued.slot]) == block_of(id) && thread.now.covers(writer.issued)) return true;
     if (!sets && !writer.sets) return false;
-    report_signal_race(writer, id, number, address);
+    report_signal_race(writer, next, address);
     return true;
   });
-  word.writers.push_back({stamp, {thread.slot, thread.now.of(thread.slot)}, number, sets});
+  word.writers.push_back(next);
+}
+
+Record Detector::atomic_record(Stamp stamp, std::uint32_t number, Role role, Scope scope, const void* address,
+                               int bytes) {
+  Record record{stamp, number, role, false, false, scope};
+  record.word_bytes = static_cast<std::uint8_t>(bytes);
+  record.word_offset = static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(address) % 8);
+  return record;
 }
 
 void Detector::record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number) {
   NewAccess next;
-  next.record = {stamp, number, role, false, false};
+  next.record = atomic_record(stamp, number, role, Scope::kSystem, word, sizeof(Signal));
   next.after = &of(id).now;
+  next.over = &of(id).over;
   record(id, word, sizeof(Signal), next);
 }
 
@@ -80,17 +88,19 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
   parcel.released = releases ? ordered_before_notify(thread, target, reachable) : ordered_before_signal(thread, target);
   if (releases || update.after_reads) parcel.sent = thread.over;
   if (update.after_reads) {
-    parcel.sent.reads_over.join(thread.now);
+    parcel.sent.reads.join(thread.now);
     parcel.sent.packets_read.join(thread.now);
   }
+  parcel.knew = thread.now;
   parcel.issued = {thread.slot, thread.now.of(thread.slot)};
   parcel.issuer = id;
   parcel.through_nic = !reachable;
   parcel.info = info(id, signal_name(thread.kind, releases, update.after_reads), site);
+  parcel.occurrence = infos_[parcel.info].times;
   parcel.release = releases             ? Parcel::Release::kEverything
                    : update.after_reads ? Parcel::Release::kReads
                                         : Parcel::Release::kNothing;
-  note_writer(id, update.word, update.op == SignalOp::kSet, parcel.issued, parcel.info);
+  note_writer(id, update.word, update.op == SignalOp::kSet, update.value, parcel.issued, parcel.info);
   record_signal(id, update.word, Role::kAtomicWrite, parcel.issued, parcel.info);
   advance(thread);
   return send(std::move(parcel));
@@ -147,10 +157,18 @@ void Detector::begin_wait(sim::Thread id, const Signal* words, Size n, Size stri
   of(id).waiting = {words, n, stride, cmp, value, info(id, "wait", site), ++waits_};
 }
 
-void Detector::acquire(ThreadState& thread, const Parcel& parcel, bool proxy_fence) {
-  thread.now.join(parcel.released);
-  thread.over.join(parcel.sent);
-  if (proxy_fence) thread.tensor.join(parcel.released);
+void Detector::polls_for_ever(sim::Thread id, const sim::Look& look, Site site) {
+  of(id).waiting = {static_cast<const Signal*>(look.word), 1,        1,          look.cmp, look.value,
+                    info(id, look.operation, site),        ++waits_, look.bytes, true};
+}
+
+void Detector::acquire(ThreadState& thread, const Carried& carried, bool proxy_fence) {
+  thread.now.join(carried.released);
+  thread.over.join(carried.sent);
+  // What it comes after is over: whatever this thread sends from now on leaves later.
+  thread.over.reads.join(carried.released);
+  thread.over.writes.join(carried.released);
+  if (proxy_fence) thread.tensor.join(carried.released);
 }
 
 void Detector::remember(ThreadState& thread, Acquired acquired) {
@@ -161,9 +179,9 @@ void Detector::remember(ThreadState& thread, Acquired acquired) {
 void Detector::end_wait(sim::Thread id, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                         bool proxy_fence, Site site) {
   ThreadState& thread = of(id);
+  const std::uint32_t number = thread.waiting ? thread.waiting->info : info(id, "signal_test", site);
   thread.waiting.reset();
-  const std::uint32_t number = info(id, "wait", site);
-  std::vector<Parcel> gained;  // by all words together: they are looked at in no order
+  std::vector<Carried> gained;  // by all words together: they are looked at in no order
   for (Size i = 0; i < n; ++i) {
     const Signal* const word = words + i * stride;
     record_signal(id, word, Role::kAtomicRead, {thread.slot, thread.now.of(thread.slot)}, number);
@@ -174,12 +192,13 @@ void Detector::end_wait(sim::Thread id, const Signal* words, Size n, Size stride
     const auto reaches_here = [&](const Entry& entry) { return reaches(*entry.parcel, id, Scope::kSystem); };
     // Legality does not come from timing: the wait may have gone on with any value that it takes.
     const auto visible = first_visible(entries, thread);
-    const auto seen = std::find_if(visible, entries.end(), satisfies);
-    if (seen == entries.end()) continue;
-    if (order != Order::kRelaxed) gained.push_back(weakest(visible, entries.end(), satisfies, reaches_here));
-    remember(thread, {seen->parcel, order == Order::kRelaxed, number});
+    Acquired acquired{{}, order == Order::kRelaxed, word, cmp, value, number, infos_[number].times};
+    std::copy_if(visible, entries.end(), std::back_inserter(acquired.passed), satisfies);
+    if (acquired.passed.empty()) continue;
+    if (order != Order::kRelaxed) gained.push_back(weakest(acquired.passed, reaches_here));
+    remember(thread, std::move(acquired));
   }
-  for (const Parcel& parcel : gained) acquire(thread, parcel, proxy_fence);
+  for (const Carried& carried : gained) acquire(thread, carried, proxy_fence);
 }
 
 }  // namespace tandem::checker

@@ -1,6 +1,7 @@
 /// Who is ordered after whom: host programs, streams, kernels, blocks and roles.
 
 #include <algorithm>
+#include <limits>
 
 #include "check/detector.h"
 #include "tandem/error.h"
@@ -56,7 +57,25 @@ void Detector::release_slot(const Agent& agent) {
   AgentSlot& slot = agent_slots_[agent.stamp.slot];
   if (slot.is_free || slot.tick != agent.stamp.tick) return;
   slot.is_free = true;
-  of(owners_[agent.stamp.slot]).free_slots.push_back(agent.stamp.slot);
+  retired_.push_back(agent.stamp.slot);
+}
+
+void Detector::reuse_retired() {
+  // A later put of the component must not cover an earlier one that somebody may still meet.
+  std::vector<bool> remembered(owners_.size());
+  const auto remember_cell = [&](const Cell& cell) {
+    remembered[cell.write.stamp.slot] = true;
+    for (const Record& other : cell.others) remembered[other.stamp.slot] = true;
+  };
+  for (const Shadow& shadow : shadows_) shadow.visit({0, std::numeric_limits<Size>::max()}, remember_cell);
+  for (const auto& [address, word] : words_)
+    for (const Writer& writer : word.writers) remembered[writer.stamp.slot] = true;
+  std::erase_if(retired_, [&](Slot slot) {
+    if (remembered[slot]) return false;
+    of(owners_[slot]).free_slots.push_back(slot);
+    return true;
+  });
+  sweep_at_ = std::max(sweep_at_, 2 * retired_.size());
 }
 
 sim::Thread Detector::add_host(int pe) {
@@ -68,9 +87,9 @@ sim::Thread Detector::add_stream(int pe, const std::string& name) {
   return add_thread(ThreadKind::kStream, pe, 0, 0, name);
 }
 
-sim::KernelId Detector::begin_kernel(sim::Thread stream, const std::string& name) {
+sim::KernelId Detector::begin_kernel(sim::Thread stream, const std::string& name, bool epoch_first) {
   ThreadState& its = of(stream);
-  kernels_.push_back({stream, name, its.now, its.over});
+  kernels_.push_back({stream, name, its.now, its.over, epoch_first, ++launches_[{stream, name}]});
   advance(its);  // what follows in the stream is no part of what the kernel's signals release
   return static_cast<sim::KernelId>(kernels_.size() - 1);
 }
@@ -80,19 +99,23 @@ sim::Thread Detector::begin_block(sim::KernelId kernel, int block) {
   const sim::Thread id = chained(ThreadKind::kBlock, its.stream, block);
   ThreadState& thread = of(id);
   thread.name = its.name;
+  thread.launch = its.launch;
   thread.now.join(its.begin);
   thread.fenced = {};
   thread.fenced_to.clear();
   thread.tensor = thread.now;
   // What the stream read before is over: no signal can come before that.
   thread.over.join(its.over);
-  thread.over.reads_over.join(its.begin);
+  thread.over.reads.join(its.begin);
   thread.over.packets_read.join(its.begin);
   thread.acquired.clear();
   thread.waiting.reset();
   thread.running = true;
+  thread.before_epoch = its.epoch_first;
   return id;
 }
+
+void Detector::next_epoch(sim::Thread block) { of(block).before_epoch = false; }
 
 void Detector::end_block(sim::KernelId kernel, sim::Thread block) {
   ThreadState& thread = of(block);
@@ -115,6 +138,7 @@ sim::Thread Detector::begin_role(sim::Thread block, int role) {
   ThreadState& parent = of(block);
   ThreadState& thread = of(id);
   thread.name = parent.name;
+  thread.launch = parent.launch;
   thread.now.join(parent.now);
   thread.settled = parent.settled;
   thread.fenced = parent.fenced;
@@ -125,6 +149,7 @@ sim::Thread Detector::begin_role(sim::Thread block, int role) {
   thread.acquired = parent.acquired;
   thread.waiting.reset();
   thread.running = true;
+  thread.before_epoch = parent.before_epoch;
   advance(parent);
   return id;
 }

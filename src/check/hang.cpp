@@ -42,7 +42,7 @@ std::vector<Detector::Blocked> Detector::blocked() const {
     const auto& waiting = of(id).waiting;
     if (!waiting) continue;
     Blocked one{id, waiting->words};
-    for (Size i = 0; i < waiting->n; ++i) {
+    for (Size i = 0; i < waiting->n && !waiting->polls; ++i) {
       one.word = waiting->words + i * waiting->stride;
       if (!compare(one.word->value, waiting->cmp, waiting->value)) break;
     }
@@ -56,9 +56,29 @@ std::vector<Detector::Blocked> Detector::blocked() const {
   return all;
 }
 
+/// What stands in the word that somebody waits for, and what would do.
+std::string Detector::found_by(const Blocked& blocked) const {
+  const Waiting& waiting = *of(blocked.thread).waiting;
+  if (waiting.n == 0) return "packets whose flags never come";
+  Epoch found = 0;
+  std::memcpy(&found, blocked.word, static_cast<std::size_t>(waiting.bytes));
+  std::string text =
+      fmt::format("{} is {}, the {} needs {} {}", memory_->describe(blocked.word), found,
+                  waiting.polls ? "loop that polls it" : "wait", sim::symbol(waiting.cmp), waiting.value);
+  if (!waiting.polls && compare(found, waiting.cmp, waiting.value))
+    text += ", which nobody is told of: a signal word is changed by signals and by atomics of 8 bytes alone";
+  return text;
+}
+
 Finding Detector::explain_hang(const std::string& report) const {
   Finding finding;
   finding.kind = "hang";
+  if (endless_ != 0) {
+    finding.sites = {site(endless_, infos_[endless_].times)};
+    finding.pes = {finding.sites[0].pe};
+    finding.missing = report;
+    return finding;
+  }
   const std::vector<Blocked> all = blocked();
   const auto waits = [&](int pe) {
     return std::any_of(all.begin(), all.end(), [&](const Blocked& one) { return of(one.thread).pe == pe; });
@@ -73,12 +93,10 @@ Finding Detector::explain_hang(const std::string& report) const {
     return finding;
   }
   const Waiting& waiting = *of(root->thread).waiting;
-  finding.sites = {site(waiting.info)};
+  finding.sites = {site(waiting.info, infos_[waiting.info].times)};
   finding.signal = memory_->describe(root->word);
   finding.pes = {of(root->thread).pe};
-  const std::string found = waiting.n == 0 ? std::string("packets whose flags never come")
-                                           : fmt::format("{} is {}, the wait needs {} {}", finding.signal,
-                                                         root->word->value, sim::symbol(waiting.cmp), waiting.value);
+  const std::string found = found_by(*root);
   if (waiting.n > 0 && waiting.cmp == Cmp::kEq && root->word->value > waiting.value) {
     finding.missing = fmt::format(
         "{}: it grew past that value before the wait looked; with more than one signal under way compare by >= and "
@@ -94,7 +112,8 @@ Finding Detector::explain_hang(const std::string& report) const {
   finding.pes.insert(finding.pes.begin(), root->writer);
   const auto last = words_.find(root->word);
   if (last != words_.end() && last->second.entries.size() > 1)
-    finding.sites.insert(finding.sites.begin(), site(last->second.entries.back().parcel->info));
+    finding.sites.insert(finding.sites.begin(), site(last->second.entries.back().parcel->info,
+                                                     last->second.entries.back().parcel->occurrence));
   finding.missing = fmt::format(
       "{}{} of PE {}: {}; {}\n{}", root->certain ? "" : "probably ", waiting.n == 0 ? "packets" : "a signal",
       root->writer, found,

@@ -1,5 +1,7 @@
 #include "check/run_once.h"
 
+#include <new>
+
 #include "check/detector.h"
 #include "check/schedules.h"
 #include "sim/simulator.h"
@@ -16,11 +18,16 @@ Finding failure(const char* kind, const std::string& what) {
   return finding;
 }
 
+/// Who threw what ended the run.
+std::string thrown_by(Simulation& simulation) {
+  const std::string& actor = simulation.simulator().engine.failed_actor();
+  return actor.empty() ? actor : actor + ": ";
+}
+
 }  // namespace
 
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
-  if (options.before) options.before();
   Detector detector(options.pes);
   SimOptions sim_options;
   sim_options.seed = seed;
@@ -34,6 +41,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   Outcome outcome;
   std::vector<Finding> failures;
   try {
+    if (options.before) options.before();
     simulation.run([&](World& world) {
       program(world);
       if (!options.verify) return;
@@ -47,8 +55,14 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   } catch (const WrongResult& error) {
     failures.push_back(failure("wrong_result", error.what()));
     failures.back().pes = {error.pe()};
-  } catch (const CheckFailed& error) {
-    failures.push_back(failure("error", error.what()));
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    failures.push_back(failure("error", thrown_by(simulation) + error.what()));
+  } catch (...) {
+    failures.push_back(failure("error", thrown_by(simulation) + "an exception that is no std::exception"));
   }
   outcome.findings = detector.findings();
   outcome.findings.insert(outcome.findings.end(), failures.begin(), failures.end());

@@ -25,7 +25,7 @@ struct Outcome {
 };
 
 /// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws
-/// what is no finding: InvalidArgument, Unsupported, OutOfMemory.
+/// what is no finding: InvalidArgument for options out of range, OutOfMemory, std::bad_alloc.
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
 

@@ -11,24 +11,23 @@ namespace tandem::checker {
 
 namespace {
 
+bool writes(Role role) { return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction; }
+
 bool conflict(const Record& first, const Record& second) {
-  const auto writes = [](Role role) {
-    return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction;
-  };
   if (first.role == Role::kReduction && second.role == Role::kReduction) return false;
   // Of every scope: of others the caller knows more.
   const auto atomic = [](const Record& record) {
     return (record.role == Role::kAtomicRead || record.role == Role::kAtomicWrite) && record.scope == Scope::kSystem;
   };
-  return (writes(first.role) || writes(second.role)) && !(atomic(first) && atomic(second));
+  return (writes(first.role) || writes(second.role)) &&
+         !(atomic(first) && atomic(second) && same_word(first, second));
 }
 
 bool in_order(const Record& first, const NewAccess& second) {
   if (second.after->covers(first.stamp)) return true;
-  if (first.role == Role::kRead) {
-    const Clock* const over = first.packet ? second.packets_read : second.reads_over;
-    return over != nullptr && over->covers(first.stamp);
-  }
+  if (first.role == Role::kRead)
+    return second.over != nullptr && (first.packet ? second.over->packets_read : second.over->reads).covers(first.stamp);
+  if (second.over != nullptr && writes(second.record.role) && second.over->writes.covers(first.stamp)) return true;
   // Whoever reads packets has read a write of them: it is their signal.
   return first.packet && second.record.packet && second.record.role == Role::kRead;
 }

@@ -29,33 +29,38 @@ struct Record {
   bool packet = false;           // packets carry their own flags
   bool transfer = false;         // a put or get beside its issuer
   Scope scope = Scope::kSystem;  // of an atomic
+  std::uint8_t word_bytes = 0;   // of an atomic: its size,
+  std::uint8_t word_offset = 0;  // and where it begins, modulo 8
+  std::uint16_t occurrence = 0;  // of what `info` stands for
+};
+
+/// What is over, as far as a sender knows: packets, and signals that tell of reads, leave after the loads whose values
+/// the sender branched on, and after kernels that ended before its own began.
+struct Sent {
+  Clock reads;
+  Clock packets_read;
+  Clock writes;  // that cannot come after a later write, visible or not to whoever is told
+
+  void join(const Sent& other) {
+    reads.join(other.reads);
+    packets_read.join(other.packets_read);
+    writes.join(other.writes);
+  }
+  void meet(const Sent& other) {
+    reads.meet(other.reads);
+    packets_read.meet(other.packets_read);
+    writes.meet(other.writes);
+  }
 };
 
 /// An access about to be recorded, with what it is ordered after.
 struct NewAccess {
   Record record;
   const Clock* after = nullptr;
-  /// Reads (and reads of packets) that these cover are over, too.
-  const Clock* reads_over = nullptr;
-  const Clock* packets_read = nullptr;
+  /// What is over although its effects may not be visible here; null: nothing.
+  const Sent* over = nullptr;
   /// It goes on beside its thread: what comes after it need not come after what the thread did before.
   bool beside = false;
-};
-
-/// What the sender of packets had read before: packets leave after the loads whose flags the sender branched on, and
-/// after kernels that ended before its own began.
-struct Sent {
-  Clock reads_over;
-  Clock packets_read;
-
-  void join(const Sent& other) {
-    reads_over.join(other.reads_over);
-    packets_read.join(other.packets_read);
-  }
-  void meet(const Sent& other) {
-    reads_over.meet(other.reads_over);
-    packets_read.meet(other.packets_read);
-  }
 };
 
 /// Bytes that were accessed alike.
@@ -71,13 +76,19 @@ struct Conflict {
   Range bytes;
 };
 
+/// Whether two atomics are of one word, all of it: PTX has no order between those that overlap in part.
+inline bool same_word(const Record& a, const Record& b) {
+  return a.word_bytes == b.word_bytes && a.word_offset == b.word_offset;
+}
+
 /// One PE's memory, by offset.
 class Shadow {
  public:
   /// Intervals of all shadows together. Each takes about 150 bytes, and 24 more for each reader.
   static constexpr Size kMostCells = Size{1} << 20;
 
-  /// Appends what the access conflicts with (atomics with all others, unless both are of system scope), and records it.
+  /// Appends what the access conflicts with, and records it. Atomics conflict with all others, but for two of system
+  /// scope on one word.
   /// Throws OutOfMemory beyond kMostCells.
   void access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells);
   /// Calls visit(cell) for the cells that lie in a range, or around one of its ends.

@@ -112,13 +112,22 @@ Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faul
   options.schedules = portion.schedules;
   options.check_determinism = portion.first == 0;
   const CheckResult result = run_check(*portion.one, options, faults);
-  Json json{{"schedules", result.schedules}, {"findings", Json::array()}};
+  Json json{{"schedules", result.schedules}, {"exhausted", result.exhausted}, {"findings", Json::array()}};
   for (const Finding& finding : result.findings) {
     json["findings"].push_back(to_json(finding));
     json["findings"].back()["text"] = finding.text();
     json["findings"].back()["seed"] = finding.seed;
   }
   return json;
+}
+
+/// What tells one mistake from another, in whichever launch it shows.
+std::string key_of(const Json& finding) {
+  std::string key = finding["kind"];
+  for (const Json& site : finding["sites"])
+    key += fmt::format("|{}:{}:{}:{}", site["file"].get<std::string>(), site["line"].get<int>(),
+                       site["operation"].get<std::string>(), site["by"].get<std::string>());
+  return key;
 }
 
 int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
@@ -136,18 +145,20 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
   std::set<std::string> seen;
   std::string text;
   int schedules = 0;
+  std::set<const CheckCase*> exhausted;
   const CheckCase* first = nullptr;
   std::uint64_t first_seed = 0;
   for (std::size_t i = 0; i < work.size(); ++i) {
     const Json& result = results[at(i)];
     schedules += result["schedules"].get<int>();
+    if (result["exhausted"]) exhausted.insert(work[i].one);
     for (Json finding : result["findings"]) {
       if (first == nullptr) {
         first = work[i].one;
         first_seed = finding["seed"];
       }
       // One mistake shows in many configurations: the first one is told.
-      if (!seen.insert(finding["kind"].get<std::string>() + finding["sites"].dump()).second) continue;
+      if (!seen.insert(key_of(finding)).second) continue;
       text += finding["text"].get<std::string>() + "\n";
       finding.erase("text");
       finding.erase("seed");
@@ -161,11 +172,14 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
             {"configurations", cases.size()},
             {"runs", schedules},
             {"findings", findings}};
+  const bool is_dfs = a.check.strategy == name(Strategy::kDfs);
+  if (is_dfs) json["exhausted"] = exhausted.size() == cases.size();
   write_json(a, json);
   if (!a.json_to_stdout())
     std::cout << text
-              << fmt::format("{} configurations, {} schedules: {}\n", cases.size(), schedules,
-                             findings.empty() ? "clean" : fmt::format("{} findings", findings.size()));
+              << fmt::format("{} configurations, {} schedules: {}{}\n", cases.size(), schedules,
+                             findings.empty() ? "clean" : fmt::format("{} findings", findings.size()),
+                             is_dfs ? fmt::format("; dfs is exhausted in {} of them", exhausted.size()) : "");
   if (!a.report.empty() && first != nullptr)
     write_check_report(a.report, *first, options_of(*first, a), first_seed, faults);
   return findings.empty() ? kRight : kWrong;

@@ -64,6 +64,24 @@ void BlockCore::read(const void* from, Size bytes, Site site) {
   role.report_access(AccessKind::kLoad, from, bytes, site);
 }
 
+void BlockCore::read_scalar(const void* from, Size bytes, Site site) {
+  Role& role = *role_;
+  if (role.looks.has(from)) {
+    role.streaming = false;
+    role.look([&] {
+      read(from, bytes, site);
+      role.end_local();
+    });
+  } else {
+    read(from, bytes, site);
+  }
+  std::uint64_t value = 0;
+  bytes = std::min(bytes, Size{sizeof value});
+  if (backed(from)) std::memcpy(&value, from, static_cast<std::size_t>(bytes));
+  if (role.looks.is_same(from, value))
+    role.looked_in_vain({"load_scalar", from, static_cast<int>(bytes), Cmp::kNe, value}, site);
+}
+
 void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
   // In flight together: the latency is paid once, and the role's rate is shared by all.
   for (int step = 0; step < num_pes(); ++step) read(from.on((pe() + step) % num_pes()), bytes, site);
@@ -132,7 +150,7 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
       const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
       Delivery delivery = signal_delivery(*signal, role.cause());
       delivery.message = sent;
-      role.sim.deliver(std::max(arrival, engine.now()) + flag, std::move(delivery));
+      role.order_after(role.sim.deliver(std::max(arrival, engine.now()) + flag, std::move(delivery)));
     }
   } else {
     engine.sleep_until(engine.now() + role.sim.costs.nic_issue);

@@ -80,7 +80,8 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
   if (reachable) {
     const Time ready = order == Order::kRelaxed ? engine.now() : std::max(engine.now(), role.last_arrival);
     const Time flag = target == role.pe ? role.sim.costs.local_flag : role.sim.costs.flag;
-    role.sim.deliver(ready + flag + role.sim.late(Schedule::Point::kSignal, role.pe), std::move(delivery));
+    role.order_after(
+        role.sim.deliver(ready + flag + role.sim.late(Schedule::Point::kSignal, role.pe), std::move(delivery)));
   } else {
     if (order == Order::kRelease) engine.sleep_until(std::max(engine.now(), role.last_arrival));
     engine.sleep_until(engine.now() + role.sim.costs.nic_issue);
@@ -116,6 +117,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   wait.value = value;
   Monitor* const monitor = role.sim.seams.monitor;
   if (monitor != nullptr) monitor->begin_wait(role.thread, words, n, stride, cmp, value, site);
+  role.see_own_changes(words, n, stride);
   role.await(wait);
   if (monitor != nullptr) monitor->end_wait(role.thread, words, n, stride, cmp, value, order, false, site);
   role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
@@ -135,16 +137,22 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   check_words(role, word, 1, 1, "signal_test", site);
   const Time begin = role.engine().now();
   role.end_local();
-  role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency);
-  const bool holds = compare(word->value, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
+  role.see_own_changes(word, 1, 1);
+  role.look([&] { role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency); });
+  const Epoch found = word->value;
+  const bool holds = compare(found, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
   if (Monitor* const monitor = role.sim.seams.monitor; monitor != nullptr) {
     if (holds)
       monitor->end_wait(role.thread, word, 1, 1, cmp, value, Order::kAcquire, false, site);
     else
-      monitor->polled(role.thread);
+      monitor->tested_false(role.thread, site);
   }
   role.report({.kind = OperationKind::kTest, .address = word, .value = value, .order = Order::kAcquire, .begin = begin},
               site);
+  if (holds)
+    role.acted();
+  else if (role.looks.is_same(word, found))
+    role.looked_in_vain({"signal_test", word, sizeof(Signal), cmp, value}, site);
   return holds;
 }
 
@@ -160,6 +168,7 @@ Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
   else if (*word > 0 && fault != Fault::kNone)
     first -= count;  // the last call's once more
   *word = first + count - 1;
+  if (role_->sim.seams.monitor != nullptr) role_->sim.seams.monitor->next_epoch(role_->thread);
   role_->report_access(AccessKind::kLoad, word, sizeof(Epoch), site);
   role_->report_access(AccessKind::kStore, word, sizeof(Epoch), site);
   role_->report({.kind = OperationKind::kAtomic,
@@ -181,7 +190,8 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   const bool releases = order == Order::kRelease || order == Order::kAcqRel;
   role.end_local();
   const Time ready = releases ? std::max(engine.now(), role.last_arrival) : engine.now();
-  engine.sleep_until(ready + (target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency));
+  const Time latency = target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency;
+  role.look([&] { engine.sleep_until(ready + latency); });
   const Fault fault = role.fault(SyncOperation::kAtomic, site);
   if (fault == Fault::kSameParity && op == AtomicOp::kAdd) operand *= 2;
   std::uint64_t old = 0;
@@ -208,6 +218,10 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
                .scope = scope,
                .begin = begin},
               site);
+  if (value != old && fault != Fault::kDropped)
+    role.acted();
+  else if (role.looks.is_same(word, old))
+    role.looked_in_vain({"atomic", word, bytes, Cmp::kNe, old}, site);
   return old;
 }
 
@@ -226,7 +240,7 @@ void BlockCore::write_packets(void* to, Buffer packets, Site site) {
   if (role.fault(SyncOperation::kPacketStore, site) == Fault::kDropped) return;
   role.report_access(AccessKind::kPacketStore, to, bytes, site);
   const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
-  if (role.sim.seams.schedule != nullptr) role.last_arrival = std::max(role.last_arrival, arrival);
+  role.order_after(arrival);
   role.sim.deliver(arrival, data_delivery(to, std::move(packets), role.cause()));
   role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
   role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .order = Order::kRelease, .begin = begin},

@@ -76,6 +76,7 @@ void Engine::resume(Actor& actor) {
   try {
     actor.fiber_.resume();
   } catch (...) {
+    if (!error_ && actor.name) failed_actor_ = actor.name();
     fail(std::current_exception());
   }
   current_ = previous;

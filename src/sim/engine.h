@@ -62,6 +62,8 @@ class Engine {
   Time now() const { return now_; }
   std::uint64_t seed() const { return seed_; }
   std::uint64_t events() const { return sequence_; }
+  /// How many events are still to come.
+  std::size_t pending() const { return queue_.size(); }
 
   /// Calls `function(argument)` at `time` (not before now).
   void at(Time time, void (*function)(void*), void* argument);
@@ -87,6 +89,8 @@ class Engine {
 
   /// Stops the run with an error, from anywhere.
   void fail(std::exception_ptr error);
+  /// The name of the actor that the first exception left; empty where none did.
+  const std::string& failed_actor() const { return failed_actor_; }
 
   /// Adds to the hash over everything that happened, in order: who, what, how much, when.
   void trace(std::uint32_t who, std::uint32_t what, std::int64_t amount) {
@@ -113,6 +117,7 @@ class Engine {
   std::vector<std::unique_ptr<Actor>> actors_;
   Actor* current_ = nullptr;
   std::exception_ptr error_;
+  std::string failed_actor_;
 };
 
 }  // namespace tandem::sim

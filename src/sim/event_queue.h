@@ -22,6 +22,7 @@ struct Event {
 class EventQueue {
  public:
   bool empty() const { return events_.empty(); }
+  std::size_t size() const { return events_.size(); }
   const Event& front() const { return events_.front(); }
 
   void push(const Event& event) {

@@ -280,7 +280,7 @@ class Worker {
       delivery.message = role_.sim.seams.monitor->signal(role_.thread, delivery.signal,
                                                          fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease,
                                                          target, true, site);
-    role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery));
+    role_.order_after(role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery)));
     role_.report(
         {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
         site);

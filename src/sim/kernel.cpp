@@ -23,7 +23,7 @@ void Kernel::place() {
 void Kernel::begin(const Cause& cause) {
   cause_ = cause;
   has_begun_ = true;
-  if (monitor() != nullptr) id_ = monitor()->begin_kernel(request_.stream, request_.name);
+  if (monitor() != nullptr) id_ = monitor()->begin_kernel(request_.stream, request_.name, request_.epoch_first);
   place();
   for (const PlacedBlock& placed : std::exchange(placed_, {})) start(placed);
 }
@@ -99,6 +99,9 @@ void Kernel::start(const PlacedBlock& placed) {
   Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
     self->request_.body(*role);
     role->end_local();
+    // A kernel's end completes what it stored: under a schedule that may be late.
+    if (self->sim_.seams.schedule != nullptr)
+      role->engine().sleep_until(std::max(role->engine().now(), role->last_arrival));
   });
   actor.name = [self = shared_from_this(), block = placed.block] {
     return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/engine.h"
+#include "sim/polling.h"
 #include "tandem/impl/sim/block_core.h"
 
 namespace tandem::sim {
@@ -72,8 +73,11 @@ class Monitor {
   // Threads.
   virtual Thread add_host(int pe) = 0;
   virtual Thread add_stream(int pe, const std::string& name) = 0;
-  virtual KernelId begin_kernel(Thread stream, const std::string& name) = 0;
+  /// `epoch_first`: on a GPU its blocks may run beside the stream's last kernel until they come to next_epoch.
+  virtual KernelId begin_kernel(Thread stream, const std::string& name, bool epoch_first) = 0;
   virtual Thread begin_block(KernelId kernel, int block) = 0;
+  /// The block is about to take its epoch.
+  virtual void next_epoch(Thread block) = 0;
   virtual void end_block(KernelId kernel, Thread block) = 0;
   virtual Thread begin_role(Thread block, int role) = 0;
   virtual void end_role(Thread block, Thread role) = 0;
@@ -104,8 +108,9 @@ class Monitor {
   /// All words compare true. `proxy_fence`: reads by the tensor-memory engine are ordered too.
   virtual void end_wait(Thread thread, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order,
                         bool proxy_fence, Site site) = 0;
-  /// A test compared false.
-  virtual void polled(Thread thread) = 0;
+  virtual void tested_false(Thread thread, Site site) = 0;
+  /// The thread looks at a word in a loop that nobody is left to end.
+  virtual void polls_for_ever(Thread thread, const Look& look, Site site) = 0;
   virtual void atomic(Thread thread, const AtomicAccess& access, Site site) = 0;
 };
 

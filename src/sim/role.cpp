@@ -162,7 +162,19 @@ void Role::require_contents(const void* address, const char* operation, Site sit
                                       site.file, site.line, operation, sim.memory.describe(address), pe));
 }
 
-void Role::report(Operation operation, Site site) const {
+namespace {
+
+/// Whether a loop that polls may do it.
+bool is_look(const Operation& operation) {
+  return operation.kind == OperationKind::kTest || operation.kind == OperationKind::kAtomic ||
+         operation.kind == OperationKind::kSync ||
+         (operation.kind == OperationKind::kLoad && operation.bytes <= Size{sizeof(std::uint64_t)});
+}
+
+}  // namespace
+
+void Role::report(Operation operation, Site site) {
+  if (!is_look(operation)) acted();
   if (sim.observer == nullptr) return;
   operation.begin = std::max(operation.begin, local_drawn_until_);
   operation.actor = sim.engine.current()->id();

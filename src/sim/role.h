@@ -1,6 +1,7 @@
 #pragma once
 /// A block's role at run time: an actor with a place in its grid.
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,11 +52,12 @@ class Role {
   /// This role's share of its block's warps.
   int share = 1;
   int share_of = 1;
-  /// When the last of this role's stores is visible at its destination.
+  /// When the last of what this role sent is visible at its destination.
   Time last_arrival = 0;
   /// A stream of loads pays the latency once, until the next synchronisation.
   bool streaming = false;
   Actor* waiting = nullptr;  // in await
+  Looks looks;
   /// Of a block: the stream's next kernel may take its places, once all blocks have called it.
   std::function<void()> let_next_start;
 
@@ -75,14 +77,37 @@ class Role {
   void await(SignalWait& wait);
   void await(PacketWait& wait);
   void wait_for_outstanding();
+  /// Lets something be done that is a look at a word, as far as anybody else can tell.
+  template <class Do>
+  void look(const Do& do_it) {
+    ++sim.polling.looking;
+    do_it();
+    --sim.polling.looking;
+  }
+  /// It did something else than to look.
+  void acted() {
+    looks.clear();
+    sim.polling.idle_looks = 0;
+  }
+  /// A look that found what it had found before. Where nobody can change that any more, it does not return.
+  void looked_in_vain(const Look& look, Site site);
 
-  void report(Operation operation, Site site) const;
+  void report(Operation operation, Site site);
   void report_access(AccessKind kind, const void* address, Size bytes, Site site) const {
     if (sim.seams.monitor != nullptr) sim.seams.monitor->access(thread, {kind, address, bytes}, site);
   }
   Fault fault(SyncOperation operation, Site site) const { return sim.fault(operation, site); }
   /// When a store that could arrive at `arrival` does so: stores of a role keep their order.
   Time store_arrival(Time arrival);
+  /// Under a schedule a signal or packet may be late: what this role orders after it waits for its arrival, too.
+  void order_after(Time arrival) {
+    if (sim.seams.schedule != nullptr) last_arrival = std::max(last_arrival, arrival);
+  }
+  /// A role sees its own PE's earlier changes of the words that it looks at.
+  void see_own_changes(const Signal* words, Size n, Size stride) {
+    if (sim.seams.schedule != nullptr)
+      engine().sleep_until(std::max(engine().now(), sim.signals.own_changes(words, n, stride, pe)));
+  }
 
   /// Whose memory `bytes` bytes are, to which this role puts, or which it signals. Throws InvalidArgument for none.
   int owner_of(const void* address, Size bytes, const char* operation, Site site) const;

@@ -55,6 +55,15 @@ Time SignalBoard::in_order(const Signal* word, int pe, Time time) {
   return time;
 }
 
+Time SignalBoard::own_changes(const Signal* words, Size n, Size stride, int pe) const {
+  Time arrived = 0;
+  for (Size i = 0; i < n; ++i) {
+    const auto change = under_way_.find(words + i * stride);
+    if (change != under_way_.end() && change->second.first == pe) arrived = std::max(arrived, change->second.second);
+  }
+  return arrived;
+}
+
 void SignalBoard::apply(const SignalUpdate& update, const Cause& cause) {
   Epoch& value = update.word->value;
   value = update.op == SignalOp::kSet ? update.value : value + update.value;

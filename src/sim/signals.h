@@ -72,6 +72,8 @@ class SignalBoard {
   /// When a change of `word` by PE `pe` that would arrive at `time` does so: after that PE's earlier ones, as a memory
   /// system keeps the order of one writer's stores to one address.
   Time in_order(const Signal* word, int pe, Time time);
+  /// When PE `pe`'s own changes of these words have arrived; 0 where it made none.
+  Time own_changes(const Signal* words, Size n, Size stride, int pe) const;
   void apply(const SignalUpdate& update, const Cause& cause);
   /// After a word was changed by an atomic.
   void changed(const Signal* word, const Cause& cause);

@@ -57,7 +57,7 @@ QueuePair& Simulator::queue(int from, int to, int block) {
   return *queue;
 }
 
-void Simulator::deliver(Time time, Delivery delivery) {
+Time Simulator::deliver(Time time, Delivery delivery) {
   Delivery* slot = nullptr;
   if (free_deliveries_.empty()) {
     slot = &deliveries_.emplace_back();
@@ -69,6 +69,7 @@ void Simulator::deliver(Time time, Delivery delivery) {
   *slot = std::move(delivery);
   slot->simulator = this;
   engine.at(time, &Simulator::arrive, slot);
+  return time;
 }
 
 Epoch Simulator::value_before(const Signal* word, Epoch value) {

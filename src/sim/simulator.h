@@ -15,6 +15,7 @@
 #include "sim/monitor.h"
 #include "sim/network.h"
 #include "sim/observer.h"
+#include "sim/polling.h"
 #include "sim/signals.h"
 #include "tandem/machine.h"
 #include "tandem/simulation.h"
@@ -138,13 +139,14 @@ struct Simulator {
   std::map<std::tuple<int, int, int>, std::unique_ptr<QueuePair>> queues;  // by source, destination, block
   /// Each tells what a stream waits for; empty where it is idle.
   std::vector<std::function<std::string()>> streams;
+  Polling polling;
   Engine engine;
 
   int num_pes() const { return static_cast<int>(pes.size()); }
   Team world_team(int pe) const;
   QueuePair& queue(int from, int to, int block);
-  /// Makes payload and signal visible at `time`.
-  void deliver(Time time, Delivery delivery);
+  /// Makes payload and signal visible at `time`, a signal after its PE's earlier changes of the word. Returns when.
+  Time deliver(Time time, Delivery delivery);
   Lane add_lane(int pe, LaneKind kind, const std::string& name) {
     return observer == nullptr ? kNoLane : observer->add_lane(pe, kind, name);
   }

@@ -157,6 +157,7 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   request.blocks = kernel.grid.blocks;
   request.threads = kernel.grid.threads;
   request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
+  request.epoch_first = kernel.epoch_first;
   request.body = [simulate = std::move(kernel.simulate), holds_next = kernel.holds_next](Role& role) {
     if (!holds_next) role.let_next_start();
     Block block{BlockCore(role)};
@@ -188,8 +189,11 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
     }
     sim_.engine.trace(static_cast<std::uint32_t>(pe_), 101, static_cast<std::int64_t>(update.value));
     const Time flag = target == pe_ ? sim_.costs.local_flag : sim_.costs.flag;
-    sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
-    finish(last_);
+    const Time arrival =
+        sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
+    if (sim_.seams.schedule == nullptr) return finish(last_);
+    // It may be late, and what follows in the stream comes after it.
+    sim_.engine.spawn(arrival, [this] { finish(last_); });
   });
 }
 

@@ -56,16 +56,18 @@ TEST(Bounds, WhatGoesBeyondThePEsMemoryEndsTheRun) {
 }
 
 TEST(Bounds, ThereIsNoPutOfLessThanNothing) {
-  EXPECT_THROW(check_body([](auto& block, const Env& e) { block.put(e.data, e.other.local(), -1, 1 - block.pe()); }),
-               InvalidArgument);
+  const CheckResult result =
+      check_body([](auto& block, const Env& e) { block.put(e.data, e.other.local(), -1, 1 - block.pe()); });
+  ASSERT_THAT(result, has_finding("error"));
+  EXPECT_NE(result.findings.front().missing.find("must not be negative"), std::string::npos) << result.text();
 }
 
 TEST(Bounds, ARoleOfOneWarpHasNoRoles) {
-  EXPECT_THROW(check_body([](auto& block, const Env&) {
-                 block.template parallel_for<1>(
-                     1, [](auto& role, int) { role.template parallel_for<1>(1, [](auto&, int) {}); });
-               }),
-               InvalidArgument);
+  const CheckResult result = check_body([](auto& block, const Env&) {
+    block.template parallel_for<1>(1, [](auto& role, int) { role.template parallel_for<1>(1, [](auto&, int) {}); });
+  });
+  ASSERT_THAT(result, has_finding("error"));
+  EXPECT_NE(result.findings.front().missing.find("roles must not be nested"), std::string::npos) << result.text();
 }
 
 TEST(Bounds, AStrategyIsOneOfThem) {

@@ -58,19 +58,100 @@ TEST(Check, AFindingIsSeenAgainWithItsSeed) {
   }
 }
 
+TEST(Check, WithoutACommandAReplayIsGivenAsOptions) {
+  CheckOptions options;
+  options.pes = 3;
+  options.strategy = Strategy::kPct;
+  options.schedules = 300;
+  options.stop_at_first = true;
+  const CheckResult result = check(hangs_sometimes(), options);
+  ASSERT_THAT(result, has_finding("hang"));
+  EXPECT_EQ(result.findings[0].replay, "CheckOptions{.schedules = 1, .strategy = Strategy::kPct, .seed = " +
+                                           std::to_string(result.findings[0].seed) + "}, all others as they were");
+}
+
+/// Nothing that a program throws loses what was found before, nor the seed.
+TEST(Check, MakesFindingsOfExceptions) {
+  const auto finds_and_throws = [](const std::function<void()>& throws) {
+    return [throws](World& world) {
+      const Env env = make_env(world);
+      Stream stream = world.make_stream("main");
+      const auto body = [](auto& block, const Env& e) {
+        if (block.pe() != 1) block.store_scalar(e.data.on(1), 1.0F);
+      };
+      stream.launch<Kernel<decltype(body)>>({1, 64}, {body, env});
+      stream.synchronize();
+      world.barrier();
+      if (world.pe() == 1) throws();
+    };
+  };
+  CheckOptions options;
+  options.pes = 3;
+  options.schedules = 2;
+  struct Case {
+    std::function<void()> throws;
+    const char* says;
+  };
+  for (const Case& one : {Case{[] { throw InvalidArgument("PE: -1 given"); }, "PE 1 host program: PE: -1 given"},
+                          Case{[] { throw Unsupported("not here"); }, "PE 1 host program: not here"},
+                          Case{[] { throw std::runtime_error("out of luck"); }, "PE 1 host program: out of luck"},
+                          Case{[] { throw 7; }, "PE 1 host program: an exception that is no std::exception"}}) {
+    const CheckResult result = check(finds_and_throws(one.throws), options);
+    EXPECT_THAT(result, has_finding("unordered_writes"));
+    ASSERT_THAT(result, has_finding("error"));
+    ASSERT_EQ(result.findings.size(), 2U) << result.text();
+    EXPECT_EQ(result.findings[1].missing, one.says);
+    EXPECT_EQ(result.findings[1].seed, 1U);
+    EXPECT_FALSE(result.findings[1].replay.empty());
+  }
+  EXPECT_THROW(check(finds_and_throws([] { throw OutOfMemory("none left"); }), options), OutOfMemory);
+  options.before = [] { throw InvalidArgument("too early"); };
+  EXPECT_THAT(check(finds_and_throws([] {}), options), has_finding("error"));
+}
+
+/// Who reads beyond its memory may find anything there: no second run is asked for the same.
+TEST(Check, DoesNotBlameAnErrorForWhatComesAfterIt) {
+  CheckOptions options;
+  options.pes = 1;
+  options.schedules = 1;
+  int run = 0;
+  const CheckResult result = check(
+      [&run](World&) {
+        if (run++ == 0) throw InvalidArgument("at first");
+      },
+      options);
+  EXPECT_EQ(result.findings.size(), 1U) << result.text();
+  EXPECT_THAT(result, has_finding("error"));
+}
+
+TEST(Check, IsPrintedAsText) {
+  CheckOptions options;
+  options.pes = 2;
+  options.schedules = 2;
+  const CheckResult result = check(program_of([](auto&, const Env&) {}), options);
+  EXPECT_EQ(::testing::PrintToString(result), "clean under 2 schedules\n");
+}
+
 TEST(Check, DfsComesToAnEnd) {
   CheckOptions options;
   options.pes = 2;
   options.strategy = Strategy::kDfs;
   options.schedules = 100000;
-  const CheckResult result = check(program_of([](auto& block, const Env& e) {
-                                     block.notify(e.words, 1, 1 - block.pe());
-                                     block.wait(e.words, 1, 1);
-                                   }),
-                                   options);
+  const auto program = program_of([](auto& block, const Env& e) {
+    block.notify(e.words, 1, 1 - block.pe());
+    block.wait(e.words, 1, 1);
+  });
+  const CheckResult result = check(program, options);
   EXPECT_TRUE(result.exhausted);
   EXPECT_GT(result.schedules, 20);
   EXPECT_THAT(result, is_clean());
+  EXPECT_NE(result.text().find("dfs is exhausted"), std::string::npos);
+  options.schedules = result.schedules;  // to the last one
+  EXPECT_TRUE(check(program, options).exhausted);
+  --options.schedules;
+  const CheckResult part = check(program, options);
+  EXPECT_FALSE(part.exhausted);
+  EXPECT_NE(part.text().find("dfs is not exhausted"), std::string::npos);
 }
 
 TEST(Check, ShowsWrongResultsAndWhatDependsOnMoreThanTheSeed) {

@@ -111,6 +111,7 @@ void add_get_programs(Programs& programs);
 void add_store_programs(Programs& programs);
 void add_signal_programs(Programs& programs);
 void add_wait_programs(Programs& programs);
+void add_order_programs(Programs& programs);
 void add_atomic_programs(Programs& programs);
 void add_packet_programs(Programs& programs);
 void add_stream_programs(Programs& programs);

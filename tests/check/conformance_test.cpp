@@ -24,6 +24,7 @@ const std::vector<LabelledProgram>& programs() {
     add_lane_programs(made);
     add_role_programs(made);
     add_gemm_programs(made);
+    add_order_programs(made);
     return made;
   }();
   return all.all();

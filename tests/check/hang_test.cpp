@@ -4,6 +4,7 @@
 
 #include "check/conformance.h"
 #include "tandem/check_matcher.h"
+#include "tandem/error.h"
 
 namespace tandem::check_test {
 
@@ -130,15 +131,92 @@ CheckResult check_poll(const Poll& poll) {
       options);
 }
 
-TEST(Hang, EndsALoopThatPollsForWhatNeverComes) {
-  EXPECT_THAT(check_poll([](auto& block, const Env& e) {
+/// The hang of a loop that polls, by name of the operation and with what it needs.
+void expect_poll(const CheckResult& result, const std::string& operation, const std::string& needs) {
+  ASSERT_EQ(result.findings.size(), 1U) << result.text();
+  const Finding& hang = result.findings.front();
+  EXPECT_EQ(hang.kind, "hang");
+  ASSERT_FALSE(hang.sites.empty()) << result.text();
+  const CheckSite& poll = hang.sites.back();  // after the last change of the word
+  EXPECT_EQ(poll.operation, operation);
+  EXPECT_EQ(poll.file, "tests/check/hang_test.cpp");
+  EXPECT_GT(poll.line, 0);
+  EXPECT_EQ(poll.pe, 0);
+  EXPECT_LT(poll.occurrence, 100'000) << result.text();  // no millions of looks
+  EXPECT_THAT(hang.missing, HasSubstr(needs));
+  EXPECT_THAT(hang.missing, HasSubstr("nobody is left to change it"));
+}
+
+TEST(Hang, NamesALoopThatPollsForWhatNeverComes) {
+  expect_poll(check_poll([](auto& block, const Env& e) {
                 while (block.load_scalar(&e.words.local()->value) == 0) continue;
               }),
-              has_finding("hang"));
-  EXPECT_THAT(check_poll([](auto& block, const Env& e) {
+              "load_scalar", "words[0] on PE 0 is 0, the loop that polls it needs != 0");
+  expect_poll(check_poll([](auto& block, const Env& e) {
                 while (!block.signal_test(e.words, Cmp::kGe, 1)) continue;
               }),
-              has_finding("hang"));
+              "signal_test", "words[0] on PE 0 is 0, the loop that polls it needs >= 1");
+  expect_poll(check_poll([](auto& block, const Env& e) {
+                block.exchange(e.cell.local(), Epoch{1});
+                while (block.compare_swap(e.cell.local(), Epoch{0}, Epoch{1}) != 0) continue;
+              }),
+              "atomic", "cell[0] on PE 0 is 1, the loop that polls it needs != 1");
+  // Two words in turn, of which the second is remote for one of two PEs.
+  const Finding both = hang_of(2, [](auto& block, const Env& e) {
+    while (block.load_scalar(e.cell.local()) == 0 && block.load_scalar(e.cell.on(1) + 1) == 0) continue;
+  });
+  EXPECT_THAT(both.missing, HasSubstr("nobody is left to change it"));
+}
+
+/// A loop of loads takes time, so that what it waits for can come; whoever does other things between is no loop.
+TEST(Hang, IsNoneWhereAPollEndsOrSomethingIsDone) {
+  const auto run = [](const auto& body) {
+    Simulation simulation(load_machine("h200x4"), 2);
+    simulation.run([&](World& world) {
+      const Env env = make_env(world);
+      Stream stream = world.make_stream("main");
+      stream.launch<Kernel<std::decay_t<decltype(body)>>>({1, 32}, {body, env});
+      stream.synchronize();
+    });
+    return simulation.time_us();
+  };
+  // Without a checker, too, a loop of loads sees what comes.
+  run([](auto& block, const Env& e) {
+    if (block.pe() == 0) block.notify(e.words, 1, 1);
+    if (block.pe() == 1)
+      while (block.load_scalar(&e.words.local()->value) == 0) continue;
+  });
+  const double ends = run([](auto& block, const Env& e) {
+    for (int i = 0; i < 60'000; ++i) {
+      block.store_scalar(e.local + 1, 1.0F);
+      (void)block.load_scalar(e.local);
+    }
+  });
+  EXPECT_GT(ends, 0);
+  EXPECT_THROW(run([](auto& block, const Env& e) {
+                 while (block.load_scalar(&e.words.local()->value) == 0) continue;
+               }),
+               Deadlock);
+}
+
+/// One that changes what it looks at is found by its length, and named too.
+TEST(Hang, NamesALoopThatNeverEnds) {
+  const CheckResult result = check_poll([](auto& block, const Env& e) {
+    while (block.load_scalar(e.local) != 2) block.store_scalar(e.local, 1.0F);
+  });
+  ASSERT_THAT(result, has_finding("hang"));
+  ASSERT_EQ(result.findings.front().sites.size(), 1U) << result.text();
+  EXPECT_EQ(result.findings.front().sites[0].pe, 0);
+  EXPECT_THAT(result.findings.front().missing, HasSubstr("a loop that never ends"));
+}
+
+/// A word that satisfies its wait, but by a store of which nobody tells the waiter.
+TEST(Hang, TellsOfAWordThatWasStoredTo) {
+  const Finding finding = hang_of(2, [](auto& block, const Env& e) {
+    if (block.pe() == 1) block.wait(e.words, 1, 1);
+    if (block.pe() == 0) block.store_scalar(&e.words.on(1)->value, Epoch{1});
+  });
+  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 1, which nobody is told of"));
 }
 
 struct Nothing {

@@ -53,6 +53,15 @@ TEST(CheckCommand, EveryStrategyRuns) {
   }
 }
 
+TEST(CheckCommand, SaysWhetherDfsIsExhausted) {
+  const std::string command = "check broadcast --algo direct --case broadcast.direct.2 --strategy dfs --schedules ";
+  EXPECT_NE(tandem(command + "5").out.find("; dfs is exhausted in 0 of them"), std::string::npos);
+  EXPECT_EQ(tandem(command + "5 --json -").json()["exhausted"], false);
+  EXPECT_NE(tandem(command + "100000").out.find("; dfs is exhausted in 1 of them"), std::string::npos);
+  EXPECT_EQ(tandem(command + "100000 --json -").json()["exhausted"], true);
+  EXPECT_FALSE(tandem("check broadcast --algo direct --case broadcast.direct.2 --json -").json().contains("exhausted"));
+}
+
 TEST(CheckCommand, MutantsOfAnAlgorithmAreKilledOrExplained) {
   const Outcome outcome = tandem("check all_reduce --algo ring --mutants --schedules 20 --json -");
   ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -91,6 +100,7 @@ TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
     for (const auto& at : finding["sites"]) {
       EXPECT_TRUE(at["file"].get<std::string>().starts_with("src/")) << finding.dump();
       EXPECT_GT(at["line"].get<int>(), 0);
+      EXPECT_EQ(at.contains("launch"), at["by"].get<std::string>().find(" block ") != std::string::npos) << at;
       EXPECT_NE(at["by"].get<std::string>().find("PE "), std::string::npos) << finding.dump();
     }
   }

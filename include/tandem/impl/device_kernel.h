@@ -40,6 +40,14 @@ template <class K>
 requires requires { K::kHoldsNext; }
 inline constexpr bool kHoldsNext<K> = K::kHoldsNext;
 
+/// Whether K touches no memory before next_epoch, which then waits for the kernel before. K says so with its own
+/// kEpochFirst.
+template <class K>
+inline constexpr bool kEpochFirst = false;
+template <class K>
+requires requires { K::kEpochFirst; }
+inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
+
 /// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.
 template <class K>
 struct DeviceKernelOf {

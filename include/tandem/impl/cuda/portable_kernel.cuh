@@ -24,25 +24,18 @@ struct PacketOf<K> {
   using Type = typename K::Packet;
 };
 
-/// Whether K touches no memory before next_epoch, which then waits for the kernel before.
-template <class K>
-inline constexpr bool kEpochFirst = false;
-template <class K>
-requires requires { K::kEpochFirst; }
-inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
-
 template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
   // With programmatic dependent launch: nothing is touched before what ran before is complete.
-  if (!kEpochFirst<K> || context.checks_calls) {
+  if (!tandem::detail::kEpochFirst<K> || context.checks_calls) {
     wait_for_previous_grid();
     if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
   }
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   Block<Threads, typename PacketOf<K>::Type> block(context);
   K::run(block, args);
-  if constexpr (kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
+  if constexpr (tandem::detail::kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
 /// Throws RuntimeFailure "what kernel: CUDA's own words" unless the code is success.

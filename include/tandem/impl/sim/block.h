@@ -41,7 +41,7 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class T>
   T load_scalar(const T* from, Site site = Site::here()) {
-    read(from, sizeof(T), site);
+    read_scalar(from, sizeof(T), site);
     return backed(from) ? *from : T{};
   }
 

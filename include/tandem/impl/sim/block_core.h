@@ -46,6 +46,8 @@ class BlockCore {
   Size tile_bytes() const;
 
   void read(const void* from, Size bytes, Site site);
+  /// The same for one element, which a loop may poll: to look again takes time.
+  void read_scalar(const void* from, Size bytes, Site site);
   /// Reads `bytes` at the same offset of every PE of the team, all in flight at once.
   void read_all(Symm<const std::byte> from, Size bytes, Site site);
   /// Writes the payload (empty in phantom mode) to local or reachable memory.
