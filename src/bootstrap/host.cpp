@@ -57,7 +57,7 @@ void Host::run() {
 void Host::report(const std::exception& error) {
   try {
     meeting_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
-    send_letters();
+    send_messages();
     flush();
   } catch (const std::exception&) {
     // The members still see that their connections are closed.
@@ -94,7 +94,7 @@ void Host::serve() {
       if (polled[1 + i].revents != 0) take_in(*listeners[i]);
     drop_late();
     meeting_.look_at_clock(about_strangers());
-    send_letters();
+    send_messages();
     flush();
   }
 }
@@ -225,14 +225,14 @@ void Host::drop_late() {
   for (const int fd : late) drop(fd, "");
 }
 
-void Host::send_letters() {
-  // Sending may find that somebody is gone, which makes more letters.
-  for (auto letters = meeting_.take_letters(); !letters.empty(); letters = meeting_.take_letters())
-    for (const Meeting::Letter& letter : letters)
+void Host::send_messages() {
+  // Sending may find that somebody is gone, which makes more messages.
+  for (auto messages = meeting_.take_messages(); !messages.empty(); messages = meeting_.take_messages())
+    for (const Meeting::Message& message : messages)
       for (auto& [fd, connection] : connections_) {
-        if (!connection->is_member() || connection->pe() != letter.to) continue;
+        if (!connection->is_member() || connection->pe() != message.to) continue;
         try {
-          connection->send(letter.kind, letter.payload);
+          connection->send(message.kind, message.payload);
         } catch (const BadMessage& error) {
           drop(fd, error.what());
         }
@@ -250,7 +250,7 @@ void Host::flush() {
     }
   }
   for (const auto& [fd, why] : broken) drop(fd, why);
-  if (!broken.empty()) send_letters();
+  if (!broken.empty()) send_messages();
 }
 
 }  // namespace tandem::bootstrap

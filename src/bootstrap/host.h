@@ -46,7 +46,7 @@ class Host {
   void join(Connection& connection, const Frame& frame);
   Bytes welcome(Connection& connection, int pe, int size);
   void drop(int fd, const std::string& why);
-  void send_letters();
+  void send_messages();
   void flush();
   void close_listeners();
   void drop_late();

@@ -123,7 +123,7 @@ void Meeting::contribute(int pe, Contribution contribution) {
   Gathered gathered{c.first, c.stride, c.size, c.number, {}};
   for (auto& [from, blob] : pending.blobs) gathered.blobs.push_back(std::move(blob));
   const Bytes payload = gathered.encode();
-  for (const auto& [to, blob] : pending.blobs) letters_.push_back({to, Kind::kResult, payload});
+  for (const auto& [to, blob] : pending.blobs) messages_.push_back({to, Kind::kResult, payload});
   pending_.erase(at);
 }
 
@@ -159,7 +159,7 @@ void Meeting::fail_all(Failure failure) {
   failure_ = std::move(failure);
   pending_.clear();
   for (const auto& [pe, state] : came_)
-    if (state == State::kHere) letters_.push_back({pe, Kind::kFailed, failure_->encode()});
+    if (state == State::kHere) messages_.push_back({pe, Kind::kFailed, failure_->encode()});
 }
 
 std::string Meeting::missing(const Call& call, const Pending& pending) const {

@@ -47,7 +47,7 @@ std::string list_of(const std::vector<int>& numbers);
 
 class Meeting {
  public:
-  struct Letter {
+  struct Message {
     int to;
     Kind kind;
     Bytes payload;
@@ -75,7 +75,7 @@ class Meeting {
   bool over() const;
 
   /// What is to be sent since the last call.
-  std::vector<Letter> take_letters() { return std::exchange(letters_, {}); }
+  std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
 
  private:
   enum class State { kHere, kLeft };
@@ -98,7 +98,7 @@ class Meeting {
   std::map<int, std::string> refused_;
   std::map<Call, Pending> pending_;
   std::optional<Failure> failure_;
-  std::vector<Letter> letters_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace tandem::bootstrap

@@ -27,10 +27,10 @@ Team world(int size) { return {0, 1, size, 0, size}; }
 std::pair<std::vector<int>, std::string> failure_in(Meeting& meeting) {
   std::vector<int> to;
   std::string text;
-  for (const Meeting::Letter& letter : meeting.take_letters()) {
-    EXPECT_EQ(letter.kind, Kind::kFailed);
-    to.push_back(letter.to);
-    const std::string this_text = Failure::decode(letter.payload).text;
+  for (const Meeting::Message& message : meeting.take_messages()) {
+    EXPECT_EQ(message.kind, Kind::kFailed);
+    to.push_back(message.to);
+    const std::string this_text = Failure::decode(message.payload).text;
     EXPECT_TRUE(text.empty() || text == this_text);
     text = this_text;
   }
@@ -41,12 +41,12 @@ TEST(MeetingTest, GathersByPeWhoeverComesFirst) {
   Meeting meeting = meeting_of(3);
   meeting.contribute(2, part(world(3), "x", "two"));
   meeting.contribute(0, part(world(3), "x", "zero"));
-  EXPECT_TRUE(meeting.take_letters().empty());
+  EXPECT_TRUE(meeting.take_messages().empty());
   meeting.contribute(1, part(world(3), "x", ""));
-  const auto letters = meeting.take_letters();
-  ASSERT_EQ(letters.size(), 3U);
-  for (const Meeting::Letter& letter : letters) {
-    const Gathered gathered = Gathered::decode(letter.payload);
+  const auto messages = meeting.take_messages();
+  ASSERT_EQ(messages.size(), 3U);
+  for (const Meeting::Message& message : messages) {
+    const Gathered gathered = Gathered::decode(message.payload);
     ASSERT_EQ(gathered.blobs.size(), 3U);
     EXPECT_EQ(gathered.blobs[0].size(), 4U);
     EXPECT_EQ(gathered.blobs[1].size(), 0U);
@@ -60,7 +60,7 @@ TEST(MeetingTest, TeamsDoNotWaitForEachOther) {
   meeting.contribute(0, part(world(4), "all", ""));
   meeting.contribute(1, part(odd, "some", ""));
   meeting.contribute(3, part(odd, "some", ""));
-  EXPECT_EQ(meeting.take_letters().size(), 2U);
+  EXPECT_EQ(meeting.take_messages().size(), 2U);
 }
 
 TEST(MeetingTest, PesThatDoDifferentThingsAreNamed) {
@@ -97,14 +97,14 @@ TEST(MeetingTest, WhoIsGoneIsNamedToTheOthers) {
   meeting.leave(0);
   meeting.lose(2, "");
   EXPECT_TRUE(meeting.over());
-  EXPECT_TRUE(meeting.take_letters().empty());
+  EXPECT_TRUE(meeting.take_messages().empty());
 }
 
 TEST(MeetingTest, LeavingIsNoFailureUnlessSomebodyWaits) {
   Meeting meeting = meeting_of(3);
   meeting.leave(1);
   meeting.lose(1, "closed");
-  EXPECT_TRUE(meeting.take_letters().empty());
+  EXPECT_TRUE(meeting.take_messages().empty());
   meeting.contribute(2, part(world(3), "x", ""));
   EXPECT_EQ(failure_in(meeting).second, "PE 1 has left the world; PE 2 is at 'x'");
 }
