@@ -39,7 +39,7 @@ void send_message(const Fd& socket, const Key& key, const Message& message, cons
   Writer fields;
   fields.u64(message.round).u32(static_cast<std::uint32_t>(message.from)).u32(static_cast<std::uint32_t>(message.to));
   Bytes text = fields.u32(static_cast<std::uint32_t>(descriptors.size())).result();
-  const Mac mac = seal(key, text);
+  const Mac mac = authenticate(key, text);
   text.insert(text.end(), mac.begin(), mac.end());
   iovec part{text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(FdExchange::kMost * sizeof(int))> control{};
@@ -91,7 +91,7 @@ std::optional<Message> receive_message(const Fd& socket, const Key& key) {
   message.descriptors = descriptors_of(header);
   const View got(text);
   if (static_cast<std::size_t>(size) != got.size() || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-      !is_sealed(key, got.first(fields), got.subspan(fields)))
+      !is_authentic(key, got.first(fields), got.subspan(fields)))
     return std::nullopt;
   Reader reader(got.first(fields));
   message.round = reader.u64();

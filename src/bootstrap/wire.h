@@ -1,5 +1,5 @@
 #pragma once
-/// Messages as they travel: fields, and sealed frames around them.
+/// Messages as they travel: fields, and authenticated frames around them.
 ///
 /// A frame is magic, kind, number, length (4, 4, 8, 4 bytes, little-endian), the payload, and a code over all of that
 /// under the connection's key. Frames of one direction are numbered from 0, so that none can be left out, repeated or

@@ -176,7 +176,7 @@ TEST(Members, OneThatBreaksTheRulesIsGone) {
       ADD_FAILURE() << "no error";
     } catch (const RuntimeFailure& error) {
       EXPECT_THAT(error.what(), HasSubstr("PE 1 is gone"));
-      EXPECT_THAT(error.what(), HasSubstr(oversized ? "oversized" : "not sealed"));
+      EXPECT_THAT(error.what(), HasSubstr(oversized ? "oversized" : "not authenticated"));
     }
   }
 }
