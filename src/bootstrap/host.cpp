@@ -56,7 +56,7 @@ void Host::run() {
 
 void Host::report(const std::exception& error) {
   try {
-    meeting_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
+    coordinator_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
     send_messages();
     flush();
   } catch (const std::exception&) {
@@ -74,11 +74,11 @@ void Host::close_listeners() {
 
 void Host::serve() {
   std::optional<Deadline> end;
-  while (!meeting_.over() || std::any_of(connections_.begin(), connections_.end(),
-                                         [](const auto& one) { return one.second->has_output(); })) {
+  while (!coordinator_.over() || std::any_of(connections_.begin(), connections_.end(),
+                                             [](const auto& one) { return one.second->has_output(); })) {
     if (!end && service_.is_stopping()) end.emplace(kGrace);
     if (end && (end->passed() || connections_.empty())) return;
-    if (meeting_.complete()) close_listeners();
+    if (coordinator_.complete()) close_listeners();
     std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
     const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_out_.listener};
     for (const Fd* const listener : listeners) polled.push_back({is_full_ ? -1 : listener->get(), POLLIN, 0});
@@ -93,7 +93,7 @@ void Host::serve() {
     for (std::size_t i = 0; i < listeners.size(); ++i)
       if (polled[1 + i].revents != 0) take_in(*listeners[i]);
     drop_late();
-    meeting_.look_at_clock(about_strangers());
+    coordinator_.look_at_clock(about_strangers());
     send_messages();
     flush();
   }
@@ -101,7 +101,7 @@ void Host::serve() {
 
 int Host::patience_ms() const {
   Clock::time_point next = Clock::now() + std::chrono::hours(1);
-  if (const auto deadline = meeting_.next_deadline()) next = std::min(next, *deadline);
+  if (const auto deadline = coordinator_.next_deadline()) next = std::min(next, *deadline);
   for (const auto& [fd, connection] : connections_)
     if (!connection->is_member()) next = std::min(next, connection->deadline().at());
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -172,11 +172,11 @@ void Host::handle(Connection& connection, const Frame& frame) {
   if (!connection.is_member()) return join(connection, frame);
   switch (frame.kind) {
     case Kind::kContribute:
-      return meeting_.contribute(connection.pe(), Contribution::decode(frame.payload));
+      return coordinator_.contribute(connection.pe(), Contribution::decode(frame.payload));
     case Kind::kFailed:
-      return meeting_.fail(connection.pe(), Failure::decode(frame.payload));
+      return coordinator_.fail(connection.pe(), Failure::decode(frame.payload));
     case Kind::kLeave:
-      return meeting_.leave(connection.pe());
+      return coordinator_.leave(connection.pe());
     default:
       throw BadMessage("a message that no member sends");
   }
@@ -203,7 +203,7 @@ Bytes Host::welcome(Connection& connection, int pe, int size) {
     const UniqueId::Bytes id = id_of(contents_).bytes();
     return {id.begin(), id.end()};
   }
-  meeting_.join(pe, size);
+  coordinator_.join(pe, size);
   connection.admit(pe, kMostFromMember);
   return {};
 }
@@ -215,7 +215,7 @@ void Host::drop(int fd, const std::string& why) {
   connections_.erase(found);
   takers_.erase(fd);
   if (connection->is_stranger()) ++turned_away_;
-  if (connection->is_member()) meeting_.lose(connection->pe(), why);
+  if (connection->is_member()) coordinator_.lose(connection->pe(), why);
 }
 
 void Host::drop_late() {
@@ -227,8 +227,8 @@ void Host::drop_late() {
 
 void Host::send_messages() {
   // Sending may find that somebody is gone, which makes more messages.
-  for (auto messages = meeting_.take_messages(); !messages.empty(); messages = meeting_.take_messages())
-    for (const Meeting::Message& message : messages)
+  for (auto messages = coordinator_.take_messages(); !messages.empty(); messages = coordinator_.take_messages())
+    for (const Coordinator::Message& message : messages)
       for (auto& [fd, connection] : connections_) {
         if (!connection->is_member() || connection->pe() != message.to) continue;
         try {

@@ -58,7 +58,7 @@ class Host {
   Fd local_;
   HandOut hand_out_;
   std::atomic<bool> over_{false};
-  Meeting meeting_;
+  Coordinator coordinator_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
   std::set<Key> nonces_;                                    // of all hellos so far
   std::set<int> takers_;                                    // those of the connections that ask for the id

@@ -45,7 +45,7 @@ struct Gathered {
 /// "0, 3, 4, ..."
 std::string list_of(const std::vector<int>& numbers);
 
-class Meeting {
+class Coordinator {
  public:
   struct Message {
     int to;

@@ -53,7 +53,7 @@ class Session {
   void barrier(const std::string& name) { barrier(name, world()); }
 
   /// Where `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
-  /// members of a meeting must not throw before it, or the others wait for them.
+  /// members of the world must not throw before it, or the others wait for them.
   void together(const std::string& name, const std::function<void()>& work);
   /// Where `work`, of this PE alone, throws, the world is over: all PEs are told why, and the error goes on.
   template <class Work>
