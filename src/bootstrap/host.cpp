@@ -36,8 +36,8 @@ Fd listen_local_for(const IdContents& contents) {
 
 }  // namespace
 
-Host::Host(const Key& secret, const std::string& address, HandOut hand_out)
-    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_out_(std::move(hand_out)) {
+Host::Host(const Key& secret, const std::string& address, HandOff hand_off)
+    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_off_(std::move(hand_off)) {
   contents_.port = port_of(tcp_);
   local_ = listen_local_for(contents_);
   service_.start([this] { run(); });
@@ -65,7 +65,7 @@ void Host::report(const std::exception& error) {
 }
 
 void Host::close_listeners() {
-  for (Fd* const listener : {&tcp_, &local_, &hand_out_.listener}) {
+  for (Fd* const listener : {&tcp_, &local_, &hand_off_.listener}) {
     // A child of fork may have a copy, which would go on listening.
     if (*listener) ::shutdown(listener->get(), SHUT_RDWR);
     listener->reset();
@@ -80,7 +80,7 @@ void Host::serve() {
     if (end && (end->passed() || connections_.empty())) return;
     if (coordinator_.complete()) close_listeners();
     std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
-    const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_out_.listener};
+    const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_off_.listener};
     for (const Fd* const listener : listeners) polled.push_back({is_full_ ? -1 : listener->get(), POLLIN, 0});
     for (const auto& [fd, connection] : connections_)
       polled.push_back({fd, static_cast<short>(POLLIN | (connection->has_output() ? POLLOUT : 0)), 0});
@@ -119,10 +119,10 @@ void Host::take_in(const Fd& listener) {
     if (!is_local && address.empty()) continue;  // it has gone
     make_room(address);
     const int fd = socket.get();
-    const bool takes_id = &listener == &hand_out_.listener;
+    const bool takes_id = &listener == &hand_off_.listener;
     if (takes_id) takers_.insert(fd);
     connections_[fd] =
-        std::make_unique<Connection>(std::move(socket), takes_id ? hand_out_.job : contents_.secret, address, nonces_);
+        std::make_unique<Connection>(std::move(socket), takes_id ? hand_off_.job : contents_.secret, address, nonces_);
   }
 }
 
@@ -199,7 +199,7 @@ void Host::join(Connection& connection, const Frame& frame) {
 /// The id for those that ask for it; nothing for those that are members from here on.
 Bytes Host::welcome(Connection& connection, int pe, int size) {
   if (takers_.count(connection.socket().get()) != 0) {
-    hand_out_.check(pe, size, peer_of(connection.socket()));
+    hand_off_.check(pe, size, peer_of(connection.socket()));
     const UniqueId::Bytes id = id_of(contents_).bytes();
     return {id.begin(), id.end()};
   }

@@ -20,8 +20,8 @@ namespace tandem::bootstrap {
 class Host {
  public:
   /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. Hands the
-  /// id out, too, where `hand_out` has a listener. Throws InvalidArgument for an address that is not this host's.
-  Host(const Key& secret, const std::string& address, HandOut hand_out = {});
+  /// id out, too, where `hand_off` has a listener. Throws InvalidArgument for an address that is not this host's.
+  Host(const Key& secret, const std::string& address, HandOff hand_off = {});
   /// Waits for those who are still there, but not long.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;
@@ -56,7 +56,7 @@ class Host {
   IdContents contents_;
   Fd tcp_;
   Fd local_;
-  HandOut hand_out_;
+  HandOff hand_off_;
   std::atomic<bool> over_{false};
   Coordinator coordinator_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
