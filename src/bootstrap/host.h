@@ -27,7 +27,7 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// What the world's id holds.
+  /// The contents of the world's id.
   const IdContents& contents() const { return contents_; }
   /// The world has come and gone; no socket is open.
   bool is_over() const { return over_; }

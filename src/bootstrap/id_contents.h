@@ -1,5 +1,5 @@
 #pragma once
-/// What a UniqueId holds.
+/// The contents of a UniqueId.
 
 #include <cstdint>
 #include <string>

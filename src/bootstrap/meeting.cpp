@@ -127,7 +127,7 @@ void Coordinator::contribute(int pe, Contribution contribution) {
   pending_.erase(at);
 }
 
-/// Nobody waits for who has left.
+/// Ends the world if the all-gather needs a member that has left.
 void Coordinator::check_absent(const Call& call, const Pending& pending) {
   const auto [first, stride, size, number] = call;
   for (int i = 0; i < size; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-/// What the host of a rendezvous knows of its world, without sockets: who came, which all-gathers are under way, and
-/// why it is over.
+/// The state of a world at the host of its rendezvous, without sockets: members, all-gathers under way, and the reason
+/// of its end.
 
 #include <map>
 #include <optional>
@@ -57,7 +57,7 @@ class Coordinator {
   void join(int pe, int size);
   /// Throws BadMessage for what no member could send.
   void contribute(int pe, Contribution contribution);
-  /// The PE says that it cannot go on.
+  /// The PE cannot go on.
   void fail(int pe, Failure failure);
   void leave(int pe);
   /// Its connection broke.
@@ -74,7 +74,7 @@ class Coordinator {
   /// Somebody had come, and all who had are gone.
   bool over() const;
 
-  /// What is to be sent since the last call.
+  /// Returns the messages to be sent since the last call.
   std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
 
  private:

@@ -14,11 +14,11 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Seconds for PE 0's answer. A process that is not PE 0 may accept a connection and say nothing.
+/// Seconds for PE 0's answer. Another process may accept a connection and not answer.
 constexpr double kAnswer = 2;
 constexpr const char* kAdvice = "jobs that run at the same time need a MASTER_PORT or a TANDEM_RUN_ID of their own";
 
-/// Either a listener under that name, or who holds it.
+/// A listener under that name, or its holder; neither if the holder does not listen.
 struct Claim {
   Fd listener;
   std::optional<Peer> holder;
@@ -36,7 +36,7 @@ Claim claim(const std::string& name) {
 
 bool lives(const Peer& peer) { return peer.process > 0 && (::kill(peer.process, 0) == 0 || errno == EPERM); }
 
-/// Nothing where the other end does not prove that it is of the job.
+/// Returns nothing if the other end does not prove that it is of the job.
 std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) {
   try {
     return UniqueId::from_bytes(shake_hands(socket, job, pe, size, Deadline(kAnswer)).welcome);

@@ -20,7 +20,7 @@ Key key_of_job(const Places& places, int world);
 constexpr int kHandOffNames = 16;
 std::string hand_off_name(const Key& job, int i);
 
-/// PE 0's end. Without a listener there is no job.
+/// PE 0's end of the hand-off. Without a listener there is none.
 struct HandOff {
   Fd listener;
   Key job{};
@@ -31,8 +31,8 @@ struct HandOff {
   void check(int pe, int job_size, const Peer& taker);
 };
 
-/// Opens the place where the job's processes look for PE 0. Names that other users hold are passed by. Throws
-/// RuntimeFailure, which says by whom, where a process of this user is PE 0 already, or all names are taken.
+/// Listens under the first name of the job that no other user holds. Throws RuntimeFailure, which names the holder, if
+/// a process of this user is PE 0 already or all names are taken.
 HandOff open_hand_off(const Key& job, int size);
 
 /// Waits until PE 0 hands over its id. Throws Timeout, or what PE 0 answers.

@@ -15,7 +15,7 @@
 
 namespace tandem::bootstrap {
 
-/// What arrived is no message of this world. Caught where connections are read; nobody else sees it.
+/// The bytes that arrived are no message of this world. Caught where connections are read.
 class BadMessage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
