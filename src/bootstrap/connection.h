@@ -30,7 +30,7 @@ class Connection {
   const Deadline& deadline() const { return deadline_; }
   bool has_output() const { return !output_.empty(); }
 
-  /// Reads what is there; the frames that are the meeting's business (kJoin and what members send). Throws BadMessage
+  /// Reads what is there; the frames for the coordinator (kJoin and what members send). Throws BadMessage
   /// where the other end is to be dropped. After the last frame `is_closed`.
   std::vector<Frame> receive();
   bool is_closed() const { return closed_; }

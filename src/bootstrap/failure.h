@@ -21,7 +21,7 @@ struct Failure {
   [[noreturn]] void raise() const;
 };
 
-/// What an exception says, for other processes.
+/// Kind and text of an exception, for other processes.
 Failure failure_of(const std::exception& error);
 
 }  // namespace tandem::bootstrap

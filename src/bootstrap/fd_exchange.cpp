@@ -27,7 +27,7 @@ std::string name_of_host() {
   return fmt::format("{} {}", boot, space.st_ino);
 }
 
-/// What goes over local sockets: the fields of an exchange between two PEs, a code over them, and descriptors.
+/// A message over a local socket: the fields of an exchange between two PEs, a code over them, and descriptors.
 struct Message {
   std::uint64_t round = 0;
   int from = 0;
@@ -39,7 +39,7 @@ void send_message(const Fd& socket, const Key& key, const Message& message, cons
   Writer fields;
   fields.u64(message.round).u32(static_cast<std::uint32_t>(message.from)).u32(static_cast<std::uint32_t>(message.to));
   Bytes text = fields.u32(static_cast<std::uint32_t>(descriptors.size())).result();
-  const Mac mac = seal(key, text);
+  const Mac mac = authenticate(key, text);
   text.insert(text.end(), mac.begin(), mac.end());
   iovec part{text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(FdExchange::kMost * sizeof(int))> control{};
@@ -59,7 +59,7 @@ void send_message(const Fd& socket, const Key& key, const Message& message, cons
     if (errno != EINTR) throw_errno(fmt::format("descriptors for PE {}", message.to));
 }
 
-/// The descriptors of a message: closed unless they are taken.
+/// Returns the descriptors of a message, which are closed with their owners.
 std::vector<Fd> descriptors_of(msghdr& message) {
   std::vector<Fd> fds;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -74,7 +74,7 @@ std::vector<Fd> descriptors_of(msghdr& message) {
   return fds;
 }
 
-/// Nothing where that is no message under the key.
+/// Returns nothing if the packet is no message under the key.
 std::optional<Message> receive_message(const Fd& socket, const Key& key) {
   constexpr std::size_t fields = 20;
   std::array<std::byte, fields + sizeof(Mac)> text;
@@ -91,7 +91,7 @@ std::optional<Message> receive_message(const Fd& socket, const Key& key) {
   message.descriptors = descriptors_of(header);
   const View got(text);
   if (static_cast<std::size_t>(size) != got.size() || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-      !is_sealed(key, got.first(fields), got.subspan(fields)))
+      !is_authentic(key, got.first(fields), got.subspan(fields)))
     return std::nullopt;
   Reader reader(got.first(fields));
   message.round = reader.u64();

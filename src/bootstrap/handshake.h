@@ -1,6 +1,6 @@
 #pragma once
 /// How a process and the host of a rendezvous prove to each other that they know the secret, without sending it: each
-/// answers the other's fresh nonce. What follows is sealed under keys of this connection and direction alone.
+/// answers the other's fresh nonce. What follows is authenticated under keys of this connection and direction alone.
 ///
 ///   process                         host
 ///   hello(nonce)          ->

@@ -36,8 +36,8 @@ Fd listen_local_for(const IdContents& contents) {
 
 }  // namespace
 
-Host::Host(const Key& secret, const std::string& address, HandOut hand_out)
-    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_out_(std::move(hand_out)) {
+Host::Host(const Key& secret, const std::string& address, HandOff hand_off)
+    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_off_(std::move(hand_off)) {
   contents_.port = port_of(tcp_);
   local_ = listen_local_for(contents_);
   service_.start([this] { run(); });
@@ -56,8 +56,8 @@ void Host::run() {
 
 void Host::report(const std::exception& error) {
   try {
-    meeting_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
-    send_letters();
+    coordinator_.fail_all({failure_of(error).kind, fmt::format("the rendezvous failed: {}", error.what())});
+    send_messages();
     flush();
   } catch (const std::exception&) {
     // The members still see that their connections are closed.
@@ -65,7 +65,7 @@ void Host::report(const std::exception& error) {
 }
 
 void Host::close_listeners() {
-  for (Fd* const listener : {&tcp_, &local_, &hand_out_.listener}) {
+  for (Fd* const listener : {&tcp_, &local_, &hand_off_.listener}) {
     // A child of fork may have a copy, which would go on listening.
     if (*listener) ::shutdown(listener->get(), SHUT_RDWR);
     listener->reset();
@@ -74,13 +74,13 @@ void Host::close_listeners() {
 
 void Host::serve() {
   std::optional<Deadline> end;
-  while (!meeting_.over() || std::any_of(connections_.begin(), connections_.end(),
-                                         [](const auto& one) { return one.second->has_output(); })) {
+  while (!coordinator_.over() || std::any_of(connections_.begin(), connections_.end(),
+                                             [](const auto& one) { return one.second->has_output(); })) {
     if (!end && service_.is_stopping()) end.emplace(kGrace);
     if (end && (end->passed() || connections_.empty())) return;
-    if (meeting_.complete()) close_listeners();
+    if (coordinator_.complete()) close_listeners();
     std::vector<pollfd> polled{{end ? -1 : service_.wake(), POLLIN, 0}};
-    const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_out_.listener};
+    const std::array<const Fd*, 3> listeners{&tcp_, &local_, &hand_off_.listener};
     for (const Fd* const listener : listeners) polled.push_back({is_full_ ? -1 : listener->get(), POLLIN, 0});
     for (const auto& [fd, connection] : connections_)
       polled.push_back({fd, static_cast<short>(POLLIN | (connection->has_output() ? POLLOUT : 0)), 0});
@@ -93,15 +93,15 @@ void Host::serve() {
     for (std::size_t i = 0; i < listeners.size(); ++i)
       if (polled[1 + i].revents != 0) take_in(*listeners[i]);
     drop_late();
-    meeting_.look_at_clock(about_strangers());
-    send_letters();
+    coordinator_.look_at_clock(about_strangers());
+    send_messages();
     flush();
   }
 }
 
 int Host::patience_ms() const {
   Clock::time_point next = Clock::now() + std::chrono::hours(1);
-  if (const auto deadline = meeting_.next_deadline()) next = std::min(next, *deadline);
+  if (const auto deadline = coordinator_.next_deadline()) next = std::min(next, *deadline);
   for (const auto& [fd, connection] : connections_)
     if (!connection->is_member()) next = std::min(next, connection->deadline().at());
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -119,10 +119,10 @@ void Host::take_in(const Fd& listener) {
     if (!is_local && address.empty()) continue;  // it has gone
     make_room(address);
     const int fd = socket.get();
-    const bool takes_id = &listener == &hand_out_.listener;
+    const bool takes_id = &listener == &hand_off_.listener;
     if (takes_id) takers_.insert(fd);
     connections_[fd] =
-        std::make_unique<Connection>(std::move(socket), takes_id ? hand_out_.job : contents_.secret, address, nonces_);
+        std::make_unique<Connection>(std::move(socket), takes_id ? hand_off_.job : contents_.secret, address, nonces_);
   }
 }
 
@@ -172,11 +172,11 @@ void Host::handle(Connection& connection, const Frame& frame) {
   if (!connection.is_member()) return join(connection, frame);
   switch (frame.kind) {
     case Kind::kContribute:
-      return meeting_.contribute(connection.pe(), Contribution::decode(frame.payload));
+      return coordinator_.contribute(connection.pe(), Contribution::decode(frame.payload));
     case Kind::kFailed:
-      return meeting_.fail(connection.pe(), Failure::decode(frame.payload));
+      return coordinator_.fail(connection.pe(), Failure::decode(frame.payload));
     case Kind::kLeave:
-      return meeting_.leave(connection.pe());
+      return coordinator_.leave(connection.pe());
     default:
       throw BadMessage("a message that no member sends");
   }
@@ -199,11 +199,11 @@ void Host::join(Connection& connection, const Frame& frame) {
 /// The id for those that ask for it; nothing for those that are members from here on.
 Bytes Host::welcome(Connection& connection, int pe, int size) {
   if (takers_.count(connection.socket().get()) != 0) {
-    hand_out_.check(pe, size, peer_of(connection.socket()));
+    hand_off_.check(pe, size, peer_of(connection.socket()));
     const UniqueId::Bytes id = id_of(contents_).bytes();
     return {id.begin(), id.end()};
   }
-  meeting_.join(pe, size);
+  coordinator_.join(pe, size);
   connection.admit(pe, kMostFromMember);
   return {};
 }
@@ -215,7 +215,7 @@ void Host::drop(int fd, const std::string& why) {
   connections_.erase(found);
   takers_.erase(fd);
   if (connection->is_stranger()) ++turned_away_;
-  if (connection->is_member()) meeting_.lose(connection->pe(), why);
+  if (connection->is_member()) coordinator_.lose(connection->pe(), why);
 }
 
 void Host::drop_late() {
@@ -225,14 +225,14 @@ void Host::drop_late() {
   for (const int fd : late) drop(fd, "");
 }
 
-void Host::send_letters() {
-  // Sending may find that somebody is gone, which makes more letters.
-  for (auto letters = meeting_.take_letters(); !letters.empty(); letters = meeting_.take_letters())
-    for (const Meeting::Letter& letter : letters)
+void Host::send_messages() {
+  // Sending may find that somebody is gone, which makes more messages.
+  for (auto messages = coordinator_.take_messages(); !messages.empty(); messages = coordinator_.take_messages())
+    for (const Coordinator::Message& message : messages)
       for (auto& [fd, connection] : connections_) {
-        if (!connection->is_member() || connection->pe() != letter.to) continue;
+        if (!connection->is_member() || connection->pe() != message.to) continue;
         try {
-          connection->send(letter.kind, letter.payload);
+          connection->send(message.kind, message.payload);
         } catch (const BadMessage& error) {
           drop(fd, error.what());
         }
@@ -250,7 +250,7 @@ void Host::flush() {
     }
   }
   for (const auto& [fd, why] : broken) drop(fd, why);
-  if (!broken.empty()) send_letters();
+  if (!broken.empty()) send_messages();
 }
 
 }  // namespace tandem::bootstrap

@@ -20,14 +20,14 @@ namespace tandem::bootstrap {
 class Host {
  public:
   /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. Hands the
-  /// id out, too, where `hand_out` has a listener. Throws InvalidArgument for an address that is not this host's.
-  Host(const Key& secret, const std::string& address, HandOut hand_out = {});
+  /// id out, too, where `hand_off` has a listener. Throws InvalidArgument for an address that is not this host's.
+  Host(const Key& secret, const std::string& address, HandOff hand_off = {});
   /// Waits for those who are still there, but not long.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// What the world's id holds.
+  /// The contents of the world's id.
   const IdContents& contents() const { return contents_; }
   /// The world has come and gone; no socket is open.
   bool is_over() const { return over_; }
@@ -46,7 +46,7 @@ class Host {
   void join(Connection& connection, const Frame& frame);
   Bytes welcome(Connection& connection, int pe, int size);
   void drop(int fd, const std::string& why);
-  void send_letters();
+  void send_messages();
   void flush();
   void close_listeners();
   void drop_late();
@@ -56,9 +56,9 @@ class Host {
   IdContents contents_;
   Fd tcp_;
   Fd local_;
-  HandOut hand_out_;
+  HandOff hand_off_;
   std::atomic<bool> over_{false};
-  Meeting meeting_;
+  Coordinator coordinator_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
   std::set<Key> nonces_;                                    // of all hellos so far
   std::set<int> takers_;                                    // those of the connections that ask for the id

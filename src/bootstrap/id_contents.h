@@ -1,5 +1,5 @@
 #pragma once
-/// What a UniqueId holds.
+/// The contents of a UniqueId.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +22,8 @@ UniqueId id_of(const IdContents& contents);
 /// Name of the local socket at which the id's rendezvous is reached by processes of the same user and host.
 std::string local_name(const IdContents& contents);
 
-/// UniqueId::create with a secret that others can derive, and the id handed out to a job's processes where there is
+/// UniqueId::create with a secret that others can derive, and the id handed over to a job's processes where there is
 /// one.
-UniqueId open_rendezvous(const std::string& address, const Key& secret, HandOut hand_out = {});
+UniqueId open_rendezvous(const std::string& address, const Key& secret, HandOff hand_off = {});
 
 }  // namespace tandem::bootstrap

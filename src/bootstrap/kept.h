@@ -1,5 +1,5 @@
 #pragma once
-/// What a process keeps until it ends, with threads that serve other processes.
+/// Services that a process keeps until it ends, with threads that serve other processes.
 
 #include <list>
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace tandem::bootstrap {
 
-/// A child of fork that ends leaves the parent's alone: their threads are not there, and what these had in hand may be
-/// half done.
+/// A child of fork that ends leaves the parent's services alone: their threads do not run in the child, and their data
+/// may be in the middle of a change.
 template <class T>
 class Kept {
  public:
@@ -20,7 +20,7 @@ class Kept {
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
 
-  /// Those that are over are cleared away.
+  /// Also removes services that are over.
   void add(std::unique_ptr<T> one) {
     const std::lock_guard lock(mutex_);
     all_.remove_if([](const auto& old) { return old->is_here() && old->is_over(); });

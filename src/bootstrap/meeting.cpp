@@ -79,7 +79,7 @@ Gathered Gathered::decode(View payload) {
   return gathered;
 }
 
-void Meeting::join(int pe, int size) {
+void Coordinator::join(int pe, int size) {
   if (failure_) failure_->raise();
   if (size < 1 || size > kMostPes || pe < 0 || pe >= size)
     throw InvalidArgument(
@@ -99,7 +99,7 @@ void Meeting::join(int pe, int size) {
   came_[pe] = State::kHere;
 }
 
-void Meeting::contribute(int pe, Contribution contribution) {
+void Coordinator::contribute(int pe, Contribution contribution) {
   if (failure_) return;  // it has been told, or is about to be
   const Contribution& c = contribution;
   const int offset = pe - c.first;
@@ -123,12 +123,12 @@ void Meeting::contribute(int pe, Contribution contribution) {
   Gathered gathered{c.first, c.stride, c.size, c.number, {}};
   for (auto& [from, blob] : pending.blobs) gathered.blobs.push_back(std::move(blob));
   const Bytes payload = gathered.encode();
-  for (const auto& [to, blob] : pending.blobs) letters_.push_back({to, Kind::kResult, payload});
+  for (const auto& [to, blob] : pending.blobs) messages_.push_back({to, Kind::kResult, payload});
   pending_.erase(at);
 }
 
-/// Nobody waits for who has left.
-void Meeting::check_absent(const Call& call, const Pending& pending) {
+/// Ends the world if the all-gather needs a member that has left.
+void Coordinator::check_absent(const Call& call, const Pending& pending) {
   const auto [first, stride, size, number] = call;
   for (int i = 0; i < size; ++i) {
     const auto found = came_.find(first + i * stride);
@@ -138,31 +138,31 @@ void Meeting::check_absent(const Call& call, const Pending& pending) {
   }
 }
 
-void Meeting::fail(int pe, Failure failure) {
+void Coordinator::fail(int pe, Failure failure) {
   failure.text = fmt::format("PE {}: {}", pe, failure.text);
   fail_all(std::move(failure));
 }
 
-void Meeting::leave(int pe) {
+void Coordinator::leave(int pe) {
   came_[pe] = State::kLeft;
   for (const auto& [call, pending] : std::map(pending_)) check_absent(call, pending);
 }
 
-void Meeting::lose(int pe, const std::string& why) {
+void Coordinator::lose(int pe, const std::string& why) {
   const bool had_left = came_[pe] == State::kLeft;
   came_[pe] = State::kLeft;
   if (!had_left) fail_all({FailureKind::kRuntimeFailure, fmt::format("PE {} is gone: {}", pe, why)});
 }
 
-void Meeting::fail_all(Failure failure) {
+void Coordinator::fail_all(Failure failure) {
   if (failure_) return;
   failure_ = std::move(failure);
   pending_.clear();
   for (const auto& [pe, state] : came_)
-    if (state == State::kHere) letters_.push_back({pe, Kind::kFailed, failure_->encode()});
+    if (state == State::kHere) messages_.push_back({pe, Kind::kFailed, failure_->encode()});
 }
 
-std::string Meeting::missing(const Call& call, const Pending& pending) const {
+std::string Coordinator::missing(const Call& call, const Pending& pending) const {
   const auto [first, stride, size, number] = call;
   std::vector<int> never;
   std::vector<int> late;
@@ -179,21 +179,21 @@ std::string Meeting::missing(const Call& call, const Pending& pending) const {
   return text + refused;
 }
 
-void Meeting::look_at_clock(const std::string& note) {
+void Coordinator::look_at_clock(const std::string& note) {
   for (const auto& [call, pending] : pending_)
     if (pending.deadline.passed())
       return fail_all({FailureKind::kTimeout, fmt::format("'{}', waited for {} s: {}{}", pending.name, pending.seconds,
                                                           missing(call, pending), note)});
 }
 
-std::optional<Clock::time_point> Meeting::next_deadline() const {
+std::optional<Clock::time_point> Coordinator::next_deadline() const {
   std::optional<Clock::time_point> next;
   for (const auto& [call, pending] : pending_)
     if (!next || pending.deadline.at() < *next) next = pending.deadline.at();
   return next;
 }
 
-bool Meeting::over() const {
+bool Coordinator::over() const {
   return !came_.empty() &&
          std::all_of(came_.begin(), came_.end(), [](const auto& one) { return one.second == State::kLeft; });
 }

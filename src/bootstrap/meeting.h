@@ -1,6 +1,6 @@
 #pragma once
-/// What the host of a rendezvous knows of its world, without sockets: who came, which all-gathers are under way, and
-/// why it is over.
+/// The state of a world at the host of its rendezvous, without sockets: members, all-gathers under way, and the reason
+/// of its end.
 
 #include <map>
 #include <optional>
@@ -45,9 +45,9 @@ struct Gathered {
 /// "0, 3, 4, ..."
 std::string list_of(const std::vector<int>& numbers);
 
-class Meeting {
+class Coordinator {
  public:
-  struct Letter {
+  struct Message {
     int to;
     Kind kind;
     Bytes payload;
@@ -57,7 +57,7 @@ class Meeting {
   void join(int pe, int size);
   /// Throws BadMessage for what no member could send.
   void contribute(int pe, Contribution contribution);
-  /// The PE says that it cannot go on.
+  /// The PE cannot go on.
   void fail(int pe, Failure failure);
   void leave(int pe);
   /// Its connection broke.
@@ -74,8 +74,8 @@ class Meeting {
   /// Somebody had come, and all who had are gone.
   bool over() const;
 
-  /// What is to be sent since the last call.
-  std::vector<Letter> take_letters() { return std::exchange(letters_, {}); }
+  /// Returns the messages to be sent since the last call.
+  std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
 
  private:
   enum class State { kHere, kLeft };
@@ -98,7 +98,7 @@ class Meeting {
   std::map<int, std::string> refused_;
   std::map<Call, Pending> pending_;
   std::optional<Failure> failure_;
-  std::vector<Letter> letters_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace tandem::bootstrap

@@ -14,11 +14,11 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Seconds for PE 0's answer. A process that is not PE 0 may accept a connection and say nothing.
+/// Seconds for PE 0's answer. Another process may accept a connection and not answer.
 constexpr double kAnswer = 2;
 constexpr const char* kAdvice = "jobs that run at the same time need a MASTER_PORT or a TANDEM_RUN_ID of their own";
 
-/// Either a listener under that name, or who holds it.
+/// A listener under that name, or its holder; neither if the holder does not listen.
 struct Claim {
   Fd listener;
   std::optional<Peer> holder;
@@ -36,7 +36,7 @@ Claim claim(const std::string& name) {
 
 bool lives(const Peer& peer) { return peer.process > 0 && (::kill(peer.process, 0) == 0 || errno == EPERM); }
 
-/// Nothing where the other end does not prove that it is of the job.
+/// Returns nothing if the other end does not prove that it is of the job.
 std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) {
   try {
     return UniqueId::from_bytes(shake_hands(socket, job, pe, size, Deadline(kAnswer)).welcome);
@@ -49,11 +49,11 @@ std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) 
 
 }  // namespace
 
-std::string name_of_place(const Key& job, int i) {
-  return fmt::format("tandem-{}/{}", hex(derive(job, "meeting place")), i);
+std::string hand_off_name(const Key& job, int i) {
+  return fmt::format("tandem-{}/{}", hex(derive(job, "hand-off")), i);
 }
 
-void HandOut::check(int pe, int job_size, const Peer& taker) {
+void HandOff::check(int pe, int job_size, const Peer& taker) {
   if (job_size != size || pe < 1 || pe >= size)
     throw InvalidArgument(fmt::format("PE {} of {} given, allowed are 1 to {} of {}", pe, job_size, size - 1, size));
   const auto [at, is_first] = takers.try_emplace(pe, taker);
@@ -63,10 +63,10 @@ void HandOut::check(int pe, int job_size, const Peer& taker) {
   at->second = taker;
 }
 
-HandOut open_hand_out(const Key& job, int size) {
+HandOff open_hand_off(const Key& job, int size) {
   std::string holder = "an unknown process";
-  for (int i = 0; i < kMeetingPlaces; ++i) {
-    Claim claimed = claim(name_of_place(job, i));
+  for (int i = 0; i < kHandOffNames; ++i) {
+    Claim claimed = claim(hand_off_name(job, i));
     if (claimed.listener) return {std::move(claimed.listener), job, size, {}};
     if (!claimed.holder) continue;
     holder = claimed.holder->text();
@@ -74,21 +74,21 @@ HandOut open_hand_out(const Key& job, int size) {
       throw RuntimeFailure(fmt::format("another process is PE 0 of this job already: {}; {}", holder, kAdvice));
   }
   throw RuntimeFailure(
-      fmt::format("all {} names of this job's meeting place are taken, by {} for example; a "
+      fmt::format("all {} names of this job's hand-off socket are taken, by {} for example; a "
                   "TANDEM_RUN_ID that nobody else knows gives it other names",
-                  kMeetingPlaces, holder));
+                  kHandOffNames, holder));
 }
 
 UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline) {
   std::string others;
   while (!deadline.passed()) {
-    for (int i = 0; i < kMeetingPlaces; ++i) {
-      const Fd socket = connect_local(name_of_place(job, i), SOCK_STREAM);
+    for (int i = 0; i < kHandOffNames; ++i) {
+      const Fd socket = connect_local(hand_off_name(job, i), SOCK_STREAM);
       if (!socket) continue;
       const Peer holder = peer_of(socket);
       if (holder.is_of_this_user())
         if (const auto id = ask(socket, job, pe, size)) return *id;
-      others = fmt::format("; {} is at its meeting place and does not belong to the job", holder.text());
+      others = fmt::format("; {} is at its hand-off socket and does not belong to the job", holder.text());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

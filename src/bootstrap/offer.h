@@ -17,11 +17,11 @@ namespace tandem::bootstrap {
 Key key_of_job(const Places& places, int world);
 
 /// Names of the local socket where PE 0 is met: the first that it gets. Another user may hold some of them.
-constexpr int kMeetingPlaces = 16;
-std::string name_of_place(const Key& job, int i);
+constexpr int kHandOffNames = 16;
+std::string hand_off_name(const Key& job, int i);
 
-/// PE 0's end. Without a listener there is no job.
-struct HandOut {
+/// PE 0's end of the hand-off. Without a listener there is none.
+struct HandOff {
   Fd listener;
   Key job{};
   int size = 0;
@@ -31,11 +31,11 @@ struct HandOut {
   void check(int pe, int job_size, const Peer& taker);
 };
 
-/// Opens the place where the job's processes look for PE 0. Names that other users hold are passed by. Throws
-/// RuntimeFailure, which says by whom, where a process of this user is PE 0 already, or all names are taken.
-HandOut open_hand_out(const Key& job, int size);
+/// Listens under the first name of the job that no other user holds. Throws RuntimeFailure, which names the holder, if
+/// a process of this user is PE 0 already or all names are taken.
+HandOff open_hand_off(const Key& job, int size);
 
-/// Waits until PE 0 hands out its id. Throws Timeout, or what PE 0 answers.
+/// Waits until PE 0 hands over its id. Throws Timeout, or what PE 0 answers.
 UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline);
 
 }  // namespace tandem::bootstrap

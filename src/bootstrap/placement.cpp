@@ -20,7 +20,7 @@ UniqueId meet(const bootstrap::Places& places, double timeout_s) {
   const bootstrap::Key job = bootstrap::key_of_job(places, worlds++);
   if (places.pe != 0) return bootstrap::take_id(job, places.pe, places.pes, bootstrap::Deadline(timeout_s));
   if (places.pes == 1) return UniqueId::create();
-  return bootstrap::open_rendezvous("127.0.0.1", bootstrap::random_key(), bootstrap::open_hand_out(job, places.pes));
+  return bootstrap::open_rendezvous("127.0.0.1", bootstrap::random_key(), bootstrap::open_hand_off(job, places.pes));
 }
 
 }  // namespace

@@ -25,13 +25,13 @@ Key random_key() {
   return key;
 }
 
-Mac seal(const Key& key, View message) {
+Mac authenticate(const Key& key, View message) {
   Mac mac;
   crypto_auth(out(mac), raw(message), message.size(), raw(key));
   return mac;
 }
 
-bool is_sealed(const Key& key, View message, View mac) {
+bool is_authentic(const Key& key, View message, View mac) {
   return mac.size() == sizeof(Mac) && crypto_auth_verify(raw(mac), raw(message), message.size(), raw(key)) == 0;
 }
 

@@ -25,9 +25,9 @@ struct Key : std::array<std::byte, 32> {
 
 /// From the system's generator. Throws RuntimeFailure where that does not work.
 Key random_key();
-Mac seal(const Key& key, View message);
+Mac authenticate(const Key& key, View message);
 /// In constant time.
-bool is_sealed(const Key& key, View message, View mac);
+bool is_authentic(const Key& key, View message, View mac);
 /// A key for one purpose: nobody learns `key` from it.
 Key derive(const Key& key, std::string_view purpose, View salt = {});
 

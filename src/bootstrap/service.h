@@ -42,7 +42,7 @@ class Service {
   void wake_up() { ::eventfd_write(wake_.get(), 1); }
 
   bool is_here() const { return process_ == ::getpid(); }
-  /// What the thread polls for reading beside its own.
+  /// A descriptor that the thread polls for reading beside its own.
   int wake() const { return wake_.get(); }
   /// Whether the thread is to end. Any other wake is read, or every later poll would return at once. (It may also be
   /// that of a child of fork, which has the descriptor.)

@@ -219,7 +219,7 @@ void Session::fail(const Failure& failure) {
   try {
     send(Kind::kFailed, failure.encode());
   } catch (const std::exception&) {
-    // Whoever cannot reach the host is gone for the others, which then know.
+    // A broken connection ends the world at the host.
   }
 }
 

@@ -52,10 +52,10 @@ class Session {
   void barrier(const std::string& name, const Team& team) { all_gather({}, name, team); }
   void barrier(const std::string& name) { barrier(name, world()); }
 
-  /// Where `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
-  /// members of a meeting must not throw before it, or the others wait for them.
+  /// If `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
+  /// members of the world must not throw before it, or the others wait for them.
   void together(const std::string& name, const std::function<void()>& work);
-  /// Where `work`, of this PE alone, throws, the world is over: all PEs are told why, and the error goes on.
+  /// If `work`, of this PE alone, throws, the world is over: all PEs get the error, and it is rethrown.
   template <class Work>
   auto or_fail(Work work) {
     try {
@@ -96,7 +96,7 @@ class Session {
   Key secret_{};
   Fd socket_;
   std::string address_;
-  std::mutex sending_;  // nobody waits while he holds it
+  std::mutex sending_;  // never held during a wait
   FrameWriter out_{Key{}};
   Bytes unsent_;  // what the socket has not taken yet
   FrameReader in_{Key{}, kMostHandshake};

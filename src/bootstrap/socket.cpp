@@ -141,7 +141,7 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       return socket;
     }
-    // Whoever refuses has ended its rendezvous: it opened before its id was handed out.
+    // The rendezvous opened before its id was handed over, so a refusal means that it has ended.
     if (error == ECONNREFUSED)
       throw RuntimeFailure(fmt::format("rendezvous at {} port {}: nobody listens there any more", address, port));
     if (deadline.passed())

@@ -44,7 +44,7 @@ std::optional<Placement> split(Session& session, int color, int key) {
   Writer place;
   session.together("split's rendezvous", [&] {
     if (!leads) return;
-    // Where the others have come from, whatever hosts and network name spaces they are in.
+    // The other members reach this address as they reached the old rendezvous.
     const IdContents opened = contents_of(open_rendezvous(session.address(), contents.secret));
     place.text(opened.address).u32(opened.port);
   });

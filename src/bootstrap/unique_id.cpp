@@ -68,11 +68,11 @@ std::string bootstrap::local_name(const IdContents& contents) {
   return "tandem-" + hex(derive(contents.secret, "local socket", Writer().u32(contents.port).result()));
 }
 
-UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret, HandOut hand_out) {
+UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secret, HandOff hand_off) {
   if (address.empty() || address.size() > kMostAddress)
     throw InvalidArgument(
         fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
-  auto host = std::make_unique<Host>(secret, address, std::move(hand_out));
+  auto host = std::make_unique<Host>(secret, address, std::move(hand_off));
   const UniqueId id = id_of(host->contents());
   hosts().add(std::move(host));
   return id;

@@ -49,7 +49,7 @@ Bytes FrameWriter::frame(Kind kind, View payload) {
   header.u32(kMagic).u32(static_cast<std::uint32_t>(kind)).u64(number_++);
   header.bytes(payload);
   Bytes frame = header.result();
-  const Mac mac = seal(key_, frame);
+  const Mac mac = authenticate(key_, frame);
   frame.insert(frame.end(), mac.begin(), mac.end());
   return frame;
 }
@@ -65,8 +65,8 @@ std::optional<Frame> FrameReader::next() {
   const std::size_t whole = kFrameOverhead + length;
   if (buffer_.size() < whole) return std::nullopt;
   const View frame = View(buffer_).first(whole);
-  if (!is_sealed(key_, frame.first(kFrameHeader + length), frame.last(sizeof(Mac))))
-    throw BadMessage("a message that is not sealed with the world's secret");
+  if (!is_authentic(key_, frame.first(kFrameHeader + length), frame.last(sizeof(Mac))))
+    throw BadMessage("a message that is not authenticated with the world's secret");
   ++number_;
   const View payload = frame.subspan(kFrameHeader, length);
   Frame result{kind, Bytes(payload.begin(), payload.end())};

@@ -1,5 +1,5 @@
 #pragma once
-/// Messages as they travel: fields, and sealed frames around them.
+/// Messages as they travel: fields, and authenticated frames around them.
 ///
 /// A frame is magic, kind, number, length (4, 4, 8, 4 bytes, little-endian), the payload, and a code over all of that
 /// under the connection's key. Frames of one direction are numbered from 0, so that none can be left out, repeated or
@@ -15,7 +15,7 @@
 
 namespace tandem::bootstrap {
 
-/// What arrived is no message of this world. Caught where connections are read; nobody else sees it.
+/// The bytes that arrived are no message of this world. Caught where connections are read.
 class BadMessage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

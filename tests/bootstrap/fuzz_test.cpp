@@ -176,12 +176,12 @@ TEST(Members, OneThatBreaksTheRulesIsGone) {
       ADD_FAILURE() << "no error";
     } catch (const RuntimeFailure& error) {
       EXPECT_THAT(error.what(), HasSubstr("PE 1 is gone"));
-      EXPECT_THAT(error.what(), HasSubstr(oversized ? "oversized" : "not sealed"));
+      EXPECT_THAT(error.what(), HasSubstr(oversized ? "oversized" : "not authenticated"));
     }
   }
 }
 
-/// A letter of noise, with a descriptor as a real one has it.
+/// A message of noise, with a descriptor as a real one has it.
 void call_with_noise(const std::string& name, std::mt19937& random) {
   const Fd socket = connect_local(name, SOCK_SEQPACKET);
   if (!socket) return;
@@ -204,7 +204,7 @@ void call_with_noise(const std::string& name, std::mt19937& random) {
   ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
 }
 
-/// Callers of a PE's local socket that send what is no letter of this world, while an exchange goes on.
+/// Callers of a PE's local socket that send no message of this world, while an exchange goes on.
 TEST(Strangers, AtTheLocalSocketDoNotDisturbTheExchange) {
   const UniqueId id = UniqueId::create();
   const auto member = [&](int pe) {

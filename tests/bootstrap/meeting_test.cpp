@@ -10,10 +10,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Meeting meeting_of(int size) {
-  Meeting meeting;
-  for (int pe = 0; pe < size; ++pe) meeting.join(pe, size);
-  return meeting;
+Coordinator coordinator_of(int size) {
+  Coordinator coordinator;
+  for (int pe = 0; pe < size; ++pe) coordinator.join(pe, size);
+  return coordinator;
 }
 
 Contribution part(const Team& team, const std::string& name, const std::string& text, std::uint64_t number = 0,
@@ -24,29 +24,29 @@ Contribution part(const Team& team, const std::string& name, const std::string& 
 Team world(int size) { return {0, 1, size, 0, size}; }
 
 /// To whom the failure goes, and its text, which must be the same for all.
-std::pair<std::vector<int>, std::string> failure_in(Meeting& meeting) {
+std::pair<std::vector<int>, std::string> failure_in(Coordinator& coordinator) {
   std::vector<int> to;
   std::string text;
-  for (const Meeting::Letter& letter : meeting.take_letters()) {
-    EXPECT_EQ(letter.kind, Kind::kFailed);
-    to.push_back(letter.to);
-    const std::string this_text = Failure::decode(letter.payload).text;
+  for (const Coordinator::Message& message : coordinator.take_messages()) {
+    EXPECT_EQ(message.kind, Kind::kFailed);
+    to.push_back(message.to);
+    const std::string this_text = Failure::decode(message.payload).text;
     EXPECT_TRUE(text.empty() || text == this_text);
     text = this_text;
   }
   return {to, text};
 }
 
-TEST(MeetingTest, GathersByPeWhoeverComesFirst) {
-  Meeting meeting = meeting_of(3);
-  meeting.contribute(2, part(world(3), "x", "two"));
-  meeting.contribute(0, part(world(3), "x", "zero"));
-  EXPECT_TRUE(meeting.take_letters().empty());
-  meeting.contribute(1, part(world(3), "x", ""));
-  const auto letters = meeting.take_letters();
-  ASSERT_EQ(letters.size(), 3U);
-  for (const Meeting::Letter& letter : letters) {
-    const Gathered gathered = Gathered::decode(letter.payload);
+TEST(CoordinatorTest, GathersByPeWhoeverComesFirst) {
+  Coordinator coordinator = coordinator_of(3);
+  coordinator.contribute(2, part(world(3), "x", "two"));
+  coordinator.contribute(0, part(world(3), "x", "zero"));
+  EXPECT_TRUE(coordinator.take_messages().empty());
+  coordinator.contribute(1, part(world(3), "x", ""));
+  const auto messages = coordinator.take_messages();
+  ASSERT_EQ(messages.size(), 3U);
+  for (const Coordinator::Message& message : messages) {
+    const Gathered gathered = Gathered::decode(message.payload);
     ASSERT_EQ(gathered.blobs.size(), 3U);
     EXPECT_EQ(gathered.blobs[0].size(), 4U);
     EXPECT_EQ(gathered.blobs[1].size(), 0U);
@@ -54,75 +54,75 @@ TEST(MeetingTest, GathersByPeWhoeverComesFirst) {
   }
 }
 
-TEST(MeetingTest, TeamsDoNotWaitForEachOther) {
-  Meeting meeting = meeting_of(4);
+TEST(CoordinatorTest, TeamsDoNotWaitForEachOther) {
+  Coordinator coordinator = coordinator_of(4);
   const Team odd{1, 2, 2, 0, 1};
-  meeting.contribute(0, part(world(4), "all", ""));
-  meeting.contribute(1, part(odd, "some", ""));
-  meeting.contribute(3, part(odd, "some", ""));
-  EXPECT_EQ(meeting.take_letters().size(), 2U);
+  coordinator.contribute(0, part(world(4), "all", ""));
+  coordinator.contribute(1, part(odd, "some", ""));
+  coordinator.contribute(3, part(odd, "some", ""));
+  EXPECT_EQ(coordinator.take_messages().size(), 2U);
 }
 
-TEST(MeetingTest, PesThatDoDifferentThingsAreNamed) {
-  Meeting meeting = meeting_of(2);
-  meeting.contribute(1, part(world(2), "heap", ""));
-  meeting.contribute(0, part(world(2), "barrier", ""));
-  const auto [to, text] = failure_in(meeting);
+TEST(CoordinatorTest, PesThatDoDifferentThingsAreNamed) {
+  Coordinator coordinator = coordinator_of(2);
+  coordinator.contribute(1, part(world(2), "heap", ""));
+  coordinator.contribute(0, part(world(2), "barrier", ""));
+  const auto [to, text] = failure_in(coordinator);
   EXPECT_EQ(to, (std::vector<int>{0, 1}));
   EXPECT_EQ(text, "the PEs do not do the same: PE 1 is at 'heap', PE 0 at 'barrier'");
 }
 
-TEST(MeetingTest, WhoIsMissingIsNamed) {
-  Meeting meeting;
-  meeting.join(0, 4);
-  meeting.join(3, 4);
-  EXPECT_THROW(meeting.join(3, 4), InvalidArgument);
-  meeting.contribute(0, part(world(4), "beginning", "", 0, 0));
-  EXPECT_TRUE(meeting.next_deadline());
-  meeting.look_at_clock();
-  const auto [to, text] = failure_in(meeting);
+TEST(CoordinatorTest, WhoIsMissingIsNamed) {
+  Coordinator coordinator;
+  coordinator.join(0, 4);
+  coordinator.join(3, 4);
+  EXPECT_THROW(coordinator.join(3, 4), InvalidArgument);
+  coordinator.contribute(0, part(world(4), "beginning", "", 0, 0));
+  EXPECT_TRUE(coordinator.next_deadline());
+  coordinator.look_at_clock();
+  const auto [to, text] = failure_in(coordinator);
   EXPECT_EQ(to, (std::vector<int>{0, 3}));
   EXPECT_THAT(text, HasSubstr("PE 1, 2 of 4 never came, PE 3 did not get there; PE 3 came twice"));
-  EXPECT_FALSE(meeting.next_deadline());
+  EXPECT_FALSE(coordinator.next_deadline());
 }
 
-TEST(MeetingTest, WhoIsGoneIsNamedToTheOthers) {
-  Meeting meeting = meeting_of(3);
-  meeting.contribute(0, part(world(3), "x", ""));
-  meeting.lose(1, "killed");
-  const auto [to, text] = failure_in(meeting);
+TEST(CoordinatorTest, WhoIsGoneIsNamedToTheOthers) {
+  Coordinator coordinator = coordinator_of(3);
+  coordinator.contribute(0, part(world(3), "x", ""));
+  coordinator.lose(1, "killed");
+  const auto [to, text] = failure_in(coordinator);
   EXPECT_EQ(to, (std::vector<int>{0, 2}));
   EXPECT_EQ(text, "PE 1 is gone: killed");
-  EXPECT_FALSE(meeting.over());
-  meeting.leave(0);
-  meeting.lose(2, "");
-  EXPECT_TRUE(meeting.over());
-  EXPECT_TRUE(meeting.take_letters().empty());
+  EXPECT_FALSE(coordinator.over());
+  coordinator.leave(0);
+  coordinator.lose(2, "");
+  EXPECT_TRUE(coordinator.over());
+  EXPECT_TRUE(coordinator.take_messages().empty());
 }
 
-TEST(MeetingTest, LeavingIsNoFailureUnlessSomebodyWaits) {
-  Meeting meeting = meeting_of(3);
-  meeting.leave(1);
-  meeting.lose(1, "closed");
-  EXPECT_TRUE(meeting.take_letters().empty());
-  meeting.contribute(2, part(world(3), "x", ""));
-  EXPECT_EQ(failure_in(meeting).second, "PE 1 has left the world; PE 2 is at 'x'");
+TEST(CoordinatorTest, LeavingIsNoFailureUnlessSomebodyWaits) {
+  Coordinator coordinator = coordinator_of(3);
+  coordinator.leave(1);
+  coordinator.lose(1, "closed");
+  EXPECT_TRUE(coordinator.take_messages().empty());
+  coordinator.contribute(2, part(world(3), "x", ""));
+  EXPECT_EQ(failure_in(coordinator).second, "PE 1 has left the world; PE 2 is at 'x'");
 }
 
-TEST(MeetingTest, APesOwnFailureReachesAll) {
-  Meeting meeting = meeting_of(2);
-  meeting.fail(1, {FailureKind::kTimeout, "gave up"});
-  EXPECT_EQ(failure_in(meeting).second, "PE 1: gave up");
+TEST(CoordinatorTest, APesOwnFailureReachesAll) {
+  Coordinator coordinator = coordinator_of(2);
+  coordinator.fail(1, {FailureKind::kTimeout, "gave up"});
+  EXPECT_EQ(failure_in(coordinator).second, "PE 1: gave up");
 }
 
-TEST(MeetingTest, WhatNoMemberSendsIsRefused) {
-  Meeting meeting = meeting_of(2);
-  EXPECT_THROW(meeting.contribute(0, part({0, 1, 3, 0, 1}, "x", "")), BadMessage);
-  EXPECT_THROW(meeting.contribute(0, part({1, 1, 1, 0, 1}, "x", "")), BadMessage);
-  meeting.contribute(0, part(world(2), "x", ""));
-  EXPECT_THROW(meeting.contribute(0, part(world(2), "x", "")), BadMessage);
-  EXPECT_THROW(meeting.join(0, 0), InvalidArgument);
-  EXPECT_THROW(meeting.join(2, 2), InvalidArgument);
+TEST(CoordinatorTest, WhatNoMemberSendsIsRefused) {
+  Coordinator coordinator = coordinator_of(2);
+  EXPECT_THROW(coordinator.contribute(0, part({0, 1, 3, 0, 1}, "x", "")), BadMessage);
+  EXPECT_THROW(coordinator.contribute(0, part({1, 1, 1, 0, 1}, "x", "")), BadMessage);
+  coordinator.contribute(0, part(world(2), "x", ""));
+  EXPECT_THROW(coordinator.contribute(0, part(world(2), "x", "")), BadMessage);
+  EXPECT_THROW(coordinator.join(0, 0), InvalidArgument);
+  EXPECT_THROW(coordinator.join(2, 2), InvalidArgument);
 }
 
 }  // namespace

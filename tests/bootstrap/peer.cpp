@@ -1,5 +1,6 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -203,6 +204,7 @@ void lose_the_host() {
 void become_another_user() {
   constexpr uid_t nobody = 65534;
   if (::setresuid(nobody, nobody, nobody) != 0) throw std::runtime_error("cannot become another user");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // another user loses it
 }
 
 /// Another user's connections to a rendezvous, over which nothing is sent.
@@ -233,7 +235,7 @@ void meet_as_another_user(const std::string& id, int pe, int size) {
   session.barrier("another user's barrier");
 }
 
-/// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous, offer and session.
+/// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous and session.
 void fork_and_share() {
   static std::unique_ptr<Session> session;
   const auto child = [] {

@@ -23,19 +23,19 @@ class Job {
     variables.push_back("RANK=" + std::to_string(pe));
     return Process(TANDEM_BOOTSTRAP_PEER, std::move(arguments), std::move(variables));
   }
-  std::string name_of_place(int i) const {
+  std::string hand_off_name(int i) const {
     const auto variable = [&](const std::string& name) -> std::optional<std::string> {
       for (const std::string& one : variables_)
         if (one.rfind(name + "=", 0) == 0) return one.substr(name.size() + 1);
       return name == "RANK" ? std::optional<std::string>("0") : std::nullopt;
     };
-    return bootstrap::name_of_place(key_of_job(read_places(variable), 0), i);
+    return bootstrap::hand_off_name(key_of_job(read_places(variable), 0), i);
   }
-  /// Waits until PE 0 hands out its id. Returns a connection that has said nothing.
+  /// Waits until PE 0 hands over its id. Returns a connection that has said nothing.
   Fd connect() const {
     const Deadline deadline(60);
     while (!deadline.passed())
-      if (Fd socket = connect_local(name_of_place(0), SOCK_STREAM)) return socket;
+      if (Fd socket = connect_local(hand_off_name(0), SOCK_STREAM)) return socket;
     return {};
   }
 
@@ -51,13 +51,13 @@ void expect_well(Process& process) {
 
 Process squatter(const Job& job, int names) {
   std::vector<std::string> arguments{"squat"};
-  for (int i = 0; i < names; ++i) arguments.push_back(job.name_of_place(i));
+  for (int i = 0; i < names; ++i) arguments.push_back(job.hand_off_name(i));
   Process process(TANDEM_BOOTSTRAP_PEER, std::move(arguments));
   process.wait_for_output();
   return process;
 }
 
-TEST(HandOut, StrangersGetNoIdAndTakeNobodysPlace) {
+TEST(HandOff, StrangersGetNoIdAndTakeNobodysPlace) {
   const Job job(2);
   Process first = job.start(0);
   const Fd silent = job.connect();
@@ -74,7 +74,7 @@ TEST(HandOut, StrangersGetNoIdAndTakeNobodysPlace) {
   expect_well(second);
 }
 
-TEST(HandOut, NamesThatAnotherUserHoldsArePassedBy) {
+TEST(HandOff, NamesThatAnotherUserHoldsArePassedBy) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Job job(3);
   const Process held = squatter(job, 2);
@@ -83,25 +83,25 @@ TEST(HandOut, NamesThatAnotherUserHoldsArePassedBy) {
   for (Process& process : all) expect_well(process);
 }
 
-TEST(HandOut, WhoHoldsAllNamesIsNamed) {
+TEST(HandOff, WhoHoldsAllNamesIsNamed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Job job(2);
-  const Process held = squatter(job, kMeetingPlaces);
+  const Process held = squatter(job, kHandOffNames);
   Process first = job.start(0);
   Process second = job.start(1, {"environment", "2000"});
   const std::string holder = "process " + std::to_string(held.id()) + " of user 65534";
   const Ended of_first = first.wait();
   EXPECT_EQ(of_first.code, 1);
-  EXPECT_THAT(of_first.output, HasSubstr("all 16 names of this job's meeting place are taken, by " + holder));
+  EXPECT_THAT(of_first.output, HasSubstr("all 16 names of this job's hand-off socket are taken, by " + holder));
   const Ended of_second = second.wait();
   EXPECT_EQ(of_second.code, 1);
   EXPECT_THAT(of_second.output, HasSubstr("PE 0 of this job did not come"));
-  EXPECT_THAT(of_second.output, HasSubstr(holder + " is at its meeting place and does not belong to the job"));
+  EXPECT_THAT(of_second.output, HasSubstr(holder + " is at its hand-off socket and does not belong to the job"));
 }
 
-TEST(HandOut, AHolderThatDoesNotProveTheJobIsNotBelieved) {
+TEST(HandOff, AHolderThatDoesNotProveTheJobIsNotBelieved) {
   const Job job(2);
-  const Fd listener = listen_local(job.name_of_place(0), SOCK_STREAM);
+  const Fd listener = listen_local(job.hand_off_name(0), SOCK_STREAM);
   Process second = job.start(1, {"environment", "2000"});
   ASSERT_TRUE(wait_for(listener.get(), POLLIN, Deadline(60)));
   const Fd caller = accept_one(listener);
@@ -112,7 +112,7 @@ TEST(HandOut, AHolderThatDoesNotProveTheJobIsNotBelieved) {
   EXPECT_THAT(ended.output, HasSubstr("does not belong to the job"));
 }
 
-TEST(HandOut, TwoJobsThatLookAlikeAreTold) {
+TEST(HandOff, TwoJobsThatLookAlikeAreTold) {
   const Job job(3);
   Process first = job.start(0);
   const Fd connection = job.connect();
