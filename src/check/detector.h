@@ -43,7 +43,7 @@ struct Carried {
 
 /// A signal under way.
 struct Parcel : Carried {
-  Clock knew;    // what its issuer had learnt, released or not
+  Clock knew;    // what its issuer had learnt, where not all of it is released
   Stamp issued;  // of its issuer's own component
   sim::Thread issuer = sim::kNoThread;
   Scope scope = Scope::kSystem;

@@ -51,7 +51,7 @@ void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site
   if (access.value != access.old) note_writer(id, access.address, false, access.value, stamp, number);
   parcel.released.join(releases ? ordered_before_notify(thread, target, true) : ordered_before_signal(thread, target));
   if (releases) parcel.sent.join(thread.over);
-  parcel.knew = thread.now;
+  if (!releases) parcel.knew = thread.now;
   parcel.issued = stamp;
   parcel.issuer = id;
   parcel.scope = access.scope;

@@ -30,7 +30,7 @@ Tick Detector::issued_at(Stamp stamp) const {
 }
 
 bool Detector::follows(const Parcel& parcel, const Record& access) const {
-  return parcel.knew.covers(access.stamp) ||
+  return parcel.knew.covers(access.stamp) || parcel.released.covers(access.stamp) ||
          (parcel.issuer == owners_[access.stamp.slot] && parcel.issued.tick >= issued_at(access.stamp));
 }
 

@@ -91,7 +91,7 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
     parcel.sent.reads.join(thread.now);
     parcel.sent.packets_read.join(thread.now);
   }
-  parcel.knew = thread.now;
+  if (!releases) parcel.knew = thread.now;
   parcel.issued = {thread.slot, thread.now.of(thread.slot)};
   parcel.issuer = id;
   parcel.through_nic = !reachable;

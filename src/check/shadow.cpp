@@ -19,14 +19,14 @@ bool conflict(const Record& first, const Record& second) {
   const auto atomic = [](const Record& record) {
     return (record.role == Role::kAtomicRead || record.role == Role::kAtomicWrite) && record.scope == Scope::kSystem;
   };
-  return (writes(first.role) || writes(second.role)) &&
-         !(atomic(first) && atomic(second) && same_word(first, second));
+  return (writes(first.role) || writes(second.role)) && !(atomic(first) && atomic(second) && same_word(first, second));
 }
 
 bool in_order(const Record& first, const NewAccess& second) {
   if (second.after->covers(first.stamp)) return true;
   if (first.role == Role::kRead)
-    return second.over != nullptr && (first.packet ? second.over->packets_read : second.over->reads).covers(first.stamp);
+    return second.over != nullptr &&
+           (first.packet ? second.over->packets_read : second.over->reads).covers(first.stamp);
   if (second.over != nullptr && writes(second.record.role) && second.over->writes.covers(first.stamp)) return true;
   // Whoever reads packets has read a write of them: it is their signal.
   return first.packet && second.record.packet && second.record.role == Role::kRead;

@@ -29,7 +29,7 @@ void Role::looked_in_vain(const Look& look, Site site) {
   if (sim.seams.monitor != nullptr) sim.seams.monitor->polls_for_ever(thread, look, site);
   engine().block([this, look, site] {
     std::uint64_t found = 0;
-    std::memcpy(&found, look.word, static_cast<std::size_t>(look.bytes));
+    if (sim.memory.backed(look.word)) std::memcpy(&found, look.word, static_cast<std::size_t>(look.bytes));
     return fmt::format("polls {} by {} at {}:{}, found {}; nobody is left to change it", sim.memory.describe(look.word),
                        look.operation, site.file, site.line, found);
   });

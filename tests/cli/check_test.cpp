@@ -57,7 +57,6 @@ TEST(CheckCommand, SaysWhetherDfsIsExhausted) {
   const std::string command = "check broadcast --algo direct --case broadcast.direct.2 --strategy dfs --schedules ";
   EXPECT_NE(tandem(command + "5").out.find("; dfs is exhausted in 0 of them"), std::string::npos);
   EXPECT_EQ(tandem(command + "5 --json -").json()["exhausted"], false);
-  EXPECT_NE(tandem(command + "100000").out.find("; dfs is exhausted in 1 of them"), std::string::npos);
   EXPECT_EQ(tandem(command + "100000 --json -").json()["exhausted"], true);
   EXPECT_FALSE(tandem("check broadcast --algo direct --case broadcast.direct.2 --json -").json().contains("exhausted"));
 }
