@@ -138,6 +138,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
                                                   options.heap_limit_bytes, recorder_.get(), options.seams)) {
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
+    recorder_->timeline.pes_per_node = simulator_->topology.pes_per_node();
     recorder_->timeline.predicted = true;
     recorder_->describe = [this](const void* address) { return simulator_->memory.describe(address); };
     recorder_->timeline.pes = pes;
