@@ -100,6 +100,7 @@ class Timeline {
   /// Whether a machine model predicted the times; else GPUs took them. All outputs say which.
   bool predicted = false;
   int pes = 0;
+  int pes_per_node = 0;  ///< 0: all are on one node.
   Time begin = 0;
   Time end = 0;
   std::vector<Lane> lanes;
@@ -156,7 +157,8 @@ struct Report {
 
 /// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle
 /// time, and the critical path. It holds about 15 bytes a span and 25 an arrow. Beyond half a million spans only as
-/// many PEs are shown as fit, and the page says so. The page sets `data-rendered` of its body to the number of lanes
+/// many PEs are shown as fit, those of the critical path and the last to end first, and the page says so. Above them
+/// each node is one row, of its SMs, links and NICs. The page sets `data-rendered` of its body to the number of lanes
 /// that it drew, and `data-error` where its script failed.
 ///
 /// Files are complete or not there: throws InvalidArgument where the file cannot be made and RuntimeFailure where
@@ -164,7 +166,7 @@ struct Report {
 void write_report(const Report& report, const std::string& path);
 void write_report(const Report& report, std::ostream& out);
 
-/// Writes a picture of about 1000 x 400 points for documents, in light and dark: of each timeline the first four PEs,
+/// Writes a picture of about 1000 x 400 points for documents, in light and dark: of each timeline four PEs,
 /// of each PE what its SMs did (the share of SMs over time), its copy engines and its links.
 ///
 /// Throws as write_report does.

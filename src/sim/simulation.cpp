@@ -140,6 +140,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
   log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} simulated PEs of {}", pes, machine.name); });
   if (recorder_) {
     recorder_->timeline.machine = machine.name;
+    recorder_->timeline.pes_per_node = simulator_->topology.pes_per_node();
     recorder_->timeline.predicted = true;
     recorder_->describe = [this](const void* address) { return simulator_->memory.describe(address); };
     recorder_->timeline.pes = pes;

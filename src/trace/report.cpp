@@ -6,9 +6,10 @@
 #include <tuple>
 
 #include "trace/analysis.h"
+#include "trace/chosen_pes.h"
 #include "trace/colours.h"
-#include "trace/first_pes.h"
 #include "trace/output_file.h"
+#include "trace/overview.h"
 #include "trace/path_parts.h"
 #include "trace/report_page.h"
 #include "trace/text.h"
@@ -139,6 +140,7 @@ void write_shares(const std::vector<PathShare>& shares, std::ostream& out) {
   out << ']';
 }
 
+/// A JSON object, without its end.
 void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, const std::vector<PathShare>& shares,
                     int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
@@ -167,6 +169,41 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
   write_path(timeline, path, leaves, out);
   out << ",\n";
   write_shares(shares, out);
+}
+
+/// [bins, PEs a node, [[name, nodes, least, median, most, [percent, ...]], ...]]
+void write_overview(const Overview& overview, std::ostream& out) {
+  Comma comma;
+  out << '[' << overview.bins << ',' << overview.pes_per_node << ",[";
+  for (const Overview::Part& part : overview.parts) {
+    out << comma() << '[' << json_string(part.name) << ',' << part.nodes << ',' << part.least << ',' << part.median
+        << ',' << part.most << ",[";
+    Comma value_comma;
+    for (const std::uint8_t percent : part.percent) out << value_comma() << static_cast<int>(percent);
+    out << "]]";
+  }
+  out << "]]";
+}
+
+/// With an overview of the nodes where there are several.
+void write_timeline_that_fits(const Timeline& timeline, std::size_t max_spans, std::ostream& out) {
+  constexpr int kBins = 400;
+  const auto path = critical_path(timeline);
+  const auto shares = path_shares(timeline, path_parts(timeline, path));
+  const std::vector<int> pes = chosen_pes(timeline, path, max_spans);
+  const std::size_t all = chosen_pes(timeline, path, timeline.spans.size()).size();
+  if (pes.size() == all) {
+    write_timeline(timeline, path, shares, std::max(static_cast<int>(all), timeline.pes), out);
+  } else {
+    const PartOfPes part = part_of(timeline, path, pes);
+    write_timeline(part.timeline, part.path, shares, static_cast<int>(pes.size()), out);
+  }
+  const bool several_nodes = timeline.pes_per_node > 0 && timeline.pes > timeline.pes_per_node;
+  out << ",\n\"overview\":";
+  if (several_nodes || pes.size() < all)
+    write_overview(overview_of(timeline, kBins), out);
+  else
+    out << "null";
   out << '}';
 }
 
@@ -219,16 +256,7 @@ void write_data(const Report& report, std::ostream& out) {
   Comma timeline_comma;
   for (const Timeline& timeline : report.timelines) {
     out << timeline_comma();
-    const int pes = pes_that_fit(timeline, kMaxSpans / report.timelines.size());
-    const int all = pes_that_fit(timeline, timeline.spans.size());
-    const auto path = critical_path(timeline);
-    const auto shares = path_shares(timeline, path_parts(timeline, path));
-    if (pes == all) {
-      write_timeline(timeline, path, shares, std::max(all, timeline.pes), out);
-    } else {
-      const FirstPes first = first_pes(timeline, path, pes);
-      write_timeline(first.timeline, first.path, shares, pes, out);
-    }
+    write_timeline_that_fits(timeline, kMaxSpans / report.timelines.size(), out);
   }
   out << "]}";
 }

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 #include <ostream>
-#include <set>
 
 #include "tandem/timeline.h"
 #include "trace/analysis.h"
+#include "trace/chosen_pes.h"
 #include "trace/colours.h"
 #include "trace/output_file.h"
 #include "trace/path_parts.h"
@@ -29,7 +29,7 @@ constexpr double kStrip = 5;
 constexpr double kPeGap = 5;
 constexpr double kTimelineGap = 10;
 constexpr double kFooter = 24;
-constexpr int kMaxPes = 4;
+constexpr std::size_t kMaxPes = 4;
 constexpr double kBin = 2;  // width of one step of a share
 
 /// Kinds from the bottom of a pile of shares upwards: what pays first, waiting last.
@@ -48,12 +48,21 @@ struct Group {
   const std::vector<std::uint32_t>& of(LaneKind kind) const { return lanes[static_cast<std::size_t>(kind)]; }
 };
 
-std::vector<Group> first_groups(const Timeline& timeline) {
-  std::set<int> pes;
-  for (const Lane& lane : timeline.lanes) pes.insert(lane.pe);
+/// What of a timeline is drawn: the PEs of the critical path first.
+struct Shown {
+  explicit Shown(const Timeline& whole) : timeline(whole), path(critical_path(whole)), groups(groups_of(whole, path)) {}
+
+  const Timeline& timeline;
+  std::vector<PathStep> path;
   std::vector<Group> groups;
-  for (const int pe : pes) {
-    if (groups.size() == kMaxPes) break;
+
+ private:
+  static std::vector<Group> groups_of(const Timeline& timeline, const std::vector<PathStep>& path);
+};
+
+std::vector<Group> Shown::groups_of(const Timeline& timeline, const std::vector<PathStep>& path) {
+  std::vector<Group> groups;
+  for (const int pe : chosen_pes(timeline, path, timeline.spans.size(), kMaxPes)) {
     Group group;
     group.pe = pe;
     for (std::uint32_t i = 0; i < timeline.lanes.size(); ++i) {
@@ -71,27 +80,30 @@ double height_of(const Group& group) {
   return height + kPeGap;
 }
 
-double height_of(const Timeline& timeline) {
+double height_of(const Shown& shown) {
   double height = kHeading + kStrip + 4;  // with the strip of the critical path
-  for (const Group& group : first_groups(timeline)) height += height_of(group);
+  for (const Group& group : shown.groups) height += height_of(group);
   return height + kTimelineGap;
 }
 
 class Picture {
  public:
   Picture(const Report& report, std::ostream& out) : report_(report), out_(out) {
-    for (const Timeline& timeline : report.timelines) longest_ = std::max(longest_, timeline.duration());
+    for (const Timeline& timeline : report.timelines) {
+      longest_ = std::max(longest_, timeline.duration());
+      shown_.emplace_back(timeline);
+    }
   }
 
   void draw() {
     double height = kTitle + kFooter;
-    for (const Timeline& timeline : report_.timelines) height += height_of(timeline);
+    for (const Shown& shown : shown_) height += height_of(shown);
     head(height);
     draw_axis(height - kFooter);
     double y = kTitle;
-    for (const Timeline& timeline : report_.timelines) {
-      draw_timeline(timeline, y);
-      y += height_of(timeline);
+    for (const Shown& shown : shown_) {
+      draw_timeline(shown, y);
+      y += height_of(shown);
     }
     draw_legend();
     out_ << "</svg>\n";
@@ -129,21 +141,21 @@ class Picture {
     text(12, 20, "title", report_.title);
   }
 
-  void draw_timeline(const Timeline& timeline, double y) {
+  void draw_timeline(const Shown& shown, double y) {
+    const auto& [timeline, path, groups] = shown;
     const auto leaves = leaves_by_lane(timeline);
-    const auto groups = first_groups(timeline);
     const std::string name = timeline.title + ": " + short_time(timeline.duration());
     text(12, y + 14, "name", name);
     std::string note = origin(timeline);
     if (static_cast<int>(groups.size()) < timeline.pes)
-      note += fmt::format(", the first {} of {} PEs", groups.size(), timeline.pes);
+      note += fmt::format(", {} of {} PEs", groups.size(), timeline.pes);
     text(24 + 7.5 * static_cast<double>(name.size()), y + 14, "", note);
     y += kHeading;
     for (const Group& group : groups) {
       draw_group(timeline, group, leaves, y);
       y += height_of(group);
     }
-    draw_path(timeline, y);
+    draw_path(timeline, path, y);
   }
 
   void draw_group(const Timeline& timeline, const Group& group, const std::vector<std::vector<std::size_t>>& leaves,
@@ -213,10 +225,10 @@ class Picture {
   }
 
   /// What the critical path consists of, as a strip of its own.
-  void draw_path(const Timeline& timeline, double y) {
+  void draw_path(const Timeline& timeline, const std::vector<PathStep>& path, double y) {
     text(24, y + 5.5, "", "critical path");
     rect(kLeft, y, x_of(timeline.duration()) - kLeft, kStrip, "var(--track)");
-    for (const PathPart& part : path_parts(timeline, critical_path(timeline))) {
+    for (const PathPart& part : path_parts(timeline, path)) {
       if (part.cause == PathCause::kIdle || part.cause == PathCause::kLatency) continue;
       const double x = x_of(part.begin - timeline.begin);
       rect(x, y, std::max(0.3, x_of(part.end - timeline.begin) - x), kStrip, colour(part.kind));
@@ -255,6 +267,7 @@ class Picture {
   const Report& report_;
   std::ostream& out_;
   Time longest_ = 1;
+  std::vector<Shown> shown_;
 };
 
 }  // namespace

@@ -215,6 +215,18 @@ TEST_F(ReportBrowserTest, RemarksKeepTheirLinesAndLeadToTheirPlaces) {
   EXPECT_EQ(body_attribute(dom, "data-result"), "true true true");
 }
 
+TEST_F(ReportBrowserTest, SeveralNodesHaveAHeatMap) {
+  Report report = testing::synthetic_report({.sms = 3});
+  report.timelines[0].pes_per_node = 2;
+  const std::string dom = document(report, R"js(
+    const heat = panels.map(panel => panel.rows.filter(row => row.type === 'heat'));
+    const row = heat[0].find(r => r.name === 'links out'), mark = markAt(panels[0], xOf(longest / 100), row.y + row.height - 1);
+    document.body.dataset.result = [heat[0].length, heat[1].length, describe(mark)[0]].join('; ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "4; 0; node 1, links out");
+}
+
 TEST_F(ReportBrowserTest, FoldingKeepsEveryLaneInThePicture) {
   const Report report = testing::synthetic_report({});
   const std::string dom = document(report, R"js(

@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include "trace/analysis.h"
-#include "trace/first_pes.h"
+#include "trace/chosen_pes.h"
+#include "trace/overview.h"
 #include "trace/report_page.h"
 #include "trace/synthetic_timeline.h"
 #include "trace/text.h"
@@ -103,34 +104,65 @@ TEST(Report, DataHoldsEverySpanOnce) {
   }
 }
 
-TEST(FirstPes, KeepsWhatFitsAndRenumbersIt) {
+TEST(ChosenPes, AreAllWhereTheyFitElseThoseOfThePathAndTheLastToEnd) {
+  Timeline timeline;
+  for (int pe = 0; pe < 4; ++pe) timeline.add_lane(pe, LaneKind::kSm, "sm 0");
+  for (std::uint32_t pe = 0; pe < 4; ++pe)
+    timeline.add(Span{pe, SpanKind::kCompute, 0, 0, pe == 1 ? 90 : 10 * (pe + 1), 0});
+  timeline.add(Span{3, SpanKind::kStore, 0, 95, 100, 0});
+  timeline.add(Arrow{1, 3, 0, 90, 95});
+  const auto path = critical_path(timeline);  // PE 1, then PE 3
+  EXPECT_EQ(chosen_pes(timeline, path, 5), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(chosen_pes(timeline, path, 4), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(chosen_pes(timeline, path, 3), (std::vector<int>{1, 3}));
+  EXPECT_EQ(chosen_pes(timeline, path, 0), (std::vector<int>{1}));
+  EXPECT_EQ(chosen_pes(timeline, path, 5, 2), (std::vector<int>{1, 3}));
+}
+
+TEST(PartOfPes, KeepsWhatIsOfThePesAndRenumbersIt) {
   testing::Shape shape;
   shape.sms = 6;
   const Timeline whole = testing::synthetic_gemm(shape);
   const std::size_t per_pe = whole.spans.size() / 4;  // the four PEs do alike
-  EXPECT_EQ(pes_that_fit(whole, whole.spans.size()), 4);
-  EXPECT_EQ(pes_that_fit(whole, whole.spans.size() - 1), 3);
-  EXPECT_EQ(pes_that_fit(whole, per_pe + 5), 1);
-  EXPECT_EQ(pes_that_fit(whole, 0), 1);
-
-  const FirstPes first = first_pes(whole, critical_path(whole), 2);
-  EXPECT_EQ(first.timeline.spans.size(), 2 * per_pe);
-  EXPECT_EQ(first.timeline.lanes.size(), whole.lanes.size() / 2);
-  EXPECT_EQ(first.timeline.duration(), whole.duration());
-  EXPECT_EQ(first.timeline.labels(), whole.labels());
-  EXPECT_FALSE(first.timeline.arrows.empty());
-  for (const Arrow& arrow : first.timeline.arrows) {
-    EXPECT_LT(first.timeline.lanes.at(arrow.from_lane).pe, 2);
-    EXPECT_LT(first.timeline.lanes.at(arrow.to_lane).pe, 2);
+  const auto is_kept = [](int pe) { return pe == 1 || pe == 3; };
+  const PartOfPes part = part_of(whole, critical_path(whole), {1, 3});
+  EXPECT_EQ(part.timeline.spans.size(), 2 * per_pe);
+  EXPECT_EQ(part.timeline.lanes.size(), whole.lanes.size() / 2);
+  EXPECT_EQ(part.timeline.duration(), whole.duration());
+  EXPECT_EQ(part.timeline.labels(), whole.labels());
+  EXPECT_FALSE(part.timeline.arrows.empty());
+  for (const Arrow& arrow : part.timeline.arrows) {
+    EXPECT_TRUE(is_kept(part.timeline.lanes.at(arrow.from_lane).pe));
+    EXPECT_TRUE(is_kept(part.timeline.lanes.at(arrow.to_lane).pe));
   }
-  std::vector<Time> expected;  // ends of the path's spans on PEs 0 and 1
+  std::vector<Time> expected;  // ends of the path's spans on these PEs
   for (const PathStep& step : critical_path(whole)) {
     const Span& span = whole.spans[step.span];
-    if (whole.lanes[span.lane].pe < 2) expected.push_back(span.end);
+    if (is_kept(whole.lanes[span.lane].pe)) expected.push_back(span.end);
   }
   std::vector<Time> kept;
-  for (const PathStep& step : first.path) kept.push_back(first.timeline.spans.at(step.span).end);
+  for (const PathStep& step : part.path) kept.push_back(part.timeline.spans.at(step.span).end);
   EXPECT_EQ(kept, expected);
+}
+
+TEST(Overview, SharesOfEachNodeOverTime) {
+  Timeline timeline;
+  timeline.pes = 4;
+  timeline.pes_per_node = 2;
+  timeline.end = 100;
+  for (int pe = 0; pe < 4; ++pe) timeline.add_lane(pe, LaneKind::kNicOut, "nic");
+  timeline.add(Span{0, SpanKind::kTransfer, 0, 0, 50, 0});
+  timeline.add(Span{1, SpanKind::kTransfer, 0, 0, 25, 0});
+  timeline.add(Span{3, SpanKind::kTransfer, 0, 90, 100, 0});
+  timeline.add(Span{2, SpanKind::kWait, 0, 0, 100, 0});  // not busy
+  const Overview overview = overview_of(timeline, 2);
+  ASSERT_EQ(overview.parts.size(), 1U);
+  const Overview::Part& part = overview.parts[0];
+  EXPECT_EQ(part.name, "NICs out");
+  EXPECT_EQ(part.nodes, 2);
+  EXPECT_EQ(part.percent, (std::vector<std::uint8_t>{75, 0, 0, 10}));
+  EXPECT_EQ(part.least, 5);
+  EXPECT_EQ(part.most, 38);
 }
 
 TEST(Report, EveryOutputSaysWhetherItIsAPrediction) {
@@ -164,7 +196,7 @@ TEST(Svg, SaysHowManyPesItLeavesOut) {
   shape.sms = 2;
   std::ostringstream out;
   write_svg(testing::synthetic_report(shape), out);
-  EXPECT_EQ(count(out.str(), ", the first 4 of 6 PEs"), 2U);
+  EXPECT_EQ(count(out.str(), ", 4 of 6 PEs"), 2U);
 }
 
 TEST(Svg, EmptyReportIsAPictureToo) {

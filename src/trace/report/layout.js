@@ -68,7 +68,7 @@ class Panel {
     const title = element('div', 'title', this.section);
     element('h2', '', title).textContent = t.title;
     element('span', 'time', title).textContent = timeText(t.duration);
-    element('span', 'note', title).textContent = t.origin + (t.shown < t.pes ? ` \u00b7 the first ${t.shown} of ${t.pes} PEs` : '');
+    element('span', 'note', title).textContent = t.origin + (t.shown < t.pes ? ` \u00b7 ${t.shown} of ${t.pes} PEs: those of the critical path and the last to end` : '');
     if (t.shares.length) {
       const mix = element('span', 'mix', title);
       for (const share of t.shares) {
@@ -100,7 +100,7 @@ class Panel {
     this.rows = [];
     this.lanePlace = new Array(this.timeline.lanes.length);
     this.names.textContent = '';
-    let y = 6;
+    let y = this.layoutOverview(6);
     for (const group of this.groups) {
       group.top = y;
       y = (group.open ? this.layoutOpen(group, y) : this.layoutFolded(group, y)) + GAP;
@@ -109,6 +109,26 @@ class Panel {
     this.height = y;
     this.rowsBox.style.height = y + 'px';
     viewChanged();
+  }
+
+  /// Heat maps: a line a node.
+  layoutOverview(top) {
+    if (!this.timeline.overview) return top;
+    const [bins, pesPerNode, parts] = this.timeline.overview;
+    let y = top;
+    for (const [name, nodes, least, median, most, percents] of parts) {
+      const height = nodes * Math.min(STRIP, Math.max(1, Math.floor(96 / nodes)));
+      const row = {type: 'heat', name, nodes, bins, pesPerNode, percents, lanes: [], y, height: Math.max(ROW, height)};
+      this.rows.push(row);
+      const box = element('div', '', this.names);
+      element('span', '', box).textContent = nodes > 1 ? `${name} of ${nodes} nodes` : name;
+      element('b', '', box).textContent = `${median}%`;
+      box.title = `${name}, one line a node, of all PEs. Busy over the whole time: the least busy node ${least}%, the middle one ${median}%, the most busy one ${most}%`;
+      box.style.top = y + 'px';
+      box.style.height = ROW + 'px';
+      y += row.height + 2;
+    }
+    return y + GAP;
   }
 
   layoutOpen(group, top) {

@@ -128,7 +128,7 @@ function markAt(panel, x, y) {
   const row = rowAt(panel, y);
   if (!row || x < NAMES) return null;
   const time = timeOf(x), slack = 2 * view.dpr / view.scale;
-  if (row.type === 'share') return time >= 0 && time <= panel.timeline.duration ? {panel, row, time} : null;
+  if (row.type === 'share' || row.type === 'heat') return time >= 0 && time <= panel.timeline.duration ? {panel, row, time, y} : null;
   if (row.type === 'dense') return spanAt(panel, row.lanes[Math.min(row.lanes.length - 1, Math.floor((y - row.y) / row.height * row.lanes.length))], time, slack);
   const marks = row.lanes.map(lane => spanAt(panel, lane, time, slack));
   return marks.find(mark => mark && !mark.idle) || marks[0];
@@ -137,7 +137,7 @@ function markAt(panel, x, y) {
 /// Lines of the tooltip: [head, colour, [[key, value], ...]].
 function describe(mark) {
   const t = mark.panel.timeline;
-  if (mark.row) return describeShare(mark);
+  if (mark.row) return mark.row.type === 'heat' ? describeHeat(mark) : describeShare(mark);
   const lane = t.lanes[mark.lane], where = `PE ${lane.pe}, ${lane.name}`;
   const times = [['from', exactText(mark.begin)], ['to', exactText(mark.end)], ['duration', timeText(mark.end - mark.begin)]];
   if (mark.idle) return ['idle', paint.hatch, [['lane', where], ...times]];
@@ -155,6 +155,16 @@ function describe(mark) {
   }
   if (arrows.length > 4) lines.push(['', `and ${arrows.length - 4} more`]);
   return [t.labels[label] || data.kinds[kind], paint.kinds[kind], lines];
+}
+
+function describeHeat({panel, row, time, y}) {
+  const node = Math.min(row.nodes - 1, Math.floor((y - row.y) / row.height * row.nodes));
+  const bin = Math.min(row.bins - 1, Math.floor(time / panel.timeline.duration * row.bins));
+  const line = row.percents.slice(node * row.bins, (node + 1) * row.bins);
+  const whole = line.reduce((sum, percent) => sum + percent, 0) / row.bins;
+  const first = node * row.pesPerNode;
+  return [`node ${node}, ${row.name}`, paint.kinds[KIND.transfer], [['PEs', `${first} to ${first + row.pesPerNode - 1}`],
+    ['busy then', line[bin] + '%'], ['over the whole time', whole.toFixed(1) + '%']]];
 }
 
 function describeShare({panel, row, time}) {

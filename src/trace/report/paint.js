@@ -146,7 +146,27 @@ function drawLabel(c, t, style, x0, x1, row) {
   c.fillText(shown, NAMES + x0 + 4, row.y + row.height / 2 + 0.5);
 }
 
-const DRAW = {dense: drawDense, share: drawShare, strip: drawLane, lane: drawLane};
+/// Busy shares of nodes over time, from the colour of idle time to that of a transfer.
+function drawHeat(panel, row) {
+  if (!row.map) {
+    row.map = document.createElement('canvas');
+    row.map.width = row.bins;
+    row.map.height = row.nodes;
+  }
+  if (row.mapTheme !== paint.bg) {
+    const c = row.map.getContext('2d'), image = c.createImageData(row.bins, row.nodes);
+    const words = new Uint32Array(image.data.buffer);
+    row.percents.forEach((percent, i) => { words[i] = mixed(paint.trackWord, paint.words[KIND.transfer], percent / 100); });
+    c.putImageData(image, 0, 0);
+    row.mapTheme = paint.bg;
+  }
+  const x0 = xOf(0), width = xOf(panel.timeline.duration) - x0;
+  panel.context.imageSmoothingEnabled = false;
+  panel.context.drawImage(row.map, x0, row.y, width, row.height);
+  return 0;
+}
+
+const DRAW = {heat: drawHeat, dense: drawDense, share: drawShare, strip: drawLane, lane: drawLane};
 
 // ---- Axis and grid.
 
