@@ -116,6 +116,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   Monitor* const monitor = role.sim.seams.monitor;
   if (monitor != nullptr) monitor->begin_wait(role.thread, words, n, stride, cmp, value, site);
   role.await(wait);
+  role.engine().sleep_until(role.engine().now() + role.sim.costs.block_sync);
   if (monitor != nullptr) monitor->end_wait(role.thread, words, n, stride, cmp, value, order, false, site);
   role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
   role.report({.kind = OperationKind::kWait,

@@ -94,7 +94,7 @@ void Kernel::start(const PlacedBlock& placed) {
   role->let_next_start = [this] {
     if (++lets_next_ == request_.blocks) request_.on_let_next();
   };
-  const Time begin = sim_.engine.now() + sim_.late(Schedule::Point::kBlockStart, request_.pe);
+  const Time begin = sim_.engine.now() + request_.startup + sim_.late(Schedule::Point::kBlockStart, request_.pe);
   if (sim_.observer != nullptr) sim_.observer->on_start(cause_.lane, cause_.time, lane, begin);
   Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
     self->request_.body(*role);

@@ -19,6 +19,7 @@ struct KernelRequest {
   int room = 512;             ///< threads of an SM that a block keeps from others
   bool keeps_places = false;  ///< until its last block ends, as those with many tiles do
   int idle_blocks = 0;        ///< more of them, which take places until the last block ends and do nothing
+  Time startup = 0;           ///< from the launch until its blocks run
   Thread stream = kNoThread;  ///< the monitor's
   /// Calls Role::let_next_start.
   std::function<void(Role&)> body;

@@ -24,7 +24,12 @@ Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes)
     throw OutOfMemory(fmt::format("simulated memory: no address range of {} bytes for {} PEs with {} bytes each: {}",
                                   total, pes, stride_, std::strerror(errno)));
   base_ = static_cast<std::byte*>(memory);
-  open(0, there_);
+  try {
+    open(0, there_);
+  } catch (...) {
+    munmap(base_, total);
+    throw;
+  }
 }
 
 namespace {

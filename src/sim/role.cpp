@@ -11,12 +11,12 @@ namespace tandem::sim {
 Time Role::move(int from, int to, Size bytes, Driver driver) {
   Engine& engine = sim.engine;
   const bool local = from == to;
-  const Rate whole = local                      ? sim.costs.block_memory
-                     : driver == Driver::kLoads ? sim.costs.block_load
-                                                : sim.costs.block_store;
+  const bool loads = driver == Driver::kLoads;
+  const Rate whole = local ? (loads ? sim.costs.block_reduce : sim.costs.block_memory)
+                           : (loads ? sim.costs.block_load : sim.costs.block_store);
   const Rate rate = whole.share(share, share_of);
   if (local) end_local();
-  if (driver == Driver::kLoads && !streaming) {
+  if (loads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
     streaming = true;
   }
@@ -26,17 +26,18 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
     const Time ready = engine.now();
     const Passage passage = sim.network.pass(from, to, part, driver, ready);
     arrived = passage.arrived;
-    sleep_beside_local(std::max(ready + rate.time(part), passage.next(driver == Driver::kLoads)));
+    sleep_beside_local(std::max(ready + rate.time(part), passage.next(loads)));
   }
   return std::max(arrived, engine.now());
 }
 
-void Role::begin_local(Size bytes, Driver driver) {
+void Role::begin_local(Size bytes, Driver driver, Rate rate) {
   if (driver == Driver::kLoads && !streaming) {
     sleep_beside_local(sim.engine.now() + sim.costs.local_latency);
     streaming = true;
   }
   local_.left += bytes;
+  local_.rate = rate;
   local_.chunk = Network::chunk(bytes);
   local_.ready = std::max(local_.ready, sim.engine.now());
   advance_local();
@@ -47,7 +48,7 @@ void Role::advance_local() {
   while (local_.left > 0 && local_.ready <= now) {
     const Size part = std::min(local_.chunk, local_.left);
     const Passage passage = sim.network.pass(pe, pe, part, Driver::kStores, now);
-    local_.ready = std::max(now + sim.costs.block_memory.share(share, share_of).time(part), passage.sent);
+    local_.ready = std::max(now + local_.rate.share(share, share_of).time(part), passage.sent);
     local_.left -= part;
   }
 }

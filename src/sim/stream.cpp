@@ -157,6 +157,7 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   request.blocks = kernel.grid.blocks;
   request.threads = kernel.grid.threads;
   request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
+  request.startup = sim_.costs.kernel;
   request.body = [simulate = std::move(kernel.simulate), holds_next = kernel.holds_next](Role& role) {
     if (!holds_next) role.let_next_start();
     Block block{BlockCore(role)};
