@@ -99,12 +99,36 @@ inline std::vector<Prediction> predict(const Machine& machine, const std::vector
   return all;
 }
 
-inline double median_error(const std::vector<Prediction>& all) {
-  std::vector<double> errors;
-  for (const Prediction& one : all) errors.push_back(std::abs(one.error()));
+inline double median(std::vector<double> errors) {
   const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
   std::nth_element(errors.begin(), middle, errors.end());
   return *middle;
+}
+
+/// The median absolute error of a model that knows two calls of each collective on as many PEs: the quickest one's
+/// time, and behind it bytes at the largest one's rate. In the rows of those calls it is right.
+inline double null_error(const std::vector<Prediction>& all) {
+  std::vector<double> errors;
+  for (const Prediction& one : all) {
+    const MeasuredCollective* quickest = &one.row;
+    const MeasuredCollective* largest = &one.row;
+    for (const Prediction& other : all) {
+      if (other.row.collective != one.row.collective || other.row.pes != one.row.pes) continue;
+      if (other.row.us < quickest->us) quickest = &other.row;
+      if (other.row.bytes > largest->bytes) largest = &other.row;
+    }
+    const double us = quickest->us + static_cast<double>(one.row.bytes) * (largest->us - quickest->us) /
+                                         static_cast<double>(largest->bytes);
+    errors.push_back(std::abs(us / one.row.us - 1));
+  }
+  return median(std::move(errors));
+}
+
+/// Of the absolute times.
+inline double median_error(const std::vector<Prediction>& all) {
+  std::vector<double> errors;
+  for (const Prediction& one : all) errors.push_back(std::abs(one.error()));
+  return median(std::move(errors));
 }
 
 /// What probably makes a row deviate.
@@ -132,7 +156,8 @@ inline void print_predictions(const std::vector<Prediction>& all) {
   std::sort(worst.begin(), worst.end(),
             [](const auto& a, const auto& b) { return std::abs(a.error()) > std::abs(b.error()); });
   worst.resize(std::min(worst.size(), worst_shown));
-  fmt::print("median error {:.1f} % of {} rows (* in place); worst:\n", 100 * median_error(all), all.size());
+  fmt::print("median error {:.1f} % of {} rows (* in place); null model (least time, largest rate) {:.1f} %; worst:\n",
+             100 * median_error(all), all.size(), 100 * null_error(all));
   for (const Prediction& one : worst)
     fmt::print("  {:+.1f} % {} of {} bytes on {} PEs, {}; likely: {}\n", 100 * one.error(), name(one.row.collective),
                one.row.bytes, one.row.pes, one.row.algorithm, likely_reason(one.row));

@@ -1,6 +1,5 @@
-/// Fits figures of a machine model to measured collectives, where the model's own measurements leave something out:
-/// what a kernel does before its first store, what a barrier costs its block. Every figure stays a figure of the same
-/// name.
+/// Fits those figures of a machine model that no measurement of its own shows: what a kernel's start and end take, what
+/// a wait costs a block's threads, how fast a block adds up. All others stay as they were measured.
 ///
 ///   fit_machine BASE OUT.json RESULTS.json...     BASE: a model's name or file; RESULTS: as in bench/results
 ///
@@ -27,10 +26,7 @@ using namespace tandem;
 using namespace tandem::bench;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFields[] = {
-    "gpu.graph_node_us",          "gpu.local_latency_us", "gpu.local_flag_us",         "link.latency_us",
-    "link.load_latency_us",       "link.flag_us",         "link.store_gbps",           "link.load_gbps",
-    "link.all_to_all_efficiency", "gpu.block_hbm_gbps",   "gpu.copy_engine_startup_us"};
+constexpr const char* kFields[] = {"gpu.kernel_us", "gpu.block_sync_us", "gpu.reduce_gbps"};
 constexpr double kMostFactor = 4;
 constexpr double kLeastGain = 5e-4;
 constexpr Size kMostBytes = Size{64} << 20;

@@ -33,7 +33,10 @@ struct OperatorPrediction {
   double us = 0, gemm_us = 0;
 
   double ratio() const { return us / gemm_us; }
-  double error() const { return ratio() / row.ratio - 1; }
+  double error() const { return us / row.us - 1; }
+  double ratio_error() const { return ratio() / row.ratio - 1; }
+  /// Of the null model: communication costs nothing, so the ratio is 1.
+  double null_error() const { return 1 / row.ratio - 1; }
 };
 
 /// The rows of what plans take by themselves, beside cuBLASLt.
@@ -102,8 +105,20 @@ inline std::vector<OperatorPrediction> predict(const Machine& machine, const std
   return all;
 }
 
-/// Says how far the ratios are off, of the rows of some operators.
-inline void print_errors(const std::vector<OperatorPrediction>& all, const std::vector<Operator>& operators) {
+/// Prints the median and the worst of some rows' errors.
+template <class Error>
+void print_errors(const char* what, const std::vector<OperatorPrediction>& rows, Error error) {
+  std::vector<OperatorPrediction> sorted = rows;
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const auto& a, const auto& b) { return std::abs(error(a)) < std::abs(error(b)); });
+  const OperatorPrediction& worst = sorted.back();
+  fmt::print("  {:<28} median {:>5.1f} %, worst {:>5.1f} % ({} {}x{}x{})\n", what,
+             100 * std::abs(error(sorted[sorted.size() / 2])), 100 * std::abs(error(worst)), name(worst.row.op),
+             worst.row.m, worst.row.n, worst.row.k);
+}
+
+/// How far the predictions of some operators are off, and a model that knows nothing.
+inline void print_summary(const std::vector<OperatorPrediction>& all, const std::vector<Operator>& operators) {
   std::vector<OperatorPrediction> some;
   std::string names;
   for (const Operator op : operators) {
@@ -111,25 +126,25 @@ inline void print_errors(const std::vector<OperatorPrediction>& all, const std::
     std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const auto& one) { return one.row.op == op; });
   }
   if (some.empty()) return;
-  std::sort(some.begin(), some.end(),
-            [](const auto& a, const auto& b) { return std::abs(a.error()) < std::abs(b.error()); });
-  const OperatorPrediction& worst = some.back();
-  fmt::print("{}: the ratio is off by {:.1f} % in the median of {} rows, by {:.1f} % at worst ({} {}x{}x{})\n", names,
-             100 * std::abs(some[some.size() / 2].error()), some.size(), 100 * std::abs(worst.error()),
-             name(worst.row.op), worst.row.m, worst.row.n, worst.row.k);
+  fmt::print("{}, errors of {} rows:\n", names, some.size());
+  print_errors("microseconds", some, [](const auto& one) { return one.error(); });
+  print_errors("microseconds of the GEMM", some, [](const auto& one) { return one.gemm_us / one.row.gemm_us - 1; });
+  print_errors("ratio to the GEMM alone", some, [](const auto& one) { return one.ratio_error(); });
+  print_errors("null model: a ratio of 1", some, [](const auto& one) { return one.null_error(); });
 }
 
 inline void print_operator_predictions(const Machine& machine, const std::filesystem::path& results) {
   const std::vector<OperatorPrediction> all = predict(machine, read_operators(results));
   if (all.empty()) return fmt::print("none was measured there\n");
-  fmt::print("{:<21}{:<19}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}{:>9}\n", "operator", "MxNxK", "GPU us", "model us",
-             "cuBLAS us", "model GEMM", "GPU ratio", "model", "error");
+  fmt::print("{:<21}{:<19}{:>10}{:>10}{:>9}{:>11}{:>11}{:>10}{:>8}{:>9}\n", "operator", "MxNxK", "GPU us", "model us",
+             "error", "cuBLAS us", "model GEMM", "GPU ratio", "model", "error");
   for (const OperatorPrediction& one : all)
-    fmt::print("{:<21}{:<19}{:>10.1f}{:>10.1f}{:>11.1f}{:>11.1f}{:>10.3f}{:>10.3f}{:>+8.1f}%\n", name(one.row.op),
-               fmt::format("{}x{}x{}", one.row.m, one.row.n, one.row.k), one.row.us, one.us, one.row.gemm_us,
-               one.gemm_us, one.row.ratio, one.ratio(), 100 * one.error());
-  print_errors(all, {Operator::kAllGatherGemm, Operator::kGemmReduceScatter});
-  print_errors(all, {Operator::kGemmAllReduce});
+    fmt::print("{:<21}{:<19}{:>10.1f}{:>10.1f}{:>+8.1f}%{:>11.1f}{:>11.1f}{:>10.3f}{:>8.3f}{:>+8.1f}%\n",
+               name(one.row.op), fmt::format("{}x{}x{}", one.row.m, one.row.n, one.row.k), one.row.us, one.us,
+               100 * one.error(), one.row.gemm_us, one.gemm_us, one.row.ratio, one.ratio(), 100 * one.ratio_error());
+  print_summary(all, {Operator::kAllGatherGemm, Operator::kGemmReduceScatter});
+  print_summary(all, {Operator::kGemmAllReduce});
+  print_summary(all, {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce});
 }
 
 }  // namespace tandem::bench

@@ -65,8 +65,21 @@ class TileSequence {
   /// The tile of linear index `i` < tiles(). Pieces come one after the other, within a piece groups of panels; within a
   /// group columns are outermost, so that its panels share a column's block of B while it is in cache.
   TANDEM_DEVICE GemmTile tile(Size i) const {
-    int number = 0;
-    for (; i >= panels_of(number) * columns(); ++number) i -= panels_of(number) * columns();
+    Place from;
+    return tile(i, from);
+  }
+  /// A piece, by its place in the order, and the number of its first tile.
+  struct Place {
+    int piece = 0;
+    Size first = 0;
+  };
+  /// The same for somebody who takes tiles in ascending order: begins to look at `from` and leaves there the tile's
+  /// piece, so that each tile costs the same however many pieces there are.
+  TANDEM_DEVICE GemmTile tile(Size i, Place& from) const {
+    for (; i >= from.first + panels_of(from.piece) * columns(); ++from.piece)
+      from.first += panels_of(from.piece) * columns();
+    const int number = from.piece;
+    i -= from.first;
     const Range rows = piece(number).rows;
     const Size group = group_ > 0 ? group_ : max(panels_of(number), 1);
     const Size first = i / (group * columns()) * group;

@@ -53,6 +53,7 @@ struct Machine {
     int max_threads_per_sm = 0;
     double hbm_gbps = 0;          ///< local memory, bytes read plus bytes written, all SMs busy
     Curve block_hbm_gbps;         ///< blocks that copy locally -> bytes read plus bytes written, GB/s
+    double reduce_gbps = 0;       ///< one block's local loads and stores of values that pass its registers, as sums do
     double local_latency_us = 0;  ///< a dependent load from local memory
     double local_flag_us = 0;     ///< signal between two blocks of one PE, one way, release and acquire included
     /// Copies that can be under way at once. 0, which no file has, is that of GPUs that several PEs share: plans choose
@@ -63,6 +64,8 @@ struct Machine {
     double copy_engine_local_gbps = 0;  ///< bytes copied within the PE; each is read once and written once
     double launch_us = 0;               ///< kernel after kernel in one stream
     double graph_node_us = 0;           ///< kernel after kernel inside one graph
+    double kernel_us = 0;               ///< what a kernel's start and end take beyond an empty one's
+    double block_sync_us = 0;           ///< from a signal's arrival until all of a block's threads go on
   } gpu;
 
   struct Link {
@@ -89,13 +92,16 @@ struct Machine {
     Curve queue_gbps;                  ///< queue pairs (blocks) that drive it -> GB/s of one NIC
     double issue_us = 0;               ///< what posting one message costs the block
     double cross_rail_latency_us = 0;  ///< added where source and destination sit on different rails
-    double cross_rail_efficiency = 1;  ///< share of `gbps` that is left then
+    double cross_rail_share = 1;       ///< share of a rail's NICs that can send to other rails at full rate at once
   } nic;
 
   struct Gemm {
     Curve sustained_tflops;        ///< TFLOP of the problem on one PE -> 16-bit TFLOP/s, all SMs busy in full waves
     double tile_overhead_us = 0;   ///< prologue and epilogue of one tile that the persistent kernel does not hide
-    double launch_us = 0;          ///< start and end of a GEMM that runs alone
+    double split_us = 0;           ///< what adding up the parts of a tile takes whose depth several SMs share
+    double memory_gbps = 0;        ///< at which a GEMM streams its operands
+    double sm_memory_gbps = 0;     ///< of that one SM's most
+    double launch_us = 0;          ///< start and end of a GEMM, kernel after kernel inside one graph
     double one_byte_factor = 0;    ///< rate of 8-bit types relative to 16-bit
     double four_byte_factor = 0;   ///< rate of 32-bit types (TF32) relative to 16-bit
     double eight_byte_factor = 0;  ///< rate of f64 relative to 16-bit
@@ -139,19 +145,25 @@ struct GemmShape {
 /// 16-bit TFLOP/s times the factor of the element size, of the whole GPU, for a problem of that many TFLOP.
 double gemm_sustained_tflops(const Machine& machine, double tflop, int element_bytes);
 
-/// Time of one tile_m x tile_n tile over the whole depth on one SM, while `sms` SMs work on `problem`.
+/// What the tiles of a GEMM take, each over the whole depth on one SM.
+struct GemmTileTimes {
+  double whole_us = 0;  ///< of a wave with a tile for each SM
+  double last_us = 0;   ///< of the last wave, where it has fewer tiles than SMs; else as whole_us
+};
+
+/// Times of tile_m x tile_n tiles while `sms` SMs work on `problem`.
 ///
-/// Arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus the tile overhead; not
-/// less than the tile's share of the time in which the memory delivers the operands. A tile at the edge costs as much
-/// as a whole one. Throws InvalidArgument for sizes below 1, an element size other than 1, 2, 4, 8 and `sms` out of
-/// range.
-double gemm_tile_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms);
+/// Arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus the tile overhead. All
+/// SMs share the depth of a last wave that is not full, where that is quicker. Where the memory takes about as long to
+/// deliver the operands as the tiles take, or longer, all tiles take longer. A tile at the edge costs as much as a
+/// whole one. Throws InvalidArgument for sizes below 1, an element size other than 1, 2, 4, 8 and `sms` out of range.
+GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms);
 
 /// The tile of the table with which `problem` ends first on `sms` SMs (the first in the table among equals).
 Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms);
 
-/// Time of a library (cuBLAS-like) GEMM alone on `sms` SMs of one PE: full waves of the best tile, plus the launch.
-/// 0 for an empty product (m or n is 0). Throws as gemm_tile_us.
+/// Time of a library (cuBLAS-like) GEMM alone on `sms` SMs of one PE: waves of the best tile, plus the launch.
+/// 0 for an empty product (m or n is 0). Throws as gemm_tile_times.
 double gemm_alone_us(const Machine& machine, Size m, Size n, Size k, int element_bytes, int sms);
 
 }  // namespace tandem

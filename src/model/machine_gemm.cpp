@@ -41,10 +41,6 @@ double tile_efficiency(const Machine::Gemm& gemm, int tile_m, int tile_n) {
   return efficiency;
 }
 
-Size waves(const GemmShape& problem, int tile_m, int tile_n, int sms) {
-  return ceil_div(ceil_div(problem.m, Size{tile_m}) * ceil_div(problem.n, Size{tile_n}), Size{sms});
-}
-
 void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 0)
     throw InvalidArgument(fmt::format("GEMM: shape {}x{}x{} given, allowed is m and n from 1, k from 0", problem.m,
@@ -56,13 +52,57 @@ void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& prob
         fmt::format("GEMM: {} SMs given, allowed on {} is 1 to {}", sms, machine.name, machine.gpu.sm_count));
 }
 
-/// Each operand once through the memory, as fast as `sms` blocks can draw it.
-double memory_us(const Machine& machine, const GemmShape& problem, int sms) {
+/// What tiles take by their arithmetic alone, and how many SMs stream operands.
+struct Waves {
+  Size whole = 0;  ///< full ones
+  Size rest = 0;   ///< tiles of the last wave, if it is not full
+  double whole_us = 0;
+  double last_us = 0;
+  double streaming = 0;
+
+  double us() const { return static_cast<double>(whole) * whole_us + (rest > 0 ? last_us : 0); }
+};
+
+/// The depth that one SM takes at least where several share a tile's.
+constexpr double kLeastDepth = 128;
+
+Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
+  const Size tiles = ceil_div(problem.m, Size{tile_m}) * ceil_div(problem.n, Size{tile_n});
+  const double tflops = gemm_sustained_tflops(machine, problem.tflop(), problem.element_bytes);
+  const double flop_per_us = tflops * 1e6 / machine.gpu.sm_count * tile_efficiency(machine.gemm, tile_m, tile_n);
+  const double arithmetic_us = 2.0 * tile_m * tile_n * static_cast<double>(problem.k) / flop_per_us;
+  Waves waves{.whole = tiles / sms, .rest = tiles % sms, .whole_us = arithmetic_us + machine.gemm.tile_overhead_us};
+  waves.last_us = waves.whole_us;
+  waves.streaming = waves.whole > 0 ? sms : static_cast<double>(waves.rest);
+  if (waves.rest == 0 || problem.k == 0) return waves;
+  const double share =
+      std::max(static_cast<double>(waves.rest) / sms, std::min(1.0, kLeastDepth / static_cast<double>(problem.k)));
+  const double shared_us = arithmetic_us * share + machine.gemm.tile_overhead_us + machine.gemm.split_us;
+  if (shared_us >= waves.whole_us) return waves;
+  waves.last_us = shared_us;
+  if (waves.whole == 0) waves.streaming = static_cast<double>(waves.rest) / share;
+  return waves;
+}
+
+/// Each operand once through the memory, as fast as those SMs draw it.
+double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
-  const double gbps = std::min(machine.gpu.hbm_gbps, machine.gpu.block_hbm_gbps.at(sms));
+  const double gbps = std::min(machine.gemm.memory_gbps, sms * machine.gemm.sm_memory_gbps);
   return (m * k + k * n + m * n) * problem.element_bytes / (gbps * 1e3);
+}
+
+/// How much longer all takes where arithmetic and memory, which overlap, take about the same time.
+double slowdown(double arithmetic_us, double memory_us) {
+  constexpr double kPower = 4;
+  return std::pow(1 + std::pow(memory_us / arithmetic_us, kPower), 1 / kPower);
+}
+
+/// Of all tiles.
+double tiles_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
+  const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
+  return waves.us() * slowdown(waves.us(), memory_us(machine, problem, waves.streaming));
 }
 
 }  // namespace
@@ -71,22 +111,19 @@ double gemm_sustained_tflops(const Machine& machine, double tflop, int element_b
   return machine.gemm.sustained_tflops.at(tflop) * rate_factor(machine.gemm, element_bytes);
 }
 
-double gemm_tile_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
+GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
   check(machine, tile_m, tile_n, problem, sms);
-  const double tflops = gemm_sustained_tflops(machine, problem.tflop(), problem.element_bytes);
-  const double flop_per_us = tflops * 1e6 / machine.gpu.sm_count * tile_efficiency(machine.gemm, tile_m, tile_n);
-  const double flop = 2.0 * tile_m * tile_n * static_cast<double>(problem.k);
-  const double share_of_memory =
-      memory_us(machine, problem, sms) / static_cast<double>(waves(problem, tile_m, tile_n, sms));
-  return std::max(flop / flop_per_us + machine.gemm.tile_overhead_us, share_of_memory);
+  const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
+  const double factor = slowdown(waves.us(), memory_us(machine, problem, waves.streaming));
+  return {waves.whole_us * factor, waves.last_us * factor};
 }
 
 Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms) {
   Machine::Gemm::Tile best;
   double best_us = 0;
   for (const Machine::Gemm::Tile& tile : machine.gemm.tiles) {
-    const double us =
-        gemm_tile_us(machine, tile.m, tile.n, problem, sms) * static_cast<double>(waves(problem, tile.m, tile.n, sms));
+    check(machine, tile.m, tile.n, problem, sms);
+    const double us = tiles_us(machine, tile.m, tile.n, problem, sms);
     if (best.m > 0 && us >= best_us) continue;
     best = tile;
     best_us = us;
@@ -98,8 +135,7 @@ double gemm_alone_us(const Machine& machine, Size m, Size n, Size k, int element
   if (m == 0 || n == 0) return 0;
   const GemmShape problem{m, n, k, element_bytes};
   const Machine::Gemm::Tile tile = best_gemm_tile(machine, problem, sms);
-  return machine.gemm.launch_us +
-         gemm_tile_us(machine, tile.m, tile.n, problem, sms) * static_cast<double>(waves(problem, tile.m, tile.n, sms));
+  return machine.gemm.launch_us + tiles_us(machine, tile.m, tile.n, problem, sms);
 }
 
 }  // namespace tandem

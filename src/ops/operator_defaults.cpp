@@ -45,7 +45,8 @@ class Work {
   }
   double gemm_us(Size tiles, int sms) const {
     const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type))};
-    return gemm_tile_us(model_, o_.tile_m, o_.tile_n, shape, sms) * static_cast<double>(ceil_div(tiles, Size{sms}));
+    const GemmTileTimes times = gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms);
+    return times.whole_us * static_cast<double>(tiles / sms) + (tiles % sms > 0 ? times.last_us : 0);
   }
   /// A's, or the sums'.
   double moved_bytes() const {

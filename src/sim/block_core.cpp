@@ -33,6 +33,38 @@ void check_word(const Role& role, const Signal* word, int target, Site site) {
                                       site.line, target, owner));
 }
 
+/// Loads for a copy, or of values into registers.
+void load(Role& role, const void* from, Size bytes, Rate local_rate, Site site) {
+  if (bytes <= 0) return;
+  const Time begin = role.engine().now();
+  const int source = role.reachable_pe(from, bytes, "load", site);
+  if (source == role.pe)
+    role.begin_local(bytes, Driver::kLoads, local_rate);
+  else
+    role.move(source, role.pe, bytes, Driver::kLoads);
+  role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
+  role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
+  role.report_access(AccessKind::kLoad, from, bytes, site);
+}
+
+/// Stores of a copy, or of values in registers.
+void store(Role& role, void* to, Buffer payload, Size bytes, Rate local_rate, Site site) {
+  if (bytes <= 0) return;
+  const Time begin = role.engine().now();
+  const int target = role.reachable_pe(to, bytes, "store", site);
+  if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
+  role.report_access(AccessKind::kStore, to, bytes, site);
+  if (target == role.pe) {
+    role.begin_local(bytes, Driver::kStores, local_rate);
+  } else {
+    const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
+    role.last_arrival = std::max(role.last_arrival, arrival);
+    if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
+  }
+  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
+  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .begin = begin}, site);
+}
+
 }  // namespace
 
 int BlockCore::pe() const { return role_->team.me; }
@@ -51,17 +83,7 @@ Size BlockCore::tile_bytes() const {
 }
 
 void BlockCore::read(const void* from, Size bytes, Site site) {
-  if (bytes <= 0) return;
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  const int source = role.reachable_pe(from, bytes, "load", site);
-  if (source == role.pe)
-    role.begin_local(bytes, Driver::kLoads);
-  else
-    role.move(source, role.pe, bytes, Driver::kLoads);
-  role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
-  role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
-  role.report_access(AccessKind::kLoad, from, bytes, site);
+  load(*role_, from, bytes, role_->sim.costs.block_reduce, site);
 }
 
 void BlockCore::read_scalar(const void* from, Size bytes, Site site) {
@@ -88,21 +110,7 @@ void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
 }
 
 void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
-  if (bytes <= 0) return;
-  Role& role = *role_;
-  const Time begin = role.engine().now();
-  const int target = role.reachable_pe(to, bytes, "store", site);
-  if (target == role.pe && payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(bytes));
-  role.report_access(AccessKind::kStore, to, bytes, site);
-  if (target == role.pe) {
-    role.begin_local(bytes, Driver::kStores);
-  } else {
-    const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
-    role.last_arrival = std::max(role.last_arrival, arrival);
-    if (payload) role.sim.deliver(arrival, data_delivery(to, std::move(payload), role.cause()));
-  }
-  role.engine().trace(role.engine().current()->id(), kTraceWrite, bytes);
-  role.report({.kind = OperationKind::kStore, .target = to, .bytes = bytes, .begin = begin}, site);
+  store(*role_, to, std::move(payload), bytes, role_->sim.costs.block_reduce, site);
 }
 
 void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
@@ -112,12 +120,13 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   const bool has_data = backed(from) && backed(to);
   const int source = role.reachable_pe(from, bytes, "load", site);
   const int target = role.reachable_pe(to, bytes, "store", site);
+  const Rate rate = role.sim.costs.block_memory;
   if (source != role.pe || target == role.pe)
-    read(from, bytes, site);
+    load(role, from, bytes, rate, site);
   else  // its time is that of the store
     role.report_access(AccessKind::kLoad, from, bytes, site);
   Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
-  write(to, std::move(payload), bytes, site);
+  store(role, to, std::move(payload), bytes, rate, site);
 }
 
 void BlockCore::put(void* to, const void* from, Size bytes, Completion completion, const SignalUpdate* signal,

@@ -33,8 +33,7 @@ void BlockCore::fence(Site site) {
   const Time begin = role.engine().now();
   ++role.outstanding->fences;
   // Queue pairs keep their order by themselves; stores over links are waited for.
-  role.end_local();
-  role.engine().sleep_until(std::max(role.engine().now(), role.last_arrival));
+  role.end_accesses();
   role.report({.kind = OperationKind::kFence, .begin = begin}, site);
   if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->fence(role.thread, site);
 }
@@ -119,6 +118,7 @@ void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch va
   if (monitor != nullptr) monitor->begin_wait(role.thread, words, n, stride, cmp, value, site);
   role.see_own_changes(words, n, stride);
   role.await(wait);
+  role.engine().sleep_until(role.engine().now() + role.sim.costs.block_sync);
   if (monitor != nullptr) monitor->end_wait(role.thread, words, n, stride, cmp, value, order, false, site);
   role.engine().trace(role.engine().current()->id(), kTraceWait, static_cast<std::int64_t>(value));
   role.report({.kind = OperationKind::kWait,

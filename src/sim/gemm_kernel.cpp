@@ -13,16 +13,36 @@ namespace tandem::sim {
 
 namespace {
 
+/// A GEMM's tiles and what they take.
+struct Tiles {
+  TileSequence sequence;
+  Size count;
+  Size in_full_waves;  // the first ones
+  Time whole, last;    // time of those, and of the others
+
+  Time time_of(Size tile) const { return tile < in_full_waves ? whole : last; }
+};
+
+/// The next tile that a worker takes.
+struct Turn {
+  Size next = 0;
+  TileSequence::Place place = {};
+};
+
 /// One worker's part of a GEMM.
 class Worker {
  public:
-  Worker(Role& role, const Gemm& gemm, Time tile_time, std::shared_ptr<Size> next)
-      : role_(role), gemm_(gemm), sequence_(gemm), tile_time_(tile_time), next_(std::move(next)), own_(role.index) {}
+  Worker(Role& role, const Gemm& gemm, const Tiles& tiles, std::shared_ptr<Turn> shared)
+      : role_(role), gemm_(gemm), tiles_(tiles), shared_(std::move(shared)), own_{role.index} {}
 
   /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
   /// worker has tiles of its own, which nobody computes if it is not there.
   void run() {
-    while (!is_last()) compute(sequence_.tile(take()));
+    while (!is_last()) {
+      Turn& turn = this->turn();
+      const Size number = std::exchange(turn.next, turn.next + (shared_ != nullptr ? 1 : role_.count));
+      compute(tiles_.sequence.tile(number, turn.place), tiles_.time_of(number));
+    }
     let_next_start();
     const Time begin = engine().now();
     role_.wait_for_outstanding();
@@ -31,17 +51,17 @@ class Worker {
 
  private:
   Engine& engine() const { return role_.sim.engine; }
-  bool is_last() const { return (next_ != nullptr ? *next_ : own_) >= sequence_.tiles(); }
-  Size take() { return next_ != nullptr ? (*next_)++ : std::exchange(own_, own_ + role_.count); }
+  Turn& turn() { return shared_ != nullptr ? *shared_ : own_; }
+  bool is_last() { return turn().next >= tiles_.count; }
   void let_next_start() {
     if (!std::exchange(lets_next_, true)) role_.let_next_start();
   }
 
-  void compute(const GemmTile& tile) {
+  void compute(const GemmTile& tile, Time takes) {
     if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
     const Time begin = engine().now();
     const Operation operation{.kind = OperationKind::kCompute, .begin = begin, .rows = tile.rows, .columns = tile.cols};
-    engine().sleep_until(begin + tile_time_);
+    engine().sleep_until(begin + takes);
     if (is_last()) let_next_start();
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
@@ -288,35 +308,37 @@ class Worker {
 
   Role& role_;
   const Gemm& gemm_;
-  TileSequence sequence_;
-  Time tile_time_;
-  std::shared_ptr<Size> next_;  // null: each worker has every `count`-th tile
-  Size own_;
+  const Tiles& tiles_;
+  std::shared_ptr<Turn> shared_;  // null: each worker has every `count`-th tile
+  Turn own_;
   bool lets_next_ = false;
 };
 
 }  // namespace
 
 std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team) {
-  const Size tiles = TileSequence(gemm).tiles();
-  if (tiles == 0) return {};
-  const int sms = gemm.sms > 0 ? gemm.sms : simulator.machine.gpu.sm_count;
-  const auto element = static_cast<int>(size_of(gemm.type));
-  const GemmShape shape{gemm.m, gemm.n, gemm.k, element};
-  const Time tile_time = from_us(gemm_tile_us(simulator.machine, gemm.tile_m, gemm.tile_n, shape, sms));
+  const TileSequence sequence(gemm);
+  const Size count = sequence.tiles();
+  if (count == 0) return {};
+  const Machine& machine = simulator.machine;
+  const int sms = gemm.sms > 0 ? gemm.sms : machine.gpu.sm_count;
+  const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type))};
+  const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms);
+  const Tiles tiles{sequence, count, count / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
   KernelRequest request;
   request.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k);
   request.pe = pe;
   request.team = team;
-  request.blocks = static_cast<int>(std::min<Size>(sms, tiles));
+  request.blocks = static_cast<int>(std::min<Size>(sms, count));
   // In a check it takes all SMs that it may have: some GEMMs divide the depth of few tiles among them.
   const bool fills = simulator.seams.schedule != nullptr && simulator.seams.schedule->fills_sms();
   request.keeps_places = fills;
   request.idle_blocks = fills ? sms - request.blocks : 0;
   // A tile's stages take an SM's memory: nothing fits beside it.
   request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
-  request.body = [gemm, tile_time, next = fills ? nullptr : std::make_shared<Size>(0)](Role& role) {
-    Worker(role, gemm, tile_time, next).run();
+  request.startup = std::max<Time>(0, from_us(machine.gemm.launch_us) - simulator.costs.graph_gap);
+  request.body = [gemm, tiles, shared = fills ? nullptr : std::make_shared<Turn>()](Role& role) {
+    Worker(role, gemm, tiles, shared).run();
   };
   return request;
 }

@@ -94,14 +94,11 @@ void Kernel::start(const PlacedBlock& placed) {
   role->let_next_start = [this] {
     if (++lets_next_ == request_.blocks) request_.on_let_next();
   };
-  const Time begin = sim_.engine.now() + sim_.late(Schedule::Point::kBlockStart, request_.pe);
+  const Time begin = sim_.engine.now() + request_.startup + sim_.late(Schedule::Point::kBlockStart, request_.pe);
   if (sim_.observer != nullptr) sim_.observer->on_start(cause_.lane, cause_.time, lane, begin);
   Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
     self->request_.body(*role);
-    role->end_local();
-    // A kernel's end completes what it stored: under a schedule that may be late.
-    if (self->sim_.seams.schedule != nullptr)
-      role->engine().sleep_until(std::max(role->engine().now(), role->last_arrival));
+    role->end_accesses();
   });
   actor.name = [self = shared_from_this(), block = placed.block] {
     return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);

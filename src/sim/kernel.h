@@ -20,6 +20,7 @@ struct KernelRequest {
   bool keeps_places = false;  ///< until its last block ends, as those with many tiles do
   int idle_blocks = 0;        ///< more of them, which take places until the last block ends and do nothing
   bool epoch_first = false;   ///< its blocks touch no memory before next_epoch
+  Time startup = 0;           ///< from the launch until its blocks run
   Thread stream = kNoThread;  ///< the monitor's
   /// Calls Role::let_next_start.
   std::function<void(Role&)> body;

@@ -11,12 +11,12 @@ namespace tandem::sim {
 Time Role::move(int from, int to, Size bytes, Driver driver) {
   Engine& engine = sim.engine;
   const bool local = from == to;
-  const Rate whole = local                      ? sim.costs.block_memory
-                     : driver == Driver::kLoads ? sim.costs.block_load
-                                                : sim.costs.block_store;
+  const bool loads = driver == Driver::kLoads;
+  const Rate whole = local ? (loads ? sim.costs.block_reduce : sim.costs.block_memory)
+                           : (loads ? sim.costs.block_load : sim.costs.block_store);
   const Rate rate = whole.share(share, share_of);
   if (local) end_local();
-  if (driver == Driver::kLoads && !streaming) {
+  if (loads && !streaming) {
     engine.sleep_until(engine.now() + (local ? sim.costs.local_latency : sim.costs.load_latency));
     streaming = true;
   }
@@ -26,17 +26,18 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
     const Time ready = engine.now();
     const Passage passage = sim.network.pass(from, to, part, driver, ready, {lane, ready});
     arrived = passage.arrived;
-    sleep_beside_local(std::max(ready + rate.time(part), passage.sent));
+    sleep_beside_local(std::max(ready + rate.time(part), passage.next(loads)));
   }
   return std::max(arrived, engine.now());
 }
 
-void Role::begin_local(Size bytes, Driver driver) {
+void Role::begin_local(Size bytes, Driver driver, Rate rate) {
   if (driver == Driver::kLoads && !streaming) {
     sleep_beside_local(sim.engine.now() + sim.costs.local_latency);
     streaming = true;
   }
   local_.left += bytes;
+  local_.rate = rate;
   local_.chunk = Network::chunk(bytes);
   local_.ready = std::max(local_.ready, sim.engine.now());
   advance_local();
@@ -47,7 +48,7 @@ void Role::advance_local() {
   while (local_.left > 0 && local_.ready <= now) {
     const Size part = std::min(local_.chunk, local_.left);
     const Passage passage = sim.network.pass(pe, pe, part, Driver::kStores, now);
-    local_.ready = std::max(now + sim.costs.block_memory.share(share, share_of).time(part), passage.sent);
+    local_.ready = std::max(now + local_.rate.share(share, share_of).time(part), passage.sent);
     local_.left -= part;
   }
 }
@@ -69,6 +70,11 @@ void Role::end_local() {
   if (sim.engine.now() == begin) return;
   report({.kind = OperationKind::kMemory, .begin = begin}, Site::here());
   local_drawn_until_ = sim.engine.now();
+}
+
+void Role::end_accesses() {
+  end_local();
+  if (last_arrival > sim.engine.now()) sim.engine.sleep_until(last_arrival);
 }
 
 namespace {
@@ -117,12 +123,10 @@ void Role::await(SignalWait& wait) { block_until_ready(*this, wait); }
 void Role::await(PacketWait& wait) { block_until_ready(*this, wait); }
 
 void Role::wait_for_outstanding() {
-  Engine& engine = sim.engine;
-  end_local();
-  engine.sleep_until(std::max(engine.now(), last_arrival));
+  end_accesses();
   while (outstanding->operations > 0 && !Fiber::unwinding()) {
-    outstanding->waiting.push_back(engine.current());
-    engine.block([] { return std::string("waits in quiet for puts under way"); });
+    outstanding->waiting.push_back(sim.engine.current());
+    sim.engine.block([] { return std::string("waits in quiet for puts under way"); });
   }
 }
 

@@ -70,9 +70,12 @@ class Role {
   /// Begins a load from this PE's own memory, or a store to it, behind those that are under way. What comes next waits
   /// for them, but for loads and stores over the link: a block's warps go their own ways, so that some use the memory
   /// while others use the link.
-  void begin_local(Size bytes, Driver driver);
+  /// `rate` is the block's: of a copy, or of values that pass its registers.
+  void begin_local(Size bytes, Driver driver, Rate rate);
   /// Waits until they are done.
   void end_local();
+  /// Waits until all loads and stores are done, those to peers too: a kernel ends with its last store.
+  void end_accesses();
   /// Waits until a flag that `wait` describes is there.
   void await(SignalWait& wait);
   void await(PacketWait& wait);
@@ -128,6 +131,7 @@ class Role {
     Size left = 0;
     Size chunk = 0;
     Time ready = 0;  // for the next chunk, or when all is done
+    Rate rate;
   } local_;
   /// Until when waiting for them has been reported: an operation that had to wait first begins there.
   Time local_drawn_until_ = 0;

@@ -15,9 +15,12 @@ Costs::Costs(const Machine& machine)
       local_flag(from_us(machine.gpu.local_flag_us)),
       kernel_gap(from_us(machine.gpu.launch_us)),
       graph_gap(from_us(machine.gpu.graph_node_us)),
+      kernel(from_us(machine.gpu.kernel_us)),
+      block_sync(from_us(machine.gpu.block_sync_us)),
       copy_startup(from_us(machine.gpu.copy_engine_startup_us)),
       nic_issue(from_us(machine.nic.issue_us)),
       block_memory(machine.gpu.block_hbm_gbps.at(1)),
+      block_reduce(machine.gpu.reduce_gbps),
       block_store(machine.link.store_gbps.at(1)),
       block_load(machine.link.load_gbps.at(1)),
       queue(machine.nic.count_per_node > 0 ? machine.nic.queue_gbps.at(1) : machine.link.port_gbps) {}

@@ -27,8 +27,9 @@ namespace tandem::sim {
 struct Costs {
   explicit Costs(const Machine& machine);
 
-  Time local_latency, load_latency, flag, local_flag, kernel_gap, graph_gap, copy_startup, nic_issue;
-  Rate block_memory, block_store, block_load, queue;
+  Time local_latency, load_latency, flag, local_flag, kernel_gap, graph_gap, kernel, block_sync, copy_startup,
+      nic_issue;
+  Rate block_memory, block_reduce, block_store, block_load, queue;
 };
 
 struct Simulator;

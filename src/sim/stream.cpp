@@ -158,6 +158,7 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   request.threads = kernel.grid.threads;
   request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
   request.epoch_first = kernel.epoch_first;
+  request.startup = sim_.costs.kernel;
   request.body = [simulate = std::move(kernel.simulate), holds_next = kernel.holds_next](Role& role) {
     if (!holds_next) role.let_next_start();
     Block block{BlockCore(role)};

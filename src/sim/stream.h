@@ -66,6 +66,8 @@ class SimStream : public tandem::detail::StreamBackend {
   void after(Time delay, std::function<void()> then);
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
   void continue_copy(const std::shared_ptr<Copy>& copy);
+  /// Gives a copy engine to the next copy that waits for one.
+  void pass_on_engine(int copy_engine);
   /// Tells the monitor that wait_ is over.
   void end_wait();
   std::string describe() const;

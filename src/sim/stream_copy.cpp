@@ -9,6 +9,9 @@
 
 namespace tandem::sim {
 
+/// A copy within a PE is a kernel of its own on GPUs: it takes no copy engine from those to peers.
+constexpr int kNoEngine = -1;
+
 /// A copy under way on a copy engine.
 struct SimStream::Copy {
   void* to;
@@ -18,7 +21,7 @@ struct SimStream::Copy {
   int target;
   Site site;
   Size sent = 0;
-  int copy_engine = -1;
+  int copy_engine = kNoEngine;
   Lane lane = kNoLane;
   Time begin = 0;
 };
@@ -38,6 +41,7 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
                     sim_.memory.describe(from), sim_.memory.describe(to)));
   enqueue("copy", [this, to, from, bytes, source, target, from_site = site] {
     auto copy = std::make_shared<Copy>(Copy{to, from, bytes, source, target, from_site});
+    if (source == target) return start_copy(copy, kNoEngine);
     std::vector<bool>& engines = sim_.pes[static_cast<std::size_t>(pe_)].copy_engines;
     const auto free = std::find(engines.begin(), engines.end(), false);
     if (free != engines.end())
@@ -49,11 +53,13 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
 }
 
 void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
-  sim_.pes[static_cast<std::size_t>(pe_)].copy_engines[static_cast<std::size_t>(copy_engine)] = true;
+  const bool is_local = copy_engine == kNoEngine;
+  if (!is_local) sim_.pes[static_cast<std::size_t>(pe_)].copy_engines[static_cast<std::size_t>(copy_engine)] = true;
   copy->copy_engine = copy_engine;
-  copy->lane = sim_.observer == nullptr
-                   ? kNoLane
-                   : sim_.add_lane(pe_, LaneKind::kCopyEngine, fmt::format("copy engine {}", copy_engine));
+  copy->lane = sim_.observer == nullptr ? kNoLane
+                                        : sim_.add_lane(pe_, LaneKind::kCopyEngine,
+                                                        is_local ? fmt::format("local copies of {}", name_)
+                                                                 : fmt::format("copy engine {}", copy_engine));
   copy->begin = sim_.engine.now();
   if (sim_.observer != nullptr) sim_.observer->on_start(last_.lane, last_.time, copy->lane, copy->begin);
   after(sim_.costs.copy_startup, [this, copy] { continue_copy(copy); });
@@ -69,7 +75,7 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
                                               {copy->lane, engine.now()});
     copy->sent += part;
     arrived = passage.arrived;
-    engine.sleep_until(passage.sent);
+    engine.sleep_until(passage.next(copy->target == pe_));
   }
   engine.sleep_until(arrived + sim_.late(Schedule::Point::kCopy, pe_));
   if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {
@@ -92,14 +98,17 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
     operation.end = engine.now();
     sim_.observer->on_operation(operation);
   }
-  Pe& pe = sim_.pes[static_cast<std::size_t>(pe_)];
-  pe.copy_engines[static_cast<std::size_t>(copy->copy_engine)] = false;
-  if (!pe.waiting_copies.empty()) {
-    const auto next = std::move(pe.waiting_copies.front());
-    pe.waiting_copies.pop_front();
-    next(copy->copy_engine);
-  }
+  if (copy->copy_engine != kNoEngine) pass_on_engine(copy->copy_engine);
   finish({pe_, copy->lane, engine.now()});
+}
+
+void SimStream::pass_on_engine(int copy_engine) {
+  Pe& pe = device();
+  pe.copy_engines[static_cast<std::size_t>(copy_engine)] = false;
+  if (pe.waiting_copies.empty()) return;
+  const auto next = std::move(pe.waiting_copies.front());
+  pe.waiting_copies.pop_front();
+  next(copy_engine);
 }
 
 }  // namespace tandem::sim

@@ -192,7 +192,7 @@ TEST(MachineFile, RatesThatTheSimulatorCouldNotCountAreRefused) {
     for (const auto& [section, figures] : machine.items())
       for (const auto& [field, figure] : figures.items()) {
         const bool is_rate = field.ends_with("_gbps") || field == "gbps";
-        if (!is_rate && !field.ends_with("_efficiency")) continue;
+        if (!is_rate && !field.ends_with("_efficiency") && !field.ends_with("_share")) continue;
         const auto with = [&, section = section, field = field](double value) {
           Json changed = machine;
           Json& place = changed[section][field];
@@ -238,12 +238,32 @@ TEST(MachineFile, UnknownAndMisplacedFieldsAreRefused) {
   EXPECT_THAT(refusal_with("pcie-2numa", "/link/numa_nodes/value", 9), HasSubstr("link.numa_nodes: 9 given"));
 }
 
-TEST(GemmModel, TimeGrowsByWholeWaves) {
+TEST(GemmModel, AFullWaveTakesATilesTime) {
   const Machine machine = load_machine("h200x4");
-  const double one = gemm_tile_us(machine, 128, 256, {128 * 132, 256, 8192}, 132);
-  EXPECT_NEAR(gemm_alone_us(machine, 128 * 132, 256, 8192, 2, 132), machine.gemm.launch_us + one, 1e-6);
+  const GemmTileTimes one = gemm_tile_times(machine, 128, 256, {128 * 132, 256, 8192}, 132);
+  EXPECT_EQ(one.last_us, one.whole_us);
+  EXPECT_NEAR(gemm_alone_us(machine, 128 * 132, 256, 8192, 2, 132), machine.gemm.launch_us + one.whole_us, 1e-6);
   EXPECT_GT(gemm_alone_us(machine, 8192, 8192, 8192, 2, 66), 1.9 * gemm_alone_us(machine, 8192, 8192, 8192, 2, 132));
   EXPECT_EQ(best_gemm_tile(machine, {8192, 8192, 8192}, 132).m, 128);
+}
+
+TEST(GemmModel, AllSmsShareTheDepthOfALastWaveThatIsNotFull) {
+  const Machine machine = load_machine("h200x4");
+  const GemmTileTimes deep = gemm_tile_times(machine, 128, 256, {128 * (132 + 33), 256, 16384}, 132);
+  EXPECT_LT(deep.last_us, 0.4 * deep.whole_us);
+  const GemmTileTimes flat = gemm_tile_times(machine, 128, 256, {128 * (132 + 33), 256, 128}, 132);
+  EXPECT_EQ(flat.last_us, flat.whole_us) << "sharing so little would take longer";
+}
+
+/// Between problems of nearly the same size there is neither a cliff nor a dip.
+TEST(GemmModel, MoreWorkTakesLongerAndNoRateFallsFarBelowItsNeighbours) {
+  const Machine machine = load_machine("h200x4");
+  const auto tflops = [&](Size n) {
+    return GemmShape{8192, n, 8192}.tflop() * 1e6 / gemm_alone_us(machine, 8192, n, 8192, 2, 132);
+  };
+  for (Size n = 512; n <= 16384; n += 128) EXPECT_GT(tflops(n + 128), 0.95 * tflops(n)) << n;
+  const auto& rates = machine.gemm.sustained_tflops.points;
+  for (std::size_t i = 1; i < rates.size(); ++i) EXPECT_LE(rates[i].second, rates[i - 1].second);
 }
 
 TEST(GemmModel, ElementSizeSetsTheRate) {
@@ -256,9 +276,12 @@ TEST(GemmModel, ElementSizeSetsTheRate) {
 
 TEST(GemmModel, FewRowsAreLimitedByTheMemory) {
   const Machine machine = load_machine("h200x4");
-  const double weights_us = 8192.0 * 7168 * 2 / (machine.gpu.hbm_gbps * 1e3);
-  EXPECT_NEAR(gemm_alone_us(machine, 1, 8192, 7168, 2, 132), weights_us + machine.gemm.launch_us, 0.1);
-  EXPECT_GT(gemm_alone_us(machine, 1, 8192, 7168, 2, 8), 5 * weights_us);
+  const double weights_us = 8192.0 * 7168 * 2 / (machine.gemm.memory_gbps * 1e3);
+  EXPECT_NEAR(gemm_alone_us(machine, 1, 8192, 7168, 2, 132), weights_us + machine.gemm.launch_us, 1);
+  EXPECT_GT(gemm_alone_us(machine, 1, 8192, 7168, 2, 4), 3 * weights_us);
+  Machine slow_copies = machine;
+  slow_copies.gpu.block_hbm_gbps = {{{1, 10}}};
+  EXPECT_EQ(gemm_alone_us(slow_copies, 1, 8192, 7168, 2, 132), gemm_alone_us(machine, 1, 8192, 7168, 2, 132));
 }
 
 TEST(GemmModel, EmptyProductsAndBadArguments) {
@@ -269,7 +292,7 @@ TEST(GemmModel, EmptyProductsAndBadArguments) {
   EXPECT_THROW(gemm_alone_us(machine, 8192, 8192, 8192, 3, 132), InvalidArgument);
   EXPECT_THROW(gemm_alone_us(machine, 8192, 8192, 8192, 2, 133), InvalidArgument);
   EXPECT_THROW(gemm_alone_us(machine, 8192, 8192, 8192, 2, 0), InvalidArgument);
-  EXPECT_THROW(gemm_tile_us(machine, 0, 256, {8192, 8192, 8192}, 132), InvalidArgument);
+  EXPECT_THROW(gemm_tile_times(machine, 0, 256, {8192, 8192, 8192}, 132), InvalidArgument);
 }
 
 }  // namespace
