@@ -33,8 +33,7 @@ void BlockCore::fence(Site site) {
   const Time begin = role.engine().now();
   ++role.outstanding->fences;
   // Queue pairs keep their order by themselves; stores over links are waited for.
-  role.end_local();
-  role.engine().sleep_until(std::max(role.engine().now(), role.last_arrival));
+  role.end_accesses();
   role.report({.kind = OperationKind::kFence, .begin = begin}, site);
   if (role.sim.seams.monitor != nullptr) role.sim.seams.monitor->fence(role.thread, site);
 }

@@ -98,7 +98,7 @@ void Kernel::start(const PlacedBlock& placed) {
   if (sim_.observer != nullptr) sim_.observer->on_start(cause_.lane, cause_.time, lane, begin);
   Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
     self->request_.body(*role);
-    role->end_local();
+    role->end_accesses();
   });
   actor.name = [self = shared_from_this(), block = placed.block] {
     return fmt::format("PE {} block {} of {}", self->request_.pe, block, self->request_.name);

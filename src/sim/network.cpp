@@ -1,6 +1,10 @@
 #include "sim/network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "tandem/error.h"
 
 namespace tandem::sim {
 
@@ -30,8 +34,8 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
   if (from == to) {
     // Bytes read or written by threads count once; a copy engine's local copy has a rate of its own.
     const Rate rate = driver == Driver::kCopyEngine ? local_copy_ : memory_;
-    const Time sent = reserve(first_memory_ + static_cast<std::size_t>(from), rate.time(bytes), ready);
-    return {ready, sent, sent};
+    const Time sent = reserve(first_memory_ + static_cast<std::size_t>(from), bytes, rate.time(bytes), ready);
+    return {ready, sent, sent, sent};
   }
   const Path path = topology_.path(from, to);
   const bool over_links = path.kind == PathKind::kLink;
@@ -49,22 +53,39 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
     state.last_peer = peer;
     Time took = Rate(gbps).time(bytes);
     if (path.kind == PathKind::kNic) took = std::max(took, message_gap_);
-    const Time end = reserve(resource, took, ready);
+    const Time end = reserve(resource, bytes, took, ready);
     if (watch) watch({id, first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes});
     through = std::max(through, end);
     if (first) sent = through;
     first = false;
   }
-  return {ready, sent, through + path.latency_ps};
+  return {ready, sent, through, through + path.latency_ps};
 }
 
 Time Network::latency(int from, int to) const { return topology_.path(from, to).latency_ps; }
 
-Time Network::reserve(std::size_t resource, Time took, Time ready) {
-  Time& free = resources_[resource].free;
-  free = std::max(free, ready) + took;
+Time Network::reserve(std::size_t resource, Size bytes, Time took, Time ready) {
+  State& state = resources_[resource];
+  state.free = std::max(state.free, ready) + took;
+  state.bytes += bytes;
   busy_[resource] += took;
-  return free;
+  return state.free;
+}
+
+void Network::check_all_moved(Time end) const {
+  constexpr double kRounding = 1.001;  // chunks take whole picoseconds
+  const Rate memory = std::max(memory_, local_copy_);
+  for (std::size_t i = 0; i < resources_.size(); ++i) {
+    const State& state = resources_[i];
+    const bool is_memory = i >= first_memory_;
+    const auto least = static_cast<double>((is_memory ? memory : Rate(gbps_[i])).time(state.bytes));
+    if (state.free <= end && least <= static_cast<double>(end) * kRounding) continue;
+    const std::string name =
+        is_memory ? fmt::format("memory of PE {}", i - first_memory_) : topology_.resources()[i].name;
+    throw RuntimeFailure(fmt::format(
+        "simulator: {} moved {} bytes, which takes {:.3f} us and ends at {:.3f} us, but the run ended at {:.3f} us",
+        name, state.bytes, least * 1e-6, to_us(state.free), to_us(end)));
+  }
 }
 
 }  // namespace tandem::sim

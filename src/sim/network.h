@@ -32,11 +32,15 @@ class Rate {
   std::int64_t mb_per_s_ = 0;
 };
 
-/// When a chunk has left its sender, and when it is visible at its destination.
+/// The times of a chunk's way.
 struct Passage {
   Time begin = 0;
-  Time sent = 0;
-  Time arrived = 0;
+  Time sent = 0;      // its first resource is free for the next chunk
+  Time received = 0;  // so are all of them
+  Time arrived = 0;   // it is visible at its destination
+
+  /// When the one who moves the data may ask for its next chunk. A reader has no more under way than comes in.
+  Time next(bool reads) const { return reads ? received : sent; }
 };
 
 /// A chunk on a resource, for whoever draws timelines.
@@ -72,13 +76,18 @@ class Network {
   /// Time for which each resource was busy, by topology's resource number; for utilisation figures.
   const std::vector<Time>& busy() const { return busy_; }
 
+  /// Throws RuntimeFailure where a resource has moved more bytes until `end` than its rate allows, or has chunks under
+  /// way then: somebody did not wait for his data, and the predicted time is too short.
+  void check_all_moved(Time end) const;
+
  private:
   struct State {
     Time free = 0;
+    Size bytes = 0;  // so far
     int last_peer = -1;
   };
 
-  Time reserve(std::size_t resource, Time took, Time ready);
+  Time reserve(std::size_t resource, Size bytes, Time took, Time ready);
 
   const Topology& topology_;
   std::vector<State> resources_;  // topology's, then one memory a PE

@@ -26,7 +26,7 @@ Time Role::move(int from, int to, Size bytes, Driver driver) {
     const Time ready = engine.now();
     const Passage passage = sim.network.pass(from, to, part, driver, ready);
     arrived = passage.arrived;
-    sleep_beside_local(std::max(ready + rate.time(part), passage.sent));
+    sleep_beside_local(std::max(ready + rate.time(part), passage.next(driver == Driver::kLoads)));
   }
   return std::max(arrived, engine.now());
 }
@@ -67,6 +67,11 @@ void Role::end_local() {
   }
 }
 
+void Role::end_accesses() {
+  end_local();
+  if (last_arrival > sim.engine.now()) sim.engine.sleep_until(last_arrival);
+}
+
 namespace {
 
 template <class Wait>
@@ -91,12 +96,10 @@ void Role::await(SignalWait& wait) { block_until_ready(*this, wait); }
 void Role::await(PacketWait& wait) { block_until_ready(*this, wait); }
 
 void Role::wait_for_outstanding() {
-  Engine& engine = sim.engine;
-  end_local();
-  engine.sleep_until(std::max(engine.now(), last_arrival));
+  end_accesses();
   while (outstanding->operations > 0 && !Fiber::unwinding()) {
-    outstanding->waiting.push_back(engine.current());
-    engine.block([] { return std::string("waits in quiet for puts under way"); });
+    outstanding->waiting.push_back(sim.engine.current());
+    sim.engine.block([] { return std::string("waits in quiet for puts under way"); });
   }
 }
 

@@ -71,6 +71,8 @@ class Role {
   void begin_local(Size bytes, Driver driver);
   /// Waits until they are done.
   void end_local();
+  /// Waits until all loads and stores are done, those to peers too: a kernel ends with its last store.
+  void end_accesses();
   /// Waits until a flag that `wait` describes is there.
   void await(SignalWait& wait);
   void await(PacketWait& wait);

@@ -161,6 +161,7 @@ void Simulation::run(const std::function<void(World&)>& program) {
   engine.run();
   for (const auto& stream : simulator_->streams)
     if (!stream().empty()) throw Deadlock(simulator_->describe_deadlock({}));
+  simulator_->network.check_all_moved(engine.now());
   if (recorder_) recorder_->timeline.end = engine.now();
 }
 

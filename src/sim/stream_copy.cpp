@@ -68,7 +68,7 @@ void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
     const Passage passage = sim_.network.pass(copy->source, copy->target, part, Driver::kCopyEngine, engine.now());
     copy->sent += part;
     arrived = passage.arrived;
-    engine.sleep_until(passage.sent);
+    engine.sleep_until(passage.next(copy->target == pe_));
   }
   engine.sleep_until(arrived + sim_.late(Schedule::Point::kCopy, pe_));
   if (Monitor* const monitor = sim_.seams.monitor; monitor != nullptr) {

@@ -1,0 +1,102 @@
+// Ports, bridges and NICs hold up whoever moves data over them.
+
+#include "sim/network.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tandem/collectives.h"
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+constexpr Size kBytes = Size{256} << 20;
+
+double microseconds(double bytes, double gbps) { return bytes / (gbps * 1e3); }
+
+/// One call of a collective without data, of kBytes a PE.
+double collective_us(const Machine& machine, Collective collective, const std::string& algorithm, int pes) {
+  SimOptions options;
+  options.phantom = true;
+  options.heap_bytes = Size{8} << 30;
+  Simulation simulation(machine, pes, options);
+  simulation.run([&](World& world) {
+    CollectiveOptions call;
+    call.type = DType::kBF16;
+    call.algorithm = algorithm;
+    const bool shared = collective == Collective::kReduceScatter;
+    const Size count = kBytes / size_of(call.type) / (shared ? pes : 1);
+    call.max_count = count;
+    const auto in = world.heap().allocate<std::byte>(kBytes, "in");
+    const auto out = world.heap().allocate<std::byte>(kBytes, "out");
+    const auto plan = make_collective(world, collective, call);
+    Stream stream = world.make_stream("main");
+    plan->run(stream, in, out, count);
+    stream.synchronize();
+  });
+  return simulation.time_us();
+}
+
+TEST(Network, AReaderTakesNoMoreThanItsOwnPort) {
+  const Machine machine = load_machine("h100x8");
+  for (const int pes : {2, 4, 8})
+    EXPECT_GE(collective_us(machine, Collective::kReduce, "direct", pes),
+              microseconds(static_cast<double>(kBytes) * (pes - 1), machine.link.port_gbps))
+        << pes;
+}
+
+TEST(Network, ReadersOfAnotherSocketShareTheBridge) {
+  const Machine machine = load_machine("pcie-2numa");
+  // Four PEs of each socket read an eighth of four buffers behind the bridge.
+  EXPECT_GE(collective_us(machine, Collective::kReduceScatter, "pull", 8),
+            microseconds(2.0 * static_cast<double>(kBytes), machine.link.bridge_gbps));
+}
+
+/// A kernel that ends with a store to the next PE.
+struct LastStore {
+  struct Args {
+    Symm<float> to;
+    Size count;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    const float* const from = a.to.local();
+    block.copy(a.to.on((block.pe() + 1) % block.num_pes()), from, a.count);
+  }
+};
+
+TEST(Network, AKernelEndsWithItsLastStore) {
+  const Machine machine = load_machine("h200x4");
+  SimOptions options;
+  options.phantom = true;
+  Simulation simulation(machine, 2, options);
+  simulation.run([](World& world) {
+    constexpr Size count = 256;
+    const auto to = world.heap().allocate<float>(count, "to");
+    Stream stream = world.make_stream("main");
+    stream.launch<LastStore>({1, 1024}, {to, count});
+    stream.synchronize();
+  });
+  EXPECT_GE(simulation.time_us(), machine.gpu.graph_node_us + machine.link.latency_us);
+}
+
+TEST(Network, SaysWhatMovedMoreThanItCan) {
+  const Machine machine = load_machine("h200x4");
+  const Topology topology(machine, 2);
+  sim::Network network(topology, machine, 2);
+  const sim::Passage passage = network.pass(0, 1, kBytes, sim::Driver::kStores, 0);
+  EXPECT_NO_THROW(network.check_all_moved(passage.received));
+  try {
+    network.check_all_moved(passage.received / 2);
+    FAIL();
+  } catch (const RuntimeFailure& failure) {
+    EXPECT_NE(std::string(failure.what()).find("link out pe 0 moved 268435456 bytes"), std::string::npos)
+        << failure.what();
+  }
+}
+
+}  // namespace
+}  // namespace tandem
