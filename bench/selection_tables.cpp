@@ -43,7 +43,11 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kSwitched,
         true},
-       {{"h200x8", {2, 4, 8}, 2}, {"h200x8", {16, 32, 64}}, {"h100x8-rail", {16, 24, 32, 64, 128, 256, 1024}}}},
+       {{"h200x8", {2, 4, 8}, 2},
+        {"h200x8", {16, 32}},
+        {"h100x8-rail", {16, 32, 64, 128}},
+        {"h200x8", {72}, 16},
+        {"h100x8-rail", {256}, 16}}},
       {{"predicted-mesh",
         "GPUs with a link for each pair, as the simulator predicts",
         {"MI300X", "MI300A", "MI325X"},
@@ -92,7 +96,13 @@ tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   return group;
 }
 
-void write(const Table& table, const std::filesystem::path& folder) {
+void write(const tune::SelectionTable& table, const std::filesystem::path& file) {
+  std::ofstream stream(file);
+  stream << tune::to_text(table);
+  if (!stream.flush()) throw RuntimeFailure(fmt::format("{}: cannot be written", file.string()));
+}
+
+void sweep_all(const Table& table, const std::filesystem::path& folder) {
   struct Task {
     const Sweep* sweep;
     Collective collective;
@@ -102,7 +112,6 @@ void write(const Table& table, const std::filesystem::path& folder) {
   for (const Sweep& sweep : table.sweeps)
     for (const int pes : sweep.pes)
       for (int i = 0; i < kCollectives; ++i) tasks.push_back({&sweep, static_cast<Collective>(i), pes});
-  std::reverse(tasks.begin(), tasks.end());  // the longest first
   tune::SelectionTable result = table.head;
   std::mutex mutex;
   cli::for_pieces(static_cast<Size>(tasks.size()), 1, [&](Range piece) {
@@ -110,13 +119,10 @@ void write(const Table& table, const std::filesystem::path& folder) {
     const tune::Group group = swept(*task.sweep, task.collective, task.pes);
     const std::lock_guard lock(mutex);
     tune::put(result, group);
+    write(result, folder / (result.name + ".json"));
     fmt::print("{} {} of {} PEs\n", task.sweep->machine, name(task.collective), task.pes);
     std::fflush(stdout);
   });
-  const std::filesystem::path file = folder / (result.name + ".json");
-  std::ofstream stream(file);
-  stream << tune::to_text(result);
-  if (!stream.flush()) throw RuntimeFailure(fmt::format("{}: cannot be written", file.string()));
 }
 
 }  // namespace
@@ -126,7 +132,7 @@ int main(int argc, char** argv) try {
   if (arguments.empty()) throw InvalidArgument("FOLDER is missing: selection_tables FOLDER [TABLE ...]");
   for (const Table& table : tables())
     if (arguments.size() == 1 || std::count(arguments.begin() + 1, arguments.end(), table.head.name) > 0)
-      write(table, arguments[0]);
+      sweep_all(table, arguments[0]);
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "selection_tables: " << error.what() << '\n';

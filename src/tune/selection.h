@@ -2,7 +2,8 @@
 /// Which algorithm a collective takes by itself: tables of machines/selection/*.json, written by `tandem tune`.
 ///
 /// How a table is read (docs/machines.md says it to users):
-///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin tables whose families name this
+///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin tables whose families name
+///   this
 ///      machine, then those of its fabric, then all others. What one has no group for is asked of the next.
 ///   2. Of the groups for this collective, on one node or between several, the one with the nearest number of PEs is
 ///      taken; of equally near ones a measured one comes before a predicted one, then the nearest element size counts:
