@@ -89,7 +89,7 @@ struct Machine {
     Curve queue_gbps;                  ///< queue pairs (blocks) that drive it -> GB/s of one NIC
     double issue_us = 0;               ///< what posting one message costs the block
     double cross_rail_latency_us = 0;  ///< added where source and destination sit on different rails
-    double cross_rail_efficiency = 1;  ///< share of `gbps` that is left then
+    double cross_rail_share = 1;       ///< share of a rail's NICs that can send to other rails at full rate at once
   } nic;
 
   struct Gemm {

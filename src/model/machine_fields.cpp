@@ -87,8 +87,8 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.nic.issue_us; }},
     {"nic.cross_rail_latency_us", "us", 0, max_us, nic, "added between different rails",
      [](Machine& m) -> Slot { return &m.nic.cross_rail_latency_us; }},
-    {"nic.cross_rail_efficiency", "", min_efficiency, 1, nic, "share of a NIC's rate left between different rails",
-     [](Machine& m) -> Slot { return &m.nic.cross_rail_efficiency; }},
+    {"nic.cross_rail_share", "", min_efficiency, 1, nic, "share of a rail's NICs that can send to other rails at full rate at once",
+     [](Machine& m) -> Slot { return &m.nic.cross_rail_share; }},
 
     {"gemm.sustained_tflops", "TFLOP -> TFLOP/s", 0, 100'000, all, "16-bit rate in full waves, by size of the problem",
      [](Machine& m) -> Slot { return &m.gemm.sustained_tflops; }},

@@ -25,8 +25,7 @@ Topology::Topology(const Machine& machine, int num_pes, int pes_per_node)
       link_ps_(picoseconds(machine.link.latency_us)),
       bridge_ps_(picoseconds(machine.link.bridge_latency_us)),
       nic_ps_(picoseconds(machine.nic.latency_us)),
-      cross_rail_ps_(picoseconds(machine.nic.cross_rail_latency_us)),
-      cross_rail_efficiency_(machine.nic.cross_rail_efficiency) {
+      cross_rail_ps_(picoseconds(machine.nic.cross_rail_latency_us)) {
   check(machine, pes_per_node);
   const bool one_host = machine.max_nodes == 1;
   if (pes_per_node == 0) pes_per_node_ = one_host ? num_pes : machine.pes_per_node;
@@ -38,6 +37,7 @@ Topology::Topology(const Machine& machine, int num_pes, int pes_per_node)
     add_ports(machine);
   add_bridges(machine);
   add_nics(machine);
+  add_spine(machine);
 }
 
 void Topology::check(const Machine& machine, int pes_per_node) const {
@@ -97,6 +97,18 @@ void Topology::add_nics(const Machine& machine) {
     }
 }
 
+/// The NICs of a rail meet in one leaf switch. What goes to other rails shares the leaf's links to the spine, which are
+/// left out where they carry all that the NICs send.
+void Topology::add_spine(const Machine& machine) {
+  first_spine_ = static_cast<int>(resources_.size());
+  has_spine_ = nics_ > 0 && nodes() > 1 && machine.nic.cross_rail_share < 1;
+  const double gbps = nodes() * machine.nic.gbps * machine.nic.cross_rail_share;
+  for (int rail = 0; rail < nics_ && has_spine_; ++rail) {
+    add(fmt::format("spine from rail {}", rail), gbps);
+    add(fmt::format("spine to rail {}", rail), gbps);
+  }
+}
+
 /// PEs of a host are spread over its sockets in equal consecutive groups.
 int Topology::socket_of(int pe) const {
   const int on_host = virtual_nodes_ ? pe : local_index(pe);
@@ -137,11 +149,14 @@ Path Topology::nic_path(int source, int destination) const {
   path.kind = PathKind::kNic;
   path.latency_ps = nic_ps_;
   path.add(first_nic_ + 2 * (node_of(source) * nics_ + rail_of(source)));
-  path.add(first_nic_ + 2 * (node_of(destination) * nics_ + rail_of(destination)) + 1);
-  if (rail_of(source) != rail_of(destination)) {
-    path.latency_ps += cross_rail_ps_;
-    path.efficiency = cross_rail_efficiency_;
+  const int from = rail_of(source);
+  const int to = rail_of(destination);
+  if (from != to) path.latency_ps += cross_rail_ps_;
+  if (from != to && has_spine_) {
+    path.add(first_spine_ + 2 * from);
+    path.add(first_spine_ + 2 * to + 1);
   }
+  path.add(first_nic_ + 2 * (node_of(destination) * nics_ + to) + 1);
   finish(path);
   return path;
 }
@@ -149,7 +164,7 @@ Path Topology::nic_path(int source, int destination) const {
 void Topology::finish(Path& path) const {
   double least = resources_[static_cast<std::size_t>(path.resources().front())].gbps;
   for (const int id : path.resources()) least = std::min(least, resources_[static_cast<std::size_t>(id)].gbps);
-  path.gbps = least * path.efficiency;
+  path.gbps = least;
 }
 
 }  // namespace tandem

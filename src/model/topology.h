@@ -18,7 +18,8 @@ namespace tandem {
 
 /// A port, link or NIC in one direction: transfers that pass it share its bandwidth.
 struct Resource {
-  std::string name;  ///< "link out pe 3", "link in pe 5", "nic 2 of node 1 out", "mesh 3->5", "bridge 0->1 of node 0"
+  std::string name;  ///< "link out pe 3", "link in pe 5", "nic 2 of node 1 out", "spine from rail 2",
+                     ///< "mesh 3->5", "bridge 0->1 of node 0"
   double gbps = 0;
 };
 
@@ -35,15 +36,14 @@ class Path {
  public:
   PathKind kind = PathKind::kLocal;
   std::int64_t latency_ps = 0;
-  double gbps = 0;        ///< the least of the resources, times the efficiency; 0 for kLocal
-  double efficiency = 1;  ///< share of each resource's bandwidth that this path gets when it is alone
+  double gbps = 0;  ///< the least of the resources; 0 for kLocal
 
   /// Numbers of resources in Topology::resources(), in the order in which bytes pass them.
   std::span<const int> resources() const { return {ids_.data(), count_}; }
   void add(int resource) { ids_[count_++] = resource; }
 
  private:
-  std::array<int, 3> ids_{};
+  std::array<int, 4> ids_{};
   std::size_t count_ = 0;
 };
 
@@ -82,6 +82,7 @@ class Topology {
   void add_mesh(const Machine& machine);
   void add_bridges(const Machine& machine);
   void add_nics(const Machine& machine);
+  void add_spine(const Machine& machine);
   int add(std::string name, double gbps);
   Path link_path(int source, int destination) const;
   Path nic_path(int source, int destination) const;
@@ -100,13 +101,14 @@ class Topology {
   std::int64_t bridge_ps_;
   std::int64_t nic_ps_;
   std::int64_t cross_rail_ps_;
-  double cross_rail_efficiency_;
   std::vector<Resource> resources_;
   // Numbers of the first resource of each kind.
   int first_port_ = 0;
   int first_mesh_ = 0;
   int first_bridge_ = 0;
   int first_nic_ = 0;
+  int first_spine_ = 0;
+  bool has_spine_ = false;
 };
 
 }  // namespace tandem

@@ -27,11 +27,21 @@ Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes)
   open(0, there_);
 }
 
+namespace {
+
+/// Why a range cannot be opened; each PE's range is a mapping of its own, whose number the system limits.
+std::string reason_for(int error) {
+  const std::string reason = std::strerror(error);
+  return error == ENOMEM ? reason + " (each PE takes two mappings; vm.max_map_count limits them)" : reason;
+}
+
+}  // namespace
+
 /// Lets every PE's range be read and written there.
 void Memory::open(Size offset, Size bytes) const {
   for (int pe = 0; pe < pes(); ++pe)
     if (mprotect(base_ + pe * stride_ + offset, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE) != 0)
-      throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", bytes, pe, std::strerror(errno)));
+      throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", bytes, pe, reason_for(errno)));
 }
 
 Memory::~Memory() {

@@ -39,25 +39,25 @@ Passage Network::pass(int from, int to, Size bytes, Driver driver, Time ready) {
   }
   const Path path = topology_.path(from, to);
   const bool over_links = path.kind == PathKind::kLink;
+  const std::span<const int> passed = path.resources();
   Time sent = ready;
   Time through = ready;
-  bool first = true;
-  for (const int id : path.resources()) {
-    const auto resource = static_cast<std::size_t>(id);
-    double gbps =
-        std::min(gbps_[resource] * path.efficiency, over_links ? limit_[static_cast<int>(driver)] : gbps_[resource]);
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    const auto resource = static_cast<std::size_t>(passed[i]);
+    const bool first = i == 0;
+    double gbps = over_links ? std::min(gbps_[resource], limit_[static_cast<int>(driver)]) : gbps_[resource];
     // A port that serves several peers at once loses some of its rate to switching between them.
     const int peer = first ? to : from;
     State& state = resources_[resource];
     if (over_links && state.free > ready && state.last_peer != peer && state.last_peer >= 0) gbps *= all_to_all_;
     state.last_peer = peer;
     Time took = Rate(gbps).time(bytes);
-    if (path.kind == PathKind::kNic) took = std::max(took, message_gap_);
+    const bool is_nic = path.kind == PathKind::kNic && (first || i + 1 == passed.size());
+    if (is_nic) took = std::max(took, message_gap_);
     const Time end = reserve(resource, bytes, took, ready);
-    if (watch) watch({id, first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes});
+    if (watch) watch({passed[i], first ? from : to, path.kind == PathKind::kNic, first, end - took, end, bytes});
     through = std::max(through, end);
     if (first) sent = through;
-    first = false;
   }
   return {ready, sent, through, through + path.latency_ps};
 }

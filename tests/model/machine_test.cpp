@@ -192,7 +192,7 @@ TEST(MachineFile, RatesThatTheSimulatorCouldNotCountAreRefused) {
     for (const auto& [section, figures] : machine.items())
       for (const auto& [field, figure] : figures.items()) {
         const bool is_rate = field.ends_with("_gbps") || field == "gbps";
-        if (!is_rate && !field.ends_with("_efficiency")) continue;
+        if (!is_rate && !field.ends_with("_efficiency") && !field.ends_with("_share")) continue;
         const auto with = [&, section = section, field = field](double value) {
           Json changed = machine;
           Json& place = changed[section][field];

@@ -103,7 +103,20 @@ TEST(Topology, NodesAreJoinedByTheRailOfTheLocalIndex) {
   const Path cross = topology.path(3, 12);
   EXPECT_THAT(names(topology, cross), ElementsAre("nic 3 of node 0 out", "nic 4 of node 1 in"));
   EXPECT_EQ(cross.latency_ps, 8'910'000);
-  EXPECT_DOUBLE_EQ(cross.gbps, machine.nic.gbps * machine.nic.cross_rail_efficiency);
+  EXPECT_DOUBLE_EQ(cross.gbps, machine.nic.gbps);
+}
+
+TEST(Topology, RailsOfATaperedNetworkShareTheSpine) {
+  Machine machine = load_machine("h100x8-rail");
+  machine.nic.cross_rail_share = 0.5;
+  const Topology topology(machine, 4 * 8);
+  const Path cross = topology.path(3, 12);
+  EXPECT_THAT(names(topology, cross),
+              ElementsAre("nic 3 of node 0 out", "spine from rail 3", "spine to rail 4", "nic 4 of node 1 in"));
+  // Two NICs of four fill the spine; one alone has its full rate.
+  EXPECT_DOUBLE_EQ(topology.resources()[static_cast<std::size_t>(cross.resources()[1])].gbps, 2 * machine.nic.gbps);
+  EXPECT_DOUBLE_EQ(cross.gbps, machine.nic.gbps);
+  EXPECT_THAT(names(topology, topology.path(3, 11)), ElementsAre("nic 3 of node 0 out", "nic 3 of node 1 in"));
 }
 
 TEST(Topology, PesMustFillWholeNodes) {

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <string>
 
+#include "sim/memory.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -83,6 +86,24 @@ TEST(Network, AKernelEndsWithItsLastStore) {
   EXPECT_GE(simulation.time_us(), machine.gpu.graph_node_us + machine.link.latency_us);
 }
 
+TEST(Network, AFlowBetweenRailsHasTheFullRateUntilTheSpineIsFull) {
+  Machine machine = load_machine("h100x8-rail");
+  const auto us = [&](int flows) {
+    const Topology topology(machine, 16);
+    sim::Network network(topology, machine, 16);
+    sim::Time last = 0;
+    // Of rail 0 on both nodes, to other rails of the other node.
+    for (int flow = 0; flow < flows; ++flow)
+      last = std::max(last, network.pass(8 * flow, 8 * (1 - flow) + 1 + flow, kBytes, sim::Driver::kNic, 0).received);
+    return sim::to_us(last);
+  };
+  const double alone = microseconds(static_cast<double>(kBytes), machine.nic.gbps);
+  EXPECT_NEAR(us(2), alone, 1);
+  machine.nic.cross_rail_share = 0.5;
+  EXPECT_NEAR(us(1), alone, 1);
+  EXPECT_NEAR(us(2), 2 * alone, 1);
+}
+
 TEST(Network, SaysWhatMovedMoreThanItCan) {
   const Machine machine = load_machine("h200x4");
   const Topology topology(machine, 2);
@@ -95,6 +116,18 @@ TEST(Network, SaysWhatMovedMoreThanItCan) {
   } catch (const RuntimeFailure& failure) {
     EXPECT_NE(std::string(failure.what()).find("link out pe 0 moved 268435456 bytes"), std::string::npos)
         << failure.what();
+  }
+}
+
+TEST(Memory, TooManyPesNameTheLimitOfMappings) {
+  Size most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  if (most < 1 || most > 100'000) GTEST_SKIP() << "the system allows " << most << " mappings";
+  try {
+    const sim::Memory memory(static_cast<int>(most), true, 1 << 20, 1 << 20);
+    FAIL();
+  } catch (const OutOfMemory& failure) {
+    EXPECT_NE(std::string(failure.what()).find("vm.max_map_count"), std::string::npos) << failure.what();
   }
 }
 
