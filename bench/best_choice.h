@@ -85,7 +85,7 @@ class BestChoice {
   /// Runs of more than `most_events` events, as the size before lets expect, are left out.
   BestChoice(const Machine& machine, Collective collective, int pes, std::uint64_t most_events)
       : machine_(machine), collective_(collective), pes_(pes), most_events_(most_events) {
-    const bool one_node = pes <= machine.pes_per_node || machine.max_nodes == 1;
+    const bool one_node = machine.max_nodes == 1;
     for (const tune::Candidate& candidate : tune::candidates(collective, one_node)) {
       // GPUs of this version have no multicast.
       if (candidate.algorithm == "multimem") continue;
