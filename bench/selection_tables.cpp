@@ -36,34 +36,36 @@ struct Table {
 };
 
 /// One table for each fabric; its machines have figures near those of the models that are swept.
-const std::vector<Table>&tables(){static const std::vector<Table> all{
-    {{"predicted-nvlink",
-      "GPUs of one NVLink switch, and nodes of such GPUs with a NIC for each, as the simulator predicts",
-      {"H200", "GH200", "H20", "H100", "H800"},
-      {},
-      Fabric::kSwitched,
-      true},
-     {{"h200x8", {2, 4, 8}, 2}, {"h100x8-rail", {16, 64}, 8}, {"h200x8", {32}, 8}, {"h100x8-rail", {128}, 32}}},
-    {"h100x8-rail", {16, 32, 64, 128}},
-    {"h200x8", {72}, 16},
-    {"h100x8-rail", {256}, 16}}},
-    {{"predicted-mesh",
-      "GPUs with a link for each pair, as the simulator predicts",
-      {"MI300X", "MI300A", "MI325X"},
-      {},
-      Fabric::kFullMesh,
-      true},
-     {{"mi300x8", {2, 4, 8}}}},
-    {{"predicted-pcie",
-      "GPUs on PCIe, of one socket and of two, as the simulator predicts",
-      {"pcie", "RTX PRO 6000", "RTX 6000", "L40", "L40S", "L20", "L4", "A40", "A10", "H100 PCIe", "A100 80GB PCIe",
-       "A100-PCIE-40GB"},
-      {},
-      Fabric::kPcie,
-      true},
-     {{"pcie-2numa", {2, 4, 8}}}},
-};
-return all;
+const std::vector<Table>& tables() {
+  static const std::vector<Table> all{
+      {{"predicted-nvlink",
+        "GPUs of one NVLink switch, and nodes of such GPUs with a NIC for each, as the simulator predicts",
+        {"H200", "GH200", "H20", "H100", "H800"},
+        {},
+        Fabric::kSwitched,
+        true},
+       {{"h200x8", {8}},
+        {"h100x8-rail", {16, 64}, 8},
+        {"h200x8", {2, 4}, 8},
+        {"h200x8", {32}, 8},
+        {"h100x8-rail", {128}, 32}}},
+      {{"predicted-mesh",
+        "GPUs with a link for each pair, as the simulator predicts",
+        {"MI300X", "MI300A", "MI325X"},
+        {},
+        Fabric::kFullMesh,
+        true},
+       {{"mi300x8", {2, 4, 8}}}},
+      {{"predicted-pcie",
+        "GPUs on PCIe, of one socket and of two, as the simulator predicts",
+        {"pcie", "RTX PRO 6000", "RTX 6000", "L40", "L40S", "L20", "L4", "A40", "A10", "H100 PCIe", "A100 80GB PCIe",
+         "A100-PCIE-40GB"},
+        {},
+        Fabric::kPcie,
+        true},
+       {{"pcie-2numa", {2, 4, 8}}}},
+  };
+  return all;
 }
 
 /// One group of a table.
