@@ -80,7 +80,7 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
   const auto copies = [&](const std::string& algorithm) {
     return copies_us(staged_buffers(find(collective, algorithm)->info, options, team), collective, options, team);
   };
-  if (const auto choice = tune::choose(world.machine().name, options.selection, query, is_possible, copies))
+  if (const auto choice = tune::choose(world.machine(), options.selection, query, is_possible, copies))
     return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count)};
   for (const Algorithm& algorithm : algorithms_of(collective))
     if (is_possible(algorithm.info.name)) return {algorithm.info.name, 0};
@@ -143,8 +143,9 @@ void check_call(const std::string& collective_and_algorithm, Symm<const std::byt
 }
 
 int default_blocks(Size bytes, const Team& team) {
-  // One block drives one NIC queue, which nearly fills the NIC; every further block multiplies the messages.
-  if (!team.one_node()) return static_cast<int>(std::clamp<Size>(bytes >> 20, 1, team.size > 64 ? 1 : 8));
+  // One block nearly fills a NIC, but what comes in on one NIC goes on to the whole node: eight fill a PE's port. More
+  // blocks would multiply the messages.
+  if (!team.one_node()) return static_cast<int>(std::clamp<Size>(bytes >> 20, 1, 8));
   // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores, 32 of 512 leave room for the
   // latency of loads; large reductions by loads go on gaining up to 128 (bench/results/h200x2.json).
   const Size most = bytes < (Size{4} << 20) ? 32 : 128;

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 
 #include "model/call_log.h"
 #include "model/log.h"
@@ -110,6 +112,23 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
   return std::make_unique<ops::SuitableForm>(o, sequential, std::move(for_few), make_plan(world, op, settings));
 }
 
+/// Where the GPU has no GEMM that waits and signals tile by tile, which is Hopper's, there is another default: says so
+/// once for the process. Tiles that the caller chose are not given up.
+void take_form_of_gpu(const World& world, Operator op, const OperatorOptions& given, OperatorOptions& o) {
+  static std::once_flag said;
+  try {
+    check_tile(world, o);
+  } catch (const Unsupported& error) {
+    if (given.tile_m != OperatorOptions{}.tile_m || given.tile_n != OperatorOptions{}.tile_n) throw;
+    o.form = Form::kSequential;
+    if (world.pe() == 0)
+      std::call_once(said, [&] {
+        fmt::print(stderr, "tandem: {}: the form sequential is taken on {}: {}\n", name(op), world.machine().name,
+                   error.what());
+      });
+  }
+}
+
 std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const OperatorOptions& options) {
   ops::check(op, options, world);
   const Machine model = ops::planning_model(world.machine());
@@ -119,6 +138,7 @@ std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const Ope
   ops::Settings settings;
   settings.options = ops::complete(op, measured ? ops::with_measured(world, op, tuned) : tuned, model, world.team());
   OperatorOptions& o = settings.options;
+  if (o.form == Form::kSuitable) take_form_of_gpu(world, op, options, o);
   settings.order = o.order.empty() ? ops::default_order(op, world) : ops::parse_order(op, o.order);
   if (o.communication_sms < 0) o.communication_sms = default_communication_sms(op, o, model, world.team());
   settings.communication_sms = o.communication_sms;

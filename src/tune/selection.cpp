@@ -1,8 +1,11 @@
 #include "tune/selection.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <tuple>
 
 #include "model/builtin_files.h"
@@ -19,13 +22,34 @@ double distance(double has, double asked) {
 
 /// Half or twice as many PEs are another machine: what one sends to all others grows with their number.
 constexpr double kMostDistance = 1;
+constexpr double kAnyDistance = std::numeric_limits<double>::infinity();
+
+using Tables = std::vector<const SelectionTable*>;
 
 bool is_within(const SizeChoice& choice, const Query& query) {
   return query.bytes <= choice.up_to_bytes || query.bytes <= choice.up_to_bytes_per_pe * query.pes;
 }
 
-bool names(const SelectionTable& table, const std::string& machine) {
-  return std::find(table.machines.begin(), table.machines.end(), machine) != table.machines.end();
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter_or_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z'); }
+
+/// How well a table suits a machine: the length of the longest family that it is of, else 0 for its fabric, else -1.
+int fit(const SelectionTable& table, const Machine& machine) {
+  int best = table.fabric == machine.link.fabric ? 0 : -1;
+  for (const std::string& family : table.machines)
+    if (is_of_family(machine.name, family)) best = std::max(best, static_cast<int>(family.size()));
+  return best;
+}
+
+/// The tables in the order in which they are asked; those of one entry together.
+std::vector<Tables> ranked(const Machine& machine, const SelectionTable* own) {
+  std::map<int, Tables, std::greater<>> by_fit;
+  for (const SelectionTable& table : builtin_tables()) by_fit[fit(table, machine)].push_back(&table);
+  std::vector<Tables> all;
+  if (own != nullptr) all.push_back({own});
+  for (auto& [number, tables] : by_fit) all.push_back(std::move(tables));
+  return all;
 }
 
 /// From the time at another size; nothing where the table has none, or of another size altogether. From 1 to 64 MB
@@ -57,7 +81,44 @@ const SizeChoice& with_least_copies(const Group& group, const SizeChoice& first,
   return *best;
 }
 
+/// Rules 2 to 4, of groups less than `most_distance` away.
+std::optional<SizeChoice> choose(const Tables& tables, double most_distance, const Query& query,
+                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
+  struct Found {
+    const Group* group;
+    bool is_predicted;
+  };
+  std::vector<Found> groups;
+  for (const SelectionTable* const table : tables)
+    for (const Group& group : table->groups)
+      if (group.collective == query.collective && group.one_node == query.one_node &&
+          distance(group.pes, query.pes) < most_distance)
+        groups.push_back({&group, table->is_predicted});
+  const auto key = [&](const Found& found) {
+    const Group& group = *found.group;
+    return std::tuple(distance(group.pes, query.pes), group.pes, found.is_predicted,
+                      distance(group.element_bytes, static_cast<double>(query.element_bytes)), group.element_bytes);
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Found& a, const Found& b) { return key(a) < key(b); });
+  for (const Found& found : groups)
+    for (const SizeChoice& choice : found.group->sizes)
+      if (is_within(choice, query) && can_run(choice.algorithm))
+        return beside ? with_least_copies(*found.group, choice, query.bytes, can_run, beside) : choice;
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool is_of_family(std::string_view machine, std::string_view family) {
+  const auto same = [](char a, char b) { return lower(a) == lower(b); };
+  for (auto at = machine.begin();; ++at) {
+    at = std::search(at, machine.end(), family.begin(), family.end(), same);
+    if (at == machine.end()) return false;
+    const auto after = at + static_cast<std::ptrdiff_t>(family.size());
+    const bool begins = at == machine.begin() || !is_letter_or_digit(at[-1]);
+    if (begins && (after == machine.end() || !is_digit(*after))) return true;
+  }
+}
 
 const std::vector<SelectionTable>& builtin_tables() {
   static const std::vector<SelectionTable> tables = [] {
@@ -71,34 +132,18 @@ const std::vector<SelectionTable>& builtin_tables() {
 
 std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
                                  const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
-  std::vector<const Group*> groups;
-  for (const Group& group : table.groups)
-    if (group.collective == query.collective && group.one_node == query.one_node &&
-        distance(group.pes, query.pes) < kMostDistance)
-      groups.push_back(&group);
-  const auto key = [&](const Group* group) {
-    return std::tuple(distance(group->pes, query.pes), group->pes,
-                      distance(group->element_bytes, static_cast<double>(query.element_bytes)), group->element_bytes);
-  };
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group* a, const Group* b) { return key(a) < key(b); });
-  for (const Group* const group : groups)
-    for (const SizeChoice& choice : group->sizes)
-      if (is_within(choice, query) && can_run(choice.algorithm))
-        return beside ? with_least_copies(*group, choice, query.bytes, can_run, beside) : choice;
-  return std::nullopt;
+  return choose(Tables{&table}, kMostDistance, query, can_run, beside);
 }
 
-std::optional<SizeChoice> choose(const std::string& machine, const std::string& file, const Query& query,
+std::optional<SizeChoice> choose(const Machine& machine, const std::string& file, const Query& query,
                                  const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
   const char* const set = std::getenv("TANDEM_SELECTION");
   const std::string own = !file.empty() ? file : set != nullptr ? set : "";
-  if (!own.empty())
-    if (auto choice = choose(load_selection(own), query, can_run, beside)) return choice;
-  for (const bool named : {true, false})
-    for (const SelectionTable& table : builtin_tables()) {
-      if (named ? !names(table, machine) : !table.machines.empty()) continue;
-      if (auto choice = choose(table, query, can_run, beside)) return choice;
-    }
+  const std::optional<SelectionTable> table = own.empty() ? std::nullopt : std::optional(load_selection(own));
+  const std::vector<Tables> all = ranked(machine, table ? &*table : nullptr);
+  for (const double most_distance : {kMostDistance, kAnyDistance})
+    for (const Tables& tables : all)
+      if (auto choice = choose(tables, most_distance, query, can_run, beside)) return choice;
   return std::nullopt;
 }
 

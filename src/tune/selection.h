@@ -2,11 +2,13 @@
 /// Which algorithm a collective takes by itself: tables of machines/selection/*.json, written by `tandem tune`.
 ///
 /// How a table is read (docs/machines.md says it to users):
-///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin table that names this machine,
-///      then the builtin table `default`, which names none. What one has no group for is asked of the next.
-///   2. Of a table's groups for this collective, on one node or between several, the one with the nearest number of PEs
-///      is taken, then the one with the nearest element size: the same, else a group for all, else the least ratio (of
-///      two equal ones the smaller number). Groups for half or twice as many PEs, or beyond, are not asked.
+///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin tables whose families name
+///   this
+///      machine, then those of its fabric, then all others. What one has no group for is asked of the next.
+///   2. Of the groups for this collective, on one node or between several, the one with the nearest number of PEs is
+///      taken; of equally near ones a measured one comes before a predicted one, then the nearest element size counts:
+///      the same, else a group for all, else the least ratio (of two equal ones the smaller number). Groups for half or
+///      twice as many PEs, or beyond, are asked only where no table has a nearer one.
 ///   3. Of a group the first choice whose limit is not exceeded, and that can run here: on these nodes, with this
 ///      machine's copy engines and multicast, this operation and type, blocks of so many threads.
 ///   4. Where that one needs copies of buffers beside it, those of the group's algorithms that were measured at up to
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "tandem/collectives.h"
+#include "tandem/machine.h"
 
 namespace tandem::tune {
 
@@ -49,9 +52,15 @@ struct Group {
 struct SelectionTable {
   std::string name;
   std::string description;
-  std::vector<std::string> machines;  ///< as World::machine().name; none: all
+  /// Families of machines: words of World::machine().name, as "H100" of "NVIDIA H100 80GB HBM3".
+  std::vector<std::string> machines;
   std::vector<Group> groups;
+  std::optional<Fabric> fabric = {};  ///< also for machines of this fabric that no table names
+  bool is_predicted = false;          ///< made from a machine model
 };
+
+/// Whether `machine` has `family` as a word, in any case of letters: letters may follow it, digits may not.
+bool is_of_family(std::string_view machine, std::string_view family);
 
 /// Throws InvalidArgument with line and column for what is not JSON, and with the field for what is missing, unknown or
 /// absurd.
@@ -80,7 +89,7 @@ std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query
                                  const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
 /// All four rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
-std::optional<SizeChoice> choose(const std::string& machine, const std::string& file, const Query& query,
+std::optional<SizeChoice> choose(const Machine& machine, const std::string& file, const Query& query,
                                  const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
 }  // namespace tandem::tune

@@ -25,13 +25,18 @@ class Reader {
   Reader(Json root, const std::string& origin) : root_(std::move(root)), origin_(origin) {}
 
   SelectionTable read() const {
-    check_fields("", root_, {"name", "description", "machines", "groups"});
+    check_fields("", root_, {"name", "description", "machines", "fabric", "predicted", "groups"});
     SelectionTable table;
     table.name = text("", root_, "name");
     table.description = text("", root_, "description");
     for (const Json& machine : list("", root_, "machines")) {
       if (!machine.is_string()) refuse_value("machines", machine, "names of machines");
       table.machines.push_back(machine);
+    }
+    if (root_.contains("fabric")) table.fabric = fabric();
+    if (const auto found = root_.find("predicted"); found != root_.end()) {
+      if (!found->is_boolean()) refuse_value("predicted", *found, "true or false");
+      table.is_predicted = *found;
     }
     const Json& groups = list("", root_, "groups");
     for (std::size_t i = 0; i < groups.size(); ++i)
@@ -80,6 +85,13 @@ class Reader {
         found->is_number_integer() && found->get<double>() >= 1 && found->get<double>() <= static_cast<double>(most);
     if (!fits) refuse_value(join(path, key), *found, fmt::format("a whole number from 1 to {}", most));
     return *found;
+  }
+
+  Fabric fabric() const {
+    const std::string given = text("", root_, "fabric");
+    for (const Fabric fabric : {Fabric::kSwitched, Fabric::kFullMesh, Fabric::kPcie})
+      if (given == to_string(fabric)) return fabric;
+    refuse_value("fabric", member("", root_, "fabric"), "\"switched\", \"full_mesh\" or \"pcie\"");
   }
 
   /// 0 where they are not given.
@@ -184,8 +196,11 @@ SelectionTable parse_selection(std::string_view json, const std::string& origin)
 
 /// One line a choice, so that a person can compare them.
 std::string to_text(const SelectionTable& table) {
-  std::string text = fmt::format("{{\n  \"name\": {},\n  \"description\": {},\n  \"machines\": {},\n  \"groups\": [",
+  std::string text = fmt::format("{{\n  \"name\": {},\n  \"description\": {},\n  \"machines\": {},\n",
                                  Json(table.name).dump(), Json(table.description).dump(), Json(table.machines).dump());
+  if (table.fabric) text += fmt::format("  \"fabric\": \"{}\",\n", to_string(*table.fabric));
+  if (table.is_predicted) text += "  \"predicted\": true,\n";
+  text += "  \"groups\": [";
   const char* between_groups = "\n";
   for (const Group& group : table.groups) {
     std::string head = to_json(group).dump();

@@ -22,10 +22,12 @@ namespace tandem {
 namespace {
 
 std::atomic<bool> has_gemm_kernels{false};
+std::atomic<bool> has_hooks{true};
 
 }  // namespace
 
 void test::have_gemm_kernels(bool have) { has_gemm_kernels = have; }
+void test::have_hooked_gemms(bool have) { has_hooks = have; }
 
 }  // namespace tandem
 
@@ -104,7 +106,9 @@ void register_recorded_reduce() {}
 void register_recorded_move() {}
 
 void register_gemms() {}
-void check_hooked_gemm(const Gemm&) {}
+void check_hooked_gemm(const Gemm&) {
+  if (!has_hooks) throw Unsupported("gemm: no kernels with hooks on these simulated GPUs");
+}
 void check_gemm(const Gemm&, int) {}
 const DecodeKernel* decode_kernel(const Gemm&, int) { return nullptr; }
 bool has_own_kernel(const Gemm&) { return has_gemm_kernels; }
