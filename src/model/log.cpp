@@ -17,24 +17,19 @@ namespace {
 
 std::string host_name() {
   std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
 }
 
-std::string expanded(std::string_view pattern) {
-  std::string path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const bool field = pattern[i] == '%' && i + 1 < pattern.size();
-    if (field && pattern[i + 1] == 'h')
-      path += host_name();
-    else if (field && pattern[i + 1] == 'p')
-      path += std::to_string(getpid());
-    else {
-      path += pattern[i];
-      continue;
-    }
-    ++i;
-  }
-  return path;
+/// Replaces every `field` in `text`.
+std::string replaced(std::string text, std::string_view field, const std::string& value) {
+  for (std::size_t at = 0; (at = text.find(field, at)) != std::string::npos; at += value.size())
+    text.replace(at, field.size(), value);
+  return text;
+}
+
+std::string expanded(const char* pattern) {
+  return replaced(replaced(pattern, "%h", host_name()), "%p", std::to_string(getpid()));
 }
 
 bool parse(std::string_view text, LogLevel& level) {
@@ -60,7 +55,7 @@ spdlog::level::level_enum of_spdlog(LogLevel level) {
 
 std::shared_ptr<spdlog::logger> logger_of(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("tandem", std::move(sink));
-  logger->set_pattern(host_name() + ":%P tandem %l %v");
+  logger->set_pattern(fmt::format("{}:%P tandem %l %v", host_name()));
   logger->set_level(spdlog::level::trace);  // Log::writes decides
   logger->flush_on(spdlog::level::trace);   // a process that is killed leaves its lines
   logger->set_error_handler([](const std::string&) {});
