@@ -241,7 +241,6 @@ TEST(Run, SaysWhatAMachineOfMorePesAssumes) {
     EXPECT_FALSE(run_json("all_reduce --bytes 1K " + what).contains("assumption")) << what;
 }
 
-/// What is kept does not grow with the number of calls.
 TEST(Run, ManyIterationsAreAMean) {
   const auto one = run_json("all_reduce --bytes 1K --phantom --iterations 1");
   const auto many = run_json("all_reduce --bytes 1K --phantom --iterations 50");
