@@ -74,7 +74,7 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
   return all;
 }
 
-/// Takes how much is done so far, and advances by what is new.
+/// Returns a function that takes the number of parts done so far and advances by the new ones.
 std::function<void(std::size_t)> advance(Progress& progress) {
   return [&progress, before = std::size_t{0}](std::size_t done) mutable {
     progress.advance(static_cast<int>(done - std::exchange(before, done)));

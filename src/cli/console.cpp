@@ -40,7 +40,7 @@ Character first_of(std::string_view text) {
   return {bytes, code, true};
 }
 
-/// What moves the cursor, changes colours, or changes the order in which other characters are shown.
+/// Returns whether a character moves the cursor, changes colours, or changes the order of other characters.
 bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
@@ -55,7 +55,7 @@ std::string escaped(const Character& character) {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
-/// Both ends say more than the middle: the option at the front, what is allowed at the back.
+/// Leaves out the middle: the option is at the front, the allowed values are at the back.
 std::string shortened(const std::string& line) {
   if (line.size() <= kMostOfALine) return line;
   std::size_t front = kMostOfALine / 3, back = line.size() - kMostOfALine / 2;

@@ -55,7 +55,7 @@ class Signals {
   bootstrap::Fd fd_;
 };
 
-/// Whatever was started ends with this object.
+/// All descendants of this process end with this object.
 class Family {
  public:
   Family() { adopt_descendants(); }
@@ -64,7 +64,7 @@ class Family {
   Family& operator=(const Family&) = delete;
 };
 
-/// Whether a terminal or a connection that closes is to end the job; `nohup` says that it is not.
+/// Returns whether the end of a terminal or a connection ends the job. Under `nohup` it does not.
 bool ends_at_hangup() {
   struct sigaction action {};
   return ::sigaction(SIGHUP, nullptr, &action) != 0 || action.sa_handler != SIG_IGN;
@@ -90,7 +90,7 @@ class Job {
   int run() {
     while (is_running()) {
       std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
-      // No events: those that say that nobody reads any more always come.
+      // No events are asked for: the error of a pipe without a reader always comes.
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) polled.push_back({lost_ || !watches_ ? -1 : fd, 0, 0});
       for (const Launched& process : processes_)
         for (const PrefixedOutput& output : process.outputs) polled.push_back({output.fd(), POLLIN, 0});
@@ -117,7 +117,7 @@ class Job {
         if (polled[i++].revents != 0 && !output.pass_on()) lose();
   }
 
-  /// Nobody reads what the PEs write.
+  /// Ends the PEs, because nobody reads their output.
   void lose() {
     if (std::exchange(lost_, true)) return;
     code_ = kFailure;
@@ -136,7 +136,7 @@ class Job {
     for (const Launched& process : processes_) process.signal(number);
   }
 
-  /// Everybody who has ended, adopted processes included.
+  /// Reaps all processes that have ended, adopted ones included.
   void reap() {
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {

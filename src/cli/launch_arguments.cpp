@@ -17,7 +17,7 @@ constexpr const char* kHelp =
     "MASTER_ADDR and MASTER_PORT in its environment, as torchrun sets them. Every line of output comes behind the "
     "PE's\n"
     "number. When one fails, the others are ended; the exit code is that of the first that failed (128 + signal).\n"
-    "Whatever the PEs started ends with them.\n"
+    "All processes that the PEs started end with them.\n"
     "\n"
     "Example:\n"
     "  tandem launch -n 4 tandem bench all_reduce --backend cuda --graph\n";

@@ -69,7 +69,7 @@ bool PrefixedOutput::pass_on() {
   return print_lines(before);
 }
 
-/// Of the bytes before `first_new` it is known that none ends a line.
+/// None of the bytes before `first_new` ends a line.
 bool PrefixedOutput::print_lines(std::size_t first_new) {
   constexpr std::size_t longest = 65536;
   std::size_t begin = 0;

@@ -85,14 +85,19 @@ void Pictures::compare_with(const Machine& machine) { machine_ = machine; }
 std::vector<std::string> Pictures::write(const Result& r) {
   std::vector<std::string> written;
   if (timelines_.empty()) return written;
+  const std::string origin = r.predicted() ? ", predicted" : ", measured";
   if (!trace_.empty()) {
+    const std::string title = timelines_.front().title;
+    timelines_.front().title += origin;
     trace::write_chrome_trace(timelines_.front(), trace_);
+    timelines_.front().title = title;  // a report says it once, at the top
     written.push_back(trace_);
   }
   if (!wants_report()) return written;
   trace::Report report;
-  report.title = fmt::format("{} {} {}, {} PEs of {}", r.op,
-                             r.shape.value_or(fmt::format("{} bytes", r.bytes.value_or(0))), r.dtype, r.pes, r.machine);
+  report.title =
+      fmt::format("{} {} {}, {} PEs of {}{}", r.op, r.shape.value_or(fmt::format("{} bytes", r.bytes.value_or(0))),
+                  r.dtype, r.pes, r.machine, origin);
   report.summary = summary_of(r, machine_);
   report.timelines = std::move(timelines_);
   if (!report_.empty()) {

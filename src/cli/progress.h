@@ -17,7 +17,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Names what begins now.
+  /// Names the work that begins now.
   void begin(const std::string& what);
   /// `parts` more of the work are done.
   void advance(int parts = 1);

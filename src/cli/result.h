@@ -27,7 +27,7 @@ struct Result {
   std::string op;
   std::string backend = "sim";
   std::string machine;
-  std::string assumption;  ///< what the prediction takes for granted beyond the machine model; empty: nothing
+  std::string assumption;  ///< made by the prediction beyond the machine model; empty: none
   int pes = 0;
   std::optional<std::string> shape;
   std::optional<Size> bytes;

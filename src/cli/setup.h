@@ -19,7 +19,7 @@ struct Setup {
 /// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
 Setup make_setup(const Arguments& arguments);
 
-/// What a run takes for granted beyond the machine model: one line, or nothing.
+/// Returns the assumption that a run makes beyond the machine model, in one line; empty: none.
 std::string assumption_of(const Setup& setup);
 
 /// The bytes that a PE's memory may have where as many PEs as these are simulated: addresses of this process are what

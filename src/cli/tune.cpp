@@ -37,7 +37,7 @@ Collective collective_of(const std::string& text) {
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
-/// What GPUs can run too, unless the user asks for one algorithm: a table is meant for them.
+/// Returns the candidates that GPUs run too, since a table is meant for them; or those of the algorithm `only`.
 std::vector<tune::Candidate> simulated_candidates(Collective collective, bool one_node, const std::string& only) {
   std::vector<tune::Candidate> all = tune::candidates(collective, one_node, only);
   if (only.empty()) std::erase_if(all, [](const tune::Candidate& one) { return one.algorithm == "multimem"; });

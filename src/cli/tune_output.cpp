@@ -12,7 +12,7 @@ namespace tandem::cli {
 
 void check_output_kind(const std::string& file, TuneOutput wanted) {
   const std::optional<std::string> text = detail::read_text_file(file);
-  // Whoever reads a damaged file names the place, and a cache is kept aside.
+  // The reader of a damaged file reports the place, and keeps a damaged cache aside.
   const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
   if (!json.is_object()) return;
   const bool is_table = json.contains("groups"), is_cache = json.contains("entries");

@@ -35,6 +35,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
 
 std::vector<std::string> names_of(const std::vector<const CLI::App*>& apps) {
   std::vector<std::string> names;
+  names.reserve(apps.size());
   for (const CLI::App* const app : apps) names.push_back(app->get_name());
   return names;
 }

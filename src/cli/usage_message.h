@@ -1,5 +1,5 @@
 #pragma once
-/// What the user reads about a command line that is refused.
+/// Messages about command lines that are refused.
 
 #include <string>
 #include <vector>
@@ -11,13 +11,13 @@ class ParseError;
 
 namespace tandem::cli {
 
-/// "; did you mean all_reduce?" where one of `names` differs from `text` by a slip of the fingers; else empty.
+/// Returns "; did you mean all_reduce?" where one of `names` differs from `text` by few characters, else nothing.
 std::string did_you_mean(const std::string& text, const std::vector<std::string>& names);
 
 /// Throws InvalidArgument where `word` is no subcommand of `app`.
 void check_subcommand(const CLI::App& app, const std::string& word);
 
-/// CLI11's error in one line: what was given, and what is allowed.
+/// Returns CLI11's error in one line, with the given and the allowed values.
 std::string message_of(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace tandem::cli

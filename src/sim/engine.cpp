@@ -32,7 +32,7 @@ void Engine::at(Time time, void (*function)(void*), void* argument) {
 }
 
 Actor& Engine::spawn(Time time, Actor::Body body, bool is_host) {
-  actors_.push_back(std::make_unique<Actor>(*this, static_cast<std::uint32_t>(actors_.size()), std::move(body)));
+  actors_.push_back(std::make_unique<Actor>(*this, spawned_++, std::move(body)));
   Actor& actor = *actors_.back();
   actor.fiber_.start(is_host ? host_stacks_ : stacks_, &Engine::run_body, &actor);
   wake(actor, time);
@@ -82,6 +82,7 @@ void Engine::resume(Actor& actor) {
   current_ = previous;
   if (actor.fiber_.finished()) {
     actor.finished_ = true;
+    ++finished_;
     actor.body_ = nullptr;
     actor.name = nullptr;
     const auto on_finish = std::move(actor.on_finish);
@@ -94,8 +95,16 @@ void Engine::fail(std::exception_ptr error) {
   if (!error_) error_ = std::move(error);
 }
 
+void Engine::forget_finished() {
+  constexpr std::size_t few = 1024;
+  if (finished_ < few || finished_ < actors_.size() / 2) return;
+  std::erase_if(actors_, [](const auto& actor) { return actor->finished_; });
+  finished_ = 0;
+}
+
 void Engine::run() {
   while (!queue_.empty() && !error_) {
+    forget_finished();
     const Event event = queue_.pop();
     now_ = event.time;
     try {

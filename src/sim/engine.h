@@ -104,6 +104,8 @@ class Engine {
   void mix(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL ^ (hash_ >> 29); }
   void resume(Actor& actor);
   void unwind_all();
+  /// Frees actors that have finished, from time to time: a long run has very many. Not while one of them runs.
+  void forget_finished();
   static void run_body(void* argument);
   static void resume_event(void* argument);
 
@@ -114,7 +116,9 @@ class Engine {
   EventQueue queue_;
   StackPool stacks_;
   StackPool host_stacks_;
-  std::vector<std::unique_ptr<Actor>> actors_;
+  std::vector<std::unique_ptr<Actor>> actors_;  // as spawned; those that have finished are still among them
+  std::uint32_t spawned_ = 0;
+  std::size_t finished_ = 0;  // of actors_
   Actor* current_ = nullptr;
   std::exception_ptr error_;
   std::string failed_actor_;

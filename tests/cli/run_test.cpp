@@ -241,7 +241,6 @@ TEST(Run, SaysWhatAMachineOfMorePesAssumes) {
     EXPECT_FALSE(run_json("all_reduce --bytes 1K " + what).contains("assumption")) << what;
 }
 
-/// What is kept does not grow with the number of calls.
 TEST(Run, ManyIterationsAreAMean) {
   const auto one = run_json("all_reduce --bytes 1K --phantom --iterations 1");
   const auto many = run_json("all_reduce --bytes 1K --phantom --iterations 50");
@@ -266,7 +265,11 @@ TEST(Run, WritesItsFiles) {
   EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.json"))["correct"], true);
   EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "a.trace"))["traceEvents"].empty());
   EXPECT_THAT(read_file(folder / "a.html"),
-              ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential"), HasSubstr("predicted time")));
+              ::testing::AllOf(HasSubstr("overlapped_ce_push"), HasSubstr("sequential"), HasSubstr("predicted time"),
+                               HasSubstr("4 PEs of h200x4, predicted")));
+  EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("4 PEs of h200x4, predicted"));
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "a.trace"))["otherData"]["title"],
+            "overlapped_ce_push, predicted");
   EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("<svg"));
   for (const char* const name : {"a.trace", "a.html", "a.svg"})
     EXPECT_THAT(read_file(folder / name), HasSubstr("predicted with the machine model h200x4")) << name;

@@ -1,6 +1,7 @@
 // The run as a whole: determinism, streams, deadlocks and their reports, memory.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -282,6 +283,27 @@ TEST(Simulation, PhantomHasTheSameSignalsAndNoContents) {
     stream.synchronize();
     EXPECT_EQ(token.local()->value, 2U);
   });
+}
+
+/// Thread blocks that have finished leave nothing behind, however many there are.
+TEST(Memory, DoesNotGrowWithTheNumberOfCalls) {
+  std::size_t after_few = 0, after_many = 0;
+  Simulation simulation(load_machine("h200x4"), 2, {});
+  simulation.run([&](World& world) {
+    const auto token = world.heap().signals(1, "token");
+    Stream stream = world.make_stream("main");
+    const auto call = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        stream.launch<GridBarrier>({4, 32}, {token});
+        stream.synchronize();
+      }
+      world.barrier();
+      return static_cast<std::size_t>(mallinfo2().uordblks);
+    };
+    const std::size_t few = call(1000), many = call(10000);
+    if (world.pe() == 0) after_few = few, after_many = many;
+  });
+  EXPECT_LT(after_many, after_few + (std::size_t{1} << 20));  // 80,000 blocks of threads later
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(OutputFile, AFullDeviceGivesItsReason) {
               ThrowsMessage<RuntimeFailure>("writing '/dev/full' failed: No space left on device"));
 }
 
-/// Whoever can write into the folder may have made links with every name that can be guessed.
+/// Others who can write into the folder may have made links with every name that can be guessed.
 TEST(OutputFile, LinksBesideTheTargetAreNotFollowed) {
   const testing::TemporaryFolder folder;
   write_file(folder / "precious", [](std::ostream& out) { out << "kept"; });
