@@ -187,6 +187,7 @@ void lose_the_host() {
   std::vector<std::unique_ptr<Session>> sessions(size);
   const auto on_all = [&](const std::function<void(int)>& work) {
     std::vector<std::thread> threads;
+    threads.reserve(size);
     for (int pe = 0; pe < size; ++pe) threads.emplace_back(work, pe);
     for (std::thread& thread : threads) thread.join();
   };
