@@ -122,6 +122,7 @@ TEST(HandOff, TwoJobsThatLookAlikeAreTold) {
                                             std::to_string(first.id()) + " of user"));
   EXPECT_THAT(other_first.output, HasSubstr("TANDEM_RUN_ID"));
   std::vector<Process> twins;
+  twins.reserve(2);
   for (int i = 0; i < 2; ++i) twins.push_back(job.start(1));
   pollfd ends[2] = {{twins[0].output(), POLLIN, 0}, {twins[1].output(), POLLIN, 0}};
   ASSERT_EQ(::poll(ends, 2, 60000), 1);

@@ -1,5 +1,6 @@
 // One process of a world, for the tests of the rendezvous: what it is asked for is its first argument. Prints what went
 // wrong; exit code 1 then.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -181,16 +182,22 @@ void split_without_descriptors(const std::string& id, int pe, int size) {
 
 /// The host's poll takes fewer descriptors than it has connections: all members learn why their world is over.
 void lose_the_host() {
+  constexpr int size = 12;
+  constexpr int limit = 10;
+  // Low numbers are free again under the limit: sanitizers need a few descriptors.
+  std::vector<Fd> low(limit);
+  for (Fd& fd : low) fd = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueId id = UniqueId::create();
-  constexpr int size = 3;
   std::vector<std::unique_ptr<Session>> sessions(size);
   const auto on_all = [&](const std::function<void(int)>& work) {
     std::vector<std::thread> threads;
+    threads.reserve(size);
     for (int pe = 0; pe < size; ++pe) threads.emplace_back(work, pe);
     for (std::thread& thread : threads) thread.join();
   };
   on_all([&](int pe) { sessions[static_cast<std::size_t>(pe)] = std::make_unique<Session>(id, pe, size, kTimeout); });
-  const rlimit few{3, 3};
+  low.clear();
+  const rlimit few{limit, limit};
   ::setrlimit(RLIMIT_NOFILE, &few);
   std::vector<std::string> errors(size);
   on_all([&](int pe) {
@@ -199,6 +206,25 @@ void lose_the_host() {
     });
   });
   for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
+}
+
+/// A rendezvous that has no descriptor for another connection sleeps, and goes on once there is one.
+void fill_descriptors() {
+  const UniqueId id = UniqueId::create();
+  const IdContents contents = contents_of(id);
+  const rlimit few{40, 40};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  std::vector<Fd> held;
+  do held.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  while (held.back());
+  held.pop_back();
+  held.back().reset();  // room for one end of a connection
+  const Fd waiting = connect_tcp(contents.address, contents.port, Deadline(kTimeout));
+  const std::clock_t before = std::clock();  // the time of the processor that this process has used
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  expect(std::clock() - before < CLOCKS_PER_SEC / 50, "a rendezvous that sleeps while it is full");
+  held.clear();
+  Session session(id, 0, 1, kTimeout);
 }
 
 void become_another_user() {
@@ -278,6 +304,8 @@ int run(int argc, char** argv) {
       split_without_descriptors(text(2), number(3), number(4));
     else if (what == "host fails")
       lose_the_host();
+    else if (what == "full")
+      fill_descriptors();
     else if (what == "fork")
       fork_and_share();
     else if (what == "environment")

@@ -34,6 +34,7 @@ TEST(Split, SendsNoSecret) {
   testing::Proxy proxy(id);
   std::vector<std::vector<UniqueId>> ids(3);
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int pe = 0; pe < 3; ++pe)
     threads.emplace_back([&, pe] { ids[static_cast<std::size_t>(pe)] = split_twice(proxy.id(), pe); });
   for (std::thread& thread : threads) thread.join();

@@ -78,6 +78,11 @@ TEST(IdleConnections, AreCountedInTheErrorOfAWorldThatIsNotMade) {
   }
 }
 
+TEST(ARendezvous, WithoutDescriptorsSleepsAndGoesOn) {
+  const Ended ended = Process(TANDEM_BOOTSTRAP_PEER, {"full"}).wait();
+  EXPECT_EQ(ended.code, 0) << ended.output;
+}
+
 TEST(AnotherUsersProcess, ThatKnowsTheSecretComesOverTcp) {
   if (!can_become_another_user()) GTEST_SKIP() << "only root can become another user";
   const UniqueId id = UniqueId::create();
