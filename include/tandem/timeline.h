@@ -120,6 +120,9 @@ class Timeline {
 
   Time duration() const { return end - begin; }
 
+  /// The same lanes and labels with no spans and no arrows.
+  Timeline without_events() const;
+
  private:
   struct Hash {
     using is_transparent = void;
@@ -175,8 +178,9 @@ void write_svg(const Report& report, std::ostream& out);
 
 /// Writes the timeline as JSON object format of the "Trace Event Format" (Google, 2016): a process for each PE, a
 /// thread for each lane, complete events ("X") for spans and flow events ("s", "f") for arrows. Times are microseconds
-/// since the timeline's begin with six decimals, so that no picosecond is lost. Events come in order of time; the same
-/// timeline gives the same bytes.
+/// since the timeline's begin with six decimals, so that no picosecond is lost. Beyond half a million spans only the
+/// PEs that write_report would show are written, and the processes' labels say so. Events come in order of time; the
+/// same timeline gives the same bytes.
 ///
 /// Throws as write_report does.
 void write_chrome_trace(const Timeline& timeline, const std::string& path);

@@ -68,14 +68,8 @@ std::vector<int> chosen_pes(const Timeline& timeline, const std::vector<PathStep
 PartOfPes part_of(const Timeline& timeline, const std::vector<PathStep>& path, const std::vector<int>& pes) {
   PartOfPes part;
   Timeline& kept = part.timeline;
-  kept.title = timeline.title;
-  kept.machine = timeline.machine;
-  kept.predicted = timeline.predicted;
-  kept.pes = timeline.pes;
-  kept.pes_per_node = timeline.pes_per_node;
-  kept.begin = timeline.begin;
-  kept.end = timeline.end;
-  for (const std::string& label : timeline.labels()) kept.intern(label);  // same numbers, since in the same order
+  kept = timeline.without_events();
+  kept.lanes.clear();
   const auto lanes = copy_kept(timeline.lanes, kept.lanes,
                                [&](const Lane& lane) { return std::binary_search(pes.begin(), pes.end(), lane.pe); });
   const auto there = [&](std::uint32_t lane) { return lanes[lane] != kLeftOut; };

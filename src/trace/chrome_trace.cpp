@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <ostream>
+#include <set>
 #include <tuple>
 #include <vector>
 
 #include "trace/analysis.h"
+#include "trace/chosen_pes.h"
 #include "trace/output_file.h"
 #include "trace/text.h"
 
@@ -29,8 +31,17 @@ class Events {
   bool first_ = true;
 };
 
+/// "predicted with the machine model h200x4; 12 of 1024 PEs"
+std::string note_of(const Timeline& timeline) {
+  std::set<int> pes;
+  for (const Lane& lane : timeline.lanes) pes.insert(lane.pe);
+  const bool all = static_cast<int>(pes.size()) >= timeline.pes;
+  return origin(timeline) + (all ? "" : fmt::format("; {} of {} PEs", pes.size(), timeline.pes));
+}
+
 /// Both viewers sort threads by "thread_sort_index": kind first, then the order of recording.
 void write_names(const Timeline& timeline, Events& events) {
+  const std::string note = json_string(note_of(timeline));
   std::vector<bool> seen;
   for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
     const Lane& lane = timeline.lanes[i];
@@ -39,8 +50,7 @@ void write_names(const Timeline& timeline, Events& events) {
     if (!seen[pe]) {
       seen[pe] = true;
       events.next() << R"({"ph":"M","name":"process_name","pid":)" << pe << R"(,"args":{"name":"PE )" << pe << "\"}}";
-      events.next() << R"({"ph":"M","name":"process_labels","pid":)" << pe << R"(,"args":{"labels":)"
-                    << json_string(origin(timeline)) << "}}";
+      events.next() << R"({"ph":"M","name":"process_labels","pid":)" << pe << R"(,"args":{"labels":)" << note << "}}";
       events.next() << R"({"ph":"M","name":"process_sort_index","pid":)" << pe << R"(,"args":{"sort_index":)" << pe
                     << "}}";
     }
@@ -132,11 +142,9 @@ void write_flow(const Timeline& timeline, const Event& event, std::ostream& out)
       << (head ? R"(,"bp":"e"})" : "}");
 }
 
-}  // namespace
-
-void write_chrome_trace(const Timeline& timeline, std::ostream& out) {
+void write_events(const Timeline& timeline, std::ostream& out) {
   out << R"({"displayTimeUnit":"ns","otherData":{"title":)" << json_string(timeline.title) << R"(,"machine":)"
-      << json_string(timeline.machine) << R"(,"times":)" << json_string(origin(timeline)) << R"(},"traceEvents":[)";
+      << json_string(timeline.machine) << R"(,"times":)" << json_string(note_of(timeline)) << R"(},"traceEvents":[)";
   Events events(out);
   write_names(timeline, events);
   for (const Event& event : events_in_order(timeline)) {
@@ -147,6 +155,14 @@ void write_chrome_trace(const Timeline& timeline, std::ostream& out) {
     }
   }
   out << "\n]}\n";
+}
+
+}  // namespace
+
+void write_chrome_trace(const Timeline& timeline, std::ostream& out) {
+  if (timeline.spans.size() <= kMaxSpans) return write_events(timeline, out);
+  const auto path = critical_path(timeline);
+  write_events(part_of(timeline, path, chosen_pes(timeline, path, kMaxSpans)).timeline, out);
 }
 
 void write_chrome_trace(const Timeline& timeline, const std::string& path) {

@@ -1,16 +1,23 @@
 #include "trace/cut.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tandem::trace {
 
 Timeline cut(const Timeline& whole, Time begin, Time end) {
-  Timeline part = whole;
+  // Copies what is kept alone: of many PEs the whole would not fit the memory twice.
+  Timeline part = whole.without_events();
   part.begin = begin;
   part.end = end;
-  const auto is_outside = [&](Time from, Time to) { return from < begin || to > end; };
-  std::erase_if(part.spans, [&](const Span& span) { return is_outside(span.begin, span.end); });
-  std::erase_if(part.arrows, [&](const Arrow& arrow) { return is_outside(arrow.from, arrow.to); });
+  const auto is_inside = [&](Time from, Time to) { return from >= begin && to <= end; };
+  std::copy_if(whole.spans.begin(), whole.spans.end(), std::back_inserter(part.spans),
+               [&](const Span& span) { return is_inside(span.begin, span.end); });
+  std::copy_if(whole.arrows.begin(), whole.arrows.end(), std::back_inserter(part.arrows),
+               [&](const Arrow& arrow) { return is_inside(arrow.from, arrow.to); });
+  part.spans.shrink_to_fit();
+  part.arrows.shrink_to_fit();
   return part;
 }
 

@@ -17,9 +17,6 @@
 namespace tandem::trace {
 namespace {
 
-/// A page of this size (10 to 30 MB, by the number of arrows) still opens and draws at once in a browser.
-constexpr std::size_t kMaxSpans = 500'000;
-
 /// Puts commas between the elements of a JSON array.
 class Comma {
  public:

@@ -30,4 +30,19 @@ std::uint32_t Timeline::intern(std::string_view text) {
   return number;
 }
 
+Timeline Timeline::without_events() const {
+  Timeline other;
+  other.title = title;
+  other.machine = machine;
+  other.predicted = predicted;
+  other.pes = pes;
+  other.pes_per_node = pes_per_node;
+  other.begin = begin;
+  other.end = end;
+  other.lanes = lanes;
+  other.labels_ = labels_;
+  other.numbers_ = numbers_;
+  return other;
+}
+
 }  // namespace tandem::trace

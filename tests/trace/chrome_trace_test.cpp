@@ -148,6 +148,20 @@ TEST(ChromeTrace, TimeBeginsAtZeroAndTransfersSayWhoSentThem) {
   EXPECT_EQ(transfer.at("args").at("by"), "PE 0, sm 3");
 }
 
+TEST(ChromeTrace, OfTooManySpansThePesOfTheCriticalPathAreWritten) {
+  Timeline timeline;
+  timeline.pes = 2;
+  const auto many = timeline.add_lane(0, LaneKind::kSm, "sm 0");
+  const auto last = timeline.add_lane(1, LaneKind::kSm, "sm 0");
+  for (Time i = 0; i < 500'000; ++i) timeline.add(Span{many, SpanKind::kCompute, 0, i, i + 1, 0});
+  timeline.add(Span{last, SpanKind::kCompute, 0, 0, 600'000, 0});
+  timeline.end = 600'000;
+  const json events = events_of(timeline);
+  EXPECT_LT(events.size(), 10U);
+  for (const json& event : events) EXPECT_EQ(event.at("pid"), 1);
+  EXPECT_NE(events.dump().find("1 of 2 PEs"), std::string::npos) << events.dump();
+}
+
 TEST(ChromeTrace, SameTimelineSameBytes) {
   std::ostringstream first;
   std::ostringstream second;
