@@ -216,7 +216,7 @@ TEST(Hang, TellsOfAWordThatWasStoredTo) {
     if (block.pe() == 1) block.wait(e.words, 1, 1);
     if (block.pe() == 0) block.store_scalar(&e.words.on(1)->value, Epoch{1});
   });
-  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 1, which nobody is told of"));
+  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 1, which a plain store brought"));
 }
 
 struct Nothing {

@@ -202,6 +202,51 @@ void earlier_kernels(Programs& p) {
         Place::kOneNode);
 }
 
+/// With so many puts the detector uses components of earlier ones again, of none that somebody may still meet.
+void many_puts(Programs& p) {
+  for (const bool notifies : {false, true})
+    p.host(
+        notifies ? "put | kernels of many puts | put, notify | wait, load of the first"
+                 : "put | kernels of many puts | put_signal | wait, load of the first",
+        !notifies,
+        [notifies](World& world, const Env& env) {
+          Stream stream = world.make_stream("main");
+          const auto launch = [&]<class Body>(const Body& body) { stream.launch<Kernel<Body>>({1, 64}, {body, env}); };
+          launch([](auto& block, const Env& e) {
+            if (block.pe() == 0) put(block, e);
+          });
+          for (int kernel = 0; kernel < 20; ++kernel)
+            launch([](auto& block, const Env& e) {
+              for (Size i = 0; i < kN && block.pe() == 0; ++i) block.put(e.other + i, e.local, 1, 1);
+            });
+          launch([notifies](auto& block, const Env& e) {
+            if (block.pe() == 0) {
+              if (notifies) block.put(e.other, e.local, kN, 1);
+              if (notifies) block.notify(e.words, 1, 1);
+              if (!notifies) block.put_signal(e.other, e.local, kN, e.words, 1, 1);
+            }
+            if (block.pe() != 1) return;
+            block.wait(e.words, 1, 1);
+            read(block, e, e.data.local());
+          });
+          stream.synchronize();
+        },
+        Place::kOneNode);
+  p.kernel("many rounds of put, notify | wait, load, credit", kClean, [](auto& block, const Env& e) {
+    for (Epoch round = 1; round <= 300; ++round) {
+      if (block.pe() == 0) {
+        block.wait(e.words + 1, 1, round - 1);
+        put(block, e);
+        block.notify(e.words, round, 1);
+      }
+      if (block.pe() != 1) continue;
+      block.wait(e.words, 1, round);
+      read(block, e, e.data.local());
+      block.signal_after_reads(e.words + 1, round, 0);
+    }
+  });
+}
+
 /// A fence orders puts, stores and signals; gets and loads it does not.
 void gets_and_fences(Programs& p) {
   for (const Between between : {Between::kFence, Between::kQuiet}) {
@@ -246,6 +291,7 @@ void add_order_programs(Programs& programs) {
   signals_of_kernels(programs);
   acknowledgements(programs);
   earlier_kernels(programs);
+  many_puts(programs);
   gets_and_fences(programs);
   widths(programs);
 }
