@@ -206,8 +206,8 @@ void earlier_kernels(Programs& p) {
 void many_puts(Programs& p) {
   for (const bool notifies : {false, true})
     p.host(
-        notifies ? "put | kernels of many puts | put, notify | wait, load of the first"
-                 : "put | kernels of many puts | put_signal | wait, load of the first",
+        notifies ? "put | kernels of many puts | put_signals, notify | wait, load of the first"
+                 : "put | kernels of many puts | put_signals | wait, load of the first",
         !notifies,
         [notifies](World& world, const Env& env) {
           Stream stream = world.make_stream("main");
@@ -220,13 +220,14 @@ void many_puts(Programs& p) {
               for (Size i = 0; i < kN && block.pe() == 0; ++i) block.put(e.other + i, e.local, 1, 1);
             });
           launch([notifies](auto& block, const Env& e) {
-            if (block.pe() == 0) {
-              if (notifies) block.put(e.other, e.local, kN, 1);
-              if (notifies) block.notify(e.words, 1, 1);
-              if (!notifies) block.put_signal(e.other, e.local, kN, e.words, 1, 1);
-            }
+            // Without data: only the components of all these puts are carried.
+            constexpr int kSignals = 600;
+            for (int i = 0; i < kSignals && block.pe() == 0; ++i)
+              block.put_signal(e.other, e.local, 0, e.words, 1, 1, SignalOp::kAdd);
+            if (block.pe() == 0 && notifies) block.notify(e.words + 1, 1, 1);
             if (block.pe() != 1) return;
-            block.wait(e.words, 1, 1);
+            block.wait(e.words, 1, kSignals);
+            if (notifies) block.wait(e.words + 1, 1, 1);
             read(block, e, e.data.local());
           });
           stream.synchronize();
