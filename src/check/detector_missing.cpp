@@ -89,6 +89,9 @@ std::string Detector::missing_of_word(const Record& first, const Record& second)
 std::string Detector::weakness(const Record& first, const Parcel& parcel, bool relaxed) const {
   const std::string where = described(parcel);
   if (relaxed) return fmt::format("the wait for the {} is relaxed: an acquiring `wait`", where);
+  if (first.role == Role::kRead && parcel.release != Parcel::Release::kEverything)
+    return fmt::format("the {} does not tell that reads are over: `signal_after_reads` or `notify` in its place",
+                       where);
   switch (parcel.release) {
     case Parcel::Release::kNothing:
       return fmt::format(
