@@ -56,7 +56,7 @@ std::vector<Detector::Blocked> Detector::blocked() const {
   return all;
 }
 
-/// What stands in the word that somebody waits for, and what would do.
+/// Describes the value of an awaited word, and the value that would end the wait.
 std::string Detector::found_by(const Blocked& blocked) const {
   const Waiting& waiting = *of(blocked.thread).waiting;
   if (waiting.n == 0) return "packets whose flags never come";

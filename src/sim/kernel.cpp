@@ -99,7 +99,7 @@ void Kernel::start(const PlacedBlock& placed) {
   Actor& actor = sim_.engine.spawn(begin, [self = shared_from_this(), role] {
     self->request_.body(*role);
     role->end_local();
-    // A kernel's end completes what it stored: under a schedule that may be late.
+    // A kernel's end completes its stores, which may be late under a schedule.
     if (self->sim_.seams.schedule != nullptr)
       role->engine().sleep_until(std::max(role->engine().now(), role->last_arrival));
   });

@@ -1,4 +1,4 @@
-// What orders signals among themselves, what an acknowledgement tells of writes, and what a fence leaves alone.
+// The order of signals, the meaning of acknowledgements for earlier writes, and the limits of a fence.
 #include "check/conformance.h"
 
 namespace tandem::check_test {
@@ -97,7 +97,7 @@ void two_kernels(World& world, const Env& env, const First& first, const Second&
   stream.synchronize();
 }
 
-/// What a kernel sent has arrived when the next one of its stream begins.
+/// Signals of a kernel have arrived when the next kernel of its stream begins.
 void signals_of_kernels(Programs& p) {
   p.host("signal | next kernel: notify | wait, test of the first", kClean, [](World& world, const Env& env) {
     two_kernels(
@@ -220,7 +220,7 @@ void many_puts(Programs& p) {
               for (Size i = 0; i < kN && block.pe() == 0; ++i) block.put(e.other + i, e.local, 1, 1);
             });
           launch([notifies](auto& block, const Env& e) {
-            // Without data: only the components of all these puts are carried.
+            // These puts have no data: they only make the detector take many components.
             constexpr int kSignals = 600;
             for (int i = 0; i < kSignals && block.pe() == 0; ++i)
               block.put_signal(e.other, e.local, 0, e.words, 1, 1, SignalOp::kAdd);

@@ -98,7 +98,7 @@ TEST(Report, NamesTheLaterPutSignalThatLetsAWaitPass) {
   EXPECT_THAT(race.missing, HasSubstr("(>= 1) pass with value 2"));
 }
 
-/// What an earlier copy or kernel of the stream wrote is known to the kernel that signals, as what it was told is.
+/// A kernel that signals comes after earlier kernels of its stream, and after the signals that it waited for.
 TEST(Report, NamesARelaxedSignalAfterAnEarlierKernelAndOfARelay) {
   const auto tells = [](auto& block, const Env& e) {
     if (block.pe() == 0) block.signal(e.words, 1, 1);
