@@ -49,8 +49,8 @@ struct CheckOptions {
   bool stop_at_first = false;
   /// Also with the first schedule run once more, which must do the same to the last event.
   bool check_determinism = true;
-  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it. None:
-  /// findings name CheckOptions.
+  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it. Where
+  /// it is empty, findings name CheckOptions.
   std::string replay = {};
   /// Called before each schedule: puts what the program shares between PEs back as it was.
   std::function<void()> before = {};
@@ -100,7 +100,7 @@ struct CheckResult {
   /// All findings, or that there are none; of kDfs also whether it is exhausted.
   std::string text() const;
 };
-/// Writes the text: what GoogleTest prints.
+/// Writes the text, as GoogleTest does for a failed expectation.
 std::ostream& operator<<(std::ostream& out, const CheckResult& result);
 
 /// Runs `program` on every PE under the schedules that the options ask for. Throws InvalidArgument for options out of

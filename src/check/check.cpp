@@ -34,7 +34,7 @@ CheckOptions complete(CheckOptions options) {
   return options;
 }
 
-/// What shows a finding again: a command for those who have one, else the options of the check that differ.
+/// Returns the command that shows a finding again; without one, the options of the check that differ.
 std::string replay_of(const CheckOptions& options, std::uint64_t seed) {
   if (!options.replay.empty())
     return fmt::format("{} --strategy {} --seed {} --schedules 1", options.replay, name(options.strategy), seed);
@@ -42,7 +42,7 @@ std::string replay_of(const CheckOptions& options, std::uint64_t seed) {
                      kEnumerators[static_cast<std::size_t>(options.strategy)], seed);
 }
 
-/// Adds what is new, with what shows it again.
+/// Adds new findings, each with its replay.
 void add(CheckResult& result, std::set<std::string>& seen, const std::vector<Finding>& findings, std::uint64_t seed,
          const CheckOptions& options) {
   for (Finding finding : findings) {
@@ -55,7 +55,7 @@ void add(CheckResult& result, std::set<std::string>& seen, const std::vector<Fin
   }
 }
 
-/// Whether the run is one of which nothing more can be told: its memory may hold anything.
+/// Whether the run used memory or ended in a way that leaves later results undefined.
 bool is_astray(const std::vector<Finding>& findings) {
   return std::any_of(findings.begin(), findings.end(),
                      [](const Finding& finding) { return finding.kind == "out_of_bounds" || finding.kind == "error"; });

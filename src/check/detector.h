@@ -35,7 +35,7 @@ struct Agent {
   bool fenced = false;
 };
 
-/// What whoever sees a signal acquires.
+/// The knowledge that a wait gains from a signal.
 struct Carried {
   Clock released;
   Sent sent;
@@ -43,7 +43,7 @@ struct Carried {
 
 /// A signal under way.
 struct Parcel : Carried {
-  Clock knew;    // what its issuer had learnt, where not all of it is released
+  Clock knew;    // all that its issuer came after; empty where `released` has that
   Stamp issued;  // of its issuer's own component
   sim::Thread issuer = sim::kNoThread;
   Scope scope = Scope::kSystem;
@@ -54,15 +54,15 @@ struct Parcel : Carried {
   enum class Release : std::uint8_t { kNothing, kReads, kOwnData, kEverything } release = Release::kNothing;
 };
 
-/// One value that a word had, and what whoever sees it acquires.
+/// One value that a word had, with the signal that brought it.
 struct Entry {
   Epoch value = 0;
   std::shared_ptr<const Parcel> parcel;  // `released` over the whole release sequence
 };
 
-/// A wait for a word (or an atomic on it) that came to its end.
+/// A finished wait for a word, or an atomic on it.
 struct Acquired {
-  std::vector<Entry> passed;  // the values with any of which it may have done so
+  std::vector<Entry> passed;  // each value with which it may have finished
   bool relaxed = false;
   const void* word = nullptr;
   Cmp cmp = Cmp::kEq;
@@ -71,7 +71,7 @@ struct Acquired {
   int occurrence = 0;
 };
 
-/// A wait that has not, or a loop that polls for ever.
+/// An unfinished wait, or a loop that polls for ever.
 struct Waiting {
   const Signal* words = nullptr;
   Size n = 0;  // 0: packets
@@ -100,13 +100,13 @@ struct ThreadState {
   std::map<int, Clock> fenced_to;
   std::map<int, Slot> store_slots;  // by destination
   std::vector<Agent> agents;
-  std::vector<Slot> free_slots;              // of agents that are over and forgotten
+  std::vector<Slot> free_slots;              // of finished agents that nothing remembers
   std::vector<Tick> quiets;                  // when they were
   std::deque<std::pair<Clock, Sent>> inbox;  // of a stream: what the host had done when it enqueued each work
   std::deque<Acquired> acquired;
   std::optional<Waiting> waiting;
   bool running = false;
-  bool before_epoch = false;  // it may touch nothing yet
+  bool before_epoch = false;  // it must not use memory yet
 };
 
 /// What is told of an access or a signal.
@@ -196,14 +196,14 @@ class Detector : public sim::Monitor {
   sim::Thread add_thread(ThreadKind kind, int pe, sim::Thread parent, int index, const std::string& name);
   sim::Thread chained(ThreadKind kind, sim::Thread parent, int index);
   Slot new_slot(sim::Thread owner);
-  /// The number under which an access or a signal that happens now is told of.
+  /// Returns the number of an operation in `infos_`, and counts the operation.
   std::uint32_t info(sim::Thread thread, const char* operation, Site site);
 
   static void advance(ThreadState& thread);
   void prune(ThreadState& thread);
-  /// The agent is over, and its issuer knows: the component may be used again when nothing remembers its stamps.
+  /// Retires the component of an agent that is over. It is used again when nothing remembers its stamps.
   void release_slot(const Agent& agent);
-  /// Looks which of the released components neither shadow memory nor a word's writers remember.
+  /// Frees the retired components that neither shadow memory nor the writers of a word remember.
   void reuse_retired();
   Stamp store_stamp(sim::Thread id, int destination);
   Stamp begin_agent(sim::Thread id, const sim::Transfer& transfer);
@@ -249,13 +249,13 @@ class Detector : public sim::Monitor {
   std::string old_value(const Record& first, const ThreadState& thread) const;
   std::string weakness(const Record& first, const Parcel& parcel, bool relaxed) const;
   std::string missing_altogether(const Record& first, const ThreadState& thread, const Record& second) const;
-  /// A record of a signal word, not of plain data that atomics use.
+  /// Whether a record is of a signal word, and not of plain data that atomics use.
   bool is_of_signal(const Record& record) const;
-  /// When a stamp's access was issued, by its issuer's own component.
+  /// Returns the tick of the issuer's own component at which an access was issued.
   Tick issued_at(Stamp stamp) const;
-  /// Whether the signal was sent by somebody who knew of the access.
+  /// Whether the signal's issuer came after the access.
   bool follows(const Parcel& parcel, const Record& access) const;
-  /// Whether whoever acquires it comes after the access.
+  /// Whether a wait for the signal comes after the access.
   static bool carries(const Parcel& parcel, const Record& access);
   std::string described(const Acquired& wait) const;
   std::string described(const Parcel& parcel) const;
@@ -288,15 +288,15 @@ class Detector : public sim::Monitor {
     bool is_free = false;
   };
   std::vector<AgentSlot> agent_slots_;  // by slot
-  std::vector<Slot> retired_;           // released, and perhaps remembered
-  std::size_t sweep_at_ = 256;          // so many of them
+  std::vector<Slot> retired_;           // components whose stamps something may remember
+  std::size_t sweep_at_ = 256;          // retired components
   std::vector<Info> infos_;
   std::map<std::tuple<const char*, int, const char*, sim::Thread, std::string, int>, std::uint32_t> info_numbers_;
   std::map<std::pair<sim::Thread, std::string>, int> launches_;  // so far, by stream and kernel
   std::vector<Shadow> shadows_;                                  // by PE
   Size cells_ = 0;
   std::uint64_t operations_ = 0;
-  std::uint32_t endless_ = 0;  // the operation at which there were too many
+  std::uint32_t endless_ = 0;  // the operation that exceeded the limit; 0: none did
   std::uint64_t footprint_ = 0;
   std::vector<std::shared_ptr<Parcel>> parcels_;  // under way; [0] is none
   std::vector<sim::Message> free_parcels_;

@@ -1,4 +1,4 @@
-/// Which order is missing between two accesses, and which operation would give it.
+/// Explanations of races: the missing order, and the operation that would give it.
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ std::string Detector::missing_within(const Record& first, const Record& second) 
   return fmt::format("`quiet` between {} and the read of its target", told.operation);
 }
 
-/// Of words that atomics or signals use; empty where both accesses are plain.
+/// Explains conflicts on words that atomics or signals use; empty where both accesses are plain.
 std::string Detector::missing_of_word(const Record& first, const Record& second) const {
   if (is_atomic(first.role) && is_atomic(second.role))
     return same_word(first, second)
@@ -85,10 +85,13 @@ std::string Detector::missing_of_word(const Record& first, const Record& second)
          "be ordered with every signal and wait by a barrier before and after it";
 }
 
-/// Why a signal that was sent after an access does not order it.
+/// Says why a signal that was sent after an access does not order it.
 std::string Detector::weakness(const Record& first, const Parcel& parcel, bool relaxed) const {
   const std::string where = described(parcel);
   if (relaxed) return fmt::format("the wait for the {} is relaxed: an acquiring `wait`", where);
+  if (first.role == Role::kRead && parcel.release != Parcel::Release::kEverything)
+    return fmt::format("the {} does not tell that reads are over: `signal_after_reads` or `notify` in its place",
+                       where);
   switch (parcel.release) {
     case Parcel::Release::kNothing:
       return fmt::format(
@@ -106,7 +109,7 @@ std::string Detector::weakness(const Record& first, const Parcel& parcel, bool r
   return fmt::format("the {} orders puts through a NIC to its own PE only: `quiet` before it", where);
 }
 
-/// Names a signal that was sent after the access, let a wait of the thread pass, and is too weak; empty: there is none.
+/// Names a signal that was sent after the access and let a wait pass, but is too weak. Empty: there is none.
 std::string Detector::weak_signal(const Record& first, const ThreadState& thread) const {
   for (auto wait = thread.acquired.rbegin(); wait != thread.acquired.rend(); ++wait)
     for (const Entry& entry : wait->passed) {
@@ -117,7 +120,7 @@ std::string Detector::weak_signal(const Record& first, const ThreadState& thread
   return {};
 }
 
-/// Names the last wait for the access's PE, and the value from before the access with which it may have passed.
+/// Names the last wait for the PE of the access, and the older value with which it may have passed.
 std::string Detector::old_value(const Record& first, const ThreadState& thread) const {
   const int pe = of(owners_[first.stamp.slot]).pe;
   for (auto wait = thread.acquired.rbegin(); wait != thread.acquired.rend(); ++wait) {
@@ -140,7 +143,7 @@ std::string Detector::old_value(const Record& first, const ThreadState& thread) 
   return {};
 }
 
-/// Where no signal was meant to order them, as far as can be seen.
+/// Names the order that is missing where no signal was sent after the access.
 std::string Detector::missing_altogether(const Record& first, const ThreadState& thread, const Record& second) const {
   const Info& told = infos_[first.info];
   const Info& now = infos_[second.info];

@@ -15,7 +15,7 @@ constexpr std::size_t kMostEntries = 64;
 /// Waits of a thread that are remembered, for reports.
 constexpr std::size_t kMostAcquired = 16;
 
-/// What all of the values that satisfy a wait carry: any of them may have been the one that it saw.
+/// Returns the knowledge that all of these values have in common: the wait may have seen any of them.
 template <class Reaches>
 Carried weakest(const std::vector<Entry>& entries, const Reaches& reaches) {
   Carried all = *entries.front().parcel;
@@ -165,7 +165,7 @@ void Detector::polls_for_ever(sim::Thread id, const sim::Look& look, Site site) 
 void Detector::acquire(ThreadState& thread, const Carried& carried, bool proxy_fence) {
   thread.now.join(carried.released);
   thread.over.join(carried.sent);
-  // What it comes after is over: whatever this thread sends from now on leaves later.
+  // Everything that it comes after is over, since this thread sends nothing before the wait ends.
   thread.over.reads.join(carried.released);
   thread.over.writes.join(carried.released);
   if (proxy_fence) thread.tensor.join(carried.released);

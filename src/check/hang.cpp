@@ -56,7 +56,7 @@ std::vector<Detector::Blocked> Detector::blocked() const {
   return all;
 }
 
-/// What stands in the word that somebody waits for, and what would do.
+/// Describes the value of an awaited word, and the value that would end the wait.
 std::string Detector::found_by(const Blocked& blocked) const {
   const Waiting& waiting = *of(blocked.thread).waiting;
   if (waiting.n == 0) return "packets whose flags never come";
@@ -66,7 +66,7 @@ std::string Detector::found_by(const Blocked& blocked) const {
       fmt::format("{} is {}, the {} needs {} {}", memory_->describe(blocked.word), found,
                   waiting.polls ? "loop that polls it" : "wait", sim::symbol(waiting.cmp), waiting.value);
   if (!waiting.polls && compare(found, waiting.cmp, waiting.value))
-    text += ", which nobody is told of: a signal word is changed by signals and by atomics of 8 bytes alone";
+    text += ", which a plain store brought: only signals and atomics of 8 bytes let a wait go on";
   return text;
 }
 
@@ -100,13 +100,13 @@ Finding Detector::explain_hang(const std::string& report) const {
   if (waiting.n > 0 && waiting.cmp == Cmp::kEq && root->word->value > waiting.value) {
     finding.missing = fmt::format(
         "{}: it grew past that value before the wait looked; with more than one signal under way compare by >= and "
-        "give "
-        "each chunk a word of its own, or wait for the sum\n{}",
+        "give each chunk a word of its own, or wait for the sum\n{}",
         found, report);
     return finding;
   }
   if (root->writer < 0) {
-    finding.missing = fmt::format("nobody ever wrote it: {}\n{}", found, report);
+    finding.missing =
+        fmt::format("{}: {}\n{}", waiting.polls ? "no signal ever changed it" : "nobody ever wrote it", found, report);
     return finding;
   }
   finding.pes.insert(finding.pes.begin(), root->writer);

@@ -18,7 +18,7 @@ Finding failure(const char* kind, const std::string& what) {
   return finding;
 }
 
-/// Who threw what ended the run.
+/// Names the actor whose exception ended the run, for the front of a message.
 std::string thrown_by(Simulation& simulation) {
   const std::string& actor = simulation.simulator().engine.failed_actor();
   return actor.empty() ? actor : actor + ": ";

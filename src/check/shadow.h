@@ -29,17 +29,17 @@ struct Record {
   bool packet = false;           // packets carry their own flags
   bool transfer = false;         // a put or get beside its issuer
   Scope scope = Scope::kSystem;  // of an atomic
-  std::uint8_t word_bytes = 0;   // of an atomic: its size,
-  std::uint8_t word_offset = 0;  // and where it begins, modulo 8
+  std::uint8_t word_bytes = 0;   // the size of an atomic
+  std::uint8_t word_offset = 0;  // the offset at which an atomic begins, modulo 8
   std::uint16_t occurrence = 0;  // of what `info` stands for
 };
 
-/// What is over, as far as a sender knows: packets, and signals that tell of reads, leave after the loads whose values
-/// the sender branched on, and after kernels that ended before its own began.
+/// Accesses that are over, as far as a sender knows. Packets, and signals that tell of reads, leave after the loads
+/// whose values the sender branched on, and after kernels that ended before its own began.
 struct Sent {
   Clock reads;
   Clock packets_read;
-  Clock writes;  // that cannot come after a later write, visible or not to whoever is told
+  Clock writes;  // no later write comes before them, though a reader may not see them yet
 
   void join(const Sent& other) {
     reads.join(other.reads);
@@ -57,7 +57,7 @@ struct Sent {
 struct NewAccess {
   Record record;
   const Clock* after = nullptr;
-  /// What is over although its effects may not be visible here; null: nothing.
+  /// Accesses that are over, though their effects may not be visible here. Null: none.
   const Sent* over = nullptr;
   /// It goes on beside its thread: what comes after it need not come after what the thread did before.
   bool beside = false;
@@ -76,7 +76,7 @@ struct Conflict {
   Range bytes;
 };
 
-/// Whether two atomics are of one word, all of it: PTX has no order between those that overlap in part.
+/// Whether two atomics cover the same bytes: PTX has no order between atomics that overlap in part.
 inline bool same_word(const Record& a, const Record& b) {
   return a.word_bytes == b.word_bytes && a.word_offset == b.word_offset;
 }

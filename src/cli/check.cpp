@@ -121,7 +121,7 @@ Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faul
   return json;
 }
 
-/// What tells one mistake from another, in whichever launch it shows.
+/// Identifies a mistake by its places, whatever launch shows it.
 std::string key_of(const Json& finding) {
   std::string key = finding["kind"];
   for (const Json& site : finding["sites"])

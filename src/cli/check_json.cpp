@@ -52,7 +52,7 @@ Json to_json(const Finding& finding) {
   for (const CheckSite& site : finding.sites)
     json["sites"].push_back(
         {{"file", site.file}, {"line", site.line}, {"operation", site.operation}, {"by", site.who}});
-  // Which launch, and which time: where there is one.
+  // Host programs have no launch, and not every site has an occurrence.
   for (std::size_t i = 0; i < finding.sites.size(); ++i) {
     if (finding.sites[i].launch > 0) json["sites"][i]["launch"] = finding.sites[i].launch;
     if (finding.sites[i].occurrence > 0) json["sites"][i]["occurrence"] = finding.sites[i].occurrence;

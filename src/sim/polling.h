@@ -1,5 +1,5 @@
 #pragma once
-/// Loops that look at a word again and again: when nothing else can happen any more, they wait for ever.
+/// Polling loops: they look at a word again and again, and hang when nothing else can happen any more.
 
 #include <array>
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace tandem::sim {
 
-/// Of a whole simulation.
+/// The polling state of a whole simulation.
 struct Polling {
-  /// More than any bounded loop makes while nobody else has anything to do.
+  /// No bounded loop makes so many looks while nobody else has anything to do.
   static constexpr std::uint64_t kMostIdleLooks = 50'000;
 
-  std::size_t looking = 0;       ///< roles that a look takes time of now
-  std::uint64_t idle_looks = 0;  ///< in vain, one after the other, while all others were blocked or looking, too
+  std::size_t looking = 0;       ///< roles that spend time in a look now
+  std::uint64_t idle_looks = 0;  ///< looks in vain in a row, while all others were blocked or looking, too
 };
 
 /// One look at a word.
@@ -27,7 +27,7 @@ struct Look {
   Epoch value = 0;
 };
 
-/// What one role has looked at since it did anything else.
+/// The words that one role has looked at since it did anything else.
 class Looks {
  public:
   /// Whether it has looked at this word.
@@ -41,7 +41,7 @@ class Looks {
     const void* word;
     std::uint64_t value;
   };
-  /// A loop that polls more words than these is not known as one.
+  /// A loop over more words than these is not recognised.
   std::array<Seen, 64> seen_;
   std::size_t count_ = 0;
 };

@@ -168,7 +168,7 @@ void Role::require_contents(const void* address, const char* operation, Site sit
 
 namespace {
 
-/// Whether a loop that polls may do it.
+/// Whether a polling loop may consist of such operations.
 bool is_look(const Operation& operation) {
   return operation.kind == OperationKind::kTest || operation.kind == OperationKind::kAtomic ||
          operation.kind == OperationKind::kSync ||

@@ -80,19 +80,19 @@ class Role {
   void await(SignalWait& wait);
   void await(PacketWait& wait);
   void wait_for_outstanding();
-  /// Lets something be done that is a look at a word, as far as anybody else can tell.
+  /// Calls `do_it`, which only looks at a word: other roles need not wait for its effects.
   template <class Do>
   void look(const Do& do_it) {
     ++sim.polling.looking;
     do_it();
     --sim.polling.looking;
   }
-  /// It did something else than to look.
+  /// Notes that the role did something else than look.
   void acted() {
     looks.clear();
     sim.polling.idle_looks = 0;
   }
-  /// A look that found what it had found before. Where nobody can change that any more, it does not return.
+  /// Notes a look that found the same value again. Blocks for ever where nobody can change the value any more.
   void looked_in_vain(const Look& look, Site site);
 
   void report(Operation operation, Site site);
@@ -102,11 +102,11 @@ class Role {
   Fault fault(SyncOperation operation, Site site) const { return sim.fault(operation, site); }
   /// When a store that could arrive at `arrival` does so: stores of a role keep their order.
   Time store_arrival(Time arrival);
-  /// Under a schedule a signal or packet may be late: what this role orders after it waits for its arrival, too.
+  /// Under a schedule a signal or packet may be late: later fences, releases and quiets wait for its arrival.
   void order_after(Time arrival) {
     if (sim.seams.schedule != nullptr) last_arrival = std::max(last_arrival, arrival);
   }
-  /// A role sees its own PE's earlier changes of the words that it looks at.
+  /// Under a schedule, waits until the own PE's earlier changes of these words have arrived.
   void see_own_changes(const Signal* words, Size n, Size stride) {
     if (sim.seams.schedule != nullptr)
       engine().sleep_until(std::max(engine().now(), sim.signals.own_changes(words, n, stride, pe)));

@@ -193,7 +193,7 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
     const Time arrival =
         sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
     if (sim_.seams.schedule == nullptr) return finish(last_);
-    // It may be late, and what follows in the stream comes after it.
+    // The signal may be late, and later work of the stream comes after it.
     sim_.engine.spawn(arrival, [this] { finish(last_); });
   });
 }

@@ -109,7 +109,7 @@ TEST(Check, MakesFindingsOfExceptions) {
   EXPECT_THAT(check(finds_and_throws([] {}), options), has_finding("error"));
 }
 
-/// Who reads beyond its memory may find anything there: no second run is asked for the same.
+/// After an error memory may hold anything, so that the second run need not be the same.
 TEST(Check, DoesNotBlameAnErrorForWhatComesAfterIt) {
   CheckOptions options;
   options.pes = 1;

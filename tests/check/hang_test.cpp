@@ -168,7 +168,7 @@ TEST(Hang, NamesALoopThatPollsForWhatNeverComes) {
   EXPECT_THAT(both.missing, HasSubstr("nobody is left to change it"));
 }
 
-/// A loop of loads takes time, so that what it waits for can come; whoever does other things between is no loop.
+/// A polling loop of loads takes time, so that its signal can come. A loop with other work in it does not poll.
 TEST(Hang, IsNoneWhereAPollEndsOrSomethingIsDone) {
   const auto run = [](const auto& body) {
     Simulation simulation(load_machine("h200x4"), 2);
@@ -199,7 +199,7 @@ TEST(Hang, IsNoneWhereAPollEndsOrSomethingIsDone) {
                Deadlock);
 }
 
-/// One that changes what it looks at is found by its length, and named too.
+/// A loop that changes the polled word is found by its length, and named too.
 TEST(Hang, NamesALoopThatNeverEnds) {
   const CheckResult result = check_poll([](auto& block, const Env& e) {
     while (block.load_scalar(e.local) != 2) block.store_scalar(e.local, 1.0F);
@@ -210,13 +210,13 @@ TEST(Hang, NamesALoopThatNeverEnds) {
   EXPECT_THAT(result.findings.front().missing, HasSubstr("a loop that never ends"));
 }
 
-/// A word that satisfies its wait, but by a store of which nobody tells the waiter.
+/// A plain store satisfies the comparison, but lets no wait go on.
 TEST(Hang, TellsOfAWordThatWasStoredTo) {
   const Finding finding = hang_of(2, [](auto& block, const Env& e) {
     if (block.pe() == 1) block.wait(e.words, 1, 1);
     if (block.pe() == 0) block.store_scalar(&e.words.on(1)->value, Epoch{1});
   });
-  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 1, which nobody is told of"));
+  EXPECT_THAT(finding.missing, HasSubstr("words[0] on PE 1 is 1, the wait needs >= 1, which a plain store brought"));
 }
 
 struct Nothing {

@@ -1,4 +1,4 @@
-// What orders signals among themselves, what an acknowledgement tells of writes, and what a fence leaves alone.
+// The order of signals, the meaning of acknowledgements for earlier writes, and the limits of a fence.
 #include "check/conformance.h"
 
 namespace tandem::check_test {
@@ -97,7 +97,7 @@ void two_kernels(World& world, const Env& env, const First& first, const Second&
   stream.synchronize();
 }
 
-/// What a kernel sent has arrived when the next one of its stream begins.
+/// Signals of a kernel have arrived when the next kernel of its stream begins.
 void signals_of_kernels(Programs& p) {
   p.host("signal | next kernel: notify | wait, test of the first", kClean, [](World& world, const Env& env) {
     two_kernels(
@@ -202,6 +202,52 @@ void earlier_kernels(Programs& p) {
         Place::kOneNode);
 }
 
+/// With so many puts the detector uses components of earlier ones again, of none that somebody may still meet.
+void many_puts(Programs& p) {
+  for (const bool notifies : {false, true})
+    p.host(
+        notifies ? "put | kernels of many puts | put_signals, notify | wait, load of the first"
+                 : "put | kernels of many puts | put_signals | wait, load of the first",
+        !notifies,
+        [notifies](World& world, const Env& env) {
+          Stream stream = world.make_stream("main");
+          const auto launch = [&]<class Body>(const Body& body) { stream.launch<Kernel<Body>>({1, 64}, {body, env}); };
+          launch([](auto& block, const Env& e) {
+            if (block.pe() == 0) put(block, e);
+          });
+          for (int kernel = 0; kernel < 20; ++kernel)
+            launch([](auto& block, const Env& e) {
+              for (Size i = 0; i < kN && block.pe() == 0; ++i) block.put(e.other + i, e.local, 1, 1);
+            });
+          launch([notifies](auto& block, const Env& e) {
+            // These puts have no data: they only make the detector take many components.
+            constexpr int kSignals = 600;
+            for (int i = 0; i < kSignals && block.pe() == 0; ++i)
+              block.put_signal(e.other, e.local, 0, e.words, 1, 1, SignalOp::kAdd);
+            if (block.pe() == 0 && notifies) block.notify(e.words + 1, 1, 1);
+            if (block.pe() != 1) return;
+            block.wait(e.words, 1, kSignals);
+            if (notifies) block.wait(e.words + 1, 1, 1);
+            read(block, e, e.data.local());
+          });
+          stream.synchronize();
+        },
+        Place::kOneNode);
+  p.kernel("many rounds of put, notify | wait, load, credit", kClean, [](auto& block, const Env& e) {
+    for (Epoch round = 1; round <= 300; ++round) {
+      if (block.pe() == 0) {
+        block.wait(e.words + 1, 1, round - 1);
+        put(block, e);
+        block.notify(e.words, round, 1);
+      }
+      if (block.pe() != 1) continue;
+      block.wait(e.words, 1, round);
+      read(block, e, e.data.local());
+      block.signal_after_reads(e.words + 1, round, 0);
+    }
+  });
+}
+
 /// A fence orders puts, stores and signals; gets and loads it does not.
 void gets_and_fences(Programs& p) {
   for (const Between between : {Between::kFence, Between::kQuiet}) {
@@ -246,6 +292,7 @@ void add_order_programs(Programs& programs) {
   signals_of_kernels(programs);
   acknowledgements(programs);
   earlier_kernels(programs);
+  many_puts(programs);
   gets_and_fences(programs);
   widths(programs);
 }

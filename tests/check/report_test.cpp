@@ -98,7 +98,7 @@ TEST(Report, NamesTheLaterPutSignalThatLetsAWaitPass) {
   EXPECT_THAT(race.missing, HasSubstr("(>= 1) pass with value 2"));
 }
 
-/// What an earlier copy or kernel of the stream wrote is known to the kernel that signals, as what it was told is.
+/// A kernel that signals comes after earlier kernels of its stream, and after the signals that it waited for.
 TEST(Report, NamesARelaxedSignalAfterAnEarlierKernelAndOfARelay) {
   const auto tells = [](auto& block, const Env& e) {
     if (block.pe() == 0) block.signal(e.words, 1, 1);
@@ -129,6 +129,25 @@ TEST(Report, NamesARelaxedSignalAfterAnEarlierKernelAndOfARelay) {
   });
   EXPECT_THAT(first_of(relay, "read_before_write_is_visible").missing, HasSubstr("the signal at"));
   EXPECT_THAT(first_of(relay, "read_before_write_is_visible").missing, HasSubstr("is relaxed"));
+}
+
+/// A put_signal is no credit.
+TEST(Report, NamesWhatTellsThatReadsAreOver) {
+  for (const bool puts : {false, true}) {
+    const CheckResult result = check_bodies(2, [puts](auto& block, const Env& e) {
+      if (block.pe() == 0) {
+        block.wait(e.words, 1, 1);
+        put(block, e);
+      }
+      if (block.pe() != 1) return;
+      read(block, e, e.data.local());
+      if (puts) block.put_signal(e.other, e.local, kN, e.words, 1, 0);
+      if (!puts) block.signal(e.words, 1, 0);
+    });
+    const Finding race = first_of(result, "write_before_read_is_over");
+    EXPECT_THAT(race.missing, HasSubstr("does not tell that reads are over: `signal_after_reads` or `notify`"));
+    EXPECT_THAT(race.missing, Not(HasSubstr("`put_signal` in its place")));
+  }
 }
 
 TEST(Report, CallsPlainDataNoSignalWord) {
