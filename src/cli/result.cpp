@@ -65,6 +65,7 @@ nlohmann::ordered_json to_json(const Result& r) {
   json["max_rel_error"] = r.check ? value_or_null(r.check->max_error) : nlohmann::ordered_json(nullptr);
   json["wrong"] = r.check ? nlohmann::ordered_json(r.check->wrong) : nlohmann::ordered_json(nullptr);
   json["time_us"] = r.time_us;
+  json["beyond_fit"] = r.beyond_fit.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(r.beyond_fit);
   json["sequential_us"] = value_or_null(r.sequential_us);
   json["ideal_us"] = value_or_null(r.ideal_us);
   json["overlap_percent"] = value_or_null(r.overlap_percent());
@@ -84,6 +85,7 @@ std::string to_table(const Result& r) {
   text += line("algorithm", r.algorithm);
   if (!r.extras.empty()) text += line("with", r.extras);
   text += line("time", fmt::format("{:.2f} us", r.time_us));
+  if (!r.beyond_fit.empty()) text += line("beyond the fit", r.beyond_fit);
   if (r.sequential_us)
     text += line("sequential", fmt::format("{:.2f} us, with these options; `tandem tune` looks for the quickest one",
                                            *r.sequential_us));

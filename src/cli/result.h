@@ -38,6 +38,7 @@ struct Result {
   bool phantom = false;
   std::optional<Check> check;
   double time_us = 0;
+  std::string beyond_fit;  ///< why a prediction was not compared with measurements of its kind; empty where it was
   std::optional<double> sequential_us, ideal_us;
   std::optional<std::uint64_t> trace_hash;
 

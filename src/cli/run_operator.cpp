@@ -8,6 +8,7 @@
 #include "cli/measure.h"
 #include "cli/operator_data.h"
 #include "cli/operator_extras.h"
+#include "model/gemm_fit_range.h"
 
 namespace tandem::cli {
 namespace {
@@ -109,6 +110,15 @@ void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, P
                              baseline(run, setup, Form::kCommunicationOnly, pictures, progress));
 }
 
+/// Of each PE's product.
+std::string beyond_fit(const OperatorRun& run, const Setup& setup) {
+  const bool gather = run.op == Operator::kAllGatherGemm;
+  const OperatorOptions& o = run.options;
+  const GemmShape local{o.m, gather ? ceil_div(o.n, setup.pes) : o.n, gather ? o.k : ceil_div(o.k, setup.pes),
+                        static_cast<int>(size_of(o.type))};
+  return detail::beyond_gemm_fit(setup.machine, local);
+}
+
 }  // namespace
 
 int parts_of(const OperatorRun& run) {
@@ -144,6 +154,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   result.phantom = setup.options.phantom;
   if (data != nullptr && !is_part(run.options.form)) result.check = program.check();
   result.time_us = program.measurement().mean_us();
+  result.beyond_fit = beyond_fit(run, setup);
   result.trace_hash = simulation.trace_hash();
   pictures.compare_with(setup.machine);
   if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());

@@ -19,9 +19,7 @@ constexpr double kCollectiveUs = 10;
 constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 30;
 constexpr int kMostSplits = 8;
 
-// Two H200s, bf16 (bench/NOTES.md). A GEMM of cuBLASLt alone, as far as products and as far as memory bound it; a
-// collective by SMs; and what waits and signals add to a GEMM that overlaps.
-constexpr double kPlainFlopsPerUs = 750e6, kMemoryBytesPerUs = 4e6, kPlainStartUs = 6;
+// Two H200s, bf16 (bench/NOTES.md). A collective by SMs, and what waits and signals add to a GEMM that overlaps.
 constexpr double kSmCollectiveUs = 14, kSmCollectiveBytesPerUs = 0.265e6;
 constexpr double kGatedUs = 5, kChainedUs = 20, kFetchedUs = 40;
 constexpr int kSequentialGatherSms = 16;
@@ -52,8 +50,9 @@ class Work {
   }
   double gemm_us(Size tiles, int sms) const {
     const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type))};
-    const GemmTileTimes times = gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms);
-    return times.whole_us * static_cast<double>(tiles / sms) + (tiles % sms > 0 ? times.last_us : 0);
+    // Whole waves: pieces end in the middle of one.
+    return gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms).whole_us *
+           static_cast<double>(ceil_div(tiles, Size{sms}));
   }
   /// A's, or the sums'.
   double moved_bytes() const {
@@ -93,9 +92,8 @@ class Work {
     return kSmCollectiveUs + bytes / kSmCollectiveBytesPerUs * (op_ == Operator::kGemmAllReduce ? 2 : 1);
   }
   double measured_sequential_us() const {
-    const double flops = 2.0 * static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_);
-    const double weights_us = static_cast<double>(n_ * k_ * size_of(o_.type)) / kMemoryBytesPerUs;
-    return std::max(flops / kPlainFlopsPerUs, weights_us + kPlainStartUs) + measured_collective_us();
+    return gemm_alone_us(model_, m_, n_, k_, static_cast<int>(size_of(o_.type)), model_.gpu.sm_count) +
+           measured_collective_us();
   }
   /// The last wave of tiles begins when everything has arrived, at the soonest; with more than two PEs all-reduced sums
   /// are fetched when most of that has happened.

@@ -25,9 +25,9 @@ std::vector<std::string> keys(const std::string& text) {
 
 TEST(Run, JsonHasTheDocumentedKeysInOrder) {
   const std::vector<std::string> expected = {
-      "op",      "backend",       "predicted", "machine",         "pes",       "shape",         "bytes",
-      "dtype",   "algorithm",     "seed",      "phantom",         "correct",   "max_rel_error", "wrong",
-      "time_us", "sequential_us", "ideal_us",  "overlap_percent", "trace_hash"};
+      "op",      "backend",    "predicted",     "machine",  "pes",              "shape",         "bytes",
+      "dtype",   "algorithm",  "seed",          "phantom",  "correct",          "max_rel_error", "wrong",
+      "time_us", "beyond_fit", "sequential_us", "ideal_us", "overlap_percent", "trace_hash"};
   EXPECT_EQ(keys(tandem("run all_reduce --json -").out), expected);
   EXPECT_EQ(keys(tandem("run all_gather_gemm --shape 64x64x64 --json -").out), expected);
 }
@@ -208,7 +208,7 @@ TEST(Run, OperatorOptionsReachTheOperator) {
   std::set<std::string> hashes;
   for (const std::string options : {"", "--transport ce", "--direction pull", "--splits 3", "--tile 64x256",
                                     "--tile 128x64", "--order ring", "--transport sm --communication-sms 5"}) {
-    const auto json = run_json("all_gather_gemm --shape 700x600x128 " + options);
+    const auto json = run_json("all_gather_gemm --shape 700x600x128 --algo overlapped " + options);
     EXPECT_EQ(json["correct"], true) << options;
     hashes.insert(json["trace_hash"]);
   }
@@ -289,6 +289,16 @@ TEST(Run, RecordingChangesNothing) {
   const TemporaryFolder folder;
   const std::string what = "all_gather_gemm --shape 256x512x128";
   EXPECT_EQ(run_json(what), run_json(what + " --report " + folder / "a.html"));
+}
+
+TEST(Run, SaysWhatNoMeasurementWasComparedWith) {
+  const auto of = [](const std::string& options) {
+    return run_json("gemm_all_reduce --phantom --pes 2 " + options)["beyond_fit"];
+  };
+  EXPECT_TRUE(of("--machine h200x2 --shape 64x1024x1024").is_null());
+  EXPECT_EQ(of("--machine mi300x8 --shape 64x1024x1024"), "GEMM times of mi300x8 hang on one published rate");
+  EXPECT_EQ(of("--machine h200x2 --shape 32768x32768x16384"),
+            "17.6 TFLOP for each PE, GEMM rates were fitted up to 14");
 }
 
 }  // namespace
