@@ -16,7 +16,7 @@ constexpr int kFewPeers = 4;
 constexpr double kCollectiveUs = 10;
 /// What signals, waits and the last additions cost beside that where a GEMM's sums are on their way meanwhile: by its
 /// own stores; by copy engines; by copy engines there and back.
-constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 30;
+constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 50;
 constexpr int kMostSplits = 8;
 
 // Two H200s, bf16 (bench/NOTES.md). A collective by SMs, and what waits and signals add to a GEMM that overlaps.
@@ -83,7 +83,7 @@ class Work {
     if (*o_.copy_by == CopyBy::kSm) return side_by_side + kStoredUs;
     const double after_a_wave = std::max(gemm, gemm_us(1, sms) + collective);
     if (op_ == Operator::kGemmReduceScatter) return after_a_wave + kCopiedUs;
-    return after_a_wave + collective / (2 * pes_) + kCopiedTwiceUs;
+    return after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + kCopiedTwiceUs;
   }
 
   double measured_collective_us() const {

@@ -1,0 +1,56 @@
+// Operators on simulated GPUs, with GEMMs that wait and signal tile by tile and without.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "cuda/simulated/gpus.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+#include "tandem/operators.h"
+
+namespace tandem::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OperatorsOnSimulatedGpus : public ::testing::Test {
+ public:
+  ~OperatorsOnSimulatedGpus() override { have_hooked_gemms(true); }
+
+ protected:
+  /// What AllGather + GEMM is on two PEs.
+  static std::string way(OperatorOptions options) {
+    options.m = options.n = options.k = 4096;
+    CudaOptions cuda;
+    cuda.heap_bytes = Size{128} << 20;
+    std::string found;
+    CudaThreads(2, cuda).run([&](World& world) {
+      const auto plan = make_operator(world, Operator::kAllGatherGemm, options);
+      if (world.pe() == 0) found = plan->way(4096);
+    });
+    return found;
+  }
+};
+
+TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSaySoOnce) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(way({}), "overlapped");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  have_hooked_gemms(false);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(way({}), "sequential");
+  EXPECT_EQ(way({}), "sequential");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("tandem: all_gather_gemm: the form sequential is taken on "));
+  EXPECT_EQ(said.find("tandem: "), said.rfind("tandem: ")) << said;
+}
+
+TEST_F(OperatorsOnSimulatedGpus, RefuseFormsAndTilesThatTheCallerChose) {
+  have_hooked_gemms(false);
+  EXPECT_THROW(way({.form = Form::kOverlapped}), Unsupported);
+  EXPECT_THROW(way({.tile_n = 128}), Unsupported);
+  EXPECT_EQ(way({.form = Form::kSequential}), "sequential");
+}
+
+}  // namespace
+}  // namespace tandem::test
