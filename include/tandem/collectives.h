@@ -103,8 +103,9 @@ class CollectivePlan {
   /// too; any element may be the first, multiples of 16 bytes are the quickest. Peers touch them within the run alone:
   /// in stream order they may be used again. With CollectiveOptions::local_in / local_out: any memory of this PE.
   /// Throws InvalidArgument for a count that is negative or above max_count, for a buffer that is none, and (where PEs'
-  /// calls are compared, as they are by default) for buffers that overlap otherwise than in-place, and for memory that
-  /// peers do not reach where the options did not announce it.
+  /// calls are compared, as they are by default) for a buffer of the heap that is too small for the run, for buffers
+  /// that overlap otherwise than in-place, and for memory that peers do not reach where the options did not announce
+  /// it.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Name of the algorithm.
   virtual const std::string& algorithm() const = 0;

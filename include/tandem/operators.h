@@ -153,7 +153,8 @@ class OperatorPlan {
   /// No peer touches the matrices: they may be used again after the run, in stream order. Allocates nothing on a device
   /// and waits for nothing on the host: it can be captured. Throws InvalidArgument for rows that are negative or more
   /// than the plan's, another number of matrices, a null address of one that has elements, one that does not begin at a
-  /// multiple of 16 bytes (GPUs), a C that overlaps another matrix, or scales that the options do not ask for.
+  /// multiple of 16 bytes (GPUs), one in a buffer of the heap that is too small for it, a C that overlaps another
+  /// matrix, or scales that the options do not ask for.
   void run(Stream& main, const OperatorCall& call);
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
   /// With all rows of the plan.
@@ -182,7 +183,8 @@ class OperatorPlan {
 
   OperatorOptions options_;
   Operator op_ = Operator::kAllGatherGemm;
-  Team team_{.size = 0};      // 0: it is part of another plan, which has checked the call
+  Team team_{.size = 0};  // 0: it is part of another plan, which has checked the call
+  std::optional<World> world_;
   Size alignment_ = 1;        // of matrices, in bytes
   CallLog* calls_ = nullptr;  // where PEs compare their runs
   std::size_t number_ = 0;    // there

@@ -102,7 +102,7 @@ struct Info {
 
 class Detector : public sim::Monitor {
  public:
-  explicit Detector(int pes);
+  explicit Detector(int pes, bool finds_uninitialised_reads = true);
   /// Before the run.
   void attach(const sim::Memory& memory, const sim::Engine& engine) {
     memory_ = &memory;
@@ -129,6 +129,7 @@ class Detector : public sim::Monitor {
   void wait_event(sim::Thread stream, const void* event) override;
   void synchronize(sim::Thread stream) override;
   void host_barrier() override;
+  void out_of_bounds(sim::Thread id, const char* operation, const void* address, Size bytes, Site site) override;
   void access(sim::Thread id, const sim::MemoryAccess& access, Site site) override;
   sim::Message transfer(sim::Thread id, const sim::Transfer& transfer, Site site) override;
   void fence(sim::Thread id, Site site) override;
@@ -186,6 +187,8 @@ class Detector : public sim::Monitor {
 
   /// Throws Deadlock for a run that goes on and on.
   void count_operation();
+  /// Reports data whose value (`contents`) an access uses and that nobody has written.
+  void check_written(const void* address, const void* contents, Size bytes, std::uint32_t number);
   void record(sim::Thread thread, const void* address, Size bytes, const NewAccess& access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
@@ -208,6 +211,7 @@ class Detector : public sim::Monitor {
   // Findings.
   void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
   void report_out_of_bounds(const void* address, Size bytes, std::uint32_t number);
+  void report_uninitialised(const void* address, Size bytes, std::uint32_t number);
   void report_signal_race(const Writer& first, sim::Thread id, std::uint32_t second, const void* word);
   bool is_new(const Finding& finding);
   std::string kind_of(const Record& first, const Record& second) const;
@@ -229,6 +233,7 @@ class Detector : public sim::Monitor {
   int last_writer(int pe, Size offset, bool packet) const;
   void name_writer(Blocked& blocked) const;
 
+  bool finds_uninitialised_reads_;
   const sim::Memory* memory_ = nullptr;
   const sim::Engine* engine_ = nullptr;
   std::vector<sim::Thread> hosts_;   // by PE

@@ -42,6 +42,7 @@ void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site
   NewAccess next;
   next.record = {stamp, number, access.writes ? Role::kAtomicWrite : Role::kAtomicRead, false, false, access.scope};
   next.after = &thread.now;
+  check_written(access.address, &access.old, access.bytes, number);
   record(id, access.address, access.bytes, next);
   if (!access.writes) return;  // a compare_swap that failed is a load
   // It sees what it changes, so that nothing is lost among atomics; a signal that sets the word sees nothing.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "sim/role.h"
@@ -50,7 +51,7 @@ Size BlockCore::tile_bytes() const {
   return phantom() ? Size{1} << 40 : role_->sim.tile_bytes;
 }
 
-void BlockCore::read(const void* from, Size bytes, Site site) {
+void BlockCore::read(const void* from, Size bytes, Site site, bool is_moved) {
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
@@ -61,7 +62,7 @@ void BlockCore::read(const void* from, Size bytes, Site site) {
     role.move(source, role.pe, bytes, Driver::kLoads);
   role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
   role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
-  role.report_access(AccessKind::kLoad, from, bytes, site);
+  role.report_access(is_moved ? AccessKind::kMovingLoad : AccessKind::kLoad, from, bytes, site);
 }
 
 void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
@@ -94,10 +95,13 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   const bool has_data = backed(from) && backed(to);
   const int source = role.reachable_pe(from, bytes, "load", site);
   const int target = role.reachable_pe(to, bytes, "store", site);
+  if (std::abs(static_cast<const std::byte*>(from) - static_cast<std::byte*>(to)) < bytes)
+    throw CheckFailed(fmt::format("{}:{}: copy of {} bytes from {} to {}, which overlap", site.file, site.line, bytes,
+                                  role.sim.memory.describe(from), role.sim.memory.describe(to)));
   if (source != role.pe || target == role.pe)
-    read(from, bytes, site);
+    read(from, bytes, site, true);
   else  // its time is that of the store
-    role.report_access(AccessKind::kLoad, from, bytes, site);
+    role.report_access(AccessKind::kMovingLoad, from, bytes, site);
   Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
   write(to, std::move(payload), bytes, site);
 }
