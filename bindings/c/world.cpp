@@ -119,6 +119,8 @@ void CWorld::enqueue(const Call& call, bool is_captured) {
   if (overlap && collective == Collective::kAllGather) in.number = out.number;
   // What is refused here alone, and what all refuse, before others may compare themselves with it.
   plans_->choice(call.what, call.count, !in.memory, !out.memory);
+  kernels::check_held(world(), "in", in_begin, ins, name(collective));
+  kernels::check_held(world(), "out", out_begin, outs, name(collective));
   kernels::check_overlap(collective, name(collective), in_begin, out_begin, call.count, element, root, world().team());
   order_->note(call.what, call.count, in, out);
   Stream stream = process_->borrow_stream(call.stream);

@@ -9,9 +9,9 @@
 /// `static constexpr bool kEpochFirst = true` it touches no memory and no signal before next_epoch.
 ///
 /// A Block is a thread block seen as one actor: all its operations are block-cooperative, control flow is uniform, and
-/// there is no threadIdx in portable code. Each backend has a Block of its own with these operations; `BlockContract`
-/// is their common form, declared but not defined, and the block with which portable kernels are compiled for a GPU as
-/// a check.
+/// there is no threadIdx in portable code. The smallest actor is a role of one warp: no operation is a single thread's.
+/// Each backend has a Block of its own with these operations; `BlockContract` is their common form, declared but not
+/// defined, and the block with which portable kernels are compiled for a GPU as a check.
 ///
 /// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the
 /// world's watchdog (CUDA) or ends in a deadlock report (simulator).
@@ -37,6 +37,7 @@ namespace tandem {
 /// Elements of T that a block holds in registers, spread over its threads in 16-byte vectors. Operations on fragments
 /// of the same layout are element by element and need no barrier. Fragments have the same layout where the elements of
 /// the arrays from which they come have the same size; one that is loaded stays with the block or role that loaded it.
+/// The simulator refuses fragments of other layouts, holders or sizes than an operation takes.
 template <class T>
 class FragmentContract {
  public:
@@ -125,9 +126,11 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T>
   TANDEM_DEVICE void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word,
                                     Epoch value, int pe, SignalOp op = SignalOp::kSet);
-  /// Copies from PE `pe`'s copy. Returns with the data / completed by quiet.
+  /// Copies from PE `pe`'s copy, and returns with the data.
   template <class T>
   TANDEM_DEVICE void get(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
+  /// The same without waiting: neither `to` nor the source may be written, nor `to` be read, until quiet. A backend may
+  /// complete it at once.
   template <class T>
   TANDEM_DEVICE void get_nbi(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe);
   /// Orders this block's earlier puts, stores and signals before its later ones, for each destination by itself; gets
@@ -173,11 +176,13 @@ class BlockContract : public BlockOps<BlockContract> {
   // PTX ISA `atom`
 
   /// On one local or reachable integer of 4 or 8 bytes, by the block as one actor. Returns the old value. All atomics
-  /// and signals of a word have its whole size: those that overlap in part have no order.
+  /// and signals of a word have its whole size: those that overlap in part have no order. `scope` is the least scope;
+  /// GPUs use Scope::kSystem for every atomic.
   template <class T>
   TANDEM_DEVICE T fetch_add(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
   template <class T>
   TANDEM_DEVICE T exchange(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
+  /// Writes `value` where the word was `expected`; otherwise the atomic is a load.
   template <class T>
   TANDEM_DEVICE T compare_swap(T* word, T expected, T value, Scope scope = Scope::kSystem,
                                Order order = Order::kAcqRel);

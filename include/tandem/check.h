@@ -47,6 +47,8 @@ struct CheckOptions {
   std::uint64_t seed = 1;
   /// Ends with the schedule that finds something.
   bool stop_at_first = false;
+  /// Finds data whose value is used and that nobody has written. Not for programs whose values do not matter.
+  bool uninitialised_reads = true;
   /// Also with the first schedule run once more, which must do the same to the last event.
   bool check_determinism = true;
   /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it. Where
@@ -75,7 +77,7 @@ struct CheckSite {
 
 struct Finding {
   /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
-  /// before_epoch, out_of_bounds, hang, wrong_result, nondeterminism, error.
+  /// before_epoch, out_of_bounds, use_after_free, uninitialised_read, hang, wrong_result, nondeterminism, error.
   std::string kind;
   std::vector<CheckSite> sites;  ///< the earlier one first
   std::vector<int> pes;

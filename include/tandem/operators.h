@@ -158,6 +158,7 @@ class OperatorPlan {
   /// Throws InvalidArgument for a number of rows that is negative or above the plan's, and for a wrong number of
   /// matrices. It also throws for a null address of a matrix with elements, and on GPUs for one that is no multiple of
   /// 16 bytes. So it does for a C that overlaps another matrix, and for scales that the options do not announce.
+  /// A matrix in a heap buffer that is too small for it is refused, too.
   void run(Stream& main, const OperatorCall& call);
   /// Runs `m` rows with one B, without bias and scales.
   void run(Stream& main, Size m, const void* a, const void* b, void* c) { run(main, {m, a, {&b, 1}, {&c, 1}}); }
@@ -186,7 +187,8 @@ class OperatorPlan {
 
   OperatorOptions options_;
   Operator op_ = Operator::kAllGatherGemm;
-  Team team_{.size = 0};      // 0: it is part of another plan, which has checked the call
+  Team team_{.size = 0};  // 0: it is part of another plan, which has checked the call
+  std::optional<World> world_;
   Size alignment_ = 1;        // of matrices, in bytes
   CallLog* calls_ = nullptr;  // where PEs compare their runs
   std::size_t number_ = 0;    // there

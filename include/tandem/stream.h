@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "tandem/gemm.h"
 #include "tandem/impl/device_kernel.h"
@@ -98,6 +99,9 @@ class Stream {
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
     static_assert(detail::kBlocksPerSm<K> >= 1);
+    static_assert(std::is_trivially_copyable_v<typename K::Args>,
+                  "Args of a kernel must be trivially copyable: plain data, without containers or other owners of "
+                  "memory, since a GPU gets a copy of the bytes");
     at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
                      detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>,
                      detail::kEpochFirst<K>});

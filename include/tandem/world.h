@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -30,6 +31,9 @@ class WorldBackend : public HeapOwner {
   /// `memory`: any PE's copy.
   virtual void free_symmetric(const void* memory) = 0;
   virtual Size stride() const = 0;
+  /// Bytes from there to the end of the heap's buffer that holds it, 0 where none does; nothing for memory that is not
+  /// the heap's.
+  virtual std::optional<Size> bytes_from(const void* memory) const = 0;
   virtual void copy_in(void* to, const void* from, Size bytes) = 0;
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
@@ -76,7 +80,8 @@ class SymmetricHeap {
 
   /// A buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the same order
   /// (OpenSHMEM 1.5 section 9.3); InvalidArgument where they differ, OutOfMemory (asked, left) where it does not fit.
-  /// Signals and packets start as zeros; the contents of data are undefined.
+  /// The host programs meet here, as in a barrier: what it returns may be written on any PE at once. Signals and
+  /// packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
     auto* const on_pe0 = static_cast<T*>(
@@ -164,6 +169,9 @@ class World {
   detail::NotedAllocations note_allocations() { return backend_->note_allocations(); }
   /// For plans.
   CallLog* calls() { return backend_->calls(); }
+  /// For plans: how many bytes a buffer of the heap has from there on, 0 where there is none; nothing for memory that
+  /// is not the heap's.
+  std::optional<Size> bytes_from(const void* memory) const { return backend_->bytes_from(memory); }
   /// Microseconds since the world began: simulated time in the simulator.
   double time_us() const { return backend_->time_us(); }
 

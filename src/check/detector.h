@@ -126,7 +126,7 @@ struct Info {
 
 class Detector : public sim::Monitor {
  public:
-  explicit Detector(int pes);
+  explicit Detector(int pes, bool finds_uninitialised_reads = true);
   /// Before the run.
   void attach(const sim::Memory& memory, const sim::Engine& engine) {
     memory_ = &memory;
@@ -154,6 +154,7 @@ class Detector : public sim::Monitor {
   void wait_event(sim::Thread stream, const void* event) override;
   void synchronize(sim::Thread stream) override;
   void host_barrier() override;
+  void out_of_bounds(sim::Thread id, const char* operation, const void* address, Size bytes, Site site) override;
   void access(sim::Thread id, const sim::MemoryAccess& access, Site site) override;
   sim::Message transfer(sim::Thread id, const sim::Transfer& transfer, Site site) override;
   void fence(sim::Thread id, Site site) override;
@@ -214,6 +215,8 @@ class Detector : public sim::Monitor {
 
   /// Throws Deadlock for a run that goes on and on.
   void count_operation(std::uint32_t number);
+  /// Reports data whose value (`contents`) an access uses and that nobody has written.
+  void check_written(const void* address, const void* contents, Size bytes, std::uint32_t number);
   void record(sim::Thread thread, const void* address, Size bytes, NewAccess access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
@@ -238,6 +241,7 @@ class Detector : public sim::Monitor {
   // Findings.
   void report_conflict(sim::Thread id, const void* address, const NewAccess& access, const Conflict& conflict);
   void report_out_of_bounds(const void* address, Size bytes, std::uint32_t number);
+  void report_uninitialised(const void* address, Size bytes, std::uint32_t number);
   void report_signal_race(const Writer& first, const Writer& second, const void* word);
   void report_before_epoch(std::uint32_t number);
   bool is_new(const Finding& finding);
@@ -275,6 +279,7 @@ class Detector : public sim::Monitor {
   void name_writer(Blocked& blocked) const;
   std::string found_by(const Blocked& blocked) const;
 
+  bool finds_uninitialised_reads_;
   const sim::Memory* memory_ = nullptr;
   const sim::Engine* engine_ = nullptr;
   std::vector<sim::Thread> hosts_;   // by PE

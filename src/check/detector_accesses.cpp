@@ -19,6 +19,7 @@ constexpr std::uint64_t kMostOperations = 5'000'000;
 const char* operation_name(sim::AccessKind kind) {
   switch (kind) {
     case sim::AccessKind::kLoad:
+    case sim::AccessKind::kMovingLoad:
       return "load";
     case sim::AccessKind::kStore:
       return "store";
@@ -45,6 +46,22 @@ bool writes(sim::AccessKind kind) {
   return kind == sim::AccessKind::kStore || kind == sim::AccessKind::kReduction ||
          kind == sim::AccessKind::kPacketStore || kind == sim::AccessKind::kCopyEngineStore ||
          kind == sim::AccessKind::kHostStore;
+}
+
+/// Whether what happens next depends on the value that is read.
+bool uses_value(sim::AccessKind kind) {
+  return kind == sim::AccessKind::kLoad || kind == sim::AccessKind::kTensorLoad || kind == sim::AccessKind::kReduction;
+}
+
+/// Whether memory is as an allocation left it, somewhere: a word of it, or all where it has none. Host programs write
+/// by pointer, too, which nobody sees but here.
+bool has_first_contents(const std::byte* begin, Size bytes) {
+  constexpr Size kWord = 4;
+  const auto is_first = [](std::byte byte) { return byte == std::byte{0xFF}; };
+  if (bytes < kWord) return std::all_of(begin, begin + bytes, is_first);
+  for (Size at = 0; at + kWord <= bytes; at += kWord)
+    if (std::all_of(begin + at, begin + at + kWord, is_first)) return true;
+  return false;
 }
 
 const char* transfer_name(const sim::Transfer& transfer) {
@@ -140,6 +157,24 @@ void Detector::record(sim::Thread thread, const void* address, Size bytes, NewAc
   }
 }
 
+void Detector::out_of_bounds(sim::Thread id, const char* operation, const void* address, Size bytes, Site site) {
+  report_out_of_bounds(address, bytes, info(id, operation, site));
+}
+
+void Detector::check_written(const void* address, const void* contents, Size bytes, std::uint32_t number) {
+  if (!finds_uninitialised_reads_ || memory_->is_control(address) || !memory_->within_buffer(address, bytes))
+    return;  // zeros; another finding
+  const Size begin = memory_->offset_of(address);
+  const auto* const first = static_cast<const std::byte*>(address);
+  const auto* const values = static_cast<const std::byte*>(contents);
+  shadows_[static_cast<std::size_t>(memory_->pe_of(address))].visit_unwritten(
+      {begin, begin + bytes}, [&](Range unwritten) {
+        const Size at = unwritten.begin - begin;
+        if (has_first_contents(values + at, unwritten.size()))
+          report_uninitialised(first + at, unwritten.size(), number);
+      });
+}
+
 void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site) {
   if (access.bytes <= 0 || !memory_->owns(access.address)) return;
   ThreadState& thread = of(id);
@@ -158,6 +193,7 @@ void Detector::access(sim::Thread id, const sim::MemoryAccess& access, Site site
   next.after = access.kind == sim::AccessKind::kTensorLoad ? &thread.tensor
                : is_write                                  ? after_fences(thread, pe, with_fenced)
                                                            : &thread.now;
+  if (uses_value(access.kind)) check_written(access.address, access.address, access.bytes, next.record.info);
   record(id, access.address, access.bytes, next);
   if (is_write) forget_entries(access.address, access.bytes);
   if (!is_packet) return;

@@ -45,6 +45,7 @@ void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site
                               access.address, access.bytes);
   next.after = &thread.now;
   next.over = &thread.over;
+  check_written(access.address, &access.old, access.bytes, number);
   record(id, access.address, access.bytes, next);
   if (!access.writes) return;  // a compare_swap that failed is a load
   // It sees what it changes, so that nothing is lost among atomics; a signal that sets the word sees nothing.

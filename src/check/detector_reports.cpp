@@ -79,15 +79,31 @@ void Detector::report_conflict(sim::Thread id, const void* address, const NewAcc
 /// The run goes on where there is memory, as on GPUs: in somebody else's buffer.
 void Detector::report_out_of_bounds(const void* address, Size bytes, std::uint32_t number) {
   Finding finding;
-  finding.kind = "out_of_bounds";
+  const bool freed = memory_->was_freed(address);
+  finding.kind = freed ? "use_after_free" : "out_of_bounds";
   finding.sites = {site(number)};
   finding.pes = {finding.sites[0].pe};
   finding.buffer = memory_->describe_range(address, bytes);
-  finding.missing = "these bytes do not lie within one buffer of that PE: a larger allocation, or a smaller count";
+  finding.missing =
+      freed ? "the buffer was freed before: its free must follow all work that uses it, on every PE"
+            : fmt::format("{} bytes do not lie within one buffer of that PE{}: a larger allocation, or a smaller count",
+                          bytes, memory_->describe_size(address));
   if (is_new(finding)) findings_.push_back(finding);
   if (!memory_->holds(address, bytes))
     throw CheckFailed(fmt::format("{} of {} bytes at {} goes beyond that PE's memory", finding.sites[0].operation,
                                   bytes, finding.buffer));
+}
+
+void Detector::report_uninitialised(const void* address, Size bytes, std::uint32_t number) {
+  Finding finding;
+  finding.kind = "uninitialised_read";
+  finding.sites = {site(number)};
+  finding.pes = {finding.sites[0].pe};
+  finding.buffer = memory_->describe_range(address, bytes);
+  finding.missing =
+      "nobody has written these bytes: a write before the read (zeros for what is added to), or a read of as many "
+      "elements as were sent";
+  if (is_new(finding)) findings_.push_back(finding);
 }
 
 void Detector::report_before_epoch(std::uint32_t number) {

@@ -8,7 +8,10 @@
 
 namespace tandem::checker {
 
-Detector::Detector(int pes) : hosts_(static_cast<std::size_t>(pes)), shadows_(static_cast<std::size_t>(pes)) {
+Detector::Detector(int pes, bool finds_uninitialised_reads)
+    : finds_uninitialised_reads_(finds_uninitialised_reads),
+      hosts_(static_cast<std::size_t>(pes)),
+      shadows_(static_cast<std::size_t>(pes)) {
   parcels_.resize(1);
   infos_.resize(1);
 }

@@ -28,7 +28,7 @@ std::string thrown_by(Simulation& simulation) {
 
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline) {
-  Detector detector(options.pes);
+  Detector detector(options.pes, options.uninitialised_reads);
   SimOptions sim_options;
   sim_options.seed = seed;
   sim_options.pes_per_node = options.pes_per_node;

@@ -34,6 +34,12 @@ bool in_order(const Record& first, const NewAccess& second) {
 
 }  // namespace
 
+bool Cell::is_written() const {
+  return write.stamp.tick > 0 || std::any_of(others.begin(), others.end(), [](const Record& other) {
+           return other.role == Role::kAtomicWrite || other.role == Role::kReduction;
+         });
+}
+
 Shadow::Cells::iterator Shadow::add(Cells::iterator before, Size begin, Cell cell, Size& cells) {
   if (++cells > kMostCells)
     throw OutOfMemory(

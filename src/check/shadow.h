@@ -69,6 +69,8 @@ struct Cell {
   Record write;  // tick 0: none
   std::vector<Record> others;
   std::shared_ptr<const Sent> sent;  // with packets
+
+  bool is_written() const;
 };
 
 struct Conflict {
@@ -97,6 +99,20 @@ class Shadow {
     auto at = cells_.upper_bound(bytes.begin);
     if (at != cells_.begin() && std::prev(at)->second.end > bytes.begin) --at;
     for (; at != cells_.end() && at->first < bytes.end; ++at) visit(at->second);
+  }
+  /// Calls visit(range) for each part of the range that nobody has written.
+  template <class Visit>
+  void visit_unwritten(Range bytes, Visit visit) const {
+    auto at = cells_.upper_bound(bytes.begin);
+    if (at != cells_.begin() && std::prev(at)->second.end > bytes.begin) --at;
+    for (Size begin = bytes.begin; begin < bytes.end; ++at) {
+      const bool is_last = at == cells_.end() || at->first >= bytes.end;
+      if (const Size end = is_last ? bytes.end : at->first; end > begin) visit(Range{begin, end});
+      if (is_last) return;
+      const Range cell{max(begin, at->first), min(bytes.end, at->second.end)};
+      if (!at->second.is_written()) visit(cell);
+      begin = cell.end;
+    }
   }
   /// After packets were written there.
   void set_sent(Range bytes, const std::shared_ptr<const Sent>& sent);

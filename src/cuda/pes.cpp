@@ -222,6 +222,12 @@ Size WorldView::offset_of(const void* memory) const {
   return offset >= 0 && offset < stride() ? offset : -1;
 }
 
+std::optional<Size> WorldView::bytes_from(const void* memory) const {
+  const Size offset = offset_of(memory);
+  if (offset < 0) return std::nullopt;
+  return pes_.bytes_from(pe_, offset).value_or(0);
+}
+
 std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string& name) {
   return std::make_shared<CudaStream>(pes_, pe_, name);
 }

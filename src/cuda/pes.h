@@ -73,6 +73,8 @@ class Pes {
   /// PE `pe` is through with the symmetric buffer at that offset. Not collective.
   virtual void release(int pe, Size offset) = 0;
   virtual std::string describe(const void* address) const = 0;
+  /// Bytes from offset `offset` of PE `pe`'s part to the end of the buffer there, if there is one.
+  virtual std::optional<Size> bytes_from(int pe, Size offset) const = 0;
   /// Where PE `pe` of this process notes its calls; null where they are not compared.
   virtual CallLog* calls(int pe) const = 0;
   /// Null where nothing is recorded.
@@ -129,6 +131,7 @@ class WorldView : public detail::WorldBackend {
   const Machine& machine() const override { return pes_.machine(); }
   bool phantom() const override { return false; }
   Size stride() const override { return pes_.segment().stride(); }
+  std::optional<Size> bytes_from(const void* memory) const override;
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void free_symmetric(const void* memory) override { pes_.free(pe_, true, offset_of(memory)); }

@@ -144,7 +144,7 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
   std::set<Size> released_by_all;
   for (const Size offset : book_.released(me()))
-    if (HeapBook::kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
+    if (book_.kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
   own.u64(number(released_by_all.size()));
   for (const Size offset : released_by_all) own.u64(number(offset));
   const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");
@@ -192,8 +192,8 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
     offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
   }
   const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
-  if (symmetric && kind == MemoryKind::kControl)
-    session_.together("signals are cleared", clear_it);
+  if (symmetric)
+    session_.together("a symmetric buffer is cleared", clear_it);
   else
     clear_it();
   return offset;

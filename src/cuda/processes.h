@@ -27,6 +27,7 @@ class Processes : public Pes {
   void free(int pe, bool symmetric, Size offset) override;
   void release(int pe, Size offset) override;
   std::string describe(const void* address) const override;
+  std::optional<Size> bytes_from(int number, Size offset) const override { return book_.bytes_from(number, offset); }
   CallLog* calls(int) const override { return calls_.get(); }
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;

@@ -139,7 +139,7 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
                        : book_.allocate_local(number, place, bytes, name, element_bytes);
   }
   clear(pe(number), number, offset, bytes, kind);
-  if (symmetric && kind == MemoryKind::kControl) barrier();
+  if (symmetric) barrier();  // a peer's first write must not meet the clearing
   return offset;
 }
 
@@ -158,6 +158,11 @@ std::string Threads::describe(const void* address) const {
   const std::lock_guard lock(mutex_);
   const int pe = segment_.pe_of(address);
   return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
+}
+
+std::optional<Size> Threads::bytes_from(int number, Size offset) const {
+  const std::lock_guard lock(mutex_);
+  return book_.bytes_from(number, offset);
 }
 
 void Threads::barrier() {

@@ -22,6 +22,7 @@ class Threads : public Pes {
   void free(int number, bool symmetric, Size offset) override;
   void release(int number, Size offset) override;
   std::string describe(const void* address) const override;
+  std::optional<Size> bytes_from(int number, Size offset) const override;
   CallLog* calls(int pe) const override {
     return calls_.empty() ? nullptr : calls_[static_cast<std::size_t>(pe)].get();
   }

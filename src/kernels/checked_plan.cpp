@@ -17,7 +17,7 @@ class CheckedPlan final : public CollectivePlan {
               std::unique_ptr<CollectivePlan> plan)
       : plan_(std::move(plan)),
         team_(team),
-        world_pe_(world.pe()),
+        world_(world),
         collective_(collective),
         element_bytes_(size_of(options.type)),
         root_(options.root),
@@ -47,6 +47,10 @@ class CheckedPlan final : public CollectivePlan {
     check_call(agreement_.what, in, out, count, max_count_);
     check_handle("in", in, count, local_in_);
     check_handle("out", out, count, local_out_);
+    const Size in_elements = input_elements(collective_, count, team_.size, team_.me, root_);
+    const Size out_elements = output_elements(collective_, count, team_.size, team_.me, root_);
+    check_held(world_, "in", in.local(), in_elements * element_bytes_, agreement_.what);
+    check_held(world_, "out", out.local(), out_elements * element_bytes_, agreement_.what);
     check_overlap(collective_, agreement_.what, in.local(), out.local(), count, element_bytes_, root_, team_);
     const auto enqueue = [&] {
       if (on_device_) {
@@ -68,7 +72,7 @@ class CheckedPlan final : public CollectivePlan {
   /// A handle made for a team (Symm::of) would be taken for the world's.
   void check_handle(const char* what, Symm<const std::byte> handle, Size count, bool may_be_local) const {
     if (count == 0) return;
-    if (handle.local() != handle.on(world_pe_))
+    if (handle.local() != handle.on(world_.pe()))
       throw InvalidArgument(
           fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
     if (!may_be_local && is_only_here(handle))
@@ -79,7 +83,7 @@ class CheckedPlan final : public CollectivePlan {
 
   std::unique_ptr<CollectivePlan> plan_;
   Team team_;
-  int world_pe_;
+  World world_;
   Collective collective_;
   Size element_bytes_;
   int root_;
@@ -97,6 +101,14 @@ std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collectiv
                                               const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan) {
   if (!world.checks_calls() && world.calls() == nullptr) return plan;
   return std::make_unique<CheckedPlan>(world, collective, options, team, staged, std::move(plan));
+}
+
+void check_held(const World& world, const std::string& argument, const void* memory, Size bytes,
+                const std::string& call) {
+  const std::optional<Size> held = bytes > 0 ? world.bytes_from(memory) : std::nullopt;
+  if (held && *held < bytes)
+    throw InvalidArgument(fmt::format("{}: a buffer that has {} bytes from {} on given to {}, this run needs {}",
+                                      argument, *held, memory, call, bytes));
 }
 
 void check_overlap(Collective collective, const std::string& collective_and_algorithm, const std::byte* in,

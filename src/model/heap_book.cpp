@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "tandem/error.h"
 
@@ -30,8 +31,6 @@ Size checked(const char* option, Size bytes) {
     throw InvalidArgument(fmt::format("{}: {} given, allowed are 0 to {}", option, bytes, kMostBytes));
   return bytes;
 }
-
-Size reserved_for(Size bytes) { return round_up(max(bytes, 1), kAlignment); }
 
 /// The lowest hole of that size, or kNoRoom.
 Size find_hole(const Holes& holes, Size bytes) {
@@ -64,22 +63,29 @@ Size add_hole(Holes& holes, Size offset, Size bytes) {
 
 }  // namespace
 
-HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes)
+HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes, bool guarded, Size control_bytes)
     : pes_(pes),
+      control_bytes_(control_bytes),
       data_bytes_(round_up(checked("heap_bytes", data_bytes), limit_bytes > data_bytes ? kGrain : 4096)),
       limit_bytes_(max(data_bytes_, round_up(checked("heap_limit_bytes", limit_bytes), kGrain))),
       grown_bottom_(range_bytes()),
       grown_end_(range_bytes()),
       next_request_(static_cast<std::size_t>(pes)),
+      guarded_(guarded),
       local_(static_cast<std::size_t>(pes)),
+      freed_local_(static_cast<std::size_t>(pes)),
       released_(static_cast<std::size_t>(pes)) {
-  part(MemoryKind::kControl).top = kControlBytes;
-  part(MemoryKind::kData).bottom = kControlBytes;
+  part(MemoryKind::kControl).top = control_bytes_;
+  part(MemoryKind::kData).bottom = control_bytes_;
   part(MemoryKind::kData).top = range_bytes();
   for (Part& each : parts_) {
     each.local_top.assign(static_cast<std::size_t>(pes), each.top);
     each.local_holes.resize(static_cast<std::size_t>(pes));
   }
+}
+
+Size HeapBook::reserved_for(Size bytes) const {
+  return round_up(max(bytes, 1), kAlignment) + (guarded_ ? kGuardBytes : 0);
 }
 
 void HeapBook::exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const {
@@ -93,6 +99,11 @@ Size HeapBook::largest(MemoryKind kind, Size main_left) const {
   Size most = min(left(kind), main_left);
   for (const auto& [offset, bytes] : part(kind).holes) most = max(most, bytes);
   return kind == MemoryKind::kData ? max(most, most_bytes() - grown_bottom_) : most;
+}
+
+bool HeapBook::has_room(MemoryKind kind, Size reserved, Size main_left) const {
+  return find_hole(part(kind).holes, reserved) != kNoRoom || reserved <= min(left(kind), main_left) ||
+         (kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_);
 }
 
 /// Where a symmetric buffer goes: into what was freed, the part as it was, or where it has grown.
@@ -145,6 +156,7 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
                                   Size main_left) {
   check_size(name, bytes);
   const bool is_first = next_request_[static_cast<std::size_t>(pe)] == requests_.size();
+  if (is_first && !has_room(kind, reserved_for(bytes), main_left)) use_freed_again();
   Request& request = next_request(pe, {kind, bytes, name, kNoRoom, largest(kind, main_left)});
   if (is_first) {
     // What does not fit is remembered too: all PEs must see the same, whatever is allocated meanwhile.
@@ -157,21 +169,31 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
 
 Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
   check_size(name, bytes);
+  const Size reserved = reserved_for(bytes);
+  Size offset = take_local(kind, pe, reserved);
+  if (offset == kNoRoom) {
+    use_freed_again(pe);
+    offset = take_local(kind, pe, reserved);
+  }
+  const Part& in = part(kind);
+  if (offset == kNoRoom) exhausted(kind, pe, name, bytes, in.local_top[static_cast<std::size_t>(pe)] - in.bottom);
+  local_[static_cast<std::size_t>(pe)][offset] = {name, bytes, element_bytes};
+  return offset;
+}
+
+/// Where a PE's own buffer goes, or kNoRoom.
+Size HeapBook::take_local(MemoryKind kind, int pe, Size reserved) {
   Part& in = part(kind);
   Size& top = in.local_top[static_cast<std::size_t>(pe)];
   Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
-  const Size reserved = reserved_for(bytes);
-  Size offset = find_hole(holes, reserved);
-  if (offset != kNoRoom) {
+  if (const Size offset = find_hole(holes, reserved); offset != kNoRoom) {
     take_hole(holes, offset, reserved);
-  } else {
-    if (top - reserved < in.bottom) exhausted(kind, pe, name, bytes, top - in.bottom);
-    top -= reserved;
-    in.top = min(in.top, top);
-    offset = top;
+    return offset;
   }
-  local_[static_cast<std::size_t>(pe)][offset] = {name, bytes, element_bytes};
-  return offset;
+  if (top - reserved < in.bottom) return kNoRoom;
+  top -= reserved;
+  in.top = min(in.top, top);
+  return top;
 }
 
 const std::string& HeapBook::name_at(Size offset) const {
@@ -194,8 +216,24 @@ void HeapBook::free_symmetric(int pe, Size offset) {
 
 void HeapBook::give_back(Size offset) {
   for (std::set<Size>& released : released_) released.erase(offset);
-  const Size reserved = reserved_for(symmetric_[offset].bytes);
-  symmetric_.erase(offset);
+  auto freed = symmetric_.extract(offset);
+  if (guarded_)
+    freed_symmetric_.insert(std::move(freed));
+  else
+    make_hole(offset, reserved_for(freed.mapped().bytes));
+}
+
+void HeapBook::use_freed_again() {
+  for (const auto& [offset, buffer] : std::exchange(freed_symmetric_, {}))
+    make_hole(offset, reserved_for(buffer.bytes));
+}
+
+void HeapBook::use_freed_again(int pe) {
+  for (const auto& [offset, buffer] : std::exchange(freed_local_[static_cast<std::size_t>(pe)], {}))
+    make_local_hole(pe, offset, reserved_for(buffer.bytes));
+}
+
+void HeapBook::make_hole(Size offset, Size reserved) {
   Part& in = part(kind_at(offset));
   const Size begin = add_hole(in.holes, offset, reserved);
   // What lies at an end is no hole.
@@ -227,9 +265,7 @@ bool HeapBook::has_to_meet(int pe, MemoryKind kind, Size bytes) {
   if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation refuses it
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) {
-    const Size reserved = reserved_for(bytes);
-    const bool fits_grown = kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_;
-    if (fits_grown || reserved <= left(kind) || find_hole(part(kind).holes, reserved) != kNoRoom) return false;
+    if (has_room(kind, reserved_for(bytes), kAnySize)) return false;
     requests_.push_back({kind, kMeeting, "", kNoRoom, 0});
   }
   if (requests_[next].bytes != kMeeting) return false;
@@ -242,8 +278,14 @@ void HeapBook::free_local(int pe, Size offset) {
   const auto found = buffers.find(offset);
   if (found == buffers.end())
     throw InvalidArgument(fmt::format("free: no buffer of PE {} alone begins at offset {} of its heap", pe, offset));
-  const Size reserved = reserved_for(found->second.bytes);
-  buffers.erase(found);
+  auto freed = buffers.extract(found);
+  if (guarded_)
+    freed_local_[static_cast<std::size_t>(pe)].insert(std::move(freed));
+  else
+    make_local_hole(pe, offset, reserved_for(freed.mapped().bytes));
+}
+
+void HeapBook::make_local_hole(int pe, Size offset, Size reserved) {
   Part& in = part(kind_at(offset));
   Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
   Size& top = in.local_top[static_cast<std::size_t>(pe)];
@@ -252,33 +294,6 @@ void HeapBook::free_local(int pe, Size offset) {
   top += holes[begin];
   holes.erase(begin);
   in.top = *std::min_element(in.local_top.begin(), in.local_top.end());
-}
-
-std::string HeapBook::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }
-
-const HeapBook::Buffers::value_type* HeapBook::buffer_at(int pe, Size offset) const {
-  for (const Buffers* buffers : {&symmetric_, &local_[static_cast<std::size_t>(pe)]}) {
-    const auto after = buffers->upper_bound(offset);
-    if (after == buffers->begin()) continue;
-    const auto& found = *std::prev(after);
-    if (offset < found.first + max(found.second.bytes, 1)) return &found;
-  }
-  return nullptr;
-}
-
-bool HeapBook::within_buffer(int pe, Size offset, Size bytes) const {
-  const auto* const found = buffer_at(pe, offset);
-  return found != nullptr && bytes <= found->first + found->second.bytes - offset;
-}
-
-std::string HeapBook::describe_range(int pe, Size offset, Size bytes) const {
-  const auto* const found = buffer_at(pe, offset);
-  if (found == nullptr) return fmt::format("unallocated memory at offset {} on PE {}", offset, pe);
-  const auto& [begin, buffer] = *found;
-  const Size first = (offset - begin) / buffer.element_bytes;
-  const Size last = (offset - begin + max(bytes, 1) - 1) / buffer.element_bytes;
-  if (first == last) return fmt::format("{}[{}] on PE {}", buffer.name, first, pe);
-  return fmt::format("{}[{}, {}) on PE {}", buffer.name, first, last + 1, pe);
 }
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 /// offset first. Behind the data part lies room for growth, for symmetric buffers alone.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,21 +19,25 @@ enum class MemoryKind { kControl, kData };
 
 class HeapBook {
  public:
-  /// Bytes of a PE's control part.
+  /// Bytes of a PE's control part, unless there is room for less.
   static constexpr Size kControlBytes = Size{256} << 20;
   /// The heap grows by multiples of this: pages of GPU memory.
   static constexpr Size kGrain = Size{2} << 20;
+  /// Bytes between buffers of a guarded book.
+  static constexpr Size kGuardBytes = 4096;
 
   /// `data_bytes`: capacity of a PE's data part at the beginning; `limit_bytes`: what it may grow to, where that is
-  /// more.
-  HeapBook(int pes, Size data_bytes, Size limit_bytes = 0);
+  /// more. A guarded book leaves room between buffers, and gives memory that was freed to a new buffer only where
+  /// nothing else is left: a stray access then hits no other buffer.
+  HeapBook(int pes, Size data_bytes, Size limit_bytes = 0, bool guarded = false, Size control_bytes = kControlBytes);
 
-  static MemoryKind kind_at(Size offset) { return offset < kControlBytes ? MemoryKind::kControl : MemoryKind::kData; }
+  MemoryKind kind_at(Size offset) const { return offset < control_bytes_ ? MemoryKind::kControl : MemoryKind::kData; }
+  Size control_bytes() const { return control_bytes_; }
 
   int pes() const { return pes_; }
   /// Bytes of a PE's range that are there at the beginning, and with all growth.
-  Size range_bytes() const { return kControlBytes + data_bytes_; }
-  Size most_bytes() const { return kControlBytes + limit_bytes_; }
+  Size range_bytes() const { return control_bytes_ + data_bytes_; }
+  Size most_bytes() const { return control_bytes_ + limit_bytes_; }
   bool can_grow() const { return limit_bytes_ > data_bytes_; }
 
   /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the
@@ -73,10 +78,17 @@ class HeapBook {
 
   /// "arrived[3] on PE 2", for reports.
   std::string describe(int pe, Size offset) const;
-  /// "inbox[16, 32) on PE 2": the elements that the bytes touch.
+  /// "inbox[16, 32) on PE 2": the elements that the bytes touch. Beside buffers the nearest one: "inbox + 400 of 400
+  /// bytes on PE 2", "inbox - 16 bytes on PE 2".
   std::string describe_range(int pe, Size offset, Size bytes) const;
-  /// Whether the bytes lie within one buffer.
-  bool within_buffer(int pe, Size offset, Size bytes) const;
+  /// Bytes from there to the end of the buffer that holds the byte there; nothing where none does.
+  std::optional<Size> bytes_from(int pe, Size offset) const;
+  /// Whether the bytes lie within one buffer; no bytes do anywhere.
+  bool within_buffer(int pe, Size offset, Size bytes) const {
+    return bytes == 0 || bytes <= bytes_from(pe, offset).value_or(-1);
+  }
+  /// Whether the byte there was a buffer's that was freed. Only a guarded book knows.
+  bool was_freed(int pe, Size offset) const { return freed_at(pe, offset) != nullptr; }
   struct Buffer {
     std::string name;
     Size bytes = 0;
@@ -113,17 +125,27 @@ class HeapBook {
   Part& part(MemoryKind kind) { return parts_[static_cast<int>(kind)]; }
   const Part& part(MemoryKind kind) const { return parts_[static_cast<int>(kind)]; }
   Size capacity(MemoryKind kind) const {
-    return kind == MemoryKind::kControl ? kControlBytes : data_bytes_ + grown_end_ - grown_begin();
+    return kind == MemoryKind::kControl ? control_bytes_ : data_bytes_ + grown_end_ - grown_begin();
   }
   Size grown_begin() const { return range_bytes(); }
   /// The buffer that holds the byte there; null where none does.
   const Buffers::value_type* buffer_at(int pe, Size offset) const;
+  const Buffers::value_type* freed_at(int pe, Size offset) const;
+  std::string describe_beside(int pe, Size offset) const;
+  Size reserved_for(Size bytes) const;
+  bool has_room(MemoryKind kind, Size reserved, Size main_left) const;
   Size take_symmetric(MemoryKind kind, Size reserved, Size main_left);
+  Size take_local(MemoryKind kind, int pe, Size reserved);
   Request& next_request(int pe, const Request& asked);
   void give_back(Size offset);
+  void make_hole(Size offset, Size reserved);
+  void make_local_hole(int pe, Size offset, Size reserved);
+  void use_freed_again();
+  void use_freed_again(int pe);
   [[noreturn]] void exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const;
 
   int pes_;
+  Size control_bytes_;
   Size data_bytes_;
   Size limit_bytes_;
   Size grown_bottom_;  // symmetric buffers behind the part as it was at the beginning
@@ -131,8 +153,11 @@ class HeapBook {
   Part parts_[2];
   std::vector<Request> requests_;          // collective allocations and frees in order
   std::vector<std::size_t> next_request_;  // by PE
+  bool guarded_;
   Buffers symmetric_;
   std::vector<Buffers> local_;            // by PE
+  Buffers freed_symmetric_;               // of a guarded book: what is not used again yet
+  std::vector<Buffers> freed_local_;      // by PE; likewise
   std::vector<std::set<Size>> released_;  // by PE: symmetric buffers that are not free yet
 };
 

@@ -162,6 +162,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   plan->memory_ = allocations.take();
   plan->op_ = op;
   plan->team_ = world.team();
+  plan->world_ = world;
   if (ops::is_measured(world)) plan->alignment_ = 16;  // TMA's
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
@@ -176,7 +177,7 @@ void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);
   if (team_.size > 0 && call.m > 0) {
     ops::check_matrices(op_, options_, team_, call, alignment_);
-    ops::check_overlap(op_, options_, team_, call);
+    ops::check_places(*world_, op_, options_, team_, call);
   }
   const auto run_all = [&] {
     if (call.m > 0) enqueue(main, call);

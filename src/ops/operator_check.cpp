@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/checked_plan.h"
 #include "ops/operator_defaults.h"
 #include "ops/steps.h"
 #include "tandem/error.h"
@@ -188,7 +189,8 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
 
 }  // namespace
 
-void check_overlap(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+void check_places(const World& world, Operator op, const OperatorOptions& options, const Team& team,
+                  const OperatorCall& call) {
   const Matrices all = matrices(op, options, team, call);
   const auto name_of = [&](const Matrix& matrix) {
     return call.b.size() == 1 ? std::string(matrix.what) : fmt::format("{}[{}]", matrix.what, matrix.index);
@@ -199,6 +201,9 @@ void check_overlap(Operator op, const OperatorOptions& options, const Team& team
         fmt::format("{}: {} bytes at {} given, which overlap the {} bytes of {} at {}; allowed is a place of its own",
                     name_of(c), c.bytes, fmt::ptr(c.begin), other.bytes, name_of(other), fmt::ptr(other.begin)));
   };
+  const std::string run = fmt::format("{} of {} rows", name(op), call.m);
+  for (const std::vector<Matrix>* matrices : {&all.read, &all.written})
+    for (const Matrix& one : *matrices) kernels::check_held(world, name_of(one), one.begin, one.bytes, run);
   for (std::size_t i = 0; i < all.written.size(); ++i) {
     for (const Matrix& read : all.read) check_apart(all.written[i], read);
     for (std::size_t j = 0; j < i; ++j) check_apart(all.written[i], all.written[j]);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "sim/role.h"
@@ -34,7 +35,7 @@ void check_word(const Role& role, const Signal* word, int target, Site site) {
 }
 
 /// Loads for a copy, or of values into registers.
-void load(Role& role, const void* from, Size bytes, Rate local_rate, Site site) {
+void load(Role& role, const void* from, Size bytes, Rate local_rate, AccessKind kind, Site site) {
   if (bytes <= 0) return;
   const Time begin = role.engine().now();
   const int source = role.reachable_pe(from, bytes, "load", site);
@@ -44,7 +45,7 @@ void load(Role& role, const void* from, Size bytes, Rate local_rate, Site site) 
     role.move(source, role.pe, bytes, Driver::kLoads);
   role.engine().trace(role.engine().current()->id(), kTraceRead, bytes);
   role.report({.kind = OperationKind::kLoad, .address = from, .bytes = bytes, .begin = begin}, site);
-  role.report_access(AccessKind::kLoad, from, bytes, site);
+  role.report_access(kind, from, bytes, site);
 }
 
 /// Stores of a copy, or of values in registers.
@@ -82,8 +83,9 @@ Size BlockCore::tile_bytes() const {
   return phantom() ? Size{1} << 40 : role_->sim.tile_bytes;
 }
 
-void BlockCore::read(const void* from, Size bytes, Site site) {
-  load(*role_, from, bytes, role_->sim.costs.block_reduce, site);
+void BlockCore::read(const void* from, Size bytes, Site site, bool is_moved) {
+  load(*role_, from, bytes, role_->sim.costs.block_reduce, is_moved ? AccessKind::kMovingLoad : AccessKind::kLoad,
+       site);
 }
 
 void BlockCore::read_scalar(const void* from, Size bytes, Site site) {
@@ -120,11 +122,14 @@ void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   const bool has_data = backed(from) && backed(to);
   const int source = role.reachable_pe(from, bytes, "load", site);
   const int target = role.reachable_pe(to, bytes, "store", site);
+  if (std::abs(static_cast<const std::byte*>(from) - static_cast<std::byte*>(to)) < bytes)
+    throw CheckFailed(fmt::format("{}:{}: copy of {} bytes from {} to {}, which overlap", site.file, site.line, bytes,
+                                  role.sim.memory.describe(from), role.sim.memory.describe(to)));
   const Rate rate = role.sim.costs.block_memory;
   if (source != role.pe || target == role.pe)
-    load(role, from, bytes, rate, site);
+    load(role, from, bytes, rate, AccessKind::kMovingLoad, site);
   else  // its time is that of the store
-    role.report_access(AccessKind::kLoad, from, bytes, site);
+    role.report_access(AccessKind::kMovingLoad, from, bytes, site);
   Buffer payload = has_data ? copy_of(from, bytes) : Buffer();
   store(role, to, std::move(payload), bytes, rate, site);
 }

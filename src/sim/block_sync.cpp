@@ -21,7 +21,9 @@ void check_words(const Role& role, const Signal* words, Size n, Size stride, con
   if (n == 0) return;
   constexpr Size kMost = std::numeric_limits<Size>::max();
   const bool overflows = n - 1 > (kMost / Size{sizeof(Signal)} - 1) / stride;
-  role.reachable_pe(words, overflows ? kMost : ((n - 1) * stride + 1) * Size{sizeof(Signal)}, operation, site);
+  const Size bytes = overflows ? kMost : ((n - 1) * stride + 1) * Size{sizeof(Signal)};
+  role.reachable_pe(words, bytes, operation, site);
+  role.require_array(words, bytes, operation, site);
   role.require_contents(words, operation, site);
 }
 
@@ -156,8 +158,14 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   return holds;
 }
 
+void BlockCore::require_slots(Signals words, const char* operation, Site site) const {
+  role_->require_array(words.local(), Size{count()} * num_pes() * Size{sizeof(Signal)}, operation, site);
+}
+
 Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site site) {
-  role_->reachable_pe(epochs.words, (Size{role_->index} + 1) * Size{sizeof(Epoch)}, "next_epoch", site);
+  const Size bytes = (Size{role_->index} + 1) * Size{sizeof(Epoch)};
+  role_->reachable_pe(epochs.words, bytes, "next_epoch", site);
+  role_->require_array(epochs.words, bytes, "next_epoch", site);
   role_->require_contents(epochs.words, "next_epoch", site);
   Epoch* const word = epochs.words + role_->index;
   const Time begin = role_->engine().now();
@@ -225,7 +233,19 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   return old;
 }
 
+namespace {
+
+/// GPUs move packets by 16 bytes.
+void check_alignment(const Role& role, const void* packets, const char* operation, Site site) {
+  if (reinterpret_cast<std::uintptr_t>(packets) % 16 != 0)
+    throw CheckFailed(fmt::format("{}:{}: {} at {} by PE {}: packets begin at a multiple of 16 bytes", site.file,
+                                  site.line, operation, role.sim.memory.describe(packets), role.pe));
+}
+
+}  // namespace
+
 int BlockCore::check_packets(const void* to, Size bytes, Site site) const {
+  check_alignment(*role_, to, "packet store", site);
   const int target = role_->reachable_pe(to, bytes, "packet store", site);
   role_->require_contents(to, "packet store", site);
   return target;
@@ -255,6 +275,7 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
     role.report_access(AccessKind::kLoad, packets, count * packet_bytes, site);
     return;
   }
+  check_alignment(role, packets, "packet load", site);
   role.reachable_pe(packets, count * packet_bytes, "packet load", site);
   role.require_contents(packets, "packet load", site);
   const Time begin = role.engine().now();

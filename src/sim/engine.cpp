@@ -58,10 +58,19 @@ void Engine::block(std::function<std::string()> waits_for) {
   current_->waits_for = nullptr;
 }
 
-void Engine::wake(Actor& actor, Time time) {
+void Engine::mark_woken(Actor& actor) {
   if (actor.waking_) throw CheckFailed("internal: " + (actor.name ? actor.name() : "an actor") + " was woken twice");
   actor.waking_ = true;
+}
+
+void Engine::wake(Actor& actor, Time time) {
+  mark_woken(actor);
   at(time, &Engine::resume_event, &actor);
+}
+
+void Engine::wake_first(Actor& actor) {
+  mark_woken(actor);
+  queue_.push({now_, woken_first_++, &Engine::resume_event, &actor});
 }
 
 void Engine::resume_event(void* argument) {

@@ -79,6 +79,9 @@ class Engine {
   void block(std::function<std::string()> waits_for);
   /// A blocked actor goes on at `time`.
   void wake(Actor& actor, Time time);
+  /// A blocked actor goes on now, before every event of this time, in the order of such calls. This is no event: other
+  /// events keep their numbers, and so their order.
+  void wake_first(Actor& actor);
 
   /// Runs until no event is left. Rethrows the first exception that left an actor or an event; throws Deadlock where
   /// actors are still blocked, with the report of `describe_deadlock`.
@@ -102,6 +105,7 @@ class Engine {
 
  private:
   void mix(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL ^ (hash_ >> 29); }
+  static void mark_woken(Actor& actor);
   void resume(Actor& actor);
   void unwind_all();
   /// Frees actors that have finished, from time to time: a long run has very many. Not while one of them runs.
@@ -112,6 +116,7 @@ class Engine {
   std::uint64_t seed_;
   Time now_ = 0;
   std::uint64_t sequence_ = 0;
+  std::uint32_t woken_first_ = 0;
   std::uint64_t hash_ = 0x243F6A8885A308D3ULL;
   EventQueue queue_;
   StackPool stacks_;

@@ -40,9 +40,9 @@ class Addresses {
   void held(const char* field, const void* address, Size bytes) const {
     if (!sim_.memory.owns(address))
       throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: an address of a PE's memory", field, address));
-    if (!sim_.memory.holds(address, bytes))
-      throw InvalidArgument(fmt::format("gemm: {} is {} of {} bytes, allowed: what lies in one PE's memory", field,
-                                        sim_.memory.describe(address), bytes));
+    if (!sim_.is_usable(address, bytes))
+      throw InvalidArgument(fmt::format("gemm: {} is {} of {} bytes, allowed: what lies within one buffer{}", field,
+                                        sim_.memory.describe(address), bytes, sim_.memory.describe_size(address)));
     if (!sim_.topology.reachable(pe_, sim_.memory.pe_of(address)))
       throw InvalidArgument(fmt::format("gemm: {} is {}, which PE {} cannot reach by loads and stores", field,
                                         sim_.memory.describe(address), pe_));

@@ -2,19 +2,40 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "tandem/error.h"
 
 namespace tandem::sim {
 
-Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes)
-    : book_(pes, data_bytes, limit_bytes),
+namespace {
+
+/// Bytes of addresses that each PE may take.
+Size share_of_addresses(int pes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::numeric_limits<Size>::max();
+  return static_cast<Size>(limit.rlim_cur) / 2 / pes;
+}
+
+HeapBook make_book(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
+  constexpr Size kPage = 4096;
+  const Size share = share_of_addresses(pes) / HeapBook::kGrain * HeapBook::kGrain;
+  const Size control = min(HeapBook::kControlBytes, max(share / 8 / kPage * kPage, kPage));
+  const Size data = max(share - control, kPage);
+  return {pes, min(data_bytes, data), min(limit_bytes, data), guarded, control};
+}
+
+}  // namespace
+
+Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded)
+    : book_(make_book(pes, data_bytes, limit_bytes, guarded)),
       phantom_(phantom),
       stride_(book_.most_bytes()),
-      there_(phantom ? HeapBook::kControlBytes : book_.range_bytes()) {
+      there_(phantom ? book_.control_bytes() : book_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
   // What may grow has pages that are not open yet, and is not passed on.
   if (!can_grow()) base_ = Reuse::take(use(), total);
@@ -91,6 +112,11 @@ Size Memory::own_offset(int pe, const void* memory) const {
 
 std::string Memory::describe_range(const void* address, Size bytes) const {
   return owns(address) ? book_.describe_range(pe_of(address), offset_of(address), bytes) : describe(address);
+}
+
+std::string Memory::describe_size(const void* address) const {
+  const auto bytes = owns(address) ? book_.bytes_from(pe_of(address), offset_of(address)) : std::nullopt;
+  return bytes ? fmt::format(" (the buffer has {} bytes from there)", *bytes) : "";
 }
 
 std::string Memory::describe(const void* address) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "model/heap_book.h"
@@ -13,9 +14,10 @@ namespace tandem::sim {
 
 class Memory {
  public:
-  /// `data_bytes`: capacity of a PE's data part, which may grow to `limit_bytes`. Throws OutOfMemory where the address
-  /// space is not to be had.
-  Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes);
+  /// `data_bytes`: capacity of a PE's data part, which may grow to `limit_bytes`; less where the process has a limit on
+  /// its address space (ulimit -v), of which all PEs take half at most. `guarded`: see HeapBook. Throws OutOfMemory
+  /// where the address space is not to be had.
+  Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded = false);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -50,17 +52,26 @@ class Memory {
   int pe_of(const void* address) const { return static_cast<int>((as_byte(address) - base_) / stride_); }
   /// Offset from the begin of its PE's range: equal for the copies of a symmetric buffer.
   Size offset_of(const void* address) const { return (as_byte(address) - base_) % stride_; }
-  bool backed(const void* address) const {
-    return !phantom_ || !owns(address) || offset_of(address) < HeapBook::kControlBytes;
-  }
-  /// Whether `bytes` bytes from there, an address that is `owns`, lie within one buffer.
+  /// Whether an address that is `owns` lies in the part of signals, epochs and packets, which start as zeros.
+  bool is_control(const void* address) const { return book_.kind_at(offset_of(address)) == MemoryKind::kControl; }
+  bool backed(const void* address) const { return !phantom_ || !owns(address) || is_control(address); }
+  /// Whether `bytes` bytes from there, an address that is `owns`, lie within one buffer; no bytes do anywhere.
   bool within_buffer(const void* address, Size bytes) const {
     return book_.within_buffer(pe_of(address), offset_of(address), bytes);
   }
+  /// Bytes from there to the end of the buffer that holds it, 0 where none does; nothing outside of this memory.
+  std::optional<Size> bytes_from(const void* address) const {
+    if (!owns(address)) return std::nullopt;
+    return book_.bytes_from(pe_of(address), offset_of(address)).value_or(0);
+  }
+  /// Whether an address that is `owns` lies in a buffer that was freed; known where memory is guarded.
+  bool was_freed(const void* address) const { return book_.was_freed(pe_of(address), offset_of(address)); }
   /// "arrived[3] on PE 2", for reports.
   std::string describe(const void* address) const;
   /// "inbox[16, 32) on PE 2".
   std::string describe_range(const void* address, Size bytes) const;
+  /// " (the buffer has 128 bytes from there)" for an address in a buffer, else nothing.
+  std::string describe_size(const void* address) const;
 
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }

@@ -25,6 +25,7 @@ using KernelId = std::uint32_t;
 
 enum class AccessKind : std::uint8_t {
   kLoad,
+  kMovingLoad,  ///< of what goes elsewhere as it is: nothing depends on its value
   kStore,
   kReduction,    ///< into what is there, element by element and as one: multimem.red
   kPacketLoad,   ///< of packets whose flags were waited for
@@ -94,6 +95,8 @@ class Monitor {
   virtual void host_barrier() = 0;
 
   // Accesses.
+  /// An operation needs an array that does not lie within one buffer.
+  virtual void out_of_bounds(Thread thread, const char* operation, const void* address, Size bytes, Site site) = 0;
   virtual void access(Thread thread, const MemoryAccess& access, Site site) = 0;
   virtual Message transfer(Thread thread, const Transfer& transfer, Site site) = 0;
   virtual void fence(Thread thread, Site site) = 0;

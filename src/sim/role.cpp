@@ -155,9 +155,19 @@ int Role::reachable_pe(const void* address, Size bytes, const char* operation, S
 }
 
 void Role::require_held(const void* address, Size bytes, const char* operation, Site site) const {
+  if (sim.is_usable(address, bytes)) return;
   if (!sim.memory.holds(address, bytes))
     throw InvalidArgument(fmt::format("{}:{}: {} of {} bytes at {} by PE {}, which are not in one PE's memory",
                                       site.file, site.line, operation, bytes, address, pe));
+  throw InvalidArgument(fmt::format("{}:{}: {} of {} bytes by PE {} at {}, which are not within one buffer{}",
+                                    site.file, site.line, operation, bytes, pe,
+                                    sim.memory.describe_range(address, bytes), sim.memory.describe_size(address)));
+}
+
+void Role::require_array(const void* address, Size bytes, const char* operation, Site site) const {
+  require_held(address, bytes, operation, site);
+  if (sim.seams.monitor != nullptr && !sim.memory.within_buffer(address, bytes))
+    sim.seams.monitor->out_of_bounds(thread, operation, address, bytes, site);
 }
 
 void Role::require_contents(const void* address, const char* operation, Site site) const {

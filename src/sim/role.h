@@ -117,6 +117,9 @@ class Role {
   /// Whose memory `bytes` bytes are, which this role uses with loads or stores. Throws CheckFailed where it must not,
   /// InvalidArgument where they are not in one PE's memory.
   int reachable_pe(const void* address, Size bytes, const char* operation, Site site) const;
+  /// For an array of which an operation touches a part: all of it has to lie within one buffer. Throws InvalidArgument,
+  /// or tells the monitor.
+  void require_array(const void* address, Size bytes, const char* operation, Site site) const;
   /// Throws InvalidArgument for data of a phantom simulation, of which signals, epochs and packets cannot be.
   void require_contents(const void* address, const char* operation, Site site) const;
 

@@ -35,13 +35,21 @@ class SimWorld : public detail::WorldBackend {
   const Machine& machine() const override { return sim_.machine; }
   bool phantom() const override { return sim_.phantom; }
   Size stride() const override { return sim_.memory.stride(); }
+  std::optional<Size> bytes_from(const void* memory) const override { return sim_.memory.bytes_from(memory); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     if (sim_.memory.can_grow()) barrier();
     if (sim_.memory.has_to_meet(pe_, kind(control), bytes)) {
       barrier();
       sim_.memory.reclaim();
     }
-    return sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
+    void* const memory = sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
+    meet(fmt::format("the allocation of '{}'", name), [](sim::Engine& engine, std::vector<sim::Actor*> waiting) {
+      // All go on as they came, and as if nobody had waited: allocations change no trace hash.
+      waiting.push_back(engine.current());
+      for (sim::Actor* actor : waiting) engine.wake_first(*actor);
+      engine.block(nullptr);
+    });
+    return memory;
   }
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
@@ -70,34 +78,41 @@ class SimWorld : public detail::WorldBackend {
   }
   void check_launch(const detail::KernelLaunch& kernel) const override { sim::check_launch(sim_.machine, kernel); }
   void barrier() override {
-    sim::Engine& engine = sim_.engine;
-    if (engine.current() == nullptr) throw InvalidArgument("barrier: allowed within a host program's run alone");
-    if (sim::Fiber::unwinding()) return;
-    if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
-      barrier_.waiting.push_back(engine.current());
-      engine.block([this] {
-        return fmt::format("waits in a barrier of the host programs: {} of {} are here", barrier_.waiting.size(),
-                           barrier_.size);
-      });
-      return;
-    }
-    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->host_barrier();
-    for (sim::Actor* actor : std::exchange(barrier_.waiting, {})) engine.wake(*actor, engine.now());
+    meet("a host barrier", [](sim::Engine& engine, const std::vector<sim::Actor*>& waiting) {
+      for (sim::Actor* actor : waiting) engine.wake(*actor, engine.now());
+    });
   }
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
   CallLog* calls() override { return &calls_; }
 
  private:
+  /// Waits for all host programs. The last one to come calls go_on(engine, those that wait).
+  template <class GoOn>
+  void meet(const std::string& where, const GoOn& go_on) {
+    sim::Engine& engine = sim_.engine;
+    if (engine.current() == nullptr)
+      throw InvalidArgument(fmt::format("{}: allowed within a host program's run alone", where));
+    if (sim::Fiber::unwinding()) return;
+    if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
+      barrier_.waiting.push_back(engine.current());
+      engine.block([this, &where] {
+        return fmt::format("waits in {}: {} of {} are here", where, barrier_.waiting.size(), barrier_.size);
+      });
+      return;
+    }
+    if (sim_.seams.monitor != nullptr) sim_.seams.monitor->host_barrier();
+    go_on(engine, std::exchange(barrier_.waiting, {}));
+  }
   void report_access(sim::AccessKind kind, const void* address, Size bytes) const {
     if (sim_.seams.monitor != nullptr && bytes > 0) sim_.seams.monitor->access(host_, {kind, address, bytes}, site);
   }
   /// `of_pe`: the end in a PE's memory.
   void check_range(const char* call, const void* of_pe, const void* of_host, Size bytes) const {
     if (bytes < 0) throw InvalidArgument(fmt::format("{}: {} bytes given, must not be negative", call, bytes));
-    if (bytes > 0 && (!sim_.memory.holds(of_pe, bytes) || of_host == nullptr))
+    if (bytes > 0 && (!sim_.is_usable(of_pe, bytes) || of_host == nullptr))
       throw InvalidArgument(
-          fmt::format("{}: {} bytes between {} and {} given, allowed is one PE's memory and the host's", call, bytes,
-                      of_pe, of_host));
+          fmt::format("{}: {} bytes between {} and {} given, allowed is a buffer in one PE's memory{} and the host's",
+                      call, bytes, sim_.memory.describe(of_pe), of_host, sim_.memory.describe_size(of_pe)));
   }
   static MemoryKind kind(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
   static void copy(void* to, const void* from, Size bytes) {

@@ -35,7 +35,7 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
       graph(in_graph),
       observer(watching),
       seams(seams_to_use),
-      memory(num_pes, is_phantom, heap_bytes, heap_limit_bytes),
+      memory(num_pes, is_phantom, heap_bytes, heap_limit_bytes, seams.monitor != nullptr),
       network(topology, machine, num_pes),
       signals(memory),
       pes(static_cast<std::size_t>(num_pes)),

@@ -158,6 +158,11 @@ struct Simulator {
   Fault fault(SyncOperation operation, Site site) const {
     return seams.faults == nullptr ? Fault::kNone : seams.faults->at(operation, site);
   }
+  /// Whether `bytes` bytes from there are one PE's to use. Without a monitor, which hears of accesses beside buffers,
+  /// they have to lie within one buffer.
+  bool is_usable(const void* address, Size bytes) const {
+    return memory.holds(address, bytes) && (seams.monitor != nullptr || memory.within_buffer(address, bytes));
+  }
   /// For a broken wait: what was waited for on the word before, which is less.
   Epoch value_before(const Signal* word, Epoch value);
   std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;

@@ -172,8 +172,14 @@ void SimStream::gemm(const Gemm& gemm, const Team& team) {
   if (std::optional<KernelRequest> request = gemm_request(sim_, pe_, gemm, team)) enqueue_kernel(std::move(*request));
 }
 
+void SimStream::check_word(const char* call, const Signal* word) const {
+  if (!sim_.is_usable(word, sizeof(Signal)))
+    throw InvalidArgument(
+        fmt::format("{}: {} given, allowed is a word of a PE's buffer", call, sim_.memory.describe(word)));
+}
+
 void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
-  if (!sim_.memory.owns(word)) throw InvalidArgument("write_signal: the word must be memory of a PE");
+  check_word("write_signal", word);
   const int target = sim_.memory.pe_of(word);
   if (!sim_.topology.reachable(pe_, target))
     throw InvalidArgument(
@@ -199,7 +205,7 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
 }
 
 void SimStream::wait_signal(const Signal* word, Epoch value) {
-  if (!sim_.memory.owns(word)) throw InvalidArgument("wait_signal: the word must be memory of a PE");
+  check_word("wait_signal", word);
   enqueue("wait_signal", [this, word, value, at = site] {
     if (sim_.fault(SyncOperation::kStreamWait, at) == Fault::kDropped) return finish(last_);
     wait_ = {};

@@ -64,6 +64,8 @@ class SimStream : public tandem::detail::StreamBackend {
   void finish(const Cause& cause);
   /// Calls `then` after the gap that a kernel's launch costs.
   void after(Time delay, std::function<void()> then);
+  /// Refuses a word that is none of a PE's.
+  void check_word(const char* call, const Signal* word) const;
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
   void continue_copy(const std::shared_ptr<Copy>& copy);
   /// Gives a copy engine to the next copy that waits for one.

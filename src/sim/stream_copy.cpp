@@ -30,9 +30,9 @@ void SimStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
   if (bytes == 0) return;
   for (const void* address : {static_cast<const void*>(to), from})
-    if (!sim_.memory.holds(address, bytes))
-      throw InvalidArgument(
-          fmt::format("copy_async: {} bytes at {} given, which is not one PE's memory", bytes, address));
+    if (!sim_.is_usable(address, bytes))
+      throw InvalidArgument(fmt::format("copy_async: {} bytes at {} given, which is not one buffer's{}", bytes,
+                                        sim_.memory.describe(address), sim_.memory.describe_size(address)));
   const int source = sim_.memory.pe_of(from);
   const int target = sim_.memory.pe_of(to);
   if (!sim_.topology.reachable(source, target) || (source != pe_ && target != pe_))

@@ -55,10 +55,13 @@ inline Env make_env(World& world) {
   env.result = heap.allocate_local<float>(Env::kCount, "result");
   env.words = heap.signals(16, "words");
   env.cell = heap.allocate<Epoch>(4, "cell");
-  env.packets = heap.allocate<LLPacket>(64, "packets");
+  env.packets = heap.allocate<LLPacket>(128, "packets");
   env.barrier = make_team_barrier(world, world.team(), 4);
-  const std::vector<std::byte> zeros(4 * sizeof(Epoch));
-  world.copy_in(env.cell.local(), zeros.data(), static_cast<Size>(zeros.size()));
+  const std::vector<std::byte> zeros(Env::kCount * sizeof(float));
+  const auto clear = [&](void* memory, Size bytes) { world.copy_in(memory, zeros.data(), bytes); };
+  for (float* const data : {env.data.local(), env.other.local(), env.local})
+    clear(data, Env::kCount * Size{sizeof(float)});
+  clear(env.cell.local(), 4 * Size{sizeof(Epoch)});
   world.barrier();
   return env;
 }

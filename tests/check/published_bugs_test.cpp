@@ -75,6 +75,7 @@ CheckResult gemm_behind_a_flag(bool acquires) {
         auto* const own = heap.allocate_local<float>(m * k, "own");
         auto* const b = heap.allocate_local<float>(n * k, "b");
         auto* const c = heap.allocate_local<float>(m * n, "c");
+        world.copy_in(b, std::vector<float>(n * k).data(), n * k * Size{sizeof(float)});
         const auto progress = heap.signals(1, "progress");
         Stream stream = world.make_stream("main");
         stream.launch<SendRows>({1, 512}, {rows, own, m * k, progress});

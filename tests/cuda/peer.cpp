@@ -216,6 +216,19 @@ void reuse_plans(const Place& place) {
   check_reach(world, world.heap().allocate<std::byte>(64, "data"));
 }
 
+/// A PE that is late does not clear what its peers have written to its part.
+void write_at_once(const Place& place) {
+  CudaProcess process(place.id, place.pe, place.pes, options());
+  World& world = process.world();
+  if (place.pe == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto data = world.heap().allocate<std::byte>(16, "data");
+  for (int pe = 0; pe < place.pes; ++pe) data.on(pe)[place.pe] = static_cast<std::byte>(place.pe);
+  world.barrier();
+  for (int from = 0; from < place.pes; ++from)
+    expect(data.local()[from] == static_cast<std::byte>(from), "what PE " + std::to_string(from) + " wrote");
+  world.barrier();
+}
+
 /// A child that ends by exit() destroys its copy of the world.
 void fork_within(const Place& place) {
   static std::unique_ptr<CudaProcess> process;
@@ -280,6 +293,8 @@ int run(int argc, char** argv) {
       grow(place);
     else if (what == "reuse_plans")
       reuse_plans(place);
+    else if (what == "write_at_once")
+      write_at_once(place);
     else if (what == "fork_within")
       fork_within(place);
     else

@@ -1,7 +1,11 @@
 // Worlds on simulated GPUs: what happens where one PE cannot do its part.
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+
 #include "bootstrap/processes.h"
+#include "tandem/collectives.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -31,7 +35,7 @@ TEST_P(WorldOnSimulatedGpus, OfThreeProcesses) {
 INSTANTIATE_TEST_SUITE_P(Cases, WorldOnSimulatedGpus,
                          ::testing::Values("give_up", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "register_memory", "grow",
-                                           "reuse_plans", "fork_within"),
+                                           "reuse_plans", "write_at_once", "fork_within"),
                          [](const auto& one) { return std::string(one.param); });
 
 // Address spaces of sanitizers have no room for a limit.
@@ -61,6 +65,34 @@ CudaOptions options(int device = -1) {
   options.device = device;
   options.join_timeout_s = 600;
   return options;
+}
+
+/// A late PE clears its part behind the others' backs, unless they wait for it.
+TEST(ThreadsOnSimulatedGpus, WriteToPeersAsSoonAsTheyHaveAllocated) {
+  CudaThreads(4, options()).run([](World& world) {
+    if (world.pe() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const Symm<int> data = world.heap().allocate<int>(4, "data");
+    for (int pe = 0; pe < 4; ++pe) data.on(pe)[world.pe()] = world.pe();
+    world.barrier();
+    for (int from = 0; from < 4; ++from) EXPECT_EQ(data.local()[from], from) << "on PE " << world.pe();
+  });
+}
+
+TEST(ThreadsOnSimulatedGpus, RefuseBuffersThatAreTooSmall) {
+  const auto run = [](Size count) {
+    return refusal_of([&] {
+      CudaThreads(1, options()).run([&](World& world) {
+        const auto data = world.heap().allocate<float>(10, "data").as<std::byte>();
+        world.heap().allocate<float>(1000, "the neighbour");
+        Stream stream = world.make_stream("main");
+        make_collective(world, Collective::kAllReduce, {.max_count = 100, .algorithm = "two_shot"})
+            ->run(stream, data, data, count);
+        stream.synchronize();
+      });
+    });
+  };
+  EXPECT_EQ(run(10), "not refused");
+  EXPECT_THAT(run(100), HasSubstr("in: a buffer that has 40 bytes from "));
 }
 
 TEST(WorldsOnSimulatedGpus, NameArgumentsOutOfRange) {

@@ -94,6 +94,39 @@ TEST(HeapBook, PesThatFreeOtherBuffersAreRefused) {
   EXPECT_THROW(ask(1), InvalidArgument) << "the other one freed here";
 }
 
+TEST(HeapBook, GuardedLeavesRoomAndUsesWhatWasFreedLast) {
+  HeapBook book(1, 4 * kMiB, 0, true);
+  const auto ask = [&](Size bytes, const char* name) {
+    return book.allocate_symmetric(0, MemoryKind::kData, bytes, name, 4);
+  };
+  const Size a = ask(256, "a");
+  EXPECT_EQ(ask(256, "b") - a, 256 + HeapBook::kGuardBytes);
+  EXPECT_EQ(book.describe(0, a + 260), "a + 260 of 256 bytes on PE 0");
+  EXPECT_EQ(book.describe(0, a + HeapBook::kGuardBytes), "b - 256 bytes on PE 0");
+  EXPECT_FALSE(book.within_buffer(0, a + 252, 8));
+  EXPECT_EQ(book.bytes_from(0, a + 252), 4);
+  EXPECT_EQ(book.bytes_from(0, a + 256), std::nullopt);
+  book.free_symmetric(0, a);
+  EXPECT_TRUE(book.was_freed(0, a + 4));
+  EXPECT_EQ(book.describe(0, a + 4), "a[1] on PE 0, which was freed");
+  EXPECT_NE(ask(256, "c"), a);
+  EXPECT_TRUE(book.was_freed(0, a));
+  ask(book.left(MemoryKind::kData) - HeapBook::kGuardBytes, "all that is left");
+  EXPECT_EQ(ask(256, "d"), a) << "nothing else is left";
+  EXPECT_FALSE(book.was_freed(0, a));
+}
+
+TEST(HeapBook, GuardedUsesOwnBuffersThatWereFreedLast) {
+  HeapBook book(1, kMiB, 0, true);
+  const auto ask = [&](Size bytes) { return book.allocate_local(0, MemoryKind::kData, bytes, "own", 4); };
+  const Size a = ask(256);
+  book.free_local(0, a);
+  EXPECT_NE(ask(256), a);
+  EXPECT_TRUE(book.was_freed(0, a));
+  ask(kMiB - 2 * (256 + HeapBook::kGuardBytes) - HeapBook::kGuardBytes);
+  EXPECT_EQ(ask(256), a);
+}
+
 TEST(HeapBook, WhatAllPesHaveReleasedIsFreeWhereTheyMeetForIt) {
   HeapBook book(2, 4 * kMiB);
   const auto ask = [&](int pe, Size bytes) { return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1); };

@@ -117,6 +117,35 @@ TEST(OperatorCalls, AResultOverAnotherMatrixIsRefused) {
   }
 }
 
+TEST(OperatorCalls, MatricesFitIntoTheirBuffers) {
+  const auto run = [](Size a_bytes, Size b_bytes, Size c_bytes) {
+    std::string error;
+    Simulation(load_machine("h200x4"), 2).run([&](World& world) {
+      const auto plan = make_operator(world, Operator::kAllGatherGemm, {.m = 64, .n = 48, .k = 32});
+      const auto matrix = [&](Size bytes, const char* name) {
+        return world.heap().allocate_local<std::byte>(bytes, name);
+      };
+      std::byte* const a = matrix(a_bytes, "a");
+      std::byte* const b = matrix(b_bytes, "b");
+      std::byte* const c = matrix(c_bytes, "c");
+      Stream stream = world.make_stream("main");
+      try {
+        plan->run(stream, a, b, c);
+      } catch (const InvalidArgument& refused) {
+        error = refused.what();
+      }
+      stream.synchronize();
+    });
+    return error;
+  };
+  constexpr Size kA = 32 * 32 * 2, kB = 24 * 32 * 2, kC = 64 * 24 * 2;
+  using ::testing::HasSubstr;
+  EXPECT_EQ(run(kA, kB, kC), "");
+  EXPECT_THAT(run(kA - 2, kB, kC), HasSubstr("a: a buffer that has 2046 bytes from "));
+  EXPECT_THAT(run(kA, kB - 2, kC), HasSubstr("b: a buffer that has 1534 bytes from "));
+  EXPECT_THAT(run(kA, kB, kC - 2), HasSubstr("given to all_gather_gemm of 64 rows, this run needs 3072"));
+}
+
 TEST(OperatorCalls, ResultsOfSeveralBAreApart) {
   std::string error;
   Simulation(load_machine("h200x4"), 2).run([&](World& world) {

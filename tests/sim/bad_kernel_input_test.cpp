@@ -88,6 +88,107 @@ TEST(BadKernelInput, WaitsAreForAsManyWordsAsThereMayBe) {
                 HasSubstr("which are not in one PE's memory"));
 }
 
+TEST(BadKernelInput, AccessesStayWithinOneBuffer) {
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                b.template load<float>(e.data.local(), {kN - 1, kN + 1});
+              }),
+              HasSubstr("load of 8 bytes by PE 0 at data[31, 33) on PE 0, which are not within one buffer (the buffer "
+                        "has 4 bytes from there)"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.put(e.data, e.local, kN + 1, 1); }),
+              HasSubstr("put of 132 bytes by PE 0 at data[0, 33) on PE 1"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.notify(e.words + 16, 1, 1); }),
+              HasSubstr("signal of 8 bytes by PE 0 at words + 128 of 128 bytes on PE 1"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.wait(e.words + 10, 8, 0); }),
+              HasSubstr("wait of 64 bytes by PE 0 at words[10, 18) on PE 0"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.notify_all(e.words + 15, 1); }),
+              HasSubstr("notify_all of 16 bytes"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.wait_all(e.words + 15, 0); }), HasSubstr("wait_all of 16 bytes"));
+  EXPECT_EQ(refusal([](auto& b, const Env& e) { b.put(e.data + kN, e.local + kN, 0, 1); }), "");
+}
+
+TEST(BadKernelInput, PacketsBeginAtMultiplesOf16Bytes) {
+  const char* const text = "packets begin at a multiple of 16 bytes";
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.ll_put(e.packets + 1, e.local, 2, 1, 1); }),
+              HasSubstr("packet store at packets[1] on PE 1 by PE 0: packets begin at a multiple of 16 bytes"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.template ll_get<float, float>(e.packets.local() + 1, 2, 0); }),
+              HasSubstr(text));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.ll_forward(e.packets, e.packets.local() + 3, 2, 0, 1); }),
+              HasSubstr(text));
+  EXPECT_EQ(refusal([](auto& b, const Env& e) { b.ll_put(e.packets + 2, e.local, 2, 1, 1); }), "");
+}
+
+TEST(BadKernelInput, CopiesDoNotOverlap) {
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.copy(e.local + 1, e.local, 2); }),
+              HasSubstr("copy of 8 bytes from local[0] on PE 0 to local[1] on PE 0, which overlap"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.copy(e.local, e.local, 2); }), HasSubstr("which overlap"));
+  EXPECT_EQ(refusal([](auto& b, const Env& e) { b.copy(e.local + 2, e.local, 2); }), "");
+}
+
+TEST(BadKernelInput, FragmentsAreAsLongAsTheirRanges) {
+  const auto store = [](Size loaded, Size stored) {
+    return [=](auto& b, const Env& e) { b.store(e.result, {0, stored}, b.template load<float>(e.local, {0, loaded})); };
+  };
+  EXPECT_EQ(refusal(store(4, 4)), "");
+  EXPECT_THAT(refusal(store(4, 8)), HasSubstr("store of a fragment of 4 elements, its range has 8"));
+  EXPECT_THAT(refusal(store(8, 4)), HasSubstr("store of a fragment of 8 elements, its range has 4"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                b.multimem_store(e.data, {0, 8}, b.template load<float>(e.local, {0, 4}));
+              }),
+              HasSubstr("multimem_store of a fragment of 4 elements, its range has 8"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                const auto four = b.template load<float>(e.local, {0, 4});
+                const auto eight = b.template load<float>(e.local, {0, 8});
+                (void)b.combine(ReduceOp::kSum, four, eight);
+              }),
+              HasSubstr("two fragments of 4 and 8 elements"));
+}
+
+TEST(BadKernelInput, FragmentsAreNoLongerThanATile) {
+  const auto program = [](Size elements) {
+    return [=](World& world) {
+      const auto data = world.heap().allocate<float>(elements, "data");
+      const auto body = [=](auto& b, const Env&) { b.template load<float>(data.local(), {0, elements}); };
+      Stream stream = world.make_stream("main");
+      stream.launch<Kernel<std::remove_const_t<decltype(body)>>>({1, 64}, {body, {}});
+      stream.synchronize();
+    };
+  };
+  Simulation(load_machine("h200x4"), 1).run(program(16384));
+  EXPECT_THROW(Simulation(load_machine("h200x4"), 1).run(program(16385)), CheckFailed);
+}
+
+TEST(BadKernelInput, FragmentsOfOtherLayoutsDoNotMeet) {
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                const auto words = b.template load<float>(e.cell.local(), {0, 4});
+                (void)(b.template load<float>(e.local, {0, 4}) + words);
+              }),
+              HasSubstr("two fragments that were loaded from elements of 4 and 8 bytes"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                const auto words = b.template load<float>(e.cell.local(), {0, 4});
+                b.template ll_put_fragment<float>(e.packets, words, 1, 1);
+              }),
+              HasSubstr("ll_put_fragment of a fragment that was loaded from elements of 8 bytes, allowed are 4"));
+  EXPECT_EQ(refusal([](auto& b, const Env& e) {
+              b.store(e.result, {0, 4}, b.template load<float>(e.cell.local(), {0, 4}));
+            }),
+            "");
+}
+
+TEST(BadKernelInput, FragmentsStayWithTheRoleThatLoadedThem) {
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                const auto of_block = b.template load<float>(e.local, {0, 4});
+                b.template parallel_for<1>(1, [&](auto& role, int) { role.store(e.result, {0, 4}, of_block); });
+              }),
+              HasSubstr("store of a fragment that another block or role has loaded"));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) {
+                const auto of_block = b.template load<float>(e.local, {0, 4});
+                b.template parallel_for<1>(1, [&](auto& role, int) {
+                  (void)(role.template load<float>(e.local, {0, 4}) + of_block);
+                });
+              }),
+              HasSubstr("two fragments that two blocks or roles have loaded"));
+}
+
 TEST(BadKernelInput, RolesHaveWarps) {
   EXPECT_THAT(refusal([](auto& b, const Env&) { b.template parallel_for<0>(1, [](auto&, int) {}); }),
               HasSubstr("a role of 0 warps asked, at least 1"));

@@ -48,6 +48,28 @@ TEST(Heap, IsNotFreedBeforeAllPesHaveCome) {
   });
 }
 
+TEST(Heap, AnAllocationReturnsWhenAllPesHaveCome) {
+  int here = 0;
+  run(kMiB, 0, [&](World& world) {
+    ++here;
+    world.heap().allocate<float>(1000, "data");
+    EXPECT_EQ(here, 4);
+  });
+}
+
+TEST(Heap, APeThatDoesNotAllocateIsNamedByThoseThatDo) {
+  try {
+    run(kMiB, 0, [](World& world) {
+      if (world.pe() != 2) world.heap().allocate<float>(1000, "data");
+    });
+    FAIL() << "not refused";
+  } catch (const Deadlock& error) {
+    EXPECT_NE(std::string(error.what()).find("PE 3 host program waits in the allocation of 'data': 3 of 4 are here"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Heap, PesThatFreeOtherBuffersAreRefused) {
   EXPECT_THROW(run(kMiB, 0,
                    [](World& world) {

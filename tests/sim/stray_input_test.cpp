@@ -7,6 +7,7 @@
 #include "tandem/barrier.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
+#include "tandem/only_here.h"
 #include "tandem/send_recv.h"
 #include "tandem/simulation.h"
 
@@ -122,6 +123,31 @@ TEST(StrayInput, HandlesOfATeam) {
   };
   EXPECT_THAT(refusal(4, of_team), HasSubstr("in: a team's handle given to all_reduce"));
   EXPECT_EQ(refusal(4, [](World& world) { all_reduce(world, world.team(), as_it_is); }), "");
+}
+
+TEST(StrayInput, BuffersThatAreTooSmall) {
+  const auto run = [](Collective collective, Size in_count, Size out_count, bool local) {
+    return refusal(2, [=](World& world) {
+      const auto plan =
+          make_collective(world, collective, {.max_count = kCount, .local_in = local, .local_out = local});
+      SymmetricHeap& heap = world.heap();
+      const auto buffer = [&](Size count, const char* name) {
+        return local ? only_here(world, heap.allocate_local<float>(count, name)) : heap.allocate<float>(count, name);
+      };
+      const auto in = buffer(in_count, "given");
+      const auto out = buffer(out_count, "taken");
+      heap.allocate<float>(kCount, "the neighbour");
+      Stream stream = world.make_stream("main");
+      plan->run(stream, in.as<const std::byte>(), out.as<std::byte>(), kCount);
+      stream.synchronize();
+    });
+  };
+  for (const bool local : {false, true}) {
+    EXPECT_EQ(run(Collective::kAllReduce, kCount, kCount, local), "");
+    EXPECT_THAT(run(Collective::kAllReduce, 10, kCount, local), HasSubstr("in: a buffer that has 40 bytes from "));
+    EXPECT_THAT(run(Collective::kAllReduce, kCount, 10, local), HasSubstr("out: a buffer that has 40 bytes from "));
+    EXPECT_THAT(run(Collective::kAllGather, kCount, kCount, local), HasSubstr(", this run needs 512"));
+  }
 }
 
 TEST(StrayInput, BuffersBeyondMemory) {

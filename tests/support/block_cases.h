@@ -254,6 +254,94 @@ struct Scalars {
   }
 };
 
+// --- get_nbi
+// -----------------------------------------------------------------------------------------------------------
+
+/// Every PE gets all PEs' values at once, and passes them on after quiet.
+struct Gets {
+  struct Args {
+    Symm<const std::uint32_t> from;  // [count]
+    std::uint32_t* got;              // [pe][count]
+    std::uint32_t* out;              // [pe][count]
+    Size count;
+  };
+  static constexpr int kThreads = 128;
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    for (const int pe : block.pes_from_self()) block.get_nbi(a.got + pe * a.count, a.from, a.count, pe);
+    block.quiet();
+    for (const Range tile : block.template tiles<std::uint32_t>({0, block.num_pes() * a.count}))
+      block.store(a.out, tile, block.template load<std::uint32_t>(a.got, tile));
+  }
+
+  static Size wrong(World& world) {
+    constexpr Size kCount = 1001;
+    const auto value = [](int pe, Size i) { return static_cast<std::uint32_t>(mix(13, 0, pe, i)); };
+    std::vector<std::uint32_t> values;
+    for (Size i = 0; i < kCount; ++i) values.push_back(value(world.pe(), i));
+    const auto from = world.heap().allocate<std::uint32_t>(kCount, "from");
+    world.copy_in(from.local(), values.data(), kCount * Size{sizeof(std::uint32_t)});
+    const Size all = world.num_pes() * kCount;
+    const std::vector<std::uint32_t> none(static_cast<std::size_t>(all));
+    const Args args{from, device_copy(world, none, "got"), device_copy(world, none, "out"), kCount};
+    world.barrier();
+    Stream stream = world.make_stream("gets");
+    stream.launch<Gets>({1, kThreads}, args);
+    stream.synchronize();
+    const auto got = host_copy(world, args.out, all);
+    Size wrong = 0;
+    for (Size i = 0; i < all; ++i)
+      wrong += got[static_cast<std::size_t>(i)] == value(static_cast<int>(i / kCount), i % kCount) ? 0 : 1;
+    world.barrier();  // all have got their values
+    return wrong;
+  }
+};
+
+// --- compare_swap
+// ------------------------------------------------------------------------------------------------------
+
+/// Blocks count on one word by compare_swap: those of one PE on its own, those of all PEs on PE 0's.
+template <class T, Scope kScope>
+struct CountBySwaps {
+  struct Args {
+    Symm<T> word;
+    T* failed;  // what a swap that expects another value gives
+  };
+  static constexpr int kThreads = 32;
+  static constexpr int kBlocks = 4;
+  static constexpr int kTimes = 25;
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    T* const word = kScope == Scope::kSystem ? a.word.on(0) : a.word.local();
+    T expected{};
+    for (int i = 0; i < kTimes; ++i) {
+      for (T seen; (seen = block.compare_swap(word, expected, static_cast<T>(expected + T{1}), kScope)) != expected;)
+        expected = seen;
+      expected = static_cast<T>(expected + T{1});
+    }
+    if (block.index() == 0)
+      block.store_scalar(a.failed, block.compare_swap(word, T{0}, T{0}, kScope) == T{0} ? T{1} : T{0});
+  }
+
+  static Size wrong(World& world) {
+    const Args args{world.heap().allocate<T>(1, "word"), device_copy(world, std::vector<T>{T{1}}, "failed")};
+    const T none{};
+    world.copy_in(args.word.local(), &none, sizeof(T));
+    world.barrier();
+    Stream stream = world.make_stream("swaps");
+    stream.launch<CountBySwaps>({kBlocks, kThreads}, args);
+    stream.synchronize();
+    world.barrier();
+    const bool has_word = kScope != Scope::kSystem || world.pe() == 0;
+    const int counters = kScope == Scope::kSystem ? world.num_pes() : 1;
+    const T count = host_copy(world, args.word.local(), 1)[0];
+    return (has_word && count != static_cast<T>(counters * kBlocks * kTimes) ? 1 : 0) +
+           (host_copy(world, args.failed, 1)[0] == T{0} ? 0 : 1);
+  }
+};
+
 /// visit(std::type_identity<Case>()) for each of them.
 template <class Visit>
 void each_block_case(const Visit& visit) {
@@ -278,6 +366,9 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<Scalars<fp8_e4m3>>());
   visit(std::type_identity<Scalars<std::int8_t>>());
   visit(std::type_identity<Scalars<std::uint64_t>>());
+  visit(std::type_identity<Gets>());
+  visit(std::type_identity<CountBySwaps<std::uint32_t, Scope::kGpu>>());
+  visit(std::type_identity<CountBySwaps<std::int64_t, Scope::kSystem>>());
 }
 
 }  // namespace tandem::test

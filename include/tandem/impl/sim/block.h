@@ -35,6 +35,7 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class A, class T>
   Fragment<A> load(const T* from, Range range, Site site = Site::here()) {
+    require_tile(range.size(), sizeof(T), "load", site);
     read(from + range.begin, range.size() * Size{sizeof(T)}, site);
     return gather<A>(from, range);
   }
@@ -47,6 +48,7 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class A, class T>
   Fragment<A> load_reduce(Symm<T> from, Range range, ReduceOp op, Site site = Site::here()) {
+    require_tile(range.size(), sizeof(T), "load_reduce", site);
     read_all((from + range.begin).template as<const std::byte>(), range.size() * Size{sizeof(T)}, site);
     Fragment<A> result = gather<A>(from.on(0), range);
     for (int other = 1; other < num_pes(); ++other) result = combine(op, result, gather<A>(from.on(other), range));
@@ -55,6 +57,7 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class T, class A>
   void store(T* to, Range range, const Fragment<A>& values, Site site = Site::here()) {
+    require_fragment(values.size(), values.layout(), range.size(), 0, "store", site);
     write(to + range.begin, pack<T>(to, values), range.size() * Size{sizeof(T)}, site);
   }
 
@@ -127,6 +130,7 @@ class Block : public BlockCore, public BlockOps<Block> {
     BlockCore::signal({word.on(pe), value, SignalOp::kSet, true}, Order::kRelaxed, site);
   }
   void notify_all(Signals words, Epoch value, Site site = Site::here()) {
+    require_slots(words, "notify_all", site);
     for (int other : pes_from_self()) notify(slots(words) + pe(), value, other, SignalOp::kSet, site);
   }
   Token wait(Signals words, Size n, Epoch value, Site site = Site::here()) {
@@ -134,6 +138,7 @@ class Block : public BlockCore, public BlockOps<Block> {
     return {};
   }
   Token wait_all(Signals words, Epoch value, Site site = Site::here()) {
+    require_slots(words, "wait_all", site);
     return wait(slots(words), num_pes(), value, site);
   }
   void signal_wait_until(Signals word, Cmp cmp, Epoch value, Site site = Site::here()) {
@@ -173,11 +178,12 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class P, class T>
   void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe, Site site = Site::here()) {
-    read(from, count * Size{sizeof(T)}, site);
+    read(from, count * Size{sizeof(T)}, site, true);
     send_packets(to.on(pe), backed(from) ? from : nullptr, count * Size{sizeof(T)}, epoch, site);
   }
   template <class T, class P, class A>
   void ll_put_fragment(Symm<P> to, const Fragment<A>& values, Epoch epoch, int pe, Site site = Site::here()) {
+    require_fragment(values.size(), values.layout(), values.size(), sizeof(T), "ll_put_fragment", site);
     const Fragment<T> converted = values.template convert<T>();
     const T* bytes = converted.size() > 0 && converted.backed() ? converted.data() : nullptr;
     send_packets(to.on(pe), bytes, values.size() * Size{sizeof(T)}, epoch, site);
@@ -188,14 +194,16 @@ class Block : public BlockCore, public BlockOps<Block> {
   }
   template <class A, class T, class P>
   Fragment<A> ll_get(const P* from, Size count, Epoch epoch, Site site = Site::here()) {
+    require_tile(count, sizeof(T), "ll_get", site);
     wait_for_packets(from, packets_for<P>(count * Size{sizeof(T)}), epoch, site);
-    Fragment<T> raw(count, !phantom());
+    Fragment<T> raw(count, !phantom(), layout(sizeof(T)));
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
   }
   template <class T, class A, class P, class F>
   void ll_get_all(const Fragment<A>& own, const P* from, Size stride, Epoch epoch, const F& on_pe,
                   Site site = Site::here()) {
+    require_fragment(own.size(), own.layout(), own.size(), sizeof(T), "ll_get_all", site);
     for (int other = 0; other < num_pes(); ++other) {
       if (other == pe())
         on_pe(other, own);
@@ -216,12 +224,14 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class T, class A>
   void multimem_store(Symm<T> to, Range range, const Fragment<A>& values, Site site = Site::here()) {
+    require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_store", site);
     multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kStore, site);
     for (int other = 0; other < num_pes(); ++other)
       deliver_multimem(to.on(other) + range.begin, pack<T>(to.on(other), values), site);
   }
   template <class A, class T>
   Fragment<A> multimem_load_reduce(Symm<T> from, Range range, ReduceOp op, Site site = Site::here()) {
+    require_tile(range.size(), sizeof(T), "multimem_load_reduce", site);
     multimem((from + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kLoad, site);
     Fragment<A> result = gather<A>(from.on(0), range);
     for (int other = 1; other < num_pes(); ++other) result = combine(op, result, gather<A>(from.on(other), range));
@@ -230,9 +240,10 @@ class Block : public BlockCore, public BlockOps<Block> {
   /// Adds (or as `op` says) the values into every PE's copy.
   template <class T, class A>
   void multimem_reduce(Symm<T> to, Range range, const Fragment<A>& values, ReduceOp op, Site site = Site::here()) {
+    require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_reduce", site);
     multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kReduce, site);
     for (int other = 0; other < num_pes(); ++other) {
-      Fragment<A> sum = combine(op, gather<A>(to.on(other), range), values);
+      Fragment<A> sum = combine(op, gather<A>(to.on(other), range, values.layout()), values);
       write_now(to.on(other) + range.begin, pack<T>(to.on(other), sum));
     }
   }
@@ -270,7 +281,11 @@ class Block : public BlockCore, public BlockOps<Block> {
  private:
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
-    Fragment<A> result(range.size(), backed(from));
+    return gather<A>(from, range, layout(sizeof(T)));
+  }
+  template <class A, class T>
+  Fragment<A> gather(const T* from, Range range, const Layout& layout) const {
+    Fragment<A> result(range.size(), backed(from), layout);
     if (result.backed() && !range.empty())
       for (Size i = 0; i < range.size(); ++i) result.data()[i] = tandem::convert<A>(from[range.begin + i]);
     return result;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tandem/impl/sim/buffer.h"
+#include "tandem/impl/sim/fragment.h"
 #include "tandem/signal.h"
 #include "tandem/site.h"
 
@@ -45,8 +46,18 @@ class BlockCore {
   /// Bytes that one step of a tile loop covers.
   Size tile_bytes() const;
 
-  void read(const void* from, Size bytes, Site site);
-  /// The same for one element, which a loop may poll: to look again takes time.
+  /// Returns the layout of data that this block or role loads from elements of so many bytes.
+  Layout layout(Size element_bytes) const;
+  /// Refuses more elements than a step of a tile loop has.
+  void require_tile(Size elements, Size element_bytes, const char* operation, Site site) const;
+  /// Refuses a fragment that another block or role has loaded, one of other than `elements` elements, and one that was
+  /// loaded from elements of other than `element_bytes` bytes (0: any).
+  void require_fragment(Size size, const Layout& layout, Size elements, Size element_bytes, const char* operation,
+                        Site site) const;
+
+  /// `is_moved`: the data goes elsewhere as it is, and nothing depends on its value.
+  void read(const void* from, Size bytes, Site site, bool is_moved = false);
+  /// Reads one element, which a loop may poll: another look takes time.
   void read_scalar(const void* from, Size bytes, Site site);
   /// Reads `bytes` at the same offset of every PE of the team, all in flight at once.
   void read_all(Symm<const std::byte> from, Size bytes, Site site);
@@ -64,6 +75,8 @@ class BlockCore {
   /// Waits until all `n` words, one every `stride` words, compare true. Acquire at system scope unless relaxed.
   void wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site);
   bool test(const Signal* word, Cmp cmp, Epoch value, Site site);
+  /// Refuses an array that has not a word for each block and PE.
+  void require_slots(Signals words, const char* operation, Site site) const;
   Epoch next_epoch(Epochs epochs, Epoch count, Site site);
 
   /// Atomic on a word of 4 or 8 bytes, here or at a reachable peer; returns the old value.

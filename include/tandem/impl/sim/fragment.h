@@ -4,12 +4,31 @@
 /// In phantom mode, and for memory without contents, a fragment has a size but no data, and every operation keeps it
 /// so.
 
+#include <cstdint>
 #include <type_traits>
 
 #include "tandem/impl/sim/buffer.h"
 #include "tandem/numeric.h"
+#include "tandem/site.h"
 
 namespace tandem::sim {
+
+/// What a fragment's elements came from, and so where they lie on a GPU. 0: unknown, which suits any other.
+struct Layout {
+  int element_bytes = 0;
+  std::uint32_t holder = 0;  ///< the block or role that loaded it
+
+  bool suits(const Layout& other) const {
+    return (element_bytes == other.element_bytes || element_bytes == 0 || other.element_bytes == 0) &&
+           (holder == other.holder || holder == 0 || other.holder == 0);
+  }
+  Layout joined(const Layout& other) const {
+    return {element_bytes != 0 ? element_bytes : other.element_bytes, holder != 0 ? holder : other.holder};
+  }
+};
+
+/// Throws CheckFailed for two fragments that do not go together.
+[[noreturn]] void refuse_pair(Size size, const Layout& layout, Size other_size, const Layout& other, Site site);
 
 /// A tile of elements spread over the block.
 template <class T>
@@ -19,8 +38,8 @@ class Fragment {
 
   Fragment() = default;
   /// With data, not yet set, if `backed`; else with a size only.
-  Fragment(Size size, bool backed)
-      : size_(size), buffer_(backed ? Buffer(size * static_cast<Size>(sizeof(T))) : Buffer()) {}
+  Fragment(Size size, bool backed, Layout layout = {})
+      : size_(size), layout_(layout), buffer_(backed ? Buffer(size * static_cast<Size>(sizeof(T))) : Buffer()) {}
   static Fragment filled(Size size, T value) {
     Fragment result(size, true);
     for (Size i = 0; i < size; ++i) result.data()[i] = value;
@@ -31,6 +50,7 @@ class Fragment {
   }
 
   Size size() const { return size_; }
+  const Layout& layout() const { return layout_; }
   bool backed() const { return size_ == 0 || static_cast<bool>(buffer_); }
   T* data() { return reinterpret_cast<T*>(buffer_.data()); }
   const T* data() const { return reinterpret_cast<const T*>(buffer_.data()); }
@@ -39,16 +59,18 @@ class Fragment {
   template <class F>
   auto map(F f) const {
     using U = std::remove_cvref_t<decltype(f(std::declval<T>()))>;
-    Fragment<U> result(size_, backed());
+    Fragment<U> result(size_, backed(), layout_);
     if (result.backed())
       for (Size i = 0; i < size_; ++i) result.data()[i] = f(data()[i]);
     return result;
   }
   /// f of every element and its counterpart in `other`, which must have the same layout.
   template <class U, class F>
-  auto zip(const Fragment<U>& other, F f) const {
+  auto zip(const Fragment<U>& other, F f, Site site = Site::here()) const {
     using V = std::remove_cvref_t<decltype(f(std::declval<T>(), std::declval<U>()))>;
-    Fragment<V> result(size_, backed() && other.backed());
+    if (size_ != other.size() || !layout_.suits(other.layout()))
+      refuse_pair(size_, layout_, other.size(), other.layout(), site);
+    Fragment<V> result(size_, backed() && other.backed(), layout_.joined(other.layout()));
     if (result.backed())
       for (Size i = 0; i < size_; ++i) result.data()[i] = f(data()[i], other.data()[i]);
     return result;
@@ -67,6 +89,7 @@ class Fragment {
 
  private:
   Size size_ = 0;
+  Layout layout_;
   Buffer buffer_;
 };
 
