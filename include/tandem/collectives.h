@@ -111,9 +111,9 @@ class CollectivePlan {
   /// any memory of this PE.
   ///
   /// Throws InvalidArgument if `count` is negative or above max_count, or if a buffer is missing. Where calls are
-  /// compared (the default), it also throws for buffers that overlap without being in place. The same holds for a
-  /// heap buffer that is too small for the run, and for memory that peers cannot reach although the options do not say
-  /// so.
+  /// compared (the default), it also throws for buffers that overlap without being in place. It refuses
+  /// a heap buffer that is too small for the run. It refuses memory that peers cannot reach, too, unless the options
+  /// announce it.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Returns the name of the algorithm.
   virtual const std::string& algorithm() const = 0;
