@@ -98,7 +98,7 @@ TEST(Console, AVeryLongInputIsCut) {
 
 TEST(Console, AMachineFileCannotSpeakToTheTerminal) {
   const TemporaryFolder folder;
-  auto machine = nlohmann::json::parse(detail::builtin_machines()[0].json);
+  auto machine = nlohmann::json::parse(detail::builtin_machines()[0].text);
   machine["name"] = "mine\033[31m";
   std::ofstream(folder / "m.json") << machine;
   for (const std::string command :
