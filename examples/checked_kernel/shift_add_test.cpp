@@ -1,5 +1,7 @@
 // The test of ShiftAdd: no race and no hang under twenty schedules, on any computer.
 
+#include <vector>
+
 #include "shift_add.h"
 
 #include "tandem/check_matcher.h"
@@ -10,9 +12,12 @@ using namespace tandem;
 TEST(ShiftAdd, HasNoRaceUnderAnySchedule) {
   const auto setup = [](World& world) -> ShiftAdd::Args {
     auto& heap = world.heap();
-    return {heap.allocate<float>(100, "x"), heap.allocate<float>(100, "received"),
-            heap.signals(2, "ready"),       heap.signals(2, "arrived"),
-            heap.epochs(2, "epochs"),       100};
+    const ShiftAdd::Args args{heap.allocate<float>(100, "x"), heap.allocate<float>(100, "received"),
+                              heap.signals(2, "ready"),       heap.signals(2, "arrived"),
+                              heap.epochs(2, "epochs"),       100};
+    const std::vector<float> ones(100, 1.0F);  // a kernel must not use data that nobody has written
+    world.copy_in(args.x.local(), ones.data(), 100 * sizeof(float));
+    return args;
   };
   EXPECT_THAT(check_kernel<ShiftAdd>({.blocks = 2}, setup, {.pes = 4, .schedules = 20}), is_clean());
 }

@@ -45,7 +45,8 @@ struct SimOptions {
   /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine
   /// is.
   int pes_per_node = 0;
-  /// Capacity of a PE's memory for data; committed by the system as it is touched.
+  /// Capacity of a PE's memory for data; committed by the system as it is touched. Under a limit on the process's
+  /// address space (ulimit -v) it is less, so that all PEs together take half of that.
   Size heap_bytes = Size{16} << 30;
   /// What a PE's memory for data may grow to, where symmetric allocations need it; 0: it does not grow.
   Size heap_limit_bytes = 0;

@@ -98,12 +98,15 @@ struct TakeEpoch {
 };
 
 TEST(Bounds, AGridHasAsManyEpochsAsBlocks) {
-  const auto setup = [](World& world) { return TakeEpoch::Args{world.heap().epochs(600, "epochs")}; };
+  const auto setup = [](World& world) {
+    world.heap().epochs(64, "the neighbour");
+    return TakeEpoch::Args{world.heap().epochs(64, "epochs")};
+  };
   CheckOptions options;
   options.pes = 1;
   options.schedules = 1;
-  EXPECT_THAT(check_kernel<TakeEpoch>({600, 64}, setup, options), is_clean());
-  EXPECT_THAT(check_kernel<TakeEpoch>({601, 64}, setup, options), has_finding("out_of_bounds"));
+  EXPECT_THAT(check_kernel<TakeEpoch>({64, 64}, setup, options), is_clean());
+  EXPECT_THAT(check_kernel<TakeEpoch>({65, 64}, setup, options), has_finding("out_of_bounds"));
 }
 
 /// Writes to a buffer after it was freed, when another has taken its place, or none has.

@@ -32,6 +32,16 @@ TEST(Run, JsonHasTheDocumentedKeysInOrder) {
   EXPECT_EQ(keys(tandem("run all_gather_gemm --shape 64x64x64 --json -").out), expected);
 }
 
+// Address spaces of sanitizers have no room for a limit.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(Run, TakesLessWhereAddressesAreLimited) {
+  const TemporaryFolder folder;
+  const std::string run = std::string("ulimit -v 1000000; '") + TANDEM_CLI_PATH + "' run all_reduce --bytes 1K";
+  EXPECT_EQ(std::system((run + " >'" + folder / "out" + "' 2>'" + folder / "err" + "'").c_str()), 0)
+      << read_file(folder / "err");
+}
+#endif
+
 TEST(Run, JsonOfACollective) {
   const auto json = run_json("all_reduce --bytes 10K --dtype bf16 --algo ring --seed 5");
   EXPECT_EQ(json["op"], "all_reduce");

@@ -68,7 +68,7 @@ struct Dawdle {
   template <class Block>
   static void run(Block& block, const Args& a) {
     for (int i = 0; i < a.rounds; ++i) {
-      block.template load<float>(a.memory, {0, a.count});
+      for (const Range tile : block.template tiles<float>({0, a.count})) block.template load<float>(a.memory, tile);
       block.sync();
     }
   }
@@ -158,7 +158,8 @@ Outcome run_typed(const OperatorCase& test) {
     T* const b = world.heap().allocate_local<T>(largest.b_size(), "b");
     T* const c = world.heap().allocate_local<T>(largest.c_size(), "c");
     constexpr Size kIdle = 1 << 16;
-    const float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
+    float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
+    std::fill_n(idle, kIdle, 0.0F);
     auto plan = make_operator(world, test.op, o);
     Stream stream = world.make_stream("main");
     Stream crowd = world.make_stream("crowd");

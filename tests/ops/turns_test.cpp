@@ -62,7 +62,8 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
     const std::unique_ptr<OperatorPlan> plans[] = {make(world, of_both), make(world, of_both)};
     const auto matrix = [&](Size size) { return world.heap().allocate_local<float>(kRuns * size, "matrices"); };
     float *const a = matrix(shards.a_size()), *const b = matrix(shards.b_size()), *const c = matrix(shards.c_size());
-    const float* const idle = world.heap().allocate_local<float>(1 << 14, "idle");
+    float* const idle = world.heap().allocate_local<float>(1 << 14, "idle");
+    std::fill_n(idle, 1 << 14, 0.0F);
     Stream stream = world.make_stream("main");
     for (int run = 0; run < kRuns; ++run) {
       test::fill(a + run * shards.a_size(), run, 0, shards.a_rows, shards.a_cols);
