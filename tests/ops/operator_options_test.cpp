@@ -222,6 +222,18 @@ TEST(OperatorTiming, OverlappingPaysAtFullSize) {
   }
 }
 
+/// Of few rows all SMs stream the weights, in the simulated kernel as in the model of a GEMM alone.
+TEST(OperatorTiming, AGemmOfFewRowsTakesItsWeightsTime) {
+  const test::Place place{"h200x4", 4};
+  const Machine machine = load_machine(place.machine);
+  for (const Size m : {1, 16, 64, 128}) {
+    OperatorOptions options{.m = m, .n = 8192, .k = 28672};
+    options.form = Form::kComputeOnly;
+    const double alone = gemm_alone_us(machine, m, options.n, options.k / 4, 2, machine.gpu.sm_count);
+    EXPECT_NEAR(test::phantom_us(place, Operator::kGemmAllReduce, options), alone, 0.1 * alone) << m;
+  }
+}
+
 TEST(OperatorTiming, MoreLinksDeliverSoonerOnAMesh) {
   const test::Place place{"mi300x8", 8};
   OperatorOptions options{.m = 8192, .n = 8192, .k = 8192, .form = Form::kCommunicationOnly};

@@ -56,6 +56,22 @@ TEST(TileSequence, EveryOrderCoversEveryElementOnce) {
         }
 }
 
+TEST(TileSequence, WhoTakesTilesInTurnFindsTheSameOnes) {
+  for (const TileOrder order : kOrders)
+    for (const int step : {1, 3}) {
+      const TileSequence sequence(problem(67, 33, 6, 3, 3, 3, order));
+      TileSequence::Place from;
+      for (Size i = 0; i < sequence.tiles(); i += step) {
+        const GemmTile tile = sequence.tile(i);
+        const GemmTile in_turn = sequence.tile(i, from);
+        EXPECT_EQ(std::pair(in_turn.rows.begin, in_turn.rows.end), std::pair(tile.rows.begin, tile.rows.end));
+        EXPECT_EQ(std::pair(in_turn.cols.begin, in_turn.cols.end), std::pair(tile.cols.begin, tile.cols.end));
+        EXPECT_LE(from.first, i);
+      }
+      EXPECT_EQ(from.piece > 0, order != TileOrder::kRowMajor);
+    }
+}
+
 TEST(TileSequence, GroupsOfPanelsAreDoneOneAfterAnother) {
   Gemm gemm = problem(40, 32, 1, 1, 0, 1, TileOrder::kOwnFirst);
   gemm.panel_group = 2;

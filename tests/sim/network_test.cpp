@@ -86,6 +86,61 @@ TEST(Network, AKernelEndsWithItsLastStore) {
   EXPECT_GE(simulation.time_us(), machine.gpu.graph_node_us + machine.link.latency_us);
 }
 
+/// Time of a copy to the next PE and one within the PE, in two streams.
+double two_copies_us(Size to_peer, Size local) {
+  SimOptions options;
+  options.phantom = true;
+  Simulation simulation(load_machine("h200x4"), 2, options);
+  simulation.run([&](World& world) {
+    const auto to = world.heap().allocate<std::byte>(kBytes, "to");
+    const auto from = world.heap().allocate<std::byte>(kBytes, "from");
+    Stream one = world.make_stream("one");
+    Stream other = world.make_stream("other");
+    one.copy_async(to.on(1 - world.pe()), from.local(), to_peer);
+    other.copy_async(to.local(), from.local(), local);
+    one.synchronize();
+    other.synchronize();
+  });
+  return simulation.time_us();
+}
+
+TEST(Network, ACopyWithinAPeTakesNoCopyEngineFromThoseToPeers) {
+  EXPECT_DOUBLE_EQ(two_copies_us(kBytes, kBytes), two_copies_us(kBytes, 0));
+}
+
+struct NoWork {
+  struct Args {};
+  template <class Block>
+  static void run(Block&, const Args&) {}
+};
+
+TEST(Costs, AKernelHasAStartAndAnEnd) {
+  Machine machine = load_machine("h200x4");
+  const auto us = [&] {
+    Simulation simulation(machine, 1);
+    simulation.run([](World& world) {
+      Stream stream = world.make_stream("main");
+      stream.launch<NoWork>({1, 32}, {});
+      stream.synchronize();
+    });
+    return simulation.time_us();
+  };
+  const double before = us();
+  machine.gpu.kernel_us += 2;
+  EXPECT_NEAR(us(), before + 2, 1e-6);
+}
+
+TEST(Costs, SumsAndWaitsHaveRatesAndTimesOfTheirOwn) {
+  const auto us = [](const Machine& machine) { return collective_us(machine, Collective::kAllReduce, "ring", 4); };
+  Machine machine = load_machine("h200x4");
+  const double before = us(machine);
+  machine.gpu.reduce_gbps /= 10;
+  EXPECT_GT(us(machine), before);
+  machine = load_machine("h200x4");
+  machine.gpu.block_sync_us += 10;
+  EXPECT_GT(us(machine), before + 10);
+}
+
 TEST(Network, AFlowBetweenRailsHasTheFullRateUntilTheSpineIsFull) {
   Machine machine = load_machine("h100x8-rail");
   const auto us = [&](int flows) {
