@@ -82,7 +82,8 @@ inline std::optional<SimulatedCall> simulate(const Machine& machine, const Colle
 /// Looks for the quickest algorithm and blocks of one collective on so many PEs, at sizes that ascend.
 class BestChoice {
  public:
-  /// Runs of more than `most_events` events, as the size before lets expect, are left out.
+  /// Where a way with a chance would take more than `most_events` events, as the size before lets expect, the search is
+  /// over: what is left would win for want of better ones.
   BestChoice(const Machine& machine, Collective collective, int pes, std::uint64_t most_events)
       : machine_(machine), collective_(collective), pes_(pes), most_events_(most_events) {
     const bool one_node = machine.max_nodes == 1;
@@ -95,22 +96,27 @@ class BestChoice {
     }
   }
 
-  /// What was tried at `bytes`.
+  /// What was tried at `bytes`; nothing where the search is over.
   std::vector<tune::Measured> at(Size bytes) {
+    constexpr double has_a_chance = 3;
     measured_.clear();
     best_us_ = 0;
     const Size before = std::exchange(bytes_, bytes);
+    for (Way& way : ways_)
+      if (bytes > way.most_bytes) way.us = kNever;
     // The quickest of the size before comes first, so that others are seen to be far behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
-    for (Way& way : ways_) {
-      const double growth = before > 0 ? static_cast<double>(bytes) / static_cast<double>(before) : 1;
-      const bool is_too_long = static_cast<double>(way.events) * growth > static_cast<double>(most_events_);
-      if (bytes <= way.most_bytes && !is_too_long) climb(way);
-    }
+    const double growth = before > 0 ? static_cast<double>(bytes) / static_cast<double>(before) : 1;
+    for (const Way& way : ways_)
+      if (is_too_long(way, growth) && way.us <= has_a_chance * ways_.front().us) return {};
+    for (Way& way : ways_)
+      if (bytes <= way.most_bytes && !is_too_long(way, growth)) climb(way);
     return measured_;
   }
 
  private:
+  static constexpr double kNever = 1e12;  ///< microseconds of what cannot run
+
   struct Way {
     std::string algorithm;
     std::vector<int> blocks;  ///< ascending
@@ -120,14 +126,17 @@ class BestChoice {
     std::uint64_t events = 0;
   };
 
+  bool is_too_long(const Way& way, double growth) const {
+    return static_cast<double>(way.events) * growth > static_cast<double>(most_events_);
+  }
+
   double run(Way& way, std::size_t index) {
-    constexpr double never = 1e12;
-    if (index >= way.blocks.size()) return never;
+    if (index >= way.blocks.size()) return kNever;
     for (const tune::Measured& one : measured_)
       if (one.algorithm == way.algorithm && one.blocks == way.blocks[index]) return one.us;
     const auto call = simulate(machine_, {collective_, pes_, bytes_}, way.algorithm, way.blocks[index]);
-    measured_.push_back({bytes_, way.algorithm, way.blocks[index], call ? call->us : never});
-    if (!call) return never;
+    measured_.push_back({bytes_, way.algorithm, way.blocks[index], call ? call->us : kNever});
+    if (!call) return kNever;
     way.events = call->events;
     if (best_us_ == 0 || call->us < best_us_) best_us_ = call->us;
     return call->us;
@@ -137,7 +146,7 @@ class BestChoice {
   void climb(Way& way) {
     constexpr double hopeless = 2, level = 1.005;
     way.us = run(way, way.best);
-    if (way.us > hopeless * best_us_ && way.us < 1e12) {
+    if (way.us > hopeless * best_us_ && way.us < kNever) {
       // One look at more blocks: what moves little at a time may be far behind only for that.
       const double more = run(way, way.best + 2);
       if (more >= way.us / 1.5) return;

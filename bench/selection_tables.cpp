@@ -27,7 +27,7 @@ struct Sweep {
   const char* machine;
   std::vector<int> pes;
   Size step = 4;  ///< from one size to the next
-  std::uint64_t most_events = 1'000'000;
+  std::uint64_t most_events = 3'000'000;
 };
 
 struct Table {
@@ -48,7 +48,7 @@ const std::vector<Table>& tables() {
         {"h100x8-rail", {16, 64}, 8},
         {"h200x8", {2, 4}, 8},
         {"h200x8", {32}, 8},
-        {"h100x8-rail", {128}, 32}}},
+        {"h100x8-rail", {128}, 16}}},
       {{"predicted-mesh",
         "GPUs with a link for each pair, as the simulator predicts",
         {"MI300X", "MI300A", "MI325X"},
@@ -104,6 +104,7 @@ tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   std::vector<tune::Measured> all;
   for (Size bytes = kFirstBytes; bytes <= kLastBytes; bytes *= sweep.step) {
     const auto tried = search.at(bytes);
+    if (tried.empty()) break;
     all.insert(all.end(), tried.begin(), tried.end());
   }
   group = tune::with_choices(group, all);

@@ -165,7 +165,7 @@ int suitable_splits(Operator op, const Work& work, const Machine& model, int pes
 }
 
 /// The owners' SMs that add up all-reduced sums beside the GEMM: more of them where the link and not the GEMM takes the
-/// longest (docs/gemm_all_reduce.md).
+/// longest.
 int reducing_sms(const Work& work, int sm_count) {
   const bool is_late = work.collective_us(CopyBy::kCopyEngine) > work.gemm_us(work.tiles(), sm_count);
   return std::max(1, is_late ? 3 * sm_count / 16 : sm_count / 8);

@@ -21,9 +21,9 @@ TEST(Tune, WritesATableThatRunsTakeTheirAlgorithmsFrom) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("ring/"));
   EXPECT_THAT(outcome.out, HasSubstr("wrote " + file));
-  EXPECT_EQ(run_json("all_reduce --bytes 1K")["algorithm"], "one_shot_ll");
+  EXPECT_EQ(run_json("all_reduce --bytes 1K")["algorithm"], "one_shot_ll128");
   EXPECT_EQ(run_json("all_reduce --bytes 1K --selection " + file)["algorithm"], "ring");
-  EXPECT_EQ(run_json("all_gather --bytes 1K --selection " + file)["algorithm"], "ll");  // the table does not say
+  EXPECT_EQ(run_json("all_gather --bytes 1K --selection " + file)["algorithm"], "ll128");  // the table does not say
 }
 
 TEST(Tune, SaysThatTheSimulatorPredicts) {
