@@ -31,12 +31,13 @@ using Time = std::int64_t;
 inline constexpr Time kNanosecond = 1'000;
 inline constexpr Time kMicrosecond = 1'000'000;
 
-/// What a lane stands for. Within a PE the writers show lanes in this order, then in the order in which they were
+/// Kind of a row. Within a PE the writers show lanes in this order, then in the order in which they were
 /// added.
 enum class LaneKind : std::uint8_t { kHost, kStream, kSm, kCopyEngine, kLinkOut, kLinkIn, kNicOut, kNicIn };
 inline constexpr int kLaneKinds = 8;
 
-/// What a span stands for. `kKernel` is a container: the life of a block or role, whose operations are spans within it.
+/// Kind of work or waiting. `kKernel` is a container: the life of a block or role, whose operations are spans within
+/// it.
 enum class SpanKind : std::uint8_t {
   kKernel,
   kCompute,
@@ -76,7 +77,7 @@ struct Span {
   Time begin = 0;
   Time end = 0;
   Size bytes = 0;  ///< Payload that was moved; 0 where nothing was.
-  /// Of a span on a link or NIC: the lane that asked for it, and when. From `asked` to `begin` it was in a queue.
+  /// The lane that asked for a transfer on a link or NIC, and when. From `asked` to `begin` it was in a queue.
   std::uint32_t by = kNoLane;
   Time asked = 0;
 };
@@ -133,7 +134,7 @@ class Timeline {
       {std::string{}, 0}};  // looked up, never iterated
 };
 
-/// What the page says above the timelines, for example a finding of the checker.
+/// Text above the timelines, for example a finding of the checker.
 struct Remark {
   /// A time on a lane: a link of the page, which shows it.
   struct Place {

@@ -10,7 +10,7 @@
 namespace tandem::cli {
 namespace {
 
-/// What the page says of a finding; its sites are drawn on lanes of their own.
+/// Describes a finding, and draws its sites on lanes of their own.
 trace::Remark marked(trace::Timeline& timeline, const Finding& finding, std::size_t number) {
   trace::Remark remark{.title = fmt::format("finding {}: {}", number, finding.kind), .text = finding.missing};
   for (const CheckSite& site : finding.sites) {

@@ -55,7 +55,7 @@ struct Operation {
   Lane released_by = kNoLane;
   Time released_at = 0;
   Site site = {};
-  /// Of a tile that was computed.
+  /// The tile that was computed.
   Range rows = {};
   Range columns = {};
 };

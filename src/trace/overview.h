@@ -20,7 +20,7 @@ struct Overview {
     /// Over the whole duration, of the least, the middle and the most busy node.
     int least = 0, median = 0, most = 0;
   };
-  std::vector<Part> parts = {};  ///< Those that have lanes.
+  std::vector<Part> parts = {};  ///< Only kinds that have lanes.
 };
 
 Overview overview_of(const Timeline& timeline, int bins);

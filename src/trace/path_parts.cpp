@@ -25,7 +25,7 @@ class Transfers {
     }
   }
 
-  /// Those of `lane` that were asked for until `asked_until`, ended after `begin` and ended until `ended_until`.
+  /// Transfers of `lane` that were asked for until `asked_until`, ended after `begin` and ended until `ended_until`.
   std::vector<const Span*> of(std::uint32_t lane, Time begin, Time asked_until, Time ended_until) const {
     const OfLane& all = by_lane_[lane];
     std::vector<const Span*> found;

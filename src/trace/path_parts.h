@@ -26,7 +26,7 @@ struct PathPart {
   PathCause cause = PathCause::kIdle;
   SpanKind kind = SpanKind::kTransfer;  ///< For its colour.
   std::uint32_t lane = kNoLane;         ///< Where it happened; the link or NIC of bytes.
-  std::uint32_t label = 0;              ///< Of a span of the path.
+  std::uint32_t label = 0;              ///< The label of the path's span.
 };
 
 /// The whole duration of the timeline, in order, without gaps and without overlaps. Empty for a timeline without spans.

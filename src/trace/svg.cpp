@@ -48,7 +48,7 @@ struct Group {
   const std::vector<std::uint32_t>& of(LaneKind kind) const { return lanes[static_cast<std::size_t>(kind)]; }
 };
 
-/// What of a timeline is drawn: the PEs of the critical path first.
+/// The drawn part of a timeline: the PEs of the critical path first.
 struct Shown {
   explicit Shown(const Timeline& whole) : timeline(whole), path(critical_path(whole)), groups(groups_of(whole, path)) {}
 
