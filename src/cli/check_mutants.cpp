@@ -162,25 +162,44 @@ std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& pl
   return stale;
 }
 
-MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
-  MutantResult result = planned.about;
-  const Equivalence* const known = equivalence(result);
-  const sim::Reuse reuse;
-  if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
+namespace {
+
+/// Tries schedules of one strategy until something is found; returns whether it is.
+bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, MutantResult& result) {
+  std::vector<std::uint64_t> points;
+  for (const Examined& examined : planned.cases) {
+    CheckOptions options = examined->options;
+    options.strategy = strategy;
+    points.push_back(checker::count_points([&](World& world) { examined->program->run(world); }, options));
+  }
   for (int seed = 1; seed <= schedules; ++seed) {
-    for (const Examined& examined : planned.cases) {
+    for (std::size_t i = 0; i < planned.cases.size(); ++i) {
+      const Examined& examined = planned.cases[i];
       checker::OneFault fault(result.mutant);
       const auto at = static_cast<std::uint64_t>(seed);
-      const auto schedule = checker::make_schedule(Strategy::kRandom, at, examined->one.pes, 0);
+      const auto schedule = checker::make_schedule(strategy, at, examined->one.pes, points[i]);
       const auto outcome = run_case_once(*examined->program, examined->options, at, *schedule, &fault);
       result.schedules = seed;
       if (outcome.findings.empty()) continue;
       result.fate = Fate::kKilled;
       result.by = outcome.findings.front().kind;
       result.replay = examined->one.name();
-      return result;
+      return true;
     }
   }
+  return false;
+}
+
+}  // namespace
+
+MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
+  MutantResult result = planned.about;
+  const Equivalence* const known = equivalence(result);
+  const sim::Reuse reuse;
+  if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
+  // Some races need a PE that is later than random schedules make it.
+  for (const Strategy strategy : {Strategy::kRandom, Strategy::kDelay})
+    if (is_killed(planned, strategy, schedules, result)) return result;
   // What is killed is not equivalent, whatever was written.
   if (known != nullptr) {
     result.fate = Fate::kEquivalent;
