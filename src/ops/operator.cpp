@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <mutex>
 
 #include "model/call_log.h"
@@ -112,8 +111,8 @@ std::unique_ptr<OperatorPlan> make_suitable_plan(World& world, Operator op, ops:
   return std::make_unique<ops::SuitableForm>(o, sequential, std::move(for_few), make_plan(world, op, settings));
 }
 
-/// Where the GPU has no GEMM that waits and signals tile by tile, which is Hopper's, there is another default: says so
-/// once for the process. Tiles that the caller chose are not given up.
+/// Takes the sequential form where the GPU has no GEMM that waits and signals tile by tile; only Hopper has one. Warns
+/// once in a process. Tiles that the caller chose are not replaced.
 void take_form_of_gpu(const World& world, Operator op, const OperatorOptions& given, OperatorOptions& o) {
   static std::once_flag said;
   try {
@@ -123,8 +122,9 @@ void take_form_of_gpu(const World& world, Operator op, const OperatorOptions& gi
     o.form = Form::kSequential;
     if (world.pe() == 0)
       std::call_once(said, [&] {
-        fmt::print(stderr, "tandem: {}: the form sequential is taken on {}: {}\n", name(op), world.machine().name,
-                   error.what());
+        log_line(LogLevel::kWarn, [&] {
+          return fmt::format("{}: the sequential form runs on {}: {}", name(op), world.machine().name, error.what());
+        });
       });
   }
 }

@@ -41,8 +41,8 @@ TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSa
   EXPECT_EQ(way({}), "sequential");
   EXPECT_EQ(way({}), "sequential");
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("tandem: all_gather_gemm: the form sequential is taken on "));
-  EXPECT_EQ(said.find("tandem: "), said.rfind("tandem: ")) << said;
+  EXPECT_THAT(said, HasSubstr("tandem warning all_gather_gemm: the sequential form runs on "));
+  EXPECT_EQ(said.find("tandem warning"), said.rfind("tandem warning")) << said;
 }
 
 TEST_F(OperatorsOnSimulatedGpus, RefuseFormsAndTilesThatTheCallerChose) {

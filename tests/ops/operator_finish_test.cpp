@@ -24,7 +24,8 @@ Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
   simulation.run([&](World& world) {
     FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
     constexpr Size kIdle = 1 << 14;
-    const float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
+    float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
+    std::fill_n(idle, kIdle, 0.0F);
     Stream stream = world.make_stream("main");
     for (int run = 0; run < 3; ++run) {
       const Size m = run == 1 ? 2 * c.options.m / 3 : c.options.m;
