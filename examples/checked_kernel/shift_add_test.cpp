@@ -2,6 +2,8 @@
 
 #include "shift_add.h"
 
+#include <vector>
+
 #include "tandem/check_matcher.h"
 
 using namespace tandem;
@@ -9,9 +11,15 @@ using namespace tandem;
 TEST(ShiftAdd, HasNoRaceUnderAnySchedule) {
   const auto setup = [](World& world) -> ShiftAdd::Args {
     auto& heap = world.heap();
-    return {heap.allocate<float>(100, "x"), heap.allocate<float>(100, "received"),
-            heap.signals(2, "ready"),       heap.signals(2, "arrived"),
-            heap.epochs(2, "epochs"),       100};
+    const auto x = heap.allocate<float>(100, "x");
+    const std::vector<float> ones(100, 1);
+    world.copy_in(x.local(), ones.data(), 100 * sizeof(float));
+    return {x,
+            heap.allocate<float>(100, "received"),
+            heap.signals(2, "ready"),
+            heap.signals(2, "arrived"),
+            heap.epochs(2, "epochs"),
+            100};
   };
   EXPECT_THAT(check_kernel<ShiftAdd>({.blocks = 2}, setup, {.pes = 4, .schedules = 20}), is_clean());
 }
