@@ -4,6 +4,8 @@
 
 #include "shift_add.h"
 
+#include <vector>
+
 #include "tandem/check_matcher.h"
 
 using namespace tandem;

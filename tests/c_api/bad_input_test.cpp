@@ -144,6 +144,9 @@ TEST(BadInput, Memory) {
     EXPECT_EQ(x, nullptr) << "what could not be made";
     EXPECT_EQ(unlike(tandem_alloc(w, size_t{1} << 45, &x), TANDEM_OUT_OF_MEMORY, "35184372088832 bytes asked"), "");
     EXPECT_EQ(unlike(tandem_alloc(w, 64, &x), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_all_reduce(w, x, x, 1000, TANDEM_F32, TANDEM_SUM, peer.stream), kInvalid,
+                     "in: a buffer that has 64 bytes from "),
+              "");
     EXPECT_EQ(unlike(tandem_free(w, nullptr), kInvalid, "free"), "");
     EXPECT_EQ(unlike(tandem_free(w, kSomewhere), kInvalid, "free"), "");
     EXPECT_EQ(unlike(tandem_free(w, static_cast<std::byte*>(x) + 4), kInvalid, "free"), "");

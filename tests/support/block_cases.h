@@ -258,11 +258,12 @@ struct Scalars {
 // -----------------------------------------------------------------------------------------------------------
 
 /// Every PE gets all PEs' values at once, and passes them on after quiet.
+template <class T>
 struct Gets {
   struct Args {
-    Symm<const std::uint32_t> from;  // [count]
-    std::uint32_t* got;              // [pe][count]
-    std::uint32_t* out;              // [pe][count]
+    Symm<const T> from;  // [count]
+    T* got;              // [pe][count]
+    T* out;              // [pe][count]
     Size count;
   };
   static constexpr int kThreads = 128;
@@ -271,19 +272,19 @@ struct Gets {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     for (const int pe : block.pes_from_self()) block.get_nbi(a.got + pe * a.count, a.from, a.count, pe);
     block.quiet();
-    for (const Range tile : block.template tiles<std::uint32_t>({0, block.num_pes() * a.count}))
-      block.store(a.out, tile, block.template load<std::uint32_t>(a.got, tile));
+    for (const Range tile : block.template tiles<T>({0, block.num_pes() * a.count}))
+      block.store(a.out, tile, block.template load<T>(a.got, tile));
   }
 
   static Size wrong(World& world) {
     constexpr Size kCount = 1001;
-    const auto value = [](int pe, Size i) { return static_cast<std::uint32_t>(mix(13, 0, pe, i)); };
-    std::vector<std::uint32_t> values;
+    const auto value = [](int pe, Size i) { return static_cast<T>(mix(13, 0, pe, i)); };
+    std::vector<T> values;
     for (Size i = 0; i < kCount; ++i) values.push_back(value(world.pe(), i));
-    const auto from = world.heap().allocate<std::uint32_t>(kCount, "from");
-    world.copy_in(from.local(), values.data(), kCount * Size{sizeof(std::uint32_t)});
+    const auto from = world.heap().allocate<T>(kCount, "from");
+    world.copy_in(from.local(), values.data(), kCount * Size{sizeof(T)});
     const Size all = world.num_pes() * kCount;
-    const std::vector<std::uint32_t> none(static_cast<std::size_t>(all));
+    const std::vector<T> none(static_cast<std::size_t>(all));
     const Args args{from, device_copy(world, none, "got"), device_copy(world, none, "out"), kCount};
     world.barrier();
     Stream stream = world.make_stream("gets");
@@ -366,7 +367,7 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<Scalars<fp8_e4m3>>());
   visit(std::type_identity<Scalars<std::int8_t>>());
   visit(std::type_identity<Scalars<std::uint64_t>>());
-  visit(std::type_identity<Gets>());
+  visit(std::type_identity<Gets<std::uint32_t>>());
   visit(std::type_identity<CountBySwaps<std::uint32_t, Scope::kGpu>>());
   visit(std::type_identity<CountBySwaps<std::int64_t, Scope::kSystem>>());
 }
