@@ -44,7 +44,7 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kSwitched,
         true},
-       {{"h200x8", {8}}, {"h100x8-rail", {16}, 8}, {"h200x8", {2, 4}, 8}}},
+       {{"h200x8", {8}}, {"h100x8-rail", {16}}, {"h200x8", {2, 4}, 8}}},
       {{"predicted-mesh",
         "GPUs with a link for each pair, as the simulator predicts",
         {"MI300X", "MI300A", "MI325X"},
