@@ -27,7 +27,7 @@ namespace {
 /// A default may take so much more than the best, an operator than its sequential form.
 constexpr double kMostOverBest = 1.05, kMostOverSequential = 1.02;
 /// For twice the bytes, and for one node or a few PEs more.
-constexpr double kMostForTwice = 2.25, kMostForNeighbour = 1.35;
+constexpr double kMostForTwice = 2.25, kMostForNeighbour = 1.6;
 constexpr std::uint64_t kMostEvents = 4'000'000;
 
 /// One comparison: `us` may be `most` times `than_us`.
