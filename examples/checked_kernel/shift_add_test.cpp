@@ -1,7 +1,5 @@
 // The test of ShiftAdd: no race and no hang under twenty schedules, on any computer.
 
-#include <vector>
-
 #include "shift_add.h"
 
 #include <vector>
