@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/reuse.h"
+#include "sim/memory/reuse.h"
 #include "tandem/check.h"
 #include "tandem/collectives.h"
 #include "tandem/operators.h"

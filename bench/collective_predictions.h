@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/parallel.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
+#include "tools/tandem/options/parallel.h"
 
 namespace tandem::bench {
 

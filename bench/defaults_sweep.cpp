@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "best_choice.h"
-#include "cli/parallel.h"
 #include "tandem/operators.h"
+#include "tools/tandem/options/parallel.h"
 
 using namespace tandem;
 

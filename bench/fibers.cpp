@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/fiber.h"
+#include "sim/engine/fiber.h"
 
 namespace {
 

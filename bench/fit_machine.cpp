@@ -16,9 +16,9 @@
 #include <map>
 #include <sstream>
 
+#include "base/builtin_files.h"
 #include "collective_predictions.h"
-#include "model/builtin_files.h"
-#include "model/machine_fields.h"
+#include "machine/machine_fields.h"
 
 namespace {
 

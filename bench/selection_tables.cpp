@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "best_choice.h"
-#include "cli/parallel.h"
+#include "tools/tandem/options/parallel.h"
 
 using namespace tandem;
 

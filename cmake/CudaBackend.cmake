@@ -36,7 +36,7 @@ endfunction()
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
 tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
-set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/operators/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
 # The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
@@ -51,7 +51,7 @@ add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kern
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})
-# Whoever compiles kernels with tandem/cuda_kernel.cuh.
+# Whoever compiles kernels with tandem/advanced/cuda_kernel.cuh.
 target_compile_options(tandem_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 

@@ -15,12 +15,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "gemm/cuda/cublas_lt.h"
-#include "gemm/few_rows.h"
+#include "gemm/contract/few_rows.h"
+#include "gemm/hopper/host/cublas_lt.h"
 #include "gpu/gemm_shapes.h"
 #include "gpu/normal_data.h"
 #include "gpu/timed_graph.h"
-#include "ops/operator_defaults.h"
+#include "operators/resolve/operator_defaults.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 

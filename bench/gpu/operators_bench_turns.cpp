@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "gpu/operators_bench_candidates.h"
-#include "tandem/operator_tuning.h"
+#include "tandem/advanced/operator_tuning.h"
 
 namespace tandem::bench {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/cuda/cublas_lt.h"
+#include "gemm/hopper/host/cublas_lt.h"
 #include "gpu/gemm_shapes.h"
 #include "gpu/nccl.h"
 #include "gpu/normal_data.h"

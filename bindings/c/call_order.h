@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "model/call_log.h"
 #include "plans.h"
+#include "runtime/call_log.h"
 #include "tandem/symm.h"
 
 namespace tandem::c {

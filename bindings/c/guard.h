@@ -10,7 +10,7 @@
 #include <new>
 #include <string>
 
-#include "cuda/device_guard.h"
+#include "cuda/driver/device_guard.h"
 #include "tandem.h"
 #include "tandem/error.h"
 #include "world.h"

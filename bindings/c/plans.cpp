@@ -4,7 +4,7 @@
 #include <bit>
 #include <exception>
 
-#include "kernels/collective.h"
+#include "collectives/plan/collective.h"
 #include "tandem/error.h"
 
 namespace tandem::c {

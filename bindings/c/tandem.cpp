@@ -4,8 +4,8 @@
 
 #include <cstring>
 
+#include "base/version.h"
 #include "guard.h"
-#include "model/version.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&

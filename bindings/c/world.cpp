@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "collectives/plan/checked_plan.h"
 #include "cuda_error.h"
-#include "kernels/checked_plan.h"
+#include "tandem/advanced/only_here.h"
 #include "tandem/error.h"
-#include "tandem/only_here.h"
 
 namespace tandem::c {
 

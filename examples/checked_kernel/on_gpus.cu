@@ -2,7 +2,7 @@
 
 #include "shift_add.h"
 
-#include "tandem/cuda_kernel.cuh"
+#include "tandem/advanced/cuda_kernel.cuh"
 
 void register_kernels() {
   tandem::cuda::register_kernel<ShiftAdd, 512>();  // threads of a block: what Grid takes where nothing is given

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tandem/check_matcher.h"
+#include "tandem/advanced/check_matcher.h"
 
 using namespace tandem;
 

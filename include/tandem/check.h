@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "tandem/impl/site.h"
 #include "tandem/machine.h"
 #include "tandem/range.h"
 #include "tandem/simulation.h"
-#include "tandem/site.h"
 #include "tandem/world.h"
 
 namespace tandem {

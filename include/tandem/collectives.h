@@ -85,9 +85,9 @@ struct CollectiveOptions {
   /// File of a selection table (docs/machines.md) that takes precedence over the builtin ones. Empty: the file that
   /// TANDEM_SELECTION names, if any.
   std::string selection = {};
-  /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/only_here.h). Buffers that peers
-  /// access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used in place.
-  /// The choice of an algorithm accounts for these copies. The value may differ between PEs only if the named
+  /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/advanced/only_here.h). Buffers
+  /// that peers access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used
+  /// in place. The choice of an algorithm accounts for these copies. The value may differ between PEs only if the named
   /// algorithm does not let peers access that buffer.
   bool local_in = false;
   bool local_out = false;

@@ -15,9 +15,9 @@
 #include <memory>
 #include <string>
 
-#include "tandem/placement.h"
-#include "tandem/recording.h"
-#include "tandem/unique_id.h"
+#include "tandem/advanced/placement.h"
+#include "tandem/advanced/recording.h"
+#include "tandem/advanced/unique_id.h"
 #include "tandem/world.h"
 
 namespace tandem {

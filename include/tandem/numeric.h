@@ -20,8 +20,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "tandem/config.h"
 #include "tandem/error.h"
+#include "tandem/impl/config.h"
 #include "tandem/impl/numeric_convert.h"
 #include "tandem/range.h"
 

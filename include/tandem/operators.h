@@ -10,7 +10,7 @@
 ///   gemm_all_reduce       m x (k shard)     n x (k shard)     m x n             the sum of a * b^T over all PEs
 ///
 /// All matrices are row-major and dense. A and B have OperatorOptions::type, C has result_type(), and products are
-/// summed in f32. Gemm (tandem/gemm.h) defines bias, activation and the scales of fp8.
+/// summed in f32. Gemm (tandem/advanced/gemm.h) defines bias, activation and the scales of fp8.
 
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "tandem/gemm.h"
+#include "tandem/advanced/gemm.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
 
@@ -89,7 +89,7 @@ struct OperatorOptions {
   Form form = Form::kSuitable;
   /// Whether the tuner's cache file may choose, if form, copy_by, order, reduction, shots, splits and SMs are all left
   /// open. The environment variable TANDEM_OPERATOR_CACHE names the file; all PEs must find the same entry in it
-  /// (tandem/operator_tuning.h).
+  /// (tandem/advanced/operator_tuning.h).
   bool use_tuned = true;
   /// The transport. With gemm_reduce_scatter by SMs, push lets the GEMM store its tiles to their owner, and pull lets
   /// the reduction load them. Strategies other than kOverlapped always pull. With gemm_all_reduce in two shots,
@@ -119,8 +119,9 @@ struct OperatorOptions {
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }
 };
 
-/// Returns the options that were measured best on GPUs for such a problem (src/ops/selection.cpp). A caller may change
-/// them or pass them to make_operator. On GPUs, plans use them for each choice that the caller left open.
+/// Returns the options that were measured best on GPUs for such a problem (src/operators/resolve/selection.cpp). A
+/// caller may change them or pass them to make_operator. On GPUs, plans use them for each choice that the caller left
+/// open.
 OperatorOptions selected_options(const World& world, Operator op, Size m, Size n, Size k, DType type);
 
 /// The arguments of one run: matrices of this PE, anywhere in its memory, on GPUs at multiples of 16 bytes. C overlaps

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tandem/config.h"
+#include "tandem/impl/config.h"
 
 namespace tandem {
 

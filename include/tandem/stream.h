@@ -7,12 +7,12 @@
 #include <string_view>
 #include <type_traits>
 
-#include "tandem/gemm.h"
+#include "tandem/advanced/gemm.h"
 #include "tandem/impl/device_kernel.h"
 #include "tandem/impl/sim/block.h"
+#include "tandem/impl/site.h"
 #include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
-#include "tandem/site.h"
 #include "tandem/team.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 /// Strided as OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4) makes them; the world, a node and a rail are
 /// teams of this form.
 
-#include "tandem/config.h"
+#include "tandem/impl/config.h"
 
 namespace tandem {
 

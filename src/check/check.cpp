@@ -9,7 +9,7 @@
 
 #include "check/run_once.h"
 #include "check/schedules.h"
-#include "sim/reuse.h"
+#include "sim/memory/reuse.h"
 #include "tandem/error.h"
 
 namespace tandem {

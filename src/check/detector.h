@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "check/shadow.h"
-#include "sim/memory.h"
-#include "sim/monitor.h"
+#include "sim/memory/memory.h"
+#include "sim/run/monitor.h"
 #include "tandem/check.h"
 
 namespace tandem::checker {

@@ -7,7 +7,7 @@
 
 #include "check/detector.h"
 #include "check/mutants.h"
-#include "sim/signals.h"
+#include "sim/memory/signals.h"
 
 namespace tandem::checker {
 

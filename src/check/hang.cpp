@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "check/detector.h"
-#include "sim/signals.h"
+#include "sim/memory/signals.h"
 
 namespace tandem::checker {
 

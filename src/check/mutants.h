@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check/run_once.h"
-#include "sim/monitor.h"
+#include "sim/run/monitor.h"
 
 namespace tandem::checker {
 

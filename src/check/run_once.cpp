@@ -4,7 +4,7 @@
 
 #include "check/detector.h"
 #include "check/schedules.h"
-#include "sim/simulator.h"
+#include "sim/run/simulator.h"
 #include "tandem/error.h"
 
 namespace tandem::checker {

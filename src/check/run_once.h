@@ -1,7 +1,7 @@
 #pragma once
 /// One schedule of a check.
 
-#include "sim/monitor.h"
+#include "sim/run/monitor.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
 #include "tandem/timeline.h"

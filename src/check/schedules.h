@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/monitor.h"
+#include "sim/run/monitor.h"
 #include "tandem/check.h"
 
 namespace tandem::checker {

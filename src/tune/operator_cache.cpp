@@ -10,11 +10,11 @@
 #include <optional>
 #include <thread>
 
-#include "model/json_text.h"
-#include "model/text_file.h"
+#include "base/json_text.h"
+#include "base/text_file.h"
+#include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
-#include "tandem/operator_tuning.h"
-#include "trace/output_file.h"
+#include "trace/timeline/output_file.h"
 #include "tune/operator_names.h"
 
 namespace tandem {

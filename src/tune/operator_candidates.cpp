@@ -1,5 +1,5 @@
 // The configurations that tuning tries.
-#include "tandem/operator_tuning.h"
+#include "tandem/advanced/operator_tuning.h"
 
 namespace tandem {
 

@@ -4,8 +4,8 @@
 
 #include <initializer_list>
 
+#include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
-#include "tandem/operator_tuning.h"
 
 namespace tandem {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <mutex>
 
-#include "model/version.h"
+#include "base/version.h"
+#include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
-#include "tandem/operator_tuning.h"
 #include "tandem/simulation.h"
 #include "tune/operator_agreement.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "model/builtin_files.h"
+#include "base/builtin_files.h"
 
 namespace tandem::tune {
 namespace {

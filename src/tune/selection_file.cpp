@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "model/json_text.h"
-#include "model/text_file.h"
+#include "base/json_text.h"
+#include "base/text_file.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 

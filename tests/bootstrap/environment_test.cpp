@@ -1,5 +1,5 @@
 // What launchers set.
-#include "bootstrap/environment.h"
+#include "bootstrap/local/environment.h"
 
 #include <gmock/gmock.h>
 

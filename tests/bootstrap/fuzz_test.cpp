@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "bootstrap/fd_exchange.h"
-#include "bootstrap/handshake.h"
-#include "bootstrap/id_contents.h"
+#include "bootstrap/local/fd_exchange.h"
+#include "bootstrap/protocol/handshake.h"
+#include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/share.h"
 #include "tandem/error.h"
 

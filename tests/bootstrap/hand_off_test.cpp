@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
-#include "bootstrap/offer.h"
+#include "bootstrap/local/offer.h"
 #include "bootstrap/processes.h"
-#include "bootstrap/socket.h"
+#include "bootstrap/protocol/socket.h"
 
 namespace tandem::bootstrap::testing {
 namespace {

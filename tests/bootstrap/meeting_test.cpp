@@ -1,5 +1,5 @@
 // What the host of a rendezvous decides.
-#include "bootstrap/meeting.h"
+#include "bootstrap/rendezvous/meeting.h"
 
 #include <gmock/gmock.h>
 

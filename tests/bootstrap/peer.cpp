@@ -18,12 +18,12 @@
 #include <string>
 #include <thread>
 
-#include "bootstrap/id_contents.h"
+#include "bootstrap/rendezvous/id_contents.h"
+#include "bootstrap/rendezvous/split.h"
 #include "bootstrap/share.h"
-#include "bootstrap/split.h"
-#include "model/call_log.h"
+#include "runtime/call_log.h"
+#include "tandem/advanced/placement.h"
 #include "tandem/error.h"
-#include "tandem/placement.h"
 
 namespace tandem::bootstrap::testing {
 namespace {

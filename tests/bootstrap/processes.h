@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "bootstrap/deadline.h"
-#include "bootstrap/fd.h"
+#include "bootstrap/protocol/deadline.h"
+#include "bootstrap/protocol/fd.h"
 
 namespace tandem::bootstrap::testing {
 

@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 
 #include "bootstrap/processes.h"
-#include "bootstrap/session.h"
+#include "bootstrap/rendezvous/session.h"
+#include "tandem/advanced/unique_id.h"
 #include "tandem/error.h"
-#include "tandem/unique_id.h"
 
 namespace tandem::bootstrap::testing {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "bootstrap/id_contents.h"
-#include "bootstrap/socket.h"
+#include "bootstrap/protocol/socket.h"
+#include "bootstrap/rendezvous/id_contents.h"
 
 namespace tandem::bootstrap::testing {
 

@@ -1,5 +1,5 @@
 // Keys and what they prove.
-#include "bootstrap/seal.h"
+#include "bootstrap/protocol/seal.h"
 
 #include <gmock/gmock.h>
 

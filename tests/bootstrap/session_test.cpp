@@ -1,5 +1,5 @@
 // Work that all PEs of a world do, and that fails on one of them.
-#include "bootstrap/session.h"
+#include "bootstrap/rendezvous/session.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <future>
 #include <set>
 
-#include "bootstrap/connection.h"
+#include "bootstrap/protocol/connection.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {

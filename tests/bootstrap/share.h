@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "bootstrap/shared_memory.h"
+#include "bootstrap/local/shared_memory.h"
 
 namespace tandem::bootstrap::testing {
 

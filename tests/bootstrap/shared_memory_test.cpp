@@ -1,5 +1,5 @@
 // Memory of the host that peers map.
-#include "bootstrap/shared_memory.h"
+#include "bootstrap/local/shared_memory.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "bootstrap/socket.h"
+#include "bootstrap/protocol/socket.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {

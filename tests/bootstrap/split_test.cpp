@@ -1,5 +1,5 @@
 // What a split sends.
-#include "bootstrap/split.h"
+#include "bootstrap/rendezvous/split.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "bootstrap/processes.h"
 #include "bootstrap/proxy.h"
-#include "bootstrap/session.h"
+#include "bootstrap/rendezvous/session.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap::testing {

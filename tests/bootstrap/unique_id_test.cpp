@@ -1,12 +1,12 @@
 // Ids as they are handed over.
-#include "tandem/unique_id.h"
+#include "tandem/advanced/unique_id.h"
 
 #include <gmock/gmock.h>
 #include <sodium.h>
 
 #include <random>
 
-#include "bootstrap/id_contents.h"
+#include "bootstrap/rendezvous/id_contents.h"
 #include "tandem/error.h"
 
 namespace tandem {

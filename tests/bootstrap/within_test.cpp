@@ -1,5 +1,5 @@
 // Waits for calls that know no deadline.
-#include "bootstrap/within.h"
+#include "bootstrap/protocol/within.h"
 
 #include <gtest/gtest.h>
 

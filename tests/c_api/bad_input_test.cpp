@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "c_api/simulated/process.h"
-#include "tandem/unique_id.h"
+#include "tandem/advanced/unique_id.h"
 
 namespace tandem::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "check/conformance.h"
 #include "check/schedules.h"
 #include "check/shadow.h"
-#include "tandem/check_matcher.h"
+#include "tandem/advanced/check_matcher.h"
 #include "tandem/error.h"
 
 namespace tandem::check_test {

@@ -1,6 +1,6 @@
 // What a GEMM reads is not written beside it.
 #include "check/conformance.h"
-#include "tandem/gemm.h"
+#include "tandem/advanced/gemm.h"
 
 namespace tandem::check_test {
 

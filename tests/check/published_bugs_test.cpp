@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "check/conformance.h"
-#include "tandem/check_matcher.h"
+#include "tandem/advanced/check_matcher.h"
 
 namespace tandem::check_test {
 

@@ -1,4 +1,4 @@
-#include "cli/calibrated_model.cpp"
+#include "tools/tandem/calibrate/calibrated_model.cpp"
 
 #include <gmock/gmock.h>
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 // The tool is one executable and no library: its checks are compiled in here.
-#include "cli/collective_data.cpp"
-#include "cli/data.cpp"
-#include "cli/moved_data.cpp"
-#include "cli/parallel.cpp"
-#include "cli/reduced_data.cpp"
+#include "tools/tandem/data/collective_data.cpp"
+#include "tools/tandem/data/data.cpp"
+#include "tools/tandem/data/moved_data.cpp"
+#include "tools/tandem/data/reduced_data.cpp"
+#include "tools/tandem/options/parallel.cpp"
 
 namespace tandem::cli {
 namespace {

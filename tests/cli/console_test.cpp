@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/console.cpp"
+#include "base/builtin_files.h"
 #include "cli/tool.h"
-#include "model/builtin_files.h"
+#include "tools/tandem/main/console.cpp"
 
 namespace tandem::cli {
 namespace {

@@ -1,5 +1,5 @@
 // How long and how much a simulation between very many PEs takes.
-#include "cli/cost.cpp"
+#include "tools/tandem/run/cost.cpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "cli/doctor_system.cpp"
+#include "tools/tandem/doctor/doctor_system.cpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

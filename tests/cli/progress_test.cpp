@@ -1,4 +1,4 @@
-#include "cli/progress.cpp"
+#include "tools/tandem/options/progress.cpp"
 
 #include <gtest/gtest.h>
 

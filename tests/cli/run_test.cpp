@@ -25,9 +25,10 @@ std::vector<std::string> keys(const std::string& text) {
 
 TEST(Run, JsonHasTheDocumentedKeysInOrder) {
   const std::vector<std::string> expected = {
-      "op",      "backend",    "predicted",     "machine",  "pes",              "shape",         "bytes",
-      "dtype",   "algorithm",  "seed",          "phantom",  "correct",          "max_rel_error", "wrong",
-      "time_us", "beyond_fit", "sequential_us", "ideal_us", "overlap_percent", "trace_hash"};
+      "op",         "backend",       "predicted",     "machine",         "pes",
+      "shape",      "bytes",         "dtype",         "algorithm",       "seed",
+      "phantom",    "correct",       "max_rel_error", "wrong",           "time_us",
+      "beyond_fit", "sequential_us", "ideal_us",      "overlap_percent", "trace_hash"};
   EXPECT_EQ(keys(tandem("run all_reduce --json -").out), expected);
   EXPECT_EQ(keys(tandem("run all_gather_gemm --shape 64x64x64 --json -").out), expected);
 }

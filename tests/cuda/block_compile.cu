@@ -2,7 +2,7 @@
 // one that records included: what is missing is an error here.
 
 #include "support/every_operation.h"
-#include "tandem/cuda_recorded_kernel.cuh"
+#include "tandem/advanced/cuda_recorded_kernel.cuh"
 
 namespace tandem::test {
 

@@ -1,7 +1,7 @@
 // What PEs tell each other of their calls before each one.
 #include <gtest/gtest.h>
 
-#include "cuda/signal_kernels.h"
+#include "cuda/device/signal_kernels.h"
 
 namespace tandem::cuda {
 namespace {

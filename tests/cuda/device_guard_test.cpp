@@ -1,11 +1,11 @@
 // The GPU of a PE is current while it has to be, and then the thread's own is, which is not started for that.
-#include "cuda/device_guard.h"
+#include "cuda/driver/device_guard.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 #include "cuda/simulated/gpus.h"
 #include "tandem/error.h"
 

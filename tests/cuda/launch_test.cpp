@@ -1,5 +1,5 @@
 // A launch fails with its own error, and with nobody else's.
-#include "cuda/launch.h"
+#include "cuda/driver/launch.h"
 
 #include <gtest/gtest.h>
 

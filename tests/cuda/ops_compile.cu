@@ -1,15 +1,15 @@
 // The operators' portable kernels as device code, against the block's contract.
 
-#include "ops/all_gather_pull.h"
-#include "ops/all_gather_push.h"
-#include "ops/announce.h"
-#include "ops/begin_turn.h"
-#include "ops/chain_steps.h"
-#include "ops/rail_send.h"
-#include "ops/reduce_shards.h"
-#include "ops/steps.h"
-#include "ops/sum_and_fetch.h"
-#include "ops/sum_of_all.h"
+#include "operators/all_gather_gemm/all_gather_pull.h"
+#include "operators/all_gather_gemm/all_gather_push.h"
+#include "operators/gemm_all_reduce/sum_and_fetch.h"
+#include "operators/gemm_all_reduce/sum_of_all.h"
+#include "operators/plan/begin_turn.h"
+#include "operators/ring/chain_steps.h"
+#include "operators/steps/announce.h"
+#include "operators/steps/rail_send.h"
+#include "operators/steps/reduce_shards.h"
+#include "operators/steps/steps.h"
 #include "tune/operator_agreement.h"
 
 namespace tandem::ops {

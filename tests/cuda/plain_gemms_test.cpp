@@ -1,5 +1,5 @@
 // Plain GEMMs by cuBLASLt, on one that counts: what it does not take is the library's own, at no cost and no leak.
-#include "cuda/plain_gemms.h"
+#include "cuda/device/plain_gemms.h"
 
 #include <cublasLt.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "cuda/gemm.h"
+#include "cuda/device/gemm.h"
 #include "cuda/simulated/gpus.h"
 #include "tandem/error.h"
 

@@ -1,4 +1,4 @@
-#include "gemm/few_rows.h"
+#include "gemm/contract/few_rows.h"
 
 #include <gtest/gtest.h>
 

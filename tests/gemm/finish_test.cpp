@@ -1,6 +1,6 @@
 // Bias and activation of the portable GEMM.
 
-#include "gemm/finish.h"
+#include "gemm/contract/finish.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gemm/host_gemm.h"
+#include "gemm/host/host_gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm/host_gemm_kernel.h"
-#include "gemm/reference.h"
+#include "gemm/host/host_gemm_kernel.h"
+#include "gemm/host/reference.h"
 #include "tandem/error.h"
 
 namespace tandem {

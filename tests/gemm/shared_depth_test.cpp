@@ -1,4 +1,4 @@
-#include "gemm/shared_depth.h"
+#include "gemm/contract/shared_depth.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "gemm/tile_table.h"
+#include "gemm/contract/tile_table.h"
 
 #include <gtest/gtest.h>
 

@@ -10,14 +10,14 @@
 #include <cstdlib>
 #include <vector>
 
-#include "gemm/finish.h"
-#include "gemm/host_gemm.h"
-#include "gemm/reference.h"
+#include "gemm/contract/finish.h"
+#include "gemm/host/host_gemm.h"
+#include "gemm/host/reference.h"
 #include "support/collective_values.h"
 #include "support/in_threads.h"
+#include "tandem/advanced/gemm_order.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
-#include "tandem/gemm_order.h"
 
 namespace tandem::test {
 

@@ -1,7 +1,7 @@
 #pragma once
 /// CUDA graphs, as tests of the CUDA backend use them.
 
-#include "cuda/graph.h"
+#include "cuda/driver/graph.h"
 
 namespace tandem::test {
 

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "cli/layers.h"
 #include "gpu/graph.h"
-#include "ops/operator_case.h"
+#include "operators/operator_case.h"
+#include "tools/tandem/check/layers.h"
 
 namespace tandem::test {
 

@@ -3,7 +3,7 @@
 #include "gpu/litmus_kernels.h"
 #include "gpu/stress_kernels.h"
 #include "support/block_cases.h"
-#include "tandem/cuda_kernel.cuh"
+#include "tandem/advanced/cuda_kernel.cuh"
 
 namespace tandem::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/operator_rounds.h"
-#include "ops/operator_finish.h"
+#include "operators/operator_finish.h"
 
 namespace tandem::test {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "gpu/graph.h"
-#include "ops/operator_case.h"
+#include "operators/operator_case.h"
 
 namespace tandem::test {
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "cuda/graph.h"
+#include "cuda/driver/graph.h"
 #include "tandem/cuda.h"
 #include "tandem/simulation.h"
 #include "tandem/timeline.h"
-#include "trace/cut.h"
+#include "trace/timeline/cut.h"
 
 namespace tandem::test {
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "tandem/advanced/operator_tuning.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
-#include "tandem/operator_tuning.h"
 
 namespace tandem::test {
 

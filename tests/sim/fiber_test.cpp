@@ -1,4 +1,4 @@
-#include "sim/fiber.h"
+#include "sim/engine/fiber.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // The simulator's GEMM: layouts of B, bias, activation, types; against sums by definition.
 
-#include "tandem/gemm.h"
+#include "tandem/advanced/gemm.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "gemm/finish.h"
+#include "gemm/contract/finish.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 

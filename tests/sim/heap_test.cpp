@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sim/reuse.h"
+#include "sim/memory/reuse.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"

@@ -1,6 +1,6 @@
 // Ports, bridges and NICs hold up whoever moves data over them.
 
-#include "sim/network.h"
+#include "sim/transfer/network.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"

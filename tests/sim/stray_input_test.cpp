@@ -4,10 +4,10 @@
 
 #include <optional>
 
+#include "tandem/advanced/only_here.h"
 #include "tandem/barrier.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
-#include "tandem/only_here.h"
 #include "tandem/send_recv.h"
 #include "tandem/simulation.h"
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "sim/monitor.h"
+#include "sim/run/monitor.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"

@@ -12,7 +12,7 @@
 #include "support/collective_values.h"
 #include "support/earlier_calls.h"
 #include "support/two_copies.h"
-#include "tandem/only_here.h"
+#include "tandem/advanced/only_here.h"
 
 namespace tandem::test {
 

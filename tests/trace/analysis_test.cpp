@@ -1,4 +1,4 @@
-#include "trace/analysis.h"
+#include "trace/timeline/analysis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/clock_alignment.h"
+#include "trace/gpu/clock_alignment.h"
 
 #include <gmock/gmock.h>
 

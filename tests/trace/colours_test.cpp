@@ -1,6 +1,6 @@
 // Colours of span kinds stay apart for people with any kind of colour blindness.
 
-#include "trace/colours.h"
+#include "trace/timeline/colours.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "tandem/timeline.h"
-#include "trace/report_page.h"
+#include "trace/report/report_page.h"
 
 namespace tandem::trace {
 namespace {

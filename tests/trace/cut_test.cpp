@@ -1,4 +1,4 @@
-#include "trace/cut.h"
+#include "trace/timeline/cut.h"
 
 #include <gtest/gtest.h>
 

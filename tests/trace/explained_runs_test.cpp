@@ -9,7 +9,7 @@
 #include "tandem/collectives.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
-#include "trace/path_parts.h"
+#include "trace/timeline/path_parts.h"
 
 namespace tandem::trace {
 namespace {

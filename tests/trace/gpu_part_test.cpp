@@ -1,5 +1,5 @@
 // What a process has recorded, handed to another one.
-#include "trace/gpu_part.h"
+#include "trace/gpu/gpu_part.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 
 #include "tandem/signal.h"
-#include "trace/buffer_name.h"
-#include "trace/gpu_recording.h"
-#include "trace/gpu_spans.h"
-#include "trace/gpu_work_times.h"
+#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_spans.h"
+#include "trace/gpu/gpu_work_times.h"
+#include "trace/timeline/buffer_name.h"
 
 namespace tandem::trace {
 namespace {

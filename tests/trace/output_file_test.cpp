@@ -1,4 +1,4 @@
-#include "trace/output_file.h"
+#include "trace/timeline/output_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "trace/path_parts.h"
+#include "trace/timeline/path_parts.h"
 
 #include <gtest/gtest.h>
 

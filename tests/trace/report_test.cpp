@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "trace/analysis.h"
-#include "trace/chosen_pes.h"
-#include "trace/overview.h"
-#include "trace/report_page.h"
+#include "trace/report/report_page.h"
 #include "trace/synthetic_timeline.h"
-#include "trace/text.h"
+#include "trace/timeline/analysis.h"
+#include "trace/timeline/chosen_pes.h"
+#include "trace/timeline/overview.h"
+#include "trace/timeline/text.h"
 
 namespace tandem::trace {
 namespace {

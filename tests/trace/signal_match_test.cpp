@@ -1,4 +1,4 @@
-#include "trace/signal_match.h"
+#include "trace/gpu/signal_match.h"
 
 #include <gtest/gtest.h>
 

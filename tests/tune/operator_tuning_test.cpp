@@ -1,4 +1,4 @@
-#include "tandem/operator_tuning.h"
+#include "tandem/advanced/operator_tuning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

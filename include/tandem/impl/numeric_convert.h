@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tandem/config.h"
+#include "tandem/impl/config.h"
 #include "tandem/impl/numeric_formats.h"
 #if defined(__CUDACC__)
 #include "tandem/impl/cuda/convert.cuh"

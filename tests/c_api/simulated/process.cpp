@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/device_guard.h"
+#include "cuda/driver/device_guard.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"

@@ -1,13 +1,13 @@
 // Kernels of each kind, down to PTX, for every architecture that the backend is meant for: stores and signals, packets,
 // arithmetic on 16-bit and 8-bit floats, roles within a block.
 
-#include "kernels/all_gather_push.h"
-#include "kernels/all_reduce_two_shot.h"
-#include "kernels/all_reduce_two_shot_ll.h"
-#include "kernels/barrier.h"
-#include "kernels/broadcast_tree.h"
-#include "kernels/send_recv_ll.h"
-#include "tandem/cuda_kernel.cuh"
+#include "collectives/all_gather/push.h"
+#include "collectives/all_reduce/two_shot.h"
+#include "collectives/all_reduce/two_shot_ll.h"
+#include "collectives/barrier/barrier.h"
+#include "collectives/broadcast/tree.h"
+#include "collectives/send_recv/ll.h"
+#include "tandem/advanced/cuda_kernel.cuh"
 
 namespace tandem::cuda {
 

@@ -5,15 +5,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cuda/clock_kernels.h"
-#include "cuda/gemm.h"
-#include "cuda/recorded_kernels.h"
-#include "cuda/recorded_signals.h"
-#include "cuda/register.h"
-#include "cuda/self_test.h"
-#include "cuda/signal_kernels.h"
+#include "collectives/all_reduce/two_shot.h"
+#include "cuda/device/gemm.h"
+#include "cuda/device/register.h"
+#include "cuda/device/self_test.h"
+#include "cuda/device/signal_kernels.h"
+#include "cuda/profile/clock_kernels.h"
+#include "cuda/profile/recorded_kernels.h"
+#include "cuda/profile/recorded_signals.h"
 #include "cuda/simulated/gpus.h"
-#include "kernels/all_reduce_two_shot.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/standstill.h"
 

@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
   Block<Threads, typename PacketOf<K>::Type> block(context);
   K::run(block, args);
-  if constexpr (tandem::detail::kEpochFirst<K>) wait_for_previous_grid();  // on every path, so that completion is transitive
+  if constexpr (tandem::detail::kEpochFirst<K>)
+    wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
 /// Throws RuntimeFailure "what kernel: CUDA's own words" unless the code is success.

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "tandem/config.h"
+#include "tandem/impl/config.h"
 #include "tandem/impl/cuda/context.h"
 
 /// Little code: what follows lies within every wait.

@@ -6,8 +6,8 @@
 
 #include "tandem/impl/sim/buffer.h"
 #include "tandem/impl/sim/fragment.h"
+#include "tandem/impl/site.h"
 #include "tandem/signal.h"
-#include "tandem/site.h"
 
 namespace tandem::sim {
 

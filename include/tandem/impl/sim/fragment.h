@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "tandem/impl/sim/buffer.h"
+#include "tandem/impl/site.h"
 #include "tandem/numeric.h"
-#include "tandem/site.h"
 
 namespace tandem::sim {
 

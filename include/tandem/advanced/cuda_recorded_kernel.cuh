@@ -1,0 +1,49 @@
+#pragma once
+/// Compiles a kernel of one's own a second time, with a block that records: worlds with CudaOptions::record show its
+/// operations in their timelines. Of kernels without that form they show when these began and ended.
+
+#include "tandem/advanced/cuda_kernel.cuh"
+#include "tandem/impl/cuda/recorded_block.cuh"
+
+namespace tandem::cuda {
+
+template <class K, int Threads>
+__global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
+    recorded_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args,
+                    const __grid_constant__ RecordArea area) {
+  __shared__ RecordCount count;
+  using Usual = Block<Threads, typename PacketOf<K>::Type>;
+  // Not later, as kernels of packets do it: records lie where the launch before may still write its own.
+  wait_for_previous_grid();
+  if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
+  if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
+  const std::uint64_t begin = global_timer();
+  const Recorder recorder(area, &count);
+  Recorded<Usual> block(Usual(context), recorder);
+  K::run(block, args);
+  __syncthreads();
+  if (threadIdx.x == 0) recorder.finish(begin, block.record_count());
+}
+
+/// The form of K that records.
+template <class K, int Threads>
+struct RecordedForm {
+  static void launch(const detail::DeviceLaunch& launch) {
+    launch_form<K>(&recorded_kernel<K, Threads>, Threads, launch, *static_cast<const Context*>(launch.context),
+                   *static_cast<const typename K::Args*>(launch.args), *static_cast<const RecordArea*>(launch.records));
+  }
+  static int load() { return load_form<K>(&recorded_kernel<K, Threads>, Threads); }
+  static inline const detail::DeviceKernel kernel{Threads, launch, load};
+};
+
+/// Adds to what worlds that record load.
+void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
+                         const detail::DeviceKernel& recorded);
+
+/// For K, registered before with blocks of `Threads` threads; InvalidArgument where it was not. Before the first world.
+template <class K, int Threads>
+void register_recorded_kernel() {
+  add_recorded_kernel(type_name<K>(), detail::DeviceKernelOf<K>::kernel, RecordedForm<K, Threads>::kernel);
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,193 @@
+#pragma once
+/// The contract of the fused GEMM, the one kernel that each backend provides itself.
+///
+///   C (m x n) = activation(A (m x k, row-major) * B + bias), for fp8 with scales
+///
+/// B is row-major, either n x k as the weights of PyTorch's Linear (BLayout::kNxK), or k x n.
+///
+/// A persistent kernel computes the tiles of C in `order`. It waits at the `gate` before it loads the rows of a tile,
+/// and signals `notify` once a tile is visible at its destination. The rows of A and C belong to PEs in equal `shards`,
+/// each cut into `splits` chunks. Gates and notifications have one signal word for each chunk.
+///
+/// Everything here is plain data, so the same description reaches a GPU kernel and the simulator.
+
+#include "tandem/numeric.h"
+#include "tandem/signal.h"
+
+namespace tandem {
+
+/// The ownership of rows: `rows` in `shards` equal shards (the last may be shorter), each cut into `splits` chunks.
+struct RowPartition {
+  Size rows = 0;
+  int shards = 1;
+  int splits = 1;
+  /// Chunks start at multiples of this number of rows of their shard. With the rows of a tile, no chunk adds tiles that
+  /// are mostly empty.
+  int align = 1;
+
+  TANDEM_DEVICE Range shard(int owner) const { return split(rows, shards)[owner]; }
+  /// Returns the rows of every shard except the last ones.
+  TANDEM_DEVICE Size shard_rows() const { return split(rows, shards).step(); }
+  TANDEM_DEVICE Range part(int owner, int part) const { return split(shard(owner), splits, align)[part]; }
+  TANDEM_DEVICE int owner_of(Size row) const { return static_cast<int>(split(rows, shards).part_of(row)); }
+  TANDEM_DEVICE int part_of(Size row) const {
+    return static_cast<int>(split(shard(owner_of(row)), splits, align).part_of(row));
+  }
+  /// Returns the index of a chunk among all chunks.
+  TANDEM_DEVICE int slot(int owner, int part) const { return owner * splits + part; }
+  TANDEM_DEVICE int slots() const { return shards * splits; }
+};
+
+/// The order in which tiles are computed, a pure function of the tile's linear index (gemm_order.h).
+enum class TileOrder {
+  kRowMajor,     ///< for a GEMM that waits for no peer
+  kOwnFirst,     ///< own shard, then the next PE's, and so on around the ring; all tiles of a shard together
+  kRing,         ///< own shard, then the previous PE's, and so on: the order in which a ring delivers
+  kInterleaved,  ///< own shard, then chunk 0 of every peer, chunk 1 of every peer, ...: for a full mesh, whose links
+                 ///< all deliver at once
+  kPeersFirst,   ///< the next PE's shard first, own shard last: rows that peers wait for leave early
+  kOtherNodesFirst,  ///< shards of the other nodes first, then the own node's, own shard last
+  kOwnNodeFirst,     ///< own shard, own node's shards, then other nodes' shards in ring order, as they arrive
+  kPartsFirst,       ///< chunk 0 of every shard (the next PE's first, own last), then chunk 1, ...: all shards progress
+                     ///< alike, for results that every PE needs whole
+};
+
+/// The layout of the second factor in memory.
+enum class BLayout {
+  kNxK,  ///< one row for each column of C, as the weights of PyTorch's Linear
+  kKxN,  ///< row-major as in the formula
+};
+
+/// A function applied to each element of C in f32, before the conversion to `out_type`. Names and definitions follow
+/// PyTorch (torch.nn.functional).
+enum class Activation {
+  kNone,
+  kRelu,  ///< max(x, 0)
+  kGelu,  ///< x * (1 + erf(x / sqrt(2))) / 2
+  kSilu,  ///< x / (1 + exp(-x))
+};
+
+/// Scales of fp8 values, f32 in the GPU's memory; null means 1. They are applied to the f32 sum:
+/// C[i][j] = activation(a[i] * b[j] * sum + bias[j]) * c.
+struct GemmScales {
+  const float* a = nullptr;
+  bool a_per_row = false;  ///< one scale for each of the m rows, else one for A
+  const float* b = nullptr;
+  bool b_per_column = false;  ///< one scale for each of the n columns, else one for B
+  const float* c = nullptr;   ///< one factor for C
+};
+
+/// The wait before a tile's rows of A are read: the word of every chunk that the tile touches must have reached
+/// `*epoch` times `arrivals`. Without words there is no wait. Rows from `own_a` need no wait.
+struct GemmGate {
+  const Signal* words = nullptr;
+  const Epoch* epoch = nullptr;
+  /// The growth of a chunk's word in each call: 1, or the number of blocks that deliver the chunk together.
+  int arrivals = 1;
+};
+
+/// The signal after a tile of C is visible at its destination: it adds 1 to the word of the tile's chunk. With `local`
+/// that is this PE's word [rows.slot(owner, part)], else the collector's [rows.slot(block_at_collector(owner), part)].
+struct GemmNotify {
+  Signals words;
+  bool local = false;
+};
+
+/// A ring reduce-scatter in the epilogue. For rows of other owners, a PE adds its tile to the next PE's sum and
+/// sends the result to the previous PE. Its own rows are complete after that addition. It needs the
+/// order kPeersFirst, in which the neighbour computes each shard one step earlier. Sums travel as `out_type` and are
+/// added in f32, starting with the PE before the owner.
+struct GemmChain {
+  const std::byte* begun = nullptr;  ///< sums received from the next PE: a block of shard_rows x n for each owner
+  const Signal* arrived = nullptr;   ///< [chunk]: its tiles that have arrived in `begun`, counted over all calls
+  /// The destination of sums of other owners' rows, in the same blocks: at the previous PE, or here for a copy engine.
+  std::byte* passed_on = nullptr;
+  Signal* told = nullptr;        ///< [chunk]: grows by one for each tile that is visible in `passed_on`
+  const Epoch* epoch = nullptr;  ///< calls so far, including this one
+  /// If set, a second destination of the own rows, shard_rows x n, that peers may read; `c` belongs to the user.
+  std::byte* own_copy = nullptr;
+};
+
+/// A sum over all PEs of few rows, computed by the blocks of the GEMM: data carries its own flag, so nothing follows
+/// the GEMM. C is the sum of PEs 0, 1, ..., each rounded to `out_type`, added in f32 and rounded once, so every PE gets
+/// the same bits. Stream::adds_up says where it is available; `order` is kRowMajor.
+struct GemmSum {
+  Symm<std::byte> exchange;  ///< FewRowsExchange::bytes (src/gemm/contract/few_rows.h), zero before the first call
+  Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
+};
+
+/// Workspace of stream-K: blocks leave partial sums of a tile here for the block that finishes the tile. One GEMM at a
+/// time uses it. `sms` below is Gemm::sms, or all SMs of the GPU.
+struct GemmWorkspace {
+  Signal* words = nullptr;  ///< words_for(sms), zero before the first call
+  float* sums = nullptr;    ///< sums_for(sms)
+
+  static constexpr int kGroups = 2;                          ///< warp groups of a block, each with a word
+  static constexpr int kMostRows = 128, kMostColumns = 256;  ///< largest tile
+  static constexpr Size words_for(int sms) { return Size{sms} * kGroups; }
+  static constexpr Size sums_for(int sms) { return Size{sms} * kMostRows * kMostColumns; }
+};
+
+/// One matrix product with its gate, destination and notification.
+struct Gemm {
+  Size m = 0, n = 0, k = 0;
+  DType type = DType::kBF16;      ///< type of A and B
+  DType out_type = DType::kBF16;  ///< type of C
+  int tile_m = 128, tile_n = 256;
+  /// Row panels (of tile_m rows) of a chunk that are computed together, column by column. Their parts of A and B then
+  /// stay in cache. 0: all panels of the chunk.
+  int panel_group = 0;
+  int sms = 0;  ///< SMs that the persistent kernel takes; 0: all
+
+  const void* a = nullptr;      ///< m x k; if `own_a` is set, the own shard's rows are read from there instead
+  const void* own_a = nullptr;  ///< rows of the own shard x k
+  const void* b = nullptr;      ///< n x k, or k x n
+  BLayout b_layout = BLayout::kNxK;
+  /// n values of `out_type` (fp8: bf16), added to every row in f32; null: no bias. If tiles are partial sums, exactly
+  /// one PE has a bias, and C has no scale. An activation needs complete sums, which `chain` and `sum` provide; with
+  /// `c_at_collector` and `c_at_all` the reducing kernel applies it, and `activation` is kNone here.
+  const void* bias = nullptr;
+  Activation activation = Activation::kNone;
+  GemmScales scales;
+
+  RowPartition rows;  ///< rows of A if a gate is set, rows of C if a destination or a notification is set
+  int me = 0;
+  int node_size = 1;
+  TileOrder order = TileOrder::kRowMajor;
+  GemmGate gate;
+  GemmNotify notify;
+
+  void* c = nullptr;  ///< m x n
+  /// If set, the tiles of each owner's rows (own rows too) are stored to its collector, into block
+  /// block_at_collector(owner) of its copy of this buffer. The buffer has `shards` blocks of shard_rows x n.
+  Symm<std::byte> c_at_collector;
+  /// If set, every tile is stored to every PE of the node, for small results that every PE adds itself. The tile goes
+  /// into block `me % node_size` of the PE's copy of this buffer, which has node_size blocks of m x n. A notification
+  /// adds 1 to word [me % node_size] of each PE. `rows` is one shard in one chunk.
+  Symm<std::byte> c_at_all;
+  /// If set, `c` holds the own shard's rows only, and tiles of other owners travel around the ring. `notify` must be
+  /// local and concerns the own rows; `c_at_collector` is unused. One node only.
+  GemmChain chain;
+  GemmSum sum;  ///< if `calls` is set, C is the sum over all PEs
+  /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
+  /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
+  GemmWorkspace workspace;
+
+  /// Returns whether the ring delivers a sum for `owner`'s rows.
+  TANDEM_DEVICE bool chain_adds_to(int owner) const {
+    return chain.begun != nullptr && owner != (me + 1) % rows.shards;
+  }
+
+  /// Returns the PE of this node that collects partial sums of `owner`'s rows: the owner, or the PE with its number
+  /// within this node.
+  TANDEM_DEVICE int collector(int owner) const { return me - me % node_size + owner % node_size; }
+  /// Returns the block of this PE's contribution there; a collector has a block for each (node of the owner, PE of this
+  /// node).
+  TANDEM_DEVICE int block_at_collector(int owner) const { return owner - owner % node_size + me % node_size; }
+  /// Returns the number of tiles of a chunk of C, by which its notification grows in each call.
+  TANDEM_DEVICE Size tiles_of_piece(int owner, int part) const {
+    return ceil_div(rows.part(owner, part).size(), tile_m) * ceil_div(n, tile_n);
+  }
+};
+
+}  // namespace tandem

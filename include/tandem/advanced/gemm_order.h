@@ -1,0 +1,128 @@
+#pragma once
+/// Tile orders: linear index -> tile, as pure functions, so that a GPU's scheduler and the simulator agree.
+
+#include "tandem/advanced/gemm.h"
+
+namespace tandem {
+
+/// A tile of C: rows and columns in elements.
+struct GemmTile {
+  Range rows;
+  Range cols;
+};
+
+/// Enumerates the tiles of a GEMM: row panels in an order that follows the shards, columns within a group of panels.
+///
+/// Panels never straddle a piece of the row partition where the order follows shards, so that each tile waits for one
+/// piece and belongs to one owner; a plain (row-major) order cuts rows every tile_m.
+class TileSequence {
+ public:
+  TANDEM_DEVICE explicit TileSequence(const Gemm& gemm)
+      : rows_(gemm.order == TileOrder::kRowMajor ? RowPartition{gemm.m, 1, 1} : gemm.rows),
+        order_(gemm.order),
+        me_(gemm.me),
+        node_size_(gemm.node_size),
+        tile_m_(gemm.tile_m),
+        tile_n_(gemm.tile_n),
+        group_(gemm.panel_group),
+        n_(gemm.n) {}
+
+  /// Rows that are computed before the next piece's: one owner's, which wait for one word.
+  struct Piece {
+    Range rows;
+    int owner = 0;
+    int part = 0;
+  };
+  TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
+  /// The i-th piece in the order, 0 <= i < pieces(). May be empty.
+  TANDEM_DEVICE Piece piece(int i) const {
+    if (order_ == TileOrder::kRowMajor) return {{0, rows_.rows}, 0, 0};
+    const int splits = rows_.splits;
+    const int peers = rows_.shards - 1;
+    int owner_of_piece = owner(i / splits);
+    int part = i % splits;
+    if (order_ == TileOrder::kPartsFirst) {
+      owner_of_piece = owner(i % rows_.shards);
+      part = i / rows_.shards;
+    }
+    if (order_ == TileOrder::kInterleaved && i >= splits) {
+      const int j = i - splits;  // own shard is done: part 0 of every peer, then part 1, ...
+      owner_of_piece = owner(1 + j % peers);
+      part = j / peers;
+    }
+    return {rows_.part(owner_of_piece, part), owner_of_piece, part};
+  }
+  /// Shards, and the rows of each: in a plain order all rows are one.
+  TANDEM_DEVICE int owners() const { return rows_.shards; }
+  TANDEM_DEVICE Range rows_of_owner(int owner) const { return rows_.shard(owner); }
+
+  TANDEM_DEVICE Size tiles() const {
+    Size panels = 0;
+    for (int i = 0; i < pieces(); ++i) panels += panels_of(i);
+    return panels * columns();
+  }
+
+  /// The tile of linear index `i` < tiles(). Pieces come one after the other, within a piece groups of panels; within a
+  /// group columns are outermost, so that its panels share a column's block of B while it is in cache.
+  TANDEM_DEVICE GemmTile tile(Size i) const {
+    Place from;
+    return tile(i, from);
+  }
+  /// A piece, by its place in the order, and the number of its first tile.
+  struct Place {
+    int piece = 0;
+    Size first = 0;
+  };
+  /// The same for somebody who takes tiles in ascending order: begins to look at `from` and leaves there the tile's
+  /// piece, so that each tile costs the same however many pieces there are.
+  TANDEM_DEVICE GemmTile tile(Size i, Place& from) const {
+    for (; i >= from.first + panels_of(from.piece) * columns(); ++from.piece)
+      from.first += panels_of(from.piece) * columns();
+    const int number = from.piece;
+    i -= from.first;
+    const Range rows = piece(number).rows;
+    const Size group = group_ > 0 ? group_ : max(panels_of(number), 1);
+    const Size first = i / (group * columns()) * group;
+    i -= first * columns();
+    const Size panels = min(group, panels_of(number) - first);
+    const Size row = rows.begin + (first + i % panels) * tile_m_;
+    const Size col = i / panels * tile_n_;
+    return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}};
+  }
+
+  /// Owner of the `step`-th shard in the order, 0 <= step < shards.
+  TANDEM_DEVICE int owner(int step) const {
+    const int n = rows_.shards;
+    const int nodes = n / node_size_;
+    const int my_node = me_ / node_size_;
+    const int local = me_ % node_size_;
+    switch (order_) {
+      case TileOrder::kRing:
+        return (me_ - step + n) % n;
+      case TileOrder::kPeersFirst:
+      case TileOrder::kPartsFirst:
+        return (me_ + 1 + step) % n;
+      case TileOrder::kOwnNodeFirst:
+        return (my_node - step / node_size_ + nodes) % nodes * node_size_ + (local + step) % node_size_;
+      case TileOrder::kOtherNodesFirst:
+        return (my_node + 1 + step / node_size_) % nodes * node_size_ + (local + 1 + step) % node_size_;
+      default:
+        return (me_ + step) % n;
+    }
+  }
+
+ private:
+  TANDEM_DEVICE Size columns() const { return ceil_div(n_, tile_n_); }
+  TANDEM_DEVICE Size panels_of(int i) const { return ceil_div(piece(i).rows.size(), tile_m_); }
+
+  RowPartition rows_;
+  TileOrder order_;
+  int me_;
+  int node_size_;
+  int tile_m_;
+  int tile_n_;
+  int group_;
+  Size n_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,80 @@
+#include "bootstrap/local/environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "tandem/error.h"
+
+namespace tandem::bootstrap {
+
+namespace {
+
+/// Variables in which two jobs of a user differ.
+constexpr const char* kJob[] = {"MASTER_ADDR",  "MASTER_PORT",   "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+                                "SLURM_JOB_ID", "SLURM_STEP_ID", "TANDEM_RUN_ID"};
+
+int number_of(const std::string& name, const std::string& text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are {} to {}", name, text, least, most));
+  return value;
+}
+
+constexpr int kMost = 1 << 20;
+
+int needed(const Variables& variables, const std::string& name, int least, int most) {
+  const auto text = variables(name);
+  if (!text)
+    throw InvalidArgument(fmt::format("{}: not set in the environment; tandem launch and torchrun set it", name));
+  return number_of(name, *text, least, most);
+}
+
+int optional(const Variables& variables, const std::string& name, int least, int most, int otherwise) {
+  const auto text = variables(name);
+  return text ? number_of(name, *text, least, most) : otherwise;
+}
+
+Places of_torchrun(const Variables& variables) {
+  Places places;
+  places.pes = needed(variables, "WORLD_SIZE", 1, kMost);
+  places.pe = needed(variables, "RANK", 0, places.pes - 1);
+  places.local_pes = optional(variables, "LOCAL_WORLD_SIZE", 1, places.pes, places.pes);
+  places.local_pe = optional(variables, "LOCAL_RANK", 0, places.local_pes - 1, places.pe % places.local_pes);
+  return places;
+}
+
+Places of_slurm(const Variables& variables) {
+  Places places;
+  places.pes = needed(variables, "SLURM_NTASKS", 1, kMost);
+  places.pe = needed(variables, "SLURM_PROCID", 0, places.pes - 1);
+  // The variable holds the request of the job; this step may have fewer tasks, or more on a node.
+  const int asked = std::min(optional(variables, "SLURM_NTASKS_PER_NODE", 1, kMost, places.pes), places.pes);
+  places.local_pe = optional(variables, "SLURM_LOCALID", 0, places.pes - 1, places.pe % asked);
+  places.local_pes = std::max(asked, places.local_pe + 1);
+  return places;
+}
+
+}  // namespace
+
+std::optional<std::string> variable_of_process(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+Places read_places(const Variables& variables) {
+  const bool slurm = !variables("RANK") && variables("SLURM_PROCID");
+  Places places = slurm ? of_slurm(variables) : of_torchrun(variables);
+  if (!slurm && !variables("TANDEM_UNIQUE_ID"))
+    for (const char* const name : {"MASTER_ADDR", "MASTER_PORT"})
+      if (!variables(name))
+        throw InvalidArgument(fmt::format("{}: not set in the environment; tandem launch and torchrun set it", name));
+  for (const char* const name : kJob) places.job += fmt::format("{}={};", name, variables(name).value_or(""));
+  return places;
+}
+
+}  // namespace tandem::bootstrap

@@ -1,0 +1,27 @@
+#pragma once
+/// Why a world is over, as it travels between processes.
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "bootstrap/protocol/wire.h"
+
+namespace tandem::bootstrap {
+
+enum class FailureKind : std::uint32_t { kInvalidArgument = 1, kTimeout, kRuntimeFailure, kUnsupported, kOutOfMemory };
+
+struct Failure {
+  FailureKind kind = FailureKind::kRuntimeFailure;
+  std::string text;
+
+  Bytes encode() const { return Writer().u32(static_cast<std::uint32_t>(kind)).text(text).result(); }
+  static Failure decode(View payload);
+  /// As the exception of that kind.
+  [[noreturn]] void raise() const;
+};
+
+/// Kind and text of an exception, for other processes.
+Failure failure_of(const std::exception& error);
+
+}  // namespace tandem::bootstrap

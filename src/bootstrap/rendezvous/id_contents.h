@@ -1,0 +1,29 @@
+#pragma once
+/// The contents of a UniqueId.
+
+#include <cstdint>
+#include <string>
+
+#include "bootstrap/local/offer.h"
+#include "bootstrap/protocol/seal.h"
+#include "tandem/advanced/unique_id.h"
+
+namespace tandem::bootstrap {
+
+struct IdContents {
+  std::string address;
+  std::uint16_t port = 0;
+  Key secret{};
+};
+
+IdContents contents_of(const UniqueId& id);
+UniqueId id_of(const IdContents& contents);
+
+/// Name of the local socket at which the id's rendezvous is reached by processes of the same user and host.
+std::string local_name(const IdContents& contents);
+
+/// UniqueId::create with a secret that others can derive, and the id handed over to a job's processes where there is
+/// one.
+UniqueId open_rendezvous(const std::string& address, const Key& secret, HandOff hand_off = {});
+
+}  // namespace tandem::bootstrap

@@ -1,0 +1,104 @@
+#pragma once
+/// The state of a world at the host of its rendezvous, without sockets: members, all-gathers under way, and the reason
+/// of its end.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/local/failure.h"
+#include "bootstrap/protocol/deadline.h"
+#include "tandem/team.h"
+
+namespace tandem::bootstrap {
+
+/// Most bytes of a PE in one all-gather.
+constexpr std::size_t kMostContribution = std::size_t{64} << 10;
+/// Most PEs of a world.
+constexpr int kMostPes = 4096;
+
+/// One PE's part in an all-gather of a team. The n-th call of each member of a team belongs to the n-th of the others.
+struct Contribution {
+  int first = 0, stride = 1, size = 1;
+  std::uint64_t number = 0;
+  std::string name;  ///< what it is for: members must agree
+  std::uint32_t timeout_ms = 0;
+  Bytes blob;
+
+  Bytes encode() const;
+  static Contribution decode(View payload);
+};
+
+/// All parts, as they are sent back to each member.
+struct Gathered {
+  int first = 0, stride = 1, size = 1;
+  std::uint64_t number = 0;
+  std::vector<Bytes> blobs;
+
+  Bytes encode() const;
+  static Gathered decode(View payload);
+};
+
+/// "0, 3, 4, ..."
+std::string list_of(const std::vector<int>& numbers);
+
+class Coordinator {
+ public:
+  struct Message {
+    int to;
+    Kind kind;
+    Bytes payload;
+  };
+
+  /// Throws Error where this PE cannot come: `size` is not what the others said, `pe` is not in it, or came before.
+  void join(int pe, int size);
+  /// Throws BadMessage for what no member could send.
+  void contribute(int pe, Contribution contribution);
+  /// The PE cannot go on.
+  void fail(int pe, Failure failure);
+  void leave(int pe);
+  /// Its connection broke.
+  void lose(int pe, const std::string& why);
+  /// The world is over; the first reason stays.
+  void fail_all(Failure failure);
+  /// Ends what has lasted too long. Its error ends with `note`.
+  void look_at_clock(const std::string& note = "");
+  /// When to look next.
+  std::optional<Clock::time_point> next_deadline() const;
+
+  /// All have come, so that nobody else may.
+  bool complete() const { return size_ > 0 && came_.size() == static_cast<std::size_t>(size_); }
+  /// Somebody had come, and all who had are gone.
+  bool over() const;
+
+  /// Returns the messages to be sent since the last call.
+  std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
+
+ private:
+  enum class State { kHere, kLeft };
+  /// first, stride, size and number of an all-gather.
+  using Call = std::tuple<int, int, int, std::uint64_t>;
+  struct Pending {
+    std::string name;
+    int first_caller = 0;
+    Deadline deadline{0};
+    double seconds = 0;
+    std::map<int, Bytes> blobs;  // by PE of the world
+  };
+
+  void check_absent(const Call& call, const Pending& pending);
+  std::string missing(const Call& call, const Pending& pending) const;
+
+  int size_ = 0;
+  int said_by_ = 0;
+  std::map<int, State> came_;
+  std::map<int, std::string> refused_;
+  std::map<Call, Pending> pending_;
+  std::optional<Failure> failure_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace tandem::bootstrap

@@ -1,0 +1,49 @@
+#include <array>
+
+#include "collectives/all_gather/ll.h"
+#include "collectives/all_gather/push.h"
+#include "collectives/all_gather/ring.h"
+#include "collectives/all_gather/two_level.h"
+#include "collectives/all_gather/two_level_ll.h"
+#include "collectives/plan/copy_engine_plan.h"
+#include "collectives/plan/plan.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+constexpr Collective kSelf = Collective::kAllGather;
+
+std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const CollectiveOptions& options,
+                                                      const Team& team) {
+  return make_copy_engine_plan(world, kSelf, options, team, CopyPattern::kAllGather, CopyDirection::kPull);
+}
+
+}  // namespace
+
+std::span<const Algorithm> all_gather_algorithms() {
+  using enum PeersTouch;
+  static const std::array<Algorithm, 8> algorithms{{
+      {{kSelf, "push", "every PE's SMs put its bytes to all peers", false, false, kOutput},
+       make_byte_plan<kSelf, AllGatherPush>},
+      {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true, kOutput},
+       make_copy_engine_push<kSelf, CopyPattern::kAllGather>},
+      // No peer touches the output, but a PE has to know where its peers' is: in place, their inputs lie there.
+      {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true, true, kBoth},
+       make_copy_engine_pull},
+      {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false, false, kOutput},
+       make_byte_plan<kSelf, AllGatherTwoLevel>},
+      {{kSelf, "ring", "n-1 steps round the PEs, neighbours only", false, false, kOutput},
+       make_byte_plan<kSelf, AllGatherRing>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
+       make_byte_plan<kSelf, AllGatherLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither},
+       make_byte_plan<kSelf, AllGatherLL128>},
+      {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false, false,
+        kNeither},
+       make_byte_plan<kSelf, AllGatherTwoLevelLL>},
+  }};
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,54 @@
+#pragma once
+/// LL and two-level all-gather combined, for small sizes on several nodes: packets cross between nodes and are
+/// forwarded unopened.
+///
+/// Each PE packs its bytes once, puts the packets to the PEs with its index on the other nodes, and stores them to its
+/// node's PEs; whatever arrives from another node is passed on within the node packet by packet, while it is also read.
+/// A packet is its own signal all the way, so no step waits for a flag behind the data. As Triton-distributed's
+/// low-latency all-gather does. Needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
+/// == out + pe * count).
+
+#include "collectives/steps/packet_move.h"
+
+namespace tandem::kernels {
+
+struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const int me = block.pe();
+    const int n = block.num_pes();
+    const int size = block.team().node_size;
+    const int first = me / size * size;  // of this node
+    const PacketRounds<LLPacket, std::byte> rounds(block, a.staging, a.count);
+    for (Size i = 0; i < rounds.count(); ++i) {
+      const Range piece = rounds.piece(i);
+      const Epoch flag = rounds.flag(i);
+      const Size packets = packets_for<LLPacket>(piece.size());
+      const auto open = [&](int owner) {
+        const LLPacket* const from = rounds.packets(i, owner).local();
+        block.store(a.out.local() + owner * a.count, piece,
+                    block.template ll_get<std::byte, std::byte>(from, piece.size(), flag));
+      };
+      const auto spread = [&](int owner) {
+        const Symm<LLPacket> at = rounds.packets(i, owner);
+        for (int step = 1; step < size; ++step)
+          block.ll_forward(at, at.local(), packets, flag, first + (me - first + step) % size);
+      };
+
+      const Symm<LLPacket> own = rounds.packets(i, me);
+      block.ll_put(own, a.in.local() + piece.begin, piece.size(), flag, me);
+      open(me);  // the packets are in place when they can be read
+      for (int pe = (me + size) % n; pe != me; pe = (pe + size) % n) block.put_nbi(own, own.local(), packets, pe);
+      spread(me);
+      for (int owner = (me + n - size) % n; owner != me; owner = (owner + n - size) % n) {
+        spread(owner);
+        open(owner);
+      }
+      for (int owner : block.peers_from_self())
+        if (owner % size != me % size) open(owner);
+      block.quiet();  // this round's packets have left, so the one after the next may pack there again
+    }
+  }
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,41 @@
+#pragma once
+/// One-shot all-reduce with packets: every PE sends its input to all, as packets that are their own signal (NCCL's LL
+/// and LL128 protocols).
+///
+/// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
+/// Each link carries n-1 times the data, doubled by LLPacket and an eighth more with LL128Line, in one step without any
+/// other signal. Goes in rounds of a fragment. Needs stores to all PEs. In-place allowed.
+
+#include "collectives/steps/reduce_packets.h"
+
+namespace tandem::kernels {
+
+template <class T, class P>
+struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
+  /// What is sent to every peer by itself is more than the buffer.
+  static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(8 * blocks, 128)); }
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
+    const int me = block.pe();
+    const PacketRounds<P, T> rounds(block, a.staging, a.count);
+    const auto own = [&](Range piece) { return load_input<T>(block, a.in.local(), piece, a.op, a.scale); };
+    const auto send = [&](Size i) {
+      const auto values = own(rounds.piece(i));
+      block.template ll_put_peers<T>(rounds.packets(i, me), values, rounds.flag(i));
+    };
+    const auto receive = [&](Size i) {
+      const Range piece = rounds.piece(i);
+      block.store(a.out.local(), piece,
+                  reduce_packets<T>(block, own(piece), static_cast<const P*>(rounds.packets(i, 0).local()),
+                                    rounds.stride(), rounds.flag(i), a.op));
+    };
+    rounds.exchange(block, send, receive);
+  }
+};
+template <class T>
+struct AllReduceOneShotLL : AllReduceOneShotPackets<T, LLPacket> {};
+template <class T>
+struct AllReduceOneShotLL128 : AllReduceOneShotPackets<T, LL128Line> {};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,30 @@
+#include <array>
+
+#include "collectives/all_to_all/ll.h"
+#include "collectives/all_to_all/push.h"
+#include "collectives/plan/copy_engine_plan.h"
+#include "collectives/plan/plan.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+constexpr Collective kSelf = Collective::kAllToAll;
+
+}  // namespace
+
+std::span<const Algorithm> all_to_all_algorithms() {
+  using enum PeersTouch;
+  static const std::array<Algorithm, 4> algorithms{{
+      {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false, false, kOutput},
+       make_byte_plan<kSelf, AllToAllPush>},
+      {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true, true, kOutput},
+       make_copy_engine_push<kSelf, CopyPattern::kAllToAll>},
+      {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
+       make_byte_plan<kSelf, AllToAllLL>},
+      {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, AllToAllLL128>},
+  }};
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

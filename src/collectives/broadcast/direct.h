@@ -1,0 +1,30 @@
+#pragma once
+/// Direct broadcast: the root puts everything to every PE.
+///
+/// One step, n-1 times the bytes out of the root: for small sizes. Needs put_signal only. In-place allowed.
+/// The root waits for a PE's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+
+#include "collectives/steps/move.h"
+
+namespace tandem::kernels {
+
+struct BroadcastDirect : MoveKernel {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const int me = block.pe();
+    const Range part = own_part(block, a.count);
+    const Symm<std::byte> to = a.out + part.begin;
+    const Epoch epoch = block.next_epoch(a.epochs);
+
+    if (me != a.root) {
+      block.notify(block.slots(a.ready) + me, epoch, a.root);
+      block.wait(block.slots(a.arrived) + a.root, 1, epoch);
+      return;
+    }
+    const std::byte* const from = a.in.local() + part.begin;
+    put_to_all<true>(block, a, to, part.size(), epoch, [&](int) { return from; });
+    finish_puts(block);
+  }
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,57 @@
+// The recorded forms of what moves bytes.
+
+#include "collectives/all_gather/ll.h"
+#include "collectives/all_gather/push.h"
+#include "collectives/all_gather/ring.h"
+#include "collectives/all_gather/two_level.h"
+#include "collectives/all_gather/two_level_ll.h"
+#include "collectives/all_to_all/ll.h"
+#include "collectives/all_to_all/push.h"
+#include "collectives/barrier/barrier.h"
+#include "collectives/broadcast/chain.h"
+#include "collectives/broadcast/direct.h"
+#include "collectives/broadcast/ll.h"
+#include "collectives/broadcast/scatter_all_gather.h"
+#include "collectives/broadcast/scatter_ll.h"
+#include "collectives/broadcast/tree.h"
+#include "collectives/cuda/recorded_types.cuh"
+#include "collectives/gather_scatter/gather_direct.h"
+#include "collectives/gather_scatter/scatter_direct.h"
+#include "collectives/plan/copy_engine.h"
+#include "collectives/send_recv/exchange_put_signal.h"
+#include "collectives/send_recv/group.h"
+#include "collectives/send_recv/ll.h"
+#include "collectives/send_recv/ring.h"
+#include "collectives/steps/reduce_copies.h"
+#include "tandem/send_recv.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+template <class... K>
+void register_recorded_byte_kernels() {
+  (register_recorded_kernel<K, kThreads>(), ...);
+}
+
+}  // namespace
+
+void register_recorded_move() {
+  using namespace kernels;
+  register_recorded_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128,
+                                 BroadcastScatterLL128, ExchangeLL, ExchangeLL128, SendRecvLL, SendRecvLL128>();
+  register_recorded_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL,
+                                 AllToAllPush, BroadcastChain, BroadcastDirect, BroadcastScatterAllGather,
+                                 BroadcastTree<2>, ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
+  using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
+  register_recorded_kernel<Pairs, Pairs::kThreads>();
+  constexpr int kOneWarp = 32;
+  register_recorded_kernel<BarrierAll, kOneWarp>();
+  register_recorded_kernel<CopyEngineBegin, kOneWarp>();
+  register_recorded_kernel<CopyEngineEndPush, kOneWarp>();
+  register_recorded_kernel<CopyEngineEndPull, kOneWarp>();
+  register_recorded_kernel<CopyOwnPart, kThreads>();
+  register_recorded_types<CopiedReduce>();
+}
+
+}  // namespace tandem::cuda

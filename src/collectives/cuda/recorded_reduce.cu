@@ -1,0 +1,25 @@
+// The recorded forms of reduce_scatter and reduce.
+
+#include "collectives/cuda/recorded_types.cuh"
+#include "collectives/reduce/direct.h"
+#include "collectives/reduce/tree.h"
+#include "collectives/reduce_scatter/ll.h"
+#include "collectives/reduce_scatter/pull.h"
+#include "collectives/reduce_scatter/push.h"
+#include "collectives/reduce_scatter/ring.h"
+#include "collectives/reduce_scatter/two_level.h"
+
+namespace tandem::cuda {
+
+void register_recorded_reduce() {
+  register_recorded_types<kernels::ReduceDirect>();
+  register_recorded_types<kernels::ReduceTree>();
+  register_recorded_types<kernels::ReduceScatterLL>();
+  register_recorded_types<kernels::ReduceScatterLL128>();
+  register_recorded_types<kernels::ReduceScatterPull>();
+  register_recorded_types<kernels::ReduceScatterPush>();
+  register_recorded_types<kernels::ReduceScatterRing>();
+  register_recorded_types<kernels::ReduceScatterTwoLevel>();
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,17 @@
+#include <array>
+
+#include "collectives/gather_scatter/scatter_direct.h"
+#include "collectives/plan/plan.h"
+
+namespace tandem::kernels {
+
+std::span<const Algorithm> scatter_algorithms() {
+  constexpr Collective kSelf = Collective::kScatter;
+  static const std::array<Algorithm, 1> algorithms{{
+      {{kSelf, "direct", "every PE gets its bytes from the root's input", false, false, PeersTouch::kInput},
+       make_byte_plan<kSelf, ScatterDirect>},
+  }};
+  return algorithms;
+}
+
+}  // namespace tandem::kernels

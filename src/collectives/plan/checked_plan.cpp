@@ -1,0 +1,129 @@
+#include "collectives/plan/checked_plan.h"
+
+#include <fmt/format.h>
+
+#include "collectives/plan/plan.h"
+#include "runtime/call_log.h"
+#include "tandem/advanced/only_here.h"
+#include "tandem/error.h"
+
+namespace tandem::kernels {
+
+namespace {
+
+class CheckedPlan final : public CollectivePlan {
+ public:
+  CheckedPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team, Staged staged,
+              std::unique_ptr<CollectivePlan> plan)
+      : plan_(std::move(plan)),
+        team_(team),
+        world_(world),
+        collective_(collective),
+        element_bytes_(size_of(options.type)),
+        root_(options.root),
+        max_count_(options.max_count),
+        local_in_(options.local_in),
+        local_out_(options.local_out),
+        on_device_(world.checks_calls()),
+        log_(world.calls()) {
+    agreement_.what = plan_name(collective, options);
+    std::string whole = fmt::format("{} {}", agreement_.what, name(options.type));
+    if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
+    if (options.root != 0) whole += fmt::format(" root {}", options.root);
+    if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
+    // Not where its buffers lie: what no peer touches may lie elsewhere on every PE.
+    if (staged.any()) whole += fmt::format(" that copies {}", !staged.out ? "in" : !staged.in ? "out" : "in and out");
+    whole += fmt::format(" of at most {}", max_count_);
+    if (log_ != nullptr) number_ = log_->add(whole, team);
+    if (!on_device_) return;
+    PlanSetup setup(world, team, agreement_.what + " agreement", 1, 0);
+    constexpr Size words_and_slots = 4;
+    agreement_.signature = call_signature(whole);
+    agreement_.words = setup.signals(words_and_slots * team.size, "words");
+    agreement_.calls = setup.epochs();
+  }
+
+  void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
+    check_call(agreement_.what, in, out, count, max_count_);
+    check_handle("in", in, count, local_in_);
+    check_handle("out", out, count, local_out_);
+    const Size in_elements = input_elements(collective_, count, team_.size, team_.me, root_);
+    const Size out_elements = output_elements(collective_, count, team_.size, team_.me, root_);
+    check_held(world_, "in", in.local(), in_elements * element_bytes_, agreement_.what);
+    check_held(world_, "out", out.local(), out_elements * element_bytes_, agreement_.what);
+    check_overlap(collective_, agreement_.what, in.local(), out.local(), count, element_bytes_, root_, team_);
+    const auto enqueue = [&] {
+      if (on_device_) {
+        detail::Agreement agreement = agreement_;
+        agreement.count = count;
+        stream.agree(agreement, team_);
+      }
+      plan_->run(stream, in, out, count);
+    };
+    if (log_ != nullptr)
+      log_->note(number_, count, enqueue);
+    else
+      enqueue();
+  }
+
+  const std::string& algorithm() const override { return plan_->algorithm(); }
+
+ private:
+  /// A handle made for a team (Symm::of) would be taken for the world's.
+  void check_handle(const char* what, Symm<const std::byte> handle, Size count, bool may_be_local) const {
+    if (count == 0) return;
+    if (handle.local() != handle.on(world_.pe()))
+      throw InvalidArgument(
+          fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
+    if (!may_be_local && is_only_here(handle))
+      throw InvalidArgument(
+          fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
+                      what, agreement_.what, what));
+  }
+
+  std::unique_ptr<CollectivePlan> plan_;
+  Team team_;
+  World world_;
+  Collective collective_;
+  Size element_bytes_;
+  int root_;
+  Size max_count_;
+  bool local_in_, local_out_;
+  bool on_device_;
+  CallLog* log_;
+  std::size_t number_ = 0;
+  detail::Agreement agreement_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
+                                              const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan) {
+  if (!world.checks_calls() && world.calls() == nullptr) return plan;
+  return std::make_unique<CheckedPlan>(world, collective, options, team, staged, std::move(plan));
+}
+
+void check_held(const World& world, const std::string& argument, const void* memory, Size bytes,
+                const std::string& call) {
+  const std::optional<Size> held = bytes > 0 ? world.bytes_from(memory) : std::nullopt;
+  if (held && *held < bytes)
+    throw InvalidArgument(fmt::format("{}: a buffer that has {} bytes from {} on given to {}, this run needs {}",
+                                      argument, *held, memory, call, bytes));
+}
+
+void check_overlap(Collective collective, const std::string& collective_and_algorithm, const std::byte* in,
+                   const std::byte* out, Size count, Size element_bytes, int root, const Team& team) {
+  const Size in_bytes = input_elements(collective, count, team.size, team.me, root) * element_bytes;
+  const Size out_bytes = output_elements(collective, count, team.size, team.me, root) * element_bytes;
+  if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
+  const bool has_place =
+      collective != Collective::kAllToAll && collective != Collective::kSendRecv && collective != Collective::kExchange;
+  const Size parts = (in_bytes - out_bytes) / (count * element_bytes);  // how many the input has more
+  const Size own = parts == 0 ? 0 : team.me * count * element_bytes;
+  if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
+  throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}",
+                                    collective_and_algorithm,
+                                    has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,137 @@
+#pragma once
+/// Plans of collectives that are one kernel. A kernel joins in with
+///
+///   struct Args { Symm<const E> in; Symm<E> out; Size count; ... };    // optional members: op, scale, root
+///   template <class Setup> static Args prepare(Setup& setup);          // host side: allocates what else is in Args
+///
+/// and its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is
+/// std::byte, and `count` is in bytes). A kernel that needs wide blocks says so with `static constexpr int
+/// kLeastThreads`, and in the registry with `narrow_unfit<Kernel>`; one that divides its blocks among something adapts
+/// the default with `static int suitable_blocks(const Team&, int blocks)`.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "collectives/plan/collective.h"
+#include "tandem/error.h"
+
+namespace tandem::kernels {
+
+/// What a kernel's `prepare` sees: the plan's size, and memory that is made for this plan alone. Handles are the
+/// team's.
+class PlanSetup {
+ public:
+  PlanSetup(World& world, const Team& team, std::string name, int blocks, Size max_count)
+      : world_(&world), team_(team), name_(std::move(name)), blocks_(blocks), max_count_(max_count) {}
+
+  const Team& team() const { return team_; }
+  int pes() const { return team_.size; }
+  int blocks() const { return blocks_; }
+  /// Largest `count` of a run, in the kernel's elements.
+  Size max_count() const { return max_count_; }
+
+  template <class T>
+  Symm<T> symmetric(Size count, const char* what) {
+    return world_->heap().allocate<T>(count, name_ + " " + what).of(team_);
+  }
+  Signals signals(Size count, const char* what) { return symmetric<Signal>(count, what); }
+  /// Words for notify_all and wait_all: one for each block and PE.
+  Signals slots(const char* what) { return signals(Size{blocks_} * pes(), what); }
+  template <class T>
+  T* local(Size count, const char* what) {
+    return world_->heap().allocate_local<T>(count, name_ + " " + what);
+  }
+  /// One word a block.
+  Epochs epochs() { return world_->heap().epochs(blocks_, name_ + " epochs"); }
+
+ private:
+  World* world_;
+  Team team_;
+  std::string name_;
+  int blocks_;
+  Size max_count_;
+};
+
+/// "all_reduce ring": what its buffers are called, and how errors name it.
+inline std::string plan_name(Collective collective, const CollectiveOptions& options) {
+  return std::string(name(collective)) + " " + options.algorithm;
+}
+
+/// Blocks of a plan's grid, where its kernel has no wish of its own: no more than this PE has SMs.
+inline int plan_blocks(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
+  if (options.blocks > 0) return options.blocks;
+  const Size elements = max(input_elements(collective, options.max_count, team.size, options.root, options.root),
+                            output_elements(collective, options.max_count, team.size, options.root, options.root));
+  return std::min(default_blocks(elements * size_of(options.type), team), world.machine().gpu.sm_count);
+}
+
+template <class Kernel>
+class KernelPlan final : public CollectivePlan {
+ public:
+  using Args = typename Kernel::Args;
+  using Element = std::remove_pointer_t<decltype(std::declval<Args>().out.local())>;
+
+  KernelPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team)
+      : algorithm_(options.algorithm),
+        name_(plan_name(collective, options)),
+        team_(team),
+        grid_{plan_blocks(world, collective, options, team), options.threads},
+        max_count_(options.max_count),
+        per_count_(std::is_same_v<Element, std::byte> ? size_of(options.type) : 1) {
+    if constexpr (requires { Kernel::suitable_blocks(team, 1); })
+      if (options.blocks == 0)
+        grid_.blocks = std::min(Kernel::suitable_blocks(team, grid_.blocks), world.machine().gpu.sm_count);
+    world.check_launch<Kernel>(grid_);
+    PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_);
+    args_ = Kernel::prepare(setup);
+    if constexpr (requires { args_.op; }) args_.op = options.op;
+    if constexpr (requires { args_.root; }) args_.root = options.root;
+    if constexpr (requires { args_.scale; }) args_.scale = convert<decltype(args_.scale)>(options.scale);
+  }
+
+  void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
+    check_call(name_, in, out, count, max_count_, alignof(Element));
+    Args args = args_;
+    args.in = in.of(team_).template as<const Element>();
+    args.out = out.of(team_).template as<Element>();
+    args.count = count * per_count_;
+    stream.launch<Kernel>(grid_, args, team_);
+  }
+
+  const std::string& algorithm() const override { return algorithm_; }
+
+ private:
+  std::string algorithm_;
+  std::string name_;
+  Team team_;
+  Grid grid_;
+  Size max_count_;
+  Size per_count_;  // the kernel's elements for each of the caller's
+  Args args_{};
+};
+
+/// Algorithm::make for a kernel that knows its element type.
+template <Collective kCollective, template <class> class Kernel>
+std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions& options, const Team& team) {
+  return dispatch(options.type, [&]<class T>() -> std::unique_ptr<CollectivePlan> {
+    return std::make_unique<KernelPlan<Kernel<T>>>(world, kCollective, options, team);
+  });
+}
+
+/// Algorithm::unfit for a kernel that needs wide blocks.
+template <template <class> class Kernel>
+std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
+  constexpr int kLeast = Kernel<float>::kLeastThreads;
+  if (options.threads >= kLeast) return "";
+  return "needs at least " + std::to_string(kLeast) + " threads a block, " + std::to_string(options.threads) + " given";
+}
+
+/// Algorithm::make for a kernel that moves bytes.
+template <Collective kCollective, class Kernel>
+std::unique_ptr<CollectivePlan> make_byte_plan(World& world, const CollectiveOptions& options, const Team& team) {
+  return std::make_unique<KernelPlan<Kernel>>(world, kCollective, options, team);
+}
+
+}  // namespace tandem::kernels

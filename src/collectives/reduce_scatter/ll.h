@@ -1,0 +1,44 @@
+#pragma once
+/// Low-latency (LL) reduce-scatter: every PE sends each peer that peer's shard as packets, which are their own signals;
+/// the owner sums what it got.
+///
+/// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
+/// Each link carries (n-1)/n of the input, doubled by LLPacket and an eighth more with LL128Line, in one step without
+/// any other signal: for small and middle sizes. Goes in rounds of a fragment. Needs stores to all PEs. In-place
+/// allowed: a shard is read by its owner alone.
+
+#include "collectives/steps/reduce_packets.h"
+
+namespace tandem::kernels {
+
+template <class T, class P>
+struct ReduceScatterPackets : ReducePacketKernel<T, P> {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
+    const int me = block.pe();
+    const PacketRounds<P, T> rounds(block, a.staging, a.count);
+    const auto shard_of = [&](int pe, Range piece) {
+      return load_input<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
+    };
+    const auto send = [&](Size i) {
+      for (const int pe : block.peers_from_self()) {
+        const auto values = shard_of(pe, rounds.piece(i));
+        block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
+      }
+    };
+    const auto receive = [&](Size i) {
+      const Range piece = rounds.piece(i);
+      const auto own = shard_of(me, piece);
+      block.store(a.out.local(), piece,
+                  reduce_packets<T>(block, own, static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
+                                    rounds.flag(i), a.op));
+    };
+    rounds.exchange(block, send, receive);
+  }
+};
+template <class T>
+struct ReduceScatterLL : ReduceScatterPackets<T, LLPacket> {};
+template <class T>
+struct ReduceScatterLL128 : ReduceScatterPackets<T, LL128Line> {};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,35 @@
+#pragma once
+/// Exchange: the PEs 2i and 2i+1 swap their bytes with put_signal, both ways at once; an odd last PE copies its own.
+///
+/// The exchange kernel of Penny, an NVSHMEM-style library written from scratch; here each block swaps its own part, so
+/// that a large swap streams over as many blocks as the link needs. Needs put_signal to the partner: works within a
+/// node and between nodes. Separate buffers. A PE waits for its partner's `ready` of this call before it writes there:
+/// see MoveKernel for why that is enough.
+
+#include "collectives/steps/move.h"
+
+namespace tandem::kernels {
+
+struct ExchangePutSignal : MoveKernel {
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const int me = block.pe();
+    const int partner = me ^ 1;
+    const Range part = own_part(block, a.count);
+    const std::byte* const from = a.in.local() + part.begin;
+    const Symm<std::byte> to = a.out + part.begin;
+    const Epoch epoch = block.next_epoch(a.epochs);
+
+    if (partner >= block.num_pes()) {
+      block.copy(to.local(), from, part.size());
+      return;
+    }
+    block.notify(block.slots(a.ready) + me, epoch, partner);
+    block.wait(block.slots(a.ready) + partner, 1, epoch);
+    block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, partner);
+    block.wait(block.slots(a.arrived) + partner, 1, epoch);
+    block.quiet();
+  }
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,139 @@
+#include "collectives/send_recv/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/plan/team_check.h"
+#include "tandem/error.h"
+#include "tandem/send_recv.h"
+
+namespace tandem {
+
+namespace {
+
+using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
+
+/// Blocks that serve different distances at once; farther pairs take turns.
+constexpr int kMostGroups = 64;
+constexpr Size kMostSlotBytes = Size{1} << 20;
+
+/// 64 blocks where every PE sends to every other, if it has the SMs; a lane moves half of what a block can.
+int lanes_for(int pes, int sm_count) { return std::clamp(std::min(64, sm_count) / pes, 1, 16); }
+
+void check_options(const SendRecvOptions& options) {
+  if (options.lanes < 0 || options.lanes > 64)
+    throw InvalidArgument(fmt::format("lanes: {} given to a send-receive group, allowed are 0 to 64", options.lanes));
+  if (options.slots < 1 || options.slots > 1024)
+    throw InvalidArgument(fmt::format("slots: {} given to a send-receive group, allowed are 1 to 1024", options.slots));
+  if (options.slot_bytes < 16 || options.slot_bytes > kMostSlotBytes || options.slot_bytes % 16 != 0)
+    throw InvalidArgument(
+        fmt::format("slot_bytes: {} given to a send-receive group, allowed are multiples of 16 up to {}",
+                    options.slot_bytes, kMostSlotBytes));
+}
+
+/// Checks one list and returns its places in the order of `distance`, then of the list.
+template <class List, class Distance>
+std::vector<int> in_order(const char* what, const List& list, const Team& team, Distance distance) {
+  std::vector<int> order;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto& message = list[i];
+    if (message.peer < 0 || message.peer >= team.size)
+      throw InvalidArgument(
+          fmt::format("{} {}: peer {} given, allowed are 0 to {}", what, i, message.peer, team.size - 1));
+    if (message.bytes < 0)
+      throw InvalidArgument(fmt::format("{} {}: {} bytes given, must not be negative", what, i, message.bytes));
+    if (message.bytes > 0 && message.data == nullptr)
+      throw InvalidArgument(fmt::format("{} {}: {} bytes given without data", what, i, message.bytes));
+    order.push_back(static_cast<int>(i));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return distance(list[static_cast<std::size_t>(a)].peer) < distance(list[static_cast<std::size_t>(b)].peer);
+  });
+  return order;
+}
+
+}  // namespace
+
+struct SendRecvGroup::State {
+  World* world;
+  Team team;
+  Grid grid;
+  Kernel::Args args;
+};
+
+SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options)
+    : SendRecvGroup(world, options, world.team()) {}
+
+SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const Team& team)
+    : state_(std::make_unique<State>()) {
+  check_options(options);
+  kernels::check_team(world, team);
+  const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size, world.machine().gpu.sm_count);
+  const Size channels = Size{team.size} * lanes;
+  SymmetricHeap& heap = world.heap();
+  state_->world = &world;
+  state_->team = team;
+  state_->grid = {std::min(team.size, kMostGroups) * lanes, Kernel::kThreads};
+  world.check_launch<Kernel>(state_->grid);
+  Kernel::Args& args = state_->args;
+  args = {};
+  args.staging = heap.allocate<std::byte>(channels * options.slots * options.slot_bytes, "send_recv staging").of(team);
+  args.arrived = heap.signals(channels * options.slots, "send_recv arrived").of(team);
+  // Control memory, so that it exists where data does not.
+  args.sizes = heap.signals(channels * options.slots, "send_recv sizes").of(team).as<Epoch>();
+  args.sizes_out = heap.allocate_local<Epoch>(channels * options.slots, "send_recv sizes to other nodes");
+  args.credits = heap.signals(channels, "send_recv credits").of(team);
+  args.sent = heap.allocate_local<Epoch>(channels, "send_recv sent");
+  args.received = heap.allocate_local<Epoch>(channels, "send_recv received");
+  args.mismatch = heap.allocate_local<Epoch>(kernels::Mismatch::kWords, "send_recv mismatch");
+  args.lanes = lanes;
+  args.slots = options.slots;
+  args.slot_bytes = options.slot_bytes;
+}
+
+SendRecvGroup::SendRecvGroup(SendRecvGroup&&) noexcept = default;
+SendRecvGroup& SendRecvGroup::operator=(SendRecvGroup&&) noexcept = default;
+SendRecvGroup::~SendRecvGroup() = default;
+
+void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives) {
+  const Team& team = state_->team;
+  if (sends.size() + receives.size() > kMostMessages)
+    throw InvalidArgument(fmt::format("send-receive group: {} sends and {} receives given, allowed are {} together",
+                                      sends.size(), receives.size(), kMostMessages));
+  const auto send_order =
+      in_order("send", sends, team, [&](int peer) { return (peer - team.me + team.size) % team.size; });
+  const auto receive_order =
+      in_order("receive", receives, team, [&](int peer) { return (team.me - peer + team.size) % team.size; });
+  Kernel::Args& args = state_->args;
+  args.sends = static_cast<int>(sends.size());
+  args.receives = static_cast<int>(receives.size());
+  std::size_t at = 0;
+  const auto add = [&](int number, int peer, void* data, Size bytes) {
+    args.messages[at] = {static_cast<std::byte*>(data), bytes, peer};
+    args.numbers[at++] = number;
+  };
+  for (int i : send_order) {
+    const Send& send = sends[static_cast<std::size_t>(i)];
+    add(i, send.peer, const_cast<void*>(send.data), send.bytes);  // the kernel only reads what it sends
+  }
+  for (int i : receive_order) {
+    const Receive& receive = receives[static_cast<std::size_t>(i)];
+    add(i, receive.peer, receive.data, receive.bytes);
+  }
+  stream.launch<Kernel>(state_->grid, args, team);
+}
+
+void SendRecvGroup::check(Stream& stream) {
+  using kernels::Mismatch;
+  stream.synchronize();
+  Epoch words[Mismatch::kWords];
+  state_->world->copy_out(words, state_->args.mismatch, sizeof words);
+  if (words[Mismatch::kCount] == 0) return;
+  throw CheckFailed(
+      fmt::format("send-receive group: PE {} sent PE {} another size than its receive {} expects: {} bytes, not {}",
+                  words[Mismatch::kSender], state_->team.me, words[Mismatch::kReceive], words[Mismatch::kCame],
+                  words[Mismatch::kExpected]));
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+#pragma once
+/// What the LL kernels that move bytes without reducing them have in common. P: LLPacket or LL128Line.
+
+#include "collectives/steps/packet_rounds.h"
+
+namespace tandem::kernels {
+
+template <class P>
+struct PacketArgs {
+  Symm<const std::byte> in;
+  Symm<std::byte> out;
+  Size count;  // bytes: of each PE, or of each pair
+  PacketStaging<P> staging;
+};
+
+template <class P>
+struct PacketKernel {
+  using Packet = P;
+  using Args = PacketArgs<P>;
+  static constexpr bool kEpochFirst = true;
+
+  template <class Setup>
+  static Args prepare(Setup& setup) {
+    Args args{};
+    args.staging = PacketStaging<P>::of(setup, setup.max_count());
+    return args;
+  }
+};
+
+/// Round i of every PE, to that PE's place in the output; `own`: where this PE's is.
+template <class P, class Block>
+TANDEM_DEVICE void receive_from_all(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
+                                    const std::byte* own, Size i) {
+  const Range piece = rounds.piece(i);
+  block.template ll_get_all<std::byte>(block.template load<std::byte>(own, piece),
+                                       static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
+                                       rounds.flag(i), [&](int pe, const auto& values) {
+                                         // In place, this PE's bytes are there.
+                                         if (own != a.out.local() + pe * a.count)
+                                           block.store(a.out.local() + pe * a.count, piece, values);
+                                       });
+}
+
+}  // namespace tandem::kernels

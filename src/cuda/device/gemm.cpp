@@ -1,0 +1,116 @@
+#include "cuda/device/gemm.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cuda/device/register.h"
+#include "cuda/driver/error.h"
+#include "gemm/contract/finish.h"
+#include "gemm/contract/tile_table.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+constexpr Size kTmaBytes = 16;
+
+void require(bool holds, const char* field, Size given, const std::string& allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
+}
+
+void require_aligned(const void* address, const char* field) {
+  if (reinterpret_cast<std::uintptr_t>(address) % kTmaBytes != 0)
+    throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
+}
+
+/// The major number of the current GPU's compute capability; 0 without a GPU.
+int compute_capability() {
+  int device = 0;
+  int major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
+}
+
+constexpr int kHopper = 9;
+
+void require_hopper() {
+  if (const int major = compute_capability(); major != kHopper)
+    throw Unsupported(
+        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+}
+
+}  // namespace
+
+void check_hooked_gemm(const Gemm& gemm) {
+  require_hopper();
+  find_gemm_kernel(gemm);
+}
+
+void check_gemm(const Gemm& gemm, int sm_count) {
+  require_hopper();
+  const auto multiple = [](Size unit) {
+    return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
+  };
+  const Size k_unit = kTmaBytes / size_of(gemm.type);
+  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, kTmaBytes / size_of(gemm.out_type))
+                                                     : kTmaBytes / size_of(gemm.out_type);
+  require(gemm.m >= 0, "m", gemm.m, "0 or more");
+  require(gemm.n >= 0 && gemm.n % n_unit == 0, "n", gemm.n, multiple(n_unit));
+  require(gemm.k >= 1 && gemm.k % k_unit == 0, "k", gemm.k, multiple(k_unit));
+  require(gemm.sms >= 0 && gemm.sms <= sm_count, "sms", gemm.sms, fmt::format("0 (all) to {}", sm_count));
+  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require_aligned(gemm.a, "a");
+  require_aligned(gemm.own_a, "own_a");
+  require_aligned(gemm.b, "b");
+  require_aligned(gemm.c, "c");
+  require_aligned(gemm.bias, "bias");
+  const GemmScales& scales = gemm.scales;
+  if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
+    throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
+  if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
+    throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
+  if (gemm.sum.calls != nullptr && decode_kernel(gemm, sm_count) == nullptr)
+    throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
+                                  name(gemm.type)));
+  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
+          "1 where tiles go to all PEs");
+  require(!gemm.c_at_all || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
+          fmt::format("up to {} where tiles go to all PEs", kMostShards));
+  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
+  check_finish(gemm);
+  if (gemm.order != TileOrder::kRowMajor) {
+    require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+    require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
+    require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+    require(gemm.rows.splits == 1 || gemm.rows.align % gemm.tile_m == 0, "rows.align", gemm.rows.align,
+            "multiples of tile_m where splits is more than 1");
+    return;
+  }
+  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector || gemm.c_at_all)
+    throw Unsupported("gemm: own_a, gate, notify, c_at_collector and c_at_all need an order that follows shards");
+}
+
+const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
+  return compute_capability() == kHopper ? find_decode_kernel(gemm, sm_count) : nullptr;
+}
+
+bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper && has_gemm_kernel(gemm); }
+
+void register_gemms() {
+  if (compute_capability() != kHopper) return;
+  static std::array<detail::DeviceKernel, 16> kernels;
+  std::size_t count = 0;
+  for (const GemmKernel* kernel : gemm_kernels()) {
+    kernels.at(count).load = kernel->load;
+    registered_kernels().push_back(&kernels.at(count++));
+  }
+  for (const DecodeKernel* kernel : decode_kernels()) {
+    kernels.at(count).load = kernel->load;
+    registered_kernels().push_back(&kernels.at(count++));
+  }
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,22 @@
+#pragma once
+/// Launches of the backend's own small kernels.
+
+#include <cuda_runtime.h>
+
+#include "cuda/driver/error.h"
+
+namespace tandem::cuda {
+
+/// Throws RuntimeFailure "what: CUDA's own words" where this launch fails. (kernel<<<>>> gives no code: what
+/// cudaGetLastError() says behind it may be of a call of the program's, long ago.)
+template <class... Parameters, class... Arguments>
+void launch_kernel(const char* what, void (*kernel)(Parameters...), dim3 blocks, unsigned threads, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,74 @@
+#pragma once
+/// The clocks of a world's GPUs and of the host, compared.
+
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "cuda/profile/clock_kernels.h"
+#include "trace/gpu/clock_alignment.h"
+
+namespace tandem::cuda {
+
+/// What the comparison needs of a PE.
+struct ClockPe {
+  int device = 0;
+  cudaStream_t stream = nullptr;  ///< null: the PE is another process's
+  Mail* mail = nullptr;           ///< one, in memory that all PEs reach
+};
+
+/// Resolution of the GPUs' timer as measured on H200 (docs/timeline.md), nanoseconds.
+inline constexpr double kTimerStepNs = 32;
+
+class Clocks {
+ public:
+  /// `meet` waits for all PEs' processes, where they are several; each PE then has a GPU of its own, and offsets are
+  /// known to the process of PE 0.
+  explicit Clocks(std::vector<ClockPe> pes, std::function<void()> meet = nullptr);
+  ~Clocks();
+  Clocks(const Clocks&) = delete;
+  Clocks& operator=(const Clocks&) = delete;
+
+  /// Takes some milliseconds for each GPU; nothing else may run. The first time before a run, then after it. Throws
+  /// Timeout where a GPU does not answer.
+  void align();
+
+  /// By PE: its GPU's clock as PE 0's.
+  std::vector<trace::ClockMap> maps() const;
+  /// PE 0's clock as the host's.
+  trace::ClockMap host() const;
+  /// When this was made, by the host's clock.
+  std::int64_t began() const { return began_; }
+  double time_us() const { return static_cast<double>(now() - began_) / 1000; }
+  /// The least time that a message takes from one GPU to another, nanoseconds.
+  std::int64_t least_delay() const;
+
+ private:
+  struct Pair {
+    trace::ClockOffset first, last;
+  };
+
+  static std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  bool has_own_clock(std::size_t pe) const {
+    return meet_ != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
+  }
+  trace::ClockOffset with_peer(const ClockPe& peer);
+  trace::ClockOffset with_host();
+
+  std::vector<ClockPe> pes_;
+  std::function<void()> meet_;
+  std::int64_t began_;
+  trace::Exchange* exchanges_ = nullptr;  // pinned
+  HostMail* host_mail_ = nullptr;         // pinned
+  std::uint32_t number_ = 0;              // of the last exchange
+  bool aligned_ = false;
+  std::vector<Pair> offsets_;  // by PE
+  Pair host_;
+};
+
+}  // namespace tandem::cuda

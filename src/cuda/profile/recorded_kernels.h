@@ -1,0 +1,27 @@
+#pragma once
+/// The forms of kernels that record what they do, and how they are found.
+
+#include <map>
+#include <string_view>
+
+#include "tandem/impl/device_kernel.h"
+
+namespace tandem::cuda {
+
+/// The recorded form of each kernel that has one; looked up, never iterated for anything that has an order.
+std::map<const detail::DeviceKernel*, const detail::DeviceKernel*>& recorded_kernels();
+
+/// Of tandem/advanced/cuda_recorded_kernel.cuh, which is for nvcc.
+void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
+                         const detail::DeviceKernel& recorded);
+
+/// Registers the recorded forms of the collectives' kernels, for the types that are compiled. After
+/// register_collectives; may be called again, from any thread.
+void register_recorded_collectives();
+
+// One for each .cu file.
+void register_recorded_all_reduce();
+void register_recorded_reduce();
+void register_recorded_move();
+
+}  // namespace tandem::cuda

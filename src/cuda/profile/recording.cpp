@@ -1,0 +1,301 @@
+#include "cuda/profile/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "cuda/device/signal_kernels.h"
+#include "cuda/driver/error.h"
+#include "cuda/profile/recorded_kernels.h"
+#include "cuda/profile/recorded_signals.h"
+#include "tandem/error.h"
+#include "trace/gpu/gpu_spans.h"
+#include "trace/timeline/buffer_name.h"
+
+namespace tandem::cuda {
+
+struct Recording::Work {
+  trace::GpuWork drawn;
+  RecordArea area;
+  int blocks = 0;
+};
+
+struct Recording::Pe {
+  int device = 0;
+  Record* records = nullptr;
+  Size room = 0;  // records
+  Size used = 0;
+  mutable std::mutex mutex;
+  bool on = true;
+  std::vector<Work> work;
+  Size lost_work = 0;
+  /// What the next work has to wait for: of each stream, and of each event that was recorded.
+  std::map<cudaStream_t, std::vector<std::size_t>> ends;
+  std::map<const detail::EventState*, std::vector<std::size_t>> events;
+
+  ~Pe() { cudaFree(records); }
+};
+
+Recording::Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
+                     std::function<void()> meet)
+    : operations_(options.record.operations),
+      time_copies_(options.record.time_copies),
+      machine_(std::move(machine)),
+      book_(std::move(book)),
+      clocks_(pes, std::move(meet)) {
+  if (operations_ < 1)
+    throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
+  for (const ClockPe& clock : pes) {
+    if (clock.stream == nullptr) {
+      pes_.push_back(nullptr);
+      continue;
+    }
+    auto own = std::make_unique<Pe>();
+    own->device = clock.device;
+    own->room = options.record.bytes / Size{sizeof(Record)};
+    check(cudaSetDevice(clock.device), "cudaSetDevice");
+    load_recorded_signals();
+    for (const auto& [usual, recorded] : recorded_kernels()) recorded->load();
+    void* memory = nullptr;
+    const auto bytes = static_cast<std::size_t>(own->room) * sizeof(Record);
+    if (cudaMalloc(&memory, bytes) != cudaSuccess)
+      throw OutOfMemory(fmt::format("record.bytes: {} bytes asked on GPU {}", options.record.bytes, clock.device));
+    own->records = static_cast<Record*>(memory);
+    check(cudaMemset(memory, 0, bytes), "cudaMemset");
+    pes_.push_back(std::move(own));
+  }
+}
+
+Recording::~Recording() = default;
+
+bool Recording::is_on(int number) const {
+  const Pe& own = pe(number);
+  const std::lock_guard lock(own.mutex);
+  return own.on;
+}
+
+void Recording::turn(int number, bool on) {
+  Pe& own = pe(number);
+  const std::lock_guard lock(own.mutex);
+  own.on = on;
+  own.ends.clear();  // what is not recorded lies between
+  own.events.clear();
+}
+
+RecordArea Recording::take_area(Pe& own, int blocks, int stride) const {
+  const std::lock_guard lock(own.mutex);
+  const Size needed = Size{blocks} * stride;
+  if (own.used + needed > own.room) {
+    ++own.lost_work;
+    return {};
+  }
+  const RecordArea area{own.records + own.used, stride};
+  own.used += needed;
+  return area;
+}
+
+void Recording::add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks) {
+  Pe& own = pe(stream.pe);
+  const std::lock_guard lock(own.mutex);
+  std::vector<std::size_t>& end = own.ends[stream.stream];
+  work.pe = stream.pe;
+  work.stream = stream.name;
+  work.after = std::exchange(end, {own.work.size()});
+  own.work.push_back({std::move(work), area, blocks});
+}
+
+void Recording::launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch) {
+  const auto found = recorded_kernels().find(kernel.device);
+  if (found == recorded_kernels().end()) {
+    note_work(stream, kernel.name, trace::SpanKind::kKernel, 0);
+    return kernel.device->launch(launch);
+  }
+  const RecordArea area = note_kernel(stream, kernel.name, kernel.team, kernel.grid.blocks);
+  if (area.records == nullptr) return kernel.device->launch(launch);
+  launch.records = &area;
+  found->second->launch(launch);
+}
+
+RecordArea Recording::note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks) {
+  const RecordArea area = take_area(pe(stream.pe), blocks, operations_ + 1);
+  if (area.records == nullptr) {
+    note_work(stream, name, trace::SpanKind::kKernel, 0);
+    return area;
+  }
+  trace::GpuWork work;
+  work.name = name;
+  work.team = team;
+  add(stream, std::move(work), area, blocks);
+  return area;
+}
+
+void Recording::write_signal(const RecordedStream& stream, Signal* word, Epoch value) {
+  const RecordArea area = take_area(pe(stream.pe), 1, kSignalRecords);
+  if (area.records == nullptr) return launch_write(stream.stream, word, value);
+  trace::GpuWork work;
+  work.name = "write_signal";
+  add(stream, std::move(work), area, 1);
+  launch_recorded_write(stream.stream, area, word, value);
+}
+
+void Recording::wait_signal(const RecordedStream& stream, const Context& context, const Signal* word, Epoch value) {
+  const RecordArea area = take_area(pe(stream.pe), 1, kSignalRecords);
+  if (area.records == nullptr) return launch_wait(stream.stream, context, word, value);
+  trace::GpuWork work;
+  work.name = "wait_signal";
+  add(stream, std::move(work), area, 1);
+  launch_recorded_wait(stream.stream, area, context, word, value);
+}
+
+void Recording::stamp(const RecordedStream& stream) {
+  const RecordArea area = take_area(pe(stream.pe), 1, 1);
+  if (area.records == nullptr) return;
+  trace::GpuWork work;
+  work.hidden = true;
+  add(stream, std::move(work), area, 1);
+  launch_stamp(stream.stream, area);
+}
+
+void Recording::note_work(const RecordedStream& stream, const std::string& name, trace::SpanKind kind, Size bytes) {
+  trace::GpuWork work;
+  work.name = name;
+  work.kind = kind;
+  work.bytes = bytes;
+  note(stream, std::move(work));
+}
+
+void Recording::note_copied_signal(const RecordedStream& stream, const Signal* word) {
+  trace::GpuWork work;
+  work.name = "write_signal";
+  work.kind = trace::SpanKind::kSignal;
+  work.bytes = sizeof(Epoch);
+  work.signal = reinterpret_cast<std::uint64_t>(word);
+  note(stream, std::move(work));
+}
+
+void Recording::note(const RecordedStream& stream, trace::GpuWork work) {
+  Pe& own = pe(stream.pe);
+  bool first = false;
+  {
+    const std::lock_guard lock(own.mutex);
+    first = own.ends[stream.stream].empty();
+  }
+  if (first || (time_copies_ && work.kind == trace::SpanKind::kCopy)) stamp(stream);
+  add(stream, std::move(work), {}, 0);
+}
+
+void Recording::note_copy_end(const RecordedStream& stream) {
+  if (time_copies_) stamp(stream);
+}
+
+/// Stamps the end of work that has no records of its own; only where the host waits for the stream, since a kernel
+/// behind a copy takes time.
+void Recording::note_synchronize(const RecordedStream& stream) {
+  Pe& own = pe(stream.pe);
+  bool open = false;
+  {
+    const std::lock_guard lock(own.mutex);
+    const std::vector<std::size_t>& end = own.ends[stream.stream];
+    open = std::any_of(end.begin(), end.end(), [&](std::size_t i) { return own.work[i].blocks == 0; });
+  }
+  if (open) stamp(stream);
+}
+
+void Recording::note_record(const RecordedStream& stream, const detail::EventState* event) {
+  Pe& own = pe(stream.pe);
+  const std::lock_guard lock(own.mutex);
+  own.events[event] = own.ends[stream.stream];
+}
+
+void Recording::note_wait(const RecordedStream& stream, const detail::EventState* event) {
+  Pe& own = pe(stream.pe);
+  const std::lock_guard lock(own.mutex);
+  const std::vector<std::size_t>& before = own.events[event];
+  std::vector<std::size_t>& end = own.ends[stream.stream];
+  end.insert(end.end(), before.begin(), before.end());
+}
+
+void Recording::align() {
+  clocks_.align();
+  converted_ = false;
+}
+
+void Recording::collect(const Pe& own, trace::GpuPart& part) const {
+  std::vector<Record> records(static_cast<std::size_t>(own.used));
+  check(cudaSetDevice(own.device), "cudaSetDevice");
+  check(cudaMemcpy(records.data(), own.records, records.size() * sizeof(Record), cudaMemcpyDeviceToHost), "recording");
+  const std::size_t first = part.work.size();
+  for (const Work& work : own.work) {
+    trace::GpuWork drawn = work.drawn;
+    for (std::size_t& before : drawn.after) before += first;
+    for (int block = 0; block < work.blocks; ++block) {
+      const auto* const begin = records.data() + (work.area.records - own.records) + Size{block} * work.area.stride;
+      drawn.blocks.push_back(trace::records_of_block({begin, static_cast<std::size_t>(work.area.stride)}));
+    }
+    part.work.push_back(std::move(drawn));
+  }
+  part.lost_work += own.lost_work;
+}
+
+trace::GpuPart Recording::part() const {
+  trace::GpuPart part;
+  for (const auto& own : pes_)
+    if (own != nullptr) collect(*own, part);
+  return part;
+}
+
+void Recording::add(std::vector<trace::GpuPart> parts) {
+  others_ = std::move(parts);
+  converted_ = false;
+}
+
+void Recording::convert() {
+  converted_ = true;
+  // PE 0's process has what all recorded.
+  if (pes_.front() == nullptr) return;
+  trace::GpuRecording recording;
+  recording.machine = machine_;
+  recording.pes = static_cast<int>(pes_.size());
+  recording.clocks = clocks_.maps();
+  recording.host = clocks_.host();
+  recording.origin = clocks_.began();
+  recording.signal_ns = clocks_.least_delay();
+  recording.place = book_.place;
+  recording.name = [this](std::uint64_t address) { return trace::buffer_name(book_.describe(address)); };
+  trace::GpuFindings findings;
+  info_ = {};
+  trace::GpuPart own = part();
+  info_.lost_work = own.lost_work;
+  recording.work = std::move(own.work);
+  for (const trace::GpuPart& other : others_) {
+    const std::size_t first = recording.work.size();
+    for (trace::GpuWork work : other.work) {
+      for (std::size_t& before : work.after) before += first;
+      recording.work.push_back(std::move(work));
+    }
+    info_.lost_work += other.lost_work;
+  }
+  timeline_ = trace::to_timeline(recording, findings);
+  info_.operations = findings.records;
+  info_.lost_operations = findings.lost_records;
+  info_.lost_work += findings.unplaced;
+  info_.unmatched_waits = findings.unmatched;
+  for (const trace::GpuRelease& release : findings.releases)
+    info_.releases.push_back({release.from, release.to, static_cast<double>(release.after) / 1e6});
+  for (const trace::ClockMap& clock : recording.clocks)
+    info_.clocks.push_back({clock.offset(), clock.error(), clock.bound(), clock.drift_ppm()});
+}
+
+const trace::Timeline& Recording::timeline() {
+  if (!converted_) convert();
+  return timeline_;
+}
+
+const RecordingInfo& Recording::info() {
+  if (!converted_) convert();
+  return info_;
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,105 @@
+#pragma once
+/// Records what a world does on its GPUs: hands out room for the records of kernels, puts stamps around other work, and
+/// makes a timeline of it.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/profile/clock_alignment.h"
+#include "tandem/cuda.h"
+#include "tandem/impl/cuda/context.h"
+#include "tandem/impl/cuda/record.h"
+#include "tandem/stream.h"
+#include "trace/gpu/gpu_part.h"
+#include "trace/gpu/gpu_recording.h"
+
+namespace tandem::cuda {
+
+/// What a recording asks about addresses in symmetric memory.
+struct AddressBook {
+  std::function<trace::GpuPlace(std::uint64_t)> place;
+  std::function<std::string(std::uint64_t)> describe;  ///< "arrived[3] on PE 2"
+};
+
+/// A PE's stream, as work in it is named.
+struct RecordedStream {
+  int pe;
+  cudaStream_t stream;
+  const std::string& name;
+};
+
+/// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
+/// nothing runs.
+class Recording {
+ public:
+  /// `meet`: see Clocks.
+  Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
+            std::function<void()> meet = nullptr);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  /// Whether a PE's work is recorded at present; it is from the start.
+  bool is_on(int number) const;
+  void turn(int number, bool on);
+
+  /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
+  void launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
+  /// Room for the records of the blocks, at most `blocks`, of a kernel that records itself and that the caller enqueues
+  /// next; none where there is no room, then only its time is known.
+  RecordArea note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks);
+  void write_signal(const RecordedStream& stream, Signal* word, Epoch value);
+  void wait_signal(const RecordedStream& stream, const Context& context, const Signal* word, Epoch value);
+  /// Work without records, which the caller enqueues next.
+  void note_work(const RecordedStream& stream, const std::string& name, trace::SpanKind kind, Size bytes);
+
+  /// A signal that a copy writes, which the caller enqueues next.
+  void note_copied_signal(const RecordedStream& stream, const Signal* word);
+  /// The copy, or the copied signal, is enqueued.
+  void note_copy_end(const RecordedStream& stream);
+
+  /// The order that events give.
+  void note_record(const RecordedStream& stream, const detail::EventState* event);
+  void note_wait(const RecordedStream& stream, const detail::EventState* event);
+  /// The stream's end, before the host waits for it.
+  void note_synchronize(const RecordedStream& stream);
+
+  /// Compares all clocks: before and after a run.
+  void align();
+  /// What this process's PEs did; addresses and names are the caller's to add.
+  trace::GpuPart part() const;
+  /// What other processes' PEs did, for the timeline.
+  void add(std::vector<trace::GpuPart> parts);
+  /// What happened up to the last `align`; of work in graphs that were replayed, the last replay.
+  const trace::Timeline& timeline();
+  const RecordingInfo& info();
+  /// Microseconds since this recording began: times of its timeline.
+  double time_us() const { return clocks_.time_us(); }
+
+ private:
+  struct Work;
+  struct Pe;
+
+  Pe& pe(int number) const { return *pes_[static_cast<std::size_t>(number)]; }
+  RecordArea take_area(Pe& own, int blocks, int stride) const;
+  void add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks);
+  void stamp(const RecordedStream& stream);
+  void note(const RecordedStream& stream, trace::GpuWork work);
+  void collect(const Pe& own, trace::GpuPart& part) const;
+  void convert();
+
+  const int operations_;
+  const bool time_copies_;
+  const std::string machine_;
+  const AddressBook book_;
+  std::vector<std::unique_ptr<Pe>> pes_;  // null: another process's
+  std::vector<trace::GpuPart> others_;
+  Clocks clocks_;
+  bool converted_ = false;
+  trace::Timeline timeline_;
+  RecordingInfo info_;
+};
+
+}  // namespace tandem::cuda

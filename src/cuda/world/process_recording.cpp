@@ -1,0 +1,52 @@
+// Recordings of worlds of processes: each records its own GPU, PE 0's process draws all.
+#include <algorithm>
+
+#include "cuda/world/processes.h"
+#include "cuda/world/world_recording.h"
+
+namespace tandem::cuda {
+
+using bootstrap::Bytes;
+using bootstrap::Reader;
+using bootstrap::Writer;
+
+void Processes::start_recording(const CudaOptions& options) {
+  const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
+  clear(pe_, me(), offset, sizeof(Mail), MemoryKind::kControl);
+  std::vector<ClockPe> clocks;
+  for (int pe = 0; pe < num_pes(); ++pe) {
+    auto* const mail = reinterpret_cast<Mail*>(segment_.base() + pe * segment_.stride() + offset);
+    clocks.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
+  }
+  recording_ = make_recording(*this, std::move(clocks), options, [this] { session_.barrier("clocks are compared"); });
+  recording_->align();
+}
+
+void Processes::gather_recordings() {
+  Recording& recording = recording_of(*this);
+  recording.align();
+  trace::GpuPart own = recording.part();
+  own.base = reinterpret_cast<std::uint64_t>(segment_.base());
+  for (const auto& [offset, buffer] : book_.local_buffers(me()))
+    own.buffers.push_back({offset, buffer.bytes, buffer.element_bytes, buffer.name});
+  const Bytes bytes = own.encode();
+  std::vector<std::size_t> sizes;
+  for (const Bytes& size : session_.all_gather(Writer().u64(bytes.size()).result(), "sizes of recordings"))
+    sizes.push_back(Reader(size).u64());
+  const bootstrap::SharedMemory memory(exchange_, session_.world(), *std::max_element(sizes.begin(), sizes.end()));
+  std::copy(bytes.begin(), bytes.end(), memory.on(me()));
+  session_.barrier("recordings are written");
+  std::vector<trace::GpuPart> others;
+  for (int pe = 1; me() == 0 && pe < num_pes(); ++pe) {
+    const std::byte* const its = memory.on(pe);
+    trace::GpuPart part = trace::GpuPart::decode({its, sizes[static_cast<std::size_t>(pe)]});
+    part.move_to(own.base, num_pes() * segment_.stride());
+    for (const trace::GpuBuffer& buffer : part.buffers)
+      book_.know_local(pe, buffer.offset, {buffer.name, buffer.bytes, buffer.element_bytes});
+    others.push_back(std::move(part));
+  }
+  recording.add(std::move(others));
+  session_.barrier("recordings are read");
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,281 @@
+#include "cuda/world/processes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <thread>
+
+#include "cuda/device/self_test.h"
+#include "cuda/driver/device_guard.h"
+#include "cuda/driver/error.h"
+#include "tandem/error.h"
+#include "tandem/impl/cuda/standstill.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+using bootstrap::Bytes;
+using bootstrap::Reader;
+using bootstrap::Writer;
+
+/// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
+/// message does not hold many more.
+constexpr std::size_t kMostReleased = 4096;
+
+/// PEs must not differ in what all of them have to give alike.
+void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
+  const std::uint64_t own = Reader(answers[static_cast<std::size_t>(me)]).u64();
+  for (std::size_t pe = 0; pe < answers.size(); ++pe) {
+    const std::uint64_t other = Reader(answers[pe]).u64();
+    if (other != own)
+      throw InvalidArgument(
+          fmt::format("{}: PE {} gives {}, PE {} gives {}; all PEs must give the same", what, me, own, pe, other));
+  }
+}
+
+}  // namespace
+
+Processes::Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
+    : Pes(pes, device, 1, options),
+      exceptions_before_(std::uncaught_exceptions()),
+      session_(id, pe, pes, options.join_timeout_s),
+      exchange_(session_.or_fail([&] { return bootstrap::FdExchange(session_); })),
+      pe_(session_.or_fail([&] { return take_gpu(device); })),
+      book_(session_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      segment_(session_.or_fail([&] {
+        return Segment(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+      })) {
+  session_.or_fail([&] { prepare(options); });
+}
+
+/// What is left to do before the world can be used.
+void Processes::prepare(const CudaOptions& options) {
+  const int pe = me();
+  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
+              "heap_bytes, with what the library adds");
+  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
+              "heap_limit_bytes, with what the library adds");
+  const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
+  check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
+              "compare_calls (1) and record.on (2), summed up");
+  const Size words = wait_words_bytes(num_pes());
+  book_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
+  clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
+  if (options.self_test) test_links();
+  load_kernels(pe_);
+  if (options.compare_calls) share_calls();
+  if (options.record.on) start_recording(options);
+  session_.barrier("the world is ready");
+  session_.on_failure([this] { set_abort(me()); });
+}
+
+Processes::~Processes() {
+  if (!session_.is_here()) return;  // the parent's, of which this process is a child
+  // An exception on its way through the host program: the others are not left to wait for this PE.
+  if (std::uncaught_exceptions() > exceptions_before_)
+    session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
+  wait_for_gpu();
+  session_.expect_end();
+  meet_or_tell("the world's end");  // peers read and write this PE's memory until they are here too
+}
+
+void Processes::leave() {
+  if (!session_.is_here()) return;
+  wait_for_gpu();
+  meet_or_tell("the end of all calls");
+}
+
+void Processes::wait_for_gpu() const {
+  try {
+    const DeviceGuard current(pe_.device);
+    cudaDeviceSynchronize();
+  } catch (const std::exception&) {
+    // A GPU that is lost has nothing to be waited for.
+  }
+}
+
+void Processes::meet_or_tell(const char* where) {
+  try {
+    if (const auto failure = untold())
+      session_.fail(*failure);
+    else if (!session_.failure())
+      session_.barrier(where);
+  } catch (const std::exception&) {
+    // Whoever is gone neither comes nor touches memory, and mappings keep that alive.
+  }
+}
+
+/// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
+std::optional<bootstrap::Failure> Processes::untold() const {
+  if (session_.failure()) return std::nullopt;
+  const volatile WaitReport& report = *pe_.report;
+  if (report.set != 0) return gave_up(*this, me());
+  const std::uint32_t by = report.ended_by;
+  return by != 0 ? end(me(), by) : std::nullopt;
+}
+
+/// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
+/// for time slices, and the library could not promise that all blocks are resident.
+Pe Processes::take_gpu(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const std::vector<Bytes> all = session_.all_gather(std::as_bytes(std::span(properties.uuid.bytes)), "GPUs");
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
+    if (first != pe)
+      throw Unsupported(
+          fmt::format("cuda backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
+                      "(PEs that share one have to be threads of one process)",
+                      first, pe));
+  }
+  return make_pe(device);
+}
+
+/// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest
+/// buffers of its own has left beside them.
+Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  Writer own;
+  own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
+  std::set<Size> released_by_all;
+  for (const Size offset : book_.released(me()))
+    if (book_.kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
+  own.u64(number(released_by_all.size()));
+  for (const Size offset : released_by_all) own.u64(number(offset));
+  const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");
+  Size least = book_.left(kind);
+  std::size_t fullest = static_cast<std::size_t>(me());
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    Reader other(all[pe]);
+    const auto its_kind = static_cast<MemoryKind>(other.u64());
+    const auto its_bytes = static_cast<Size>(other.u64());
+    const std::string its_name = other.text();
+    const auto its_left = static_cast<Size>(other.u64());
+    if (its_kind != kind || its_bytes != bytes || its_name != name)
+      throw InvalidArgument(
+          fmt::format("symmetric allocation: PE {} asks for '{}' of {} bytes, PE {} for '{}' of {} bytes; all PEs must "
+                      "allocate the same in the same order",
+                      me(), name, bytes, pe, its_name, its_bytes));
+    if (its_left < least || (its_left == least && pe < fullest)) fullest = pe;
+    least = std::min(least, its_left);
+    std::set<Size> its_released;
+    for (std::uint64_t i = other.u64(); i > 0; --i) its_released.insert(static_cast<Size>(other.u64()));
+    std::erase_if(released_by_all, [&](Size offset) { return !its_released.contains(offset); });
+  }
+  // Symmetric buffers: everybody has as much more.
+  const Size before = book_.left(kind);
+  book_.reclaim(released_by_all);
+  least += book_.left(kind) - before;
+  if (const Size left = book_.largest(kind, least); left < bytes)
+    throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", fullest, name,
+                                  bytes, left, kind == MemoryKind::kControl ? "control" : "data"));
+  return least;
+}
+
+Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                         Size element_bytes) {
+  const MemoryKind place = place_of(kind, bytes);
+  Size offset = 0;
+  if (symmetric) {
+    const Size left = agree(place, bytes, name);
+    if (const Size more = place == MemoryKind::kData ? book_.growth_for(me(), bytes, left) : 0) {
+      segment_.grow(session_, exchange_, pe_.device, more);
+      book_.grow(more);
+    }
+    offset = book_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
+  } else {
+    offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
+  }
+  const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
+  if (symmetric)
+    session_.together("a symmetric buffer is cleared", clear_it);
+  else
+    clear_it();
+  return offset;
+}
+
+void Processes::release(int, Size offset) { book_.release_symmetric(me(), offset); }
+
+void Processes::free(int, bool symmetric, Size offset) {
+  if (!symmetric) return book_.free_local(me(), offset);
+  // Everybody learns what the others free before anybody throws.
+  const auto offsets = session_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
+  for (std::size_t pe = 0; pe < offsets.size(); ++pe)
+    if (const auto other = static_cast<Size>(Reader(offsets[pe]).u64()); other != offset)
+      throw InvalidArgument(fmt::format(
+          "free: PE {} frees the buffer at offset {}, PE {} the one at {}; all PEs must free the same in the "
+          "same order",
+          me(), offset, pe, other));
+  book_.free_symmetric(me(), offset);
+}
+
+std::string Processes::describe(const void* address) const {
+  const int pe = segment_.pe_of(address);
+  return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
+}
+
+std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_t> by) const {
+  // The abort word may be faster than the text.
+  for (int i = 0; by && i < 200 && !session_.failure(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (auto failure = session_.failure()) return failure;
+  if (!by) return std::nullopt;
+  return bootstrap::Failure{bootstrap::FailureKind::kTimeout,
+                            fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
+}
+
+/// What a kernel of this PE has reported is put into words by who synchronizes: the names of memory are that thread's.
+void Processes::check_alive() const {
+  if (const auto failure = session_.failure()) failure->raise();
+  const volatile WaitReport& report = *pe_.report;
+  if (report.set == kCallsOfOtherCounts || report.set == kOtherCalls)
+    throw InvalidArgument("calls of the PEs differ; synchronizing a stream says which");
+  if (report.set != 0 || report.ended_by != 0)
+    throw Timeout("a wait on the GPU gave up; synchronizing a stream says which");
+}
+
+/// The memory in which the PEs compare what they call.
+void Processes::share_calls() {
+  for (int pe = 0; pe < num_pes(); ++pe)
+    if (!exchange_.is_here(pe)) return;  // no memory of the host in common
+  constexpr std::size_t plans = 4096;
+  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, session_.world(), plans * sizeof(PlanCalls));
+  const auto records = [this](int pe, std::size_t plan) {
+    return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
+  };
+  const auto tell = [this](const std::string& text) {
+    session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
+  };
+  calls_ = std::make_unique<CallLog>(me(), records, tell);
+}
+
+void Processes::test_links() {
+  const Size bytes = num_pes() * kSelfTestWords * Size{8};
+  SelfTest test{segment_.base() + HeapBook::kControlBytes, segment_.stride(), num_pes(), me(), 0};
+  if (book_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
+  std::uint32_t* wrong = nullptr;
+  const std::size_t counters = 2 * static_cast<std::size_t>(num_pes());
+  check(cudaMallocHost(&wrong, counters * sizeof(*wrong)), "cudaMallocHost");
+  const std::unique_ptr<std::uint32_t, HostFree> owner(wrong);
+  std::memset(wrong, 0, counters * sizeof(*wrong));
+  for (test.round = 0; test.round < 2; ++test.round) {
+    launch_self_test_writes(pe_.stream.get(), test);
+    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    session_.barrier("self-test written");
+    launch_self_test_reads(pe_.stream.get(), test, wrong);
+    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    session_.barrier("self-test read");
+  }
+  for (int pe = 0; pe < num_pes(); ++pe)
+    for (const bool is_here : {true, false})
+      if (const std::uint32_t count = wrong[pe + (is_here ? 0 : num_pes())])
+        throw RuntimeFailure(fmt::format(
+            "self-test: {} of {} words {} PE {} {} PE {} are wrong; the link or its driver is faulty", count,
+            2 * kSelfTestWords, is_here ? "written by" : "read from", pe, is_here ? "to" : "by", me()));
+}
+
+}  // namespace tandem::cuda

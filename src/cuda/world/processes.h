@@ -1,0 +1,68 @@
+#pragma once
+/// A world whose PEs are processes, as the process of one of them sees it.
+
+#include <vector>
+
+#include "bootstrap/local/fd_exchange.h"
+#include "bootstrap/local/shared_memory.h"
+#include "bootstrap/rendezvous/session.h"
+#include "cuda/profile/recording.h"
+#include "cuda/world/pes.h"
+
+namespace tandem::cuda {
+
+class Processes : public Pes {
+ public:
+  Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options);
+  ~Processes() override;
+
+  int me() const { return session_.pe(); }
+  bootstrap::Session& session() { return session_; }
+  bootstrap::FdExchange& exchange() { return exchange_; }
+
+  const Pe& pe(int) const override { return pe_; }
+  const Segment& segment() const override { return segment_; }
+  Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                Size element_bytes) override;
+  void free(int pe, bool symmetric, Size offset) override;
+  void release(int pe, Size offset) override;
+  std::string describe(const void* address) const override;
+  std::optional<Size> bytes_from(int number, Size offset) const override { return book_.bytes_from(number, offset); }
+  CallLog* calls(int) const override { return calls_.get(); }
+  void barrier() override { session_.barrier("barrier"); }
+  std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
+  void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  Recording* recording() const override { return recording_.get(); }
+
+  /// Throws why the world is over, as far as this process knows. From any thread.
+  void check_alive() const;
+
+  /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Throws nothing.
+  void leave();
+
+  /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
+  void gather_recordings();
+
+ private:
+  Pe take_gpu(int device);
+  void prepare(const CudaOptions& options);
+  void wait_for_gpu() const;
+  void meet_or_tell(const char* where);
+  std::optional<bootstrap::Failure> untold() const;
+  Size agree(MemoryKind kind, Size bytes, const std::string& name);
+  void test_links();
+  void share_calls();
+  void start_recording(const CudaOptions& options);
+
+  int exceptions_before_;
+  bootstrap::Session session_;
+  bootstrap::FdExchange exchange_;
+  Pe pe_;
+  HeapBook book_;
+  Segment segment_;
+  std::unique_ptr<bootstrap::SharedMemory> call_memory_;
+  std::unique_ptr<CallLog> calls_;
+  std::unique_ptr<Recording> recording_;
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,58 @@
+#pragma once
+/// A world whose PEs are threads of this process.
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "cuda/profile/recording.h"
+#include "cuda/world/pes.h"
+
+namespace tandem::cuda {
+
+class Threads : public Pes {
+ public:
+  Threads(int pes, const CudaOptions& options);
+  ~Threads() override;
+
+  const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
+  const Segment& segment() const override { return segment_; }
+  Size allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
+                Size element_bytes) override;
+  void free(int number, bool symmetric, Size offset) override;
+  void release(int number, Size offset) override;
+  std::string describe(const void* address) const override;
+  std::optional<Size> bytes_from(int number, Size offset) const override;
+  CallLog* calls(int pe) const override {
+    return calls_.empty() ? nullptr : calls_[static_cast<std::size_t>(pe)].get();
+  }
+  void barrier() override;
+  std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
+  void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
+
+  /// Ends everybody's waits, on the host and on the GPUs, with the first reason that was given.
+  void fail(const bootstrap::Failure& why);
+  /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
+  void drain() const;
+  Recording* recording() const override { return recording_.get(); }
+
+ private:
+  ClockPe clock_of(int number);
+
+  std::vector<Pe> pes_;
+  mutable std::mutex mutex_;
+  HeapBook book_;
+  Segment segment_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  std::uint64_t round_ = 0;
+  std::optional<bootstrap::Failure> failure_;
+  CallRecords records_;
+  std::vector<std::unique_ptr<CallLog>> calls_;  // by PE
+  std::unique_ptr<Recording> recording_;
+};
+
+/// Runs `program` as PE `pe` on the calling thread.
+void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,28 @@
+#include "cuda/world/world_recording.h"
+
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> clocks, const CudaOptions& options,
+                                          std::function<void()> meet) {
+  AddressBook book;
+  book.place = [&pes](std::uint64_t address) -> trace::GpuPlace {
+    const auto* const memory = reinterpret_cast<const std::byte*>(address);
+    const Segment& segment = pes.segment();
+    if (memory < segment.base() || memory >= segment.base() + pes.num_pes() * segment.stride()) return {};
+    const int pe = segment.pe_of(memory);
+    return {pe, memory - segment.base() - pe * segment.stride()};
+  };
+  book.describe = [&pes, place = book.place](std::uint64_t address) {
+    return place(address).pe < 0 ? std::string() : pes.describe(reinterpret_cast<const void*>(address));
+  };
+  return std::make_unique<Recording>(std::move(clocks), options, pes.machine().name, std::move(book), std::move(meet));
+}
+
+Recording& recording_of(const Pes& pes) {
+  if (pes.recording() == nullptr) throw Unsupported("timeline: nothing was recorded; CudaOptions::record has to be on");
+  return *pes.recording();
+}
+
+}  // namespace tandem::cuda

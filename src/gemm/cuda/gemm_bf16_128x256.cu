@@ -1,9 +1,0 @@
-#include "gemm/cuda/hooked_gemm.cuh"
-
-namespace tandem::cuda {
-
-extern const GemmKernel kBf16Tile128x256;
-const GemmKernel kBf16Tile128x256 =
-    HookedGemm<cutlass::bfloat16_t, cutlass::bfloat16_t, 128, 256, 64>::description(DType::kBF16, DType::kBF16);
-
-}  // namespace tandem::cuda

@@ -1,9 +1,0 @@
-#include "gemm/cuda/hooked_gemm.cuh"
-
-namespace tandem::cuda {
-
-extern const GemmKernel kE4m3ToF16Tile128x128;
-const GemmKernel kE4m3ToF16Tile128x128 =
-    HookedGemm<cutlass::float_e4m3_t, cutlass::half_t, 128, 128, 128>::description(DType::kE4M3, DType::kF16);
-
-}  // namespace tandem::cuda

@@ -1,9 +1,0 @@
-#include "gemm/cuda/hooked_gemm.cuh"
-
-namespace tandem::cuda {
-
-extern const GemmKernel kF16Tile128x256;
-const GemmKernel kF16Tile128x256 =
-    HookedGemm<cutlass::half_t, cutlass::half_t, 128, 256, 64>::description(DType::kF16, DType::kF16);
-
-}  // namespace tandem::cuda

@@ -1,0 +1,55 @@
+#pragma once
+/// What is done with sums on the device before they are stored; definitions are in tandem/advanced/gemm.h.
+
+#include <cutlass/numeric_conversion.h>
+
+#include "tandem/advanced/gemm.h"
+
+namespace tandem::cuda {
+
+/// Applies it to `Count` values of one thread; all threads of a warp have the same activation.
+template <int Count>
+__device__ inline void activate(Activation activation, float (&values)[Count]) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+#pragma unroll
+      for (float& value : values) value = value < 0 ? 0 : value;
+      break;
+    case Activation::kGelu:
+#pragma unroll
+      for (float& value : values) value = value * 0.5F * (1 + erff(value * 0.70710678F));
+      break;
+    case Activation::kSilu:
+#pragma unroll
+      for (float& value : values) value = __fdividef(value, 1 + __expf(-value));
+      break;
+  }
+}
+
+struct Pair {
+  float first, second;
+};
+
+/// Two neighbours of a 16-bit type.
+template <class T>
+__device__ inline Pair unpacked(std::uint32_t bits) {
+  T pair[2];
+  __builtin_memcpy(pair, &bits, sizeof bits);
+  return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
+}
+
+/// Two neighbours of a type of 16 or 8 bits; those in the lower half.
+template <class T>
+__device__ inline std::uint32_t packed(float first, float second) {
+  cutlass::Array<float, 2> values;
+  values[0] = first;
+  values[1] = second;
+  const auto pair = cutlass::NumericArrayConverter<T, float, 2>::convert(values);
+  std::uint32_t bits = 0;
+  __builtin_memcpy(&bits, &pair, sizeof pair);
+  return bits;
+}
+
+}  // namespace tandem::cuda

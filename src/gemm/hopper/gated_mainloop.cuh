@@ -1,0 +1,152 @@
+#pragma once
+/// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them. What
+/// computes 16-bit types besides writes the tile before, and takes what is added to this one, while the tensor cores
+/// are busy.
+
+#include "gemm/hopper/device_wait.cuh"
+#include "gemm/hopper/gemm_recorder.cuh"
+#include "gemm/hopper/tile_walk.cuh"
+#include "gemm/hopper/tma.cuh"
+#include "tandem/impl/cuda/ending.cuh"
+
+namespace tandem::cuda {
+
+/// The gate as the kernel reads it.
+struct DeviceGate {
+  GemmGate gate;
+  int own = -1;  ///< shard that comes from `own_a`: never waited for
+  int own_begin = 0;
+  Context context;
+};
+
+template <class Base>
+class GatedMainloop : public Base {
+ public:
+  using MainloopPipeline = typename Base::MainloopPipeline;
+  using PipelineState = typename Base::PipelineState;
+  using TensorStorage = typename Base::TensorStorage;
+
+  struct Params {
+    typename Base::Params gathered;
+    typename Base::Params own;
+    DeviceGate gate;
+    CUtensorMap ahead;    ///< of A, in boxes of as many rows as a tile has
+    int boxes_ahead = 0;  ///< that are brought to the L2 cache before the kernel may read what others write
+  };
+
+  __device__ static void prefetch_tma_descriptors(const Params& params) {
+    Base::prefetch_tma_descriptors(params.gathered);
+    if (params.gate.own >= 0) Base::prefetch_tma_descriptors(params.own);
+  }
+
+  /// Steps `first` and behind of A's rows `row` and below, to the L2 cache: a hint, right whatever is written there
+  /// meanwhile.
+  __device__ static void load_ahead(const Params& params, int row, int first, int lane) {
+    constexpr int kDepth = cute::size<2>(typename Base::TileShape{});
+    for (int i = lane; i < params.boxes_ahead; i += 32) prefetch_box(&params.ahead, (first + i) * kDepth, row);
+  }
+
+  template <class ProblemShape>
+  __device__ auto load_init(const ProblemShape& problem, const Params& params) const {
+    return Base::load_init(problem, params.gathered);
+  }
+
+  /// The producer warp's share of one tile in column `column`.
+  template <class TensorA, class TensorB>
+  __device__ void load(const Params& params, const WalkedTile& tile, int column, Steps steps, MainloopPipeline pipeline,
+                       PipelineState state, const cute::tuple<TensorA, TensorB>& inputs, int lane,
+                       std::uint32_t block_rank, TensorStorage& storage, const GemmRecorder& recorder) {
+    const bool own = tile.piece->owner == params.gate.own;
+    if (!own && params.gate.gate.words != nullptr && passed_ != tile.piece->slot)
+      pass_gate(params.gate, tile, lane, recorder);
+    // Tiles begin at any row: a shard's size is no multiple of a tile's.
+    const int row = own ? tile.row - params.gate.own_begin : tile.row;
+    const auto rows = cute::domain_offset(cute::make_coord(row, 0, 0, 0, 0), cute::get<0>(inputs));
+    const auto at = cute::make_coord(0, column, cute::_, 0);
+    const auto depth = cute::shape<3>(rows);
+    Base::load(own ? params.own : params.gathered, pipeline, state, cute::make_tuple(rows, cute::get<1>(inputs)), at,
+               cute::make_coord_iterator(cute::idx2crd(steps.first, depth), depth), steps.count, lane, block_rank,
+               storage);
+  }
+
+  /// A warpgroup's share of one tile. While a step is computed, it does what the store has to do beside: writes some of
+  /// the tile before, all of it before it waits for what has not arrived.
+  template <class Sums, class Store>
+  __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
+                      TensorStorage& storage, const Params& params, Store& store) {
+    if constexpr (Store::kMostPending == 0) {
+      Base::mma(pipeline, state, sums, count, thread, storage, params.gathered);
+      Base::mma_tail(pipeline, state, count);
+    } else {
+      const auto token = pipeline.consumer_try_wait(state);
+      // All four warps or none: they share the store's slots, and the tensor cores' instructions.
+      if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
+      interleaved_mma(pipeline, state, sums, count, thread, storage, [&](int left) { store.use_step(left); });
+    }
+  }
+
+ private:
+  static constexpr int kGroup = 128;  // threads
+
+  /// Whether it holds for any thread of warpgroup `group`: a barrier of the group.
+  __device__ static bool any_of_group(int group, bool holds) {
+    constexpr int kFirst = 8;  // barriers below are CUTLASS's
+    const unsigned any = named_barrier_or(kFirst + group, kGroup, holds) ? 1 : 0;
+    return __shfl_sync(~0U, any, 0) != 0;  // from one lane: as TileStore's pending boxes
+  }
+
+  /// between(left): what is done after each step was given to the tensor cores, which `left` steps follow.
+  template <class Sums, class Between>
+  __device__ static void interleaved_mma(MainloopPipeline& pipeline, PipelineState state, Sums& sums, int count,
+                                         int thread, TensorStorage& storage, const Between& between) {
+    using cute::_;
+    const auto a_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_A.data()), typename Base::SmemLayoutA{});
+    const auto b_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_B.data()), typename Base::SmemLayoutB{});
+    typename Base::TiledMma mma;
+    const auto part = mma.get_slice(__shfl_sync(0xFFFFFFFFU, thread / kGroup, 0) * kGroup);
+    const auto a = part.make_fragment_A(part.partition_A(a_tiles));
+    const auto b = part.make_fragment_B(part.partition_B(b_tiles));
+    const auto step = [&] {
+      pipeline.consumer_wait(state, pipeline.consumer_try_wait(state));
+      cute::warpgroup_fence_operand(sums);
+      cute::warpgroup_arrive();
+#pragma unroll
+      for (int i = 0; i < cute::size<2>(a); ++i) {
+        cute::gemm(mma, a(_, _, i, state.index()), b(_, _, i, state.index()), sums);
+        mma.accumulate_ = cute::GMMA::ScaleOut::One;
+      }
+      cute::warpgroup_commit_batch();
+      ++state;
+    };
+    PipelineState done = state;
+    mma.accumulate_ = cute::GMMA::ScaleOut::Zero;
+    step();
+    between(count - 1);
+#pragma unroll 1
+    for (int i = 1; i < count; ++i) {
+      step();
+      between(count - 1 - i);
+      cute::warpgroup_wait<1>();
+      cute::warpgroup_fence_operand(sums);
+      pipeline.consumer_release(done);
+      ++done;
+    }
+    cute::warpgroup_wait<0>();
+    cute::warpgroup_fence_operand(sums);
+    pipeline.consumer_release(done);
+  }
+
+  __device__ void pass_gate(const DeviceGate& gate, const WalkedTile& tile, int lane, const GemmRecorder& recorder) {
+    const Signal* const word = gate.gate.words + tile.piece->slot;
+    const Epoch expected = load_relaxed(gate.gate.epoch) * static_cast<Epoch>(gate.gate.arrivals);
+    const std::uint64_t begin = recorder.now();
+    wait_before_tma(gate.context, word, expected);
+    passed_ = tile.piece->slot;
+    if (lane == 0) recorder.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+    __syncwarp();
+  }
+
+  int passed_ = -1;  // slot of the piece whose gate was passed last
+};
+
+}  // namespace tandem::cuda

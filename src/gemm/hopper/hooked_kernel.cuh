@@ -1,0 +1,154 @@
+#pragma once
+/// The persistent kernel of the GEMM with hooks. The first of a block's warpgroups has a warp that loads tiles of A and
+/// B, and one or two that store tiles of C; the others, one or two, compute, each 64 rows of every tile.
+
+#include <cutlass/arch/grid_dependency_control.h>
+#include <cutlass/arch/reg_reconfig.h>
+
+#include "gemm/hopper/gated_mainloop.cuh"
+
+namespace tandem::cuda {
+
+template <class Mainloop, class Store>
+class HookedKernel {
+  static constexpr int kGroup = 128;
+  using Pipeline = typename Mainloop::MainloopPipeline;
+  using TiledMma = typename Mainloop::TiledMma;
+  using Cluster = typename Mainloop::DispatchPolicy::ClusterShape;
+  using TileShape = typename Mainloop::TileShape;
+  using Table = typename Store::Table;
+  using Walk = TileWalk<Table>;
+  static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // that compute
+  static_assert(kGroups == 1 || kGroups == 2);
+
+ public:
+  static constexpr int kThreads = (1 + kGroups) * kGroup;
+  struct Params {
+    int m, n, k;
+    typename Mainloop::Params mainloop;
+    typename Store::Params store;
+    Table table;
+    RecordArea record;
+  };
+  struct Storage {
+    typename Store::Storage store;
+    alignas(1024) typename Mainloop::TensorStorage mainloop;
+    alignas(16) typename Mainloop::PipelineStorage pipeline;
+    RecordCount records;
+  };
+
+  __device__ static void run(const Params& params, Storage& storage) {
+    const int group = cutlass::canonical_warp_group_idx();
+    const int warp = cutlass::canonical_warp_idx_sync();
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (threadIdx.x == 0) {
+      Mainloop::prefetch_tma_descriptors(params.mainloop);
+      Store::prefetch(params.store, params.table);
+      Store::prepare(storage.store);
+      storage.records = {0, 0};
+    }
+    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
+    cute::cluster_arrive();
+    cute::cluster_wait();
+    const GemmRecorder recorder(params.record, &storage.records);
+    const std::uint64_t begin = recorder.now();
+    if (group > 0) {
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
+      compute(params, storage, pipeline, group - 1, recorder);
+    } else {
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
+      // Nothing may be touched that the kernel before may still write.
+      if (warp == 0) {
+        const WalkedTile first = Walk(params.table).tile();
+        Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
+        cutlass::arch::wait_on_dependent_grids();
+        load(params, storage, pipeline, lane, recorder);
+      } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
+        cutlass::arch::wait_on_dependent_grids();
+        Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), recorder);
+      }
+    }
+    if (!recorder.is_on()) return;
+    __syncthreads();
+    if (threadIdx.x == 0) recorder.finish(begin);
+  }
+
+ private:
+  __device__ static typename Pipeline::Params pipeline_params(int group, int warp) {
+    typename Pipeline::Params own{};
+    if (group > 0) own.role = Pipeline::ThreadCategory::Consumer;
+    if (warp == 0) own.role = Pipeline::ThreadCategory::Producer;
+    own.is_leader = threadIdx.x % kGroup == 0;
+    own.num_consumers = kGroups * kGroup;
+    own.num_producers = Mainloop::NumProducerThreadEvents;
+    own.transaction_bytes = Mainloop::TmaTransactionBytes;
+    return own;
+  }
+
+  /// Where blocks compute slices of the depth, the table has a column for each.
+  __device__ static Steps steps_of(const Params& params, const WalkedTile& tile) {
+    if constexpr (Table::kShares) return tile.steps;
+    const int all = cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
+    if constexpr (Store::kSlices == 1) return {0, all};
+    const int of_slice = (all + Store::kSlices - 1) / Store::kSlices;
+    const int first = tile.column * of_slice;
+    return {first, cute::min(of_slice, all - first)};
+  }
+
+  __device__ static void load(const Params& params, Storage& storage, Pipeline& pipeline, int lane,
+                              const GemmRecorder& recorder) {
+    Mainloop mainloop;
+    const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
+    auto state = cutlass::make_producer_start_state<Pipeline>();
+    for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
+      const WalkedTile tile = walk.tile();
+      const Steps steps = steps_of(params, tile);
+      mainloop.load(params.mainloop, tile, Store::kSlices == 1 ? tile.column : 0, steps, pipeline, state, inputs, lane,
+                    cute::block_rank_in_cluster(), storage.mainloop, recorder);
+      state.advance(steps.count);
+    }
+    // The next kernel may take its places (programmatic dependent launch); where all is over when the last tile has
+    // come, already now.
+    if constexpr (kGroups == 1) cutlass::arch::launch_dependent_grids();
+    mainloop.load_tail(pipeline, state);  // a block outlives what its cluster sends it
+  }
+
+  __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
+                                 const GemmRecorder& recorder) {
+    Mainloop mainloop;
+    const int thread = static_cast<int>(threadIdx.x) - kGroup;
+    Store store(params.store, storage.store, group, thread % kGroup);
+    typename Mainloop::PipelineState state;
+    for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
+      const WalkedTile tile = walk.tile();
+      const int count = steps_of(params, tile).count;
+      const std::uint64_t begin = recorder.now();
+      if constexpr (Store::kMostPending > 0) store.begin(tile);
+      auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
+      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
+      state.advance(count);
+      if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
+      if (tile.is_empty()) continue;
+      if constexpr (Table::kShares) {
+        if (tile.gives()) {
+          store.give(tile, sums);
+          continue;
+        }
+      }
+      // Each tile once: by the block that finishes it.
+      if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
+      if constexpr (Table::kShares)
+        if (tile.others > 0) store.add_others(tile, sums);
+      store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);
+    }
+  }
+};
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::kThreads, 1)
+    hooked_gemm(const __grid_constant__ typename Kernel::Params params) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  Kernel::run(params, *reinterpret_cast<typename Kernel::Storage*>(memory));
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,103 @@
+#include "gemm/hopper/host/gemm_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "gemm/contract/few_rows.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+extern const GemmKernel kBf16Tile128x256;
+extern const GemmKernel kBf16Tile128x256KxN;
+extern const GemmKernel kBf16Tile128x128;
+extern const GemmKernel kBf16Tile128x192;
+extern const GemmKernel kF16Tile128x256;
+extern const GemmKernel kF16Tile128x256KxN;
+extern const GemmKernel kE4m3ToBf16Tile128x128;
+extern const GemmKernel kE4m3ToF16Tile128x128;
+extern const GemmKernel kE4m3ToE4m3Tile128x128;
+
+extern const DecodeKernel kBf16Decode16;
+extern const DecodeKernel kBf16Decode32;
+extern const DecodeKernel kBf16Decode48;
+extern const DecodeKernel kBf16Decode64;
+extern const DecodeKernel kBf16Decode128;
+extern const DecodeKernel kBf16Decode256;
+
+namespace {
+
+std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout layout) {
+  const std::string types = type == out_type ? name(type) : fmt::format("{} to {}", name(type), name(out_type));
+  return fmt::format("{} {}x{}{}", types, tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
+}
+
+/// Whether rows and matrices begin where TMA needs it, at 16 bytes.
+bool is_for_tma(const Gemm& gemm) {
+  constexpr Size kBytes = 16;
+  const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBytes == 0; };
+  return gemm.k % (kBytes / size_of(gemm.type)) == 0 && gemm.n % (kBytes / size_of(gemm.out_type)) == 0 &&
+         is_aligned(gemm.a) && is_aligned(gemm.b) && is_aligned(gemm.c);
+}
+
+bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
+  return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
+         kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout;
+}
+
+}  // namespace
+
+std::span<const GemmKernel* const> gemm_kernels() {
+  static const std::array kernels{&kBf16Tile128x256,      &kBf16Tile128x256KxN,    &kBf16Tile128x128,
+                                  &kF16Tile128x256,       &kF16Tile128x256KxN,     &kE4m3ToBf16Tile128x128,
+                                  &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192};
+  return kernels;
+}
+
+std::span<const DecodeKernel* const> decode_kernels() {
+  static const std::array kernels{&kBf16Decode16, &kBf16Decode32,  &kBf16Decode48,
+                                  &kBf16Decode64, &kBf16Decode128, &kBf16Decode256};
+  return kernels;
+}
+
+const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
+  const GemmScales& scales = gemm.scales;
+  const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
+  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || gemm.b_layout != BLayout::kNxK ||
+      scaled)
+    return nullptr;
+  // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
+  // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json), but add nothing up.
+  constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256;
+  if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
+  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
+    return nullptr;
+  if (!few_rows_add_up(gemm.m)) return nullptr;
+  for (const DecodeKernel* kernel : decode_kernels()) {
+    if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
+    // A slice with nothing to compute would wait for its first step for ever.
+    const bool is_sliced = kernel->rows > kFewRowsBlock;
+    return is_sliced && gemm.k < kLeastSlicedDepth ? nullptr : kernel;
+  }
+  return nullptr;
+}
+
+bool has_gemm_kernel(const Gemm& gemm) {
+  return is_for_tma(gemm) && std::ranges::any_of(gemm_kernels(), [&](auto* kernel) { return is_for(*kernel, gemm); });
+}
+
+const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
+  std::string known;
+  for (const GemmKernel* kernel : gemm_kernels()) {
+    if (is_for(*kernel, gemm)) return *kernel;
+    known += (known.empty() ? "" : ", ") +
+             describe(kernel->type, kernel->out_type, kernel->tile_m, kernel->tile_n, kernel->b_layout);
+  }
+  throw Unsupported(fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
+                                describe(gemm.type, gemm.out_type, gemm.tile_m, gemm.tile_n, gemm.b_layout), known));
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,42 @@
+#pragma once
+/// Where a GEMM's tiles go and who is told, as its launch works it out on the host.
+
+#include "gemm/contract/tile_table.h"
+
+namespace tandem::cuda {
+
+/// Where the first row of `owner`'s rows, which begin at row `begin` of C, is stored.
+inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
+  const Size row_bytes = gemm.n * size_of(gemm.out_type);
+  const Size block_bytes = gemm.rows.shard_rows() * row_bytes;
+  if (gemm.chain.begun != nullptr)
+    return owner == gemm.me ? static_cast<std::byte*>(gemm.c) : gemm.chain.passed_on + owner * block_bytes;
+  if (gemm.c_at_collector)
+    return gemm.c_at_collector.on(gemm.collector(owner)) + gemm.block_at_collector(owner) * block_bytes;
+  return static_cast<std::byte*>(gemm.c) + begin * row_bytes;
+}
+
+/// The word that grows by one for each tile of the piece; null: none.
+inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
+  if (gemm.chain.begun != nullptr && piece.owner != gemm.me) return gemm.chain.told + piece.slot;
+  if (!gemm.notify.words) return nullptr;
+  if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
+  return gemm.notify.words.on(gemm.collector(piece.owner)) +
+         gemm.rows.slot(gemm.block_at_collector(piece.owner), piece.slot % gemm.rows.splits);
+}
+
+/// Gemm::c_at_all: a PE's copy of all tiles, and the word that grows by one there for each; null: none.
+struct CopyOfTiles {
+  std::byte* to = nullptr;
+  Signal* word = nullptr;
+};
+
+/// The i-th of a node's, the next PE's first, the own one last.
+inline CopyOfTiles copy_of_tiles(const Gemm& gemm, int i) {
+  const int block = gemm.me % gemm.node_size;
+  const int pe = gemm.me - block + (block + 1 + i) % gemm.node_size;
+  std::byte* const to = gemm.c_at_all.on(pe) + block * gemm.m * gemm.n * size_of(gemm.out_type);
+  return {to, gemm.notify.words ? gemm.notify.words.on(pe) + block : nullptr};
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,11 @@
+// The tensor cores' instructions of any width, not only of powers of two.
+#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED
+#include "gemm/hopper/hooked_gemm.cuh"
+
+namespace tandem::cuda {
+
+extern const GemmKernel kBf16Tile128x192;
+const GemmKernel kBf16Tile128x192 =
+    HookedGemm<cutlass::bfloat16_t, cutlass::bfloat16_t, 128, 192, 64>::description(DType::kBF16, DType::kBF16);
+
+}  // namespace tandem::cuda

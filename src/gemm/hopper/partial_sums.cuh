@@ -1,0 +1,78 @@
+#pragma once
+/// Sums of a part of a tile's depth on their way to the block that finishes the tile: each thread's go to the same
+/// thread of the same block of the other cluster, as they are, through the L2 cache.
+
+#include "tandem/advanced/gemm.h"
+#include "tandem/impl/cuda/patience.cuh"
+
+namespace tandem::cuda {
+
+/// Gemm::workspace as the kernel reads it. A place is a cluster's.
+class PartialSums {
+ public:
+  PartialSums() = default;
+  explicit PartialSums(const GemmWorkspace& workspace)
+      : words_(workspace.words), sums_(reinterpret_cast<float4*>(workspace.sums)) {}
+
+  template <class Sums>
+  __device__ void give(int place, int group, int thread, const Sums& sums) const {
+    float4* const to = at<Sums>(place, group, thread);
+#pragma unroll
+    for (int i = 0; i < kVectors<Sums>; ++i)
+      __stcg(to + i * kStep, make_float4(sums(i * 4), sums(i * 4 + 1), sums(i * 4 + 2), sums(i * 4 + 3)));
+  }
+  /// By a thread that knows that all of the warpgroup have given theirs.
+  __device__ void tell(int place, int group) const {
+    asm volatile("st.release.gpu.global.u64 [%0], 1;" ::"l"(&word(place, group)->value) : "memory");
+  }
+
+  /// Adds those at `place`, for which somebody has waited.
+  template <class Sums>
+  __device__ void add(int place, int group, int thread, Sums& sums) const {
+    const float4* const from = at<Sums>(place, group, thread);
+    constexpr int kMost = 16;  // on their way at a time
+    constexpr int kBatch = kVectors<Sums> <= kMost ? kVectors<Sums> : kVectors<Sums> / 2;
+    static_assert(kBatch <= kMost && kVectors<Sums> % kBatch == 0);
+#pragma unroll
+    for (int first = 0; first < kVectors<Sums>; first += kBatch) {
+      float4 given[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) given[i] = __ldcg(from + (first + i) * kStep);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        sums((first + i) * 4) += given[i].x;
+        sums((first + i) * 4 + 1) += given[i].y;
+        sums((first + i) * 4 + 2) += given[i].z;
+        sums((first + i) * 4 + 3) += given[i].w;
+      }
+    }
+  }
+
+  /// Until those at `place` are there. The next launch finds the word as this one did; it begins to write when this one
+  /// is over.
+  __device__ void await(int place, int group, const Context& context) const {
+    Signal* const word = this->word(place, group);
+    Patience patience(context);
+    for (Epoch found = 0; (found = load_acquire(&word->value)) < 1;)
+      if (patience.is_due() && patience.is_over_beside_wgmma(word, 1, found)) break;
+    store_relaxed(&word->value, 0);
+  }
+
+ private:
+  static constexpr int kBlocks = 2, kGroups = GemmWorkspace::kGroups;
+  static constexpr int kStep = kGroups * 128;  // threads
+  template <class Sums>
+  static constexpr int kVectors = decltype(cute::size(Sums{}))::value / 4;
+
+  __device__ static int block_of(int place) { return place * kBlocks + static_cast<int>(blockIdx.x) % kBlocks; }
+  template <class Sums>
+  __device__ float4* at(int place, int group, int thread) const {
+    return sums_ + (block_of(place) * kVectors<Sums> * kStep + group * (kStep / kGroups) + thread);
+  }
+  __device__ Signal* word(int place, int group) const { return words_ + block_of(place) * kGroups + group; }
+
+  Signal* words_ = nullptr;  // [block][group]: 1: sums are here
+  float4* sums_ = nullptr;   // [block][four of a thread's][thread]
+};
+
+}  // namespace tandem::cuda

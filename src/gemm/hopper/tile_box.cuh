@@ -1,0 +1,92 @@
+#pragma once
+/// A box of a tile, 64 rows by some columns, between the registers of a warpgroup and shared memory, where TMA finds
+/// it.
+
+#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/tma.cuh"
+
+namespace tandem::cuda {
+
+/// A thread's sums of 64 columns, as wgmma leaves them ("Register Fragments" of wgmma.mma_async in the PTX ISA): of
+/// each 8 columns two neighbours of one row and two of the eighth row below it.
+///
+/// `slot`: the box's address; `thread` of the warpgroup.
+template <class Element, int kCols>
+struct TileBox {
+  static constexpr bool kIsFp8 = sizeof(Element) == 1;
+  static constexpr int kPieces = kCols * static_cast<int>(sizeof(Element)) / 16;  // of 16 bytes, in a row
+  static constexpr int kPairs = kCols / 4;  ///< of sums that a thread has, each a register where they are rounded
+
+  /// Writes a thread's sums to the box, `adds`: added to what is there.
+  __device__ static void put(std::uint32_t slot, int thread, const float (&values)[kCols / 2], bool adds) {
+    const int lane = thread % 32;
+    if constexpr (kIsFp8) {
+      const int row = thread / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
+#pragma unroll
+      for (int j = 0; j < kCols / 8; ++j) {
+        const std::uint32_t at = slot + offset_of(row, j / 2) + static_cast<std::uint32_t>(j % 2 * 8 + lane % 4 * 2);
+        store_pair(at, packed<Element>(values[j * 4], values[j * 4 + 1]));
+        store_pair(at + 8 * kCols, packed<Element>(values[j * 4 + 2], values[j * 4 + 3]));
+      }
+    } else {
+      const int row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+      for (int j = 0; j < kCols / 8; j += 2) {
+        const std::uint32_t at = slot + offset_of(row, j + lane / 16);
+        MatrixWords words;
+        if (adds) words = load_matrices(at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Pair addend = adds ? unpacked<Element>(words.word[i]) : Pair{0, 0};
+          words.word[i] =
+              packed<Element>(values[j * 4 + i * 2] + addend.first, values[j * 4 + i * 2 + 1] + addend.second);
+        }
+        store_matrices(at, words);
+      }
+    }
+  }
+
+  /// The same of sums that are rounded.
+  __device__ static void put_pairs(std::uint32_t slot, int thread, const std::uint32_t (&pairs)[kPairs]) {
+    const int lane = thread % 32;
+    const int row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int j = 0; j < kPairs; j += 4)
+      store_matrices(slot + offset_of(row, j / 2 + lane / 16), {pairs[j], pairs[j + 1], pairs[j + 2], pairs[j + 3]});
+  }
+
+  /// A thread's part of what is there, as it is.
+  __device__ static void take(std::uint32_t slot, int thread, std::uint32_t (&pairs)[kPairs]) {
+    const int row = thread / 32 * 16 + thread % 16;
+#pragma unroll
+    for (int j = 0; j < kPairs; j += 4) {
+      const MatrixWords words = load_matrices(slot + offset_of(row, j / 2 + thread % 32 / 16));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[j + i] = words.word[i];
+    }
+  }
+
+  /// Adds what is there to a thread's sums.
+  __device__ static void add(std::uint32_t slot, int thread, float (&values)[kCols / 2]) {
+    const int row = thread / 32 * 16 + thread % 16;
+#pragma unroll
+    for (int j = 0; j < kCols / 8; j += 2) {
+      const MatrixWords words = load_matrices(slot + offset_of(row, j + thread % 32 / 16));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const Pair addend = unpacked<Element>(words.word[i]);
+        values[j * 4 + i * 2] += addend.first;
+        values[j * 4 + i * 2 + 1] += addend.second;
+      }
+    }
+  }
+
+ private:
+  /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
+  /// through all places.
+  __device__ static std::uint32_t offset_of(int row, int piece) {
+    return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
+  }
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,95 @@
+#pragma once
+/// Where the tiles of a GEMM go, who is told, and what is done to their sums: what the storing kernel is given.
+
+#include "gemm/hopper/device_wait.cuh"
+#include "gemm/hopper/host/gemm_targets.h"
+#include "gemm/hopper/host/tensor_map.h"
+#include "gemm/hopper/partial_sums.cuh"
+#include "gemm/hopper/tile_walk.cuh"
+
+namespace tandem::cuda {
+
+/// What the chain brings, as the kernel reads it.
+struct DeviceChain {
+  const Signal* arrived = nullptr;  ///< [slot]; null: no chain
+  const Epoch* epoch = nullptr;
+  int first_owner = -1;   ///< whose sums begin here: nothing is added to them
+  int copied_owner = -1;  ///< whose rows are stored twice
+  int last_owner = -1;    ///< whose sums end here: they are activated
+};
+
+/// Bias: the type of the bias' elements.
+template <class Bias>
+struct TileStoreParams {
+  CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
+  CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
+  CUtensorMap own_copy;            ///< of the own rows
+  std::byte* to[kMostShards];      ///< what `c` is of
+  int shard_begin[kMostShards];
+  Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
+  int copies;                 ///< of each tile: 1, or with Gemm::c_at_all one for each PE of the node
+  DeviceChain chain;
+  PartialSums partial;
+  Context context;
+  const Bias* bias;
+  int m, n;
+  Activation activation;
+  GemmScales scales;
+};
+
+/// One block of rows, all of one owner.
+template <class Bias>
+void set_copies(TileStoreParams<Bias>& params, const Gemm& gemm, int rows, int cols) {
+  params.copies = gemm.node_size;
+  for (int i = 0; i < gemm.node_size; ++i) {
+    const CopyOfTiles copy = copy_of_tiles(gemm, i);
+    params.to[i] = copy.to;
+    params.c[i] = tensor_map(copy.to, gemm.out_type, gemm.m, gemm.n, rows, cols);
+    params.word[i] = copy.word;
+  }
+}
+
+/// A map's boxes have `rows` and `cols`.
+template <class Bias>
+TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table, const Context& context, int rows,
+                                        int cols) {
+  TileStoreParams<Bias> params{};
+  params.context = context;
+  params.partial = PartialSums(gemm.workspace);
+  params.bias = static_cast<const Bias*>(gemm.bias);
+  params.m = static_cast<int>(gemm.m);
+  params.n = static_cast<int>(gemm.n);
+  params.activation = gemm.activation;
+  params.scales = gemm.scales;
+  params.copies = 1;
+  if (gemm.c_at_all) {
+    set_copies(params, gemm, rows, cols);
+    return params;
+  }
+  const TileSequence sequence(gemm);
+  for (int owner = 0; owner < sequence.owners(); ++owner) {
+    const Range of_owner = sequence.rows_of_owner(owner);
+    params.shard_begin[owner] = static_cast<int>(of_owner.begin);
+    if (of_owner.empty()) continue;
+    const auto map = [&](const std::byte* data) {
+      return tensor_map(data, gemm.out_type, of_owner.size(), gemm.n, rows, cols);
+    };
+    params.to[owner] = destination_of(gemm, owner, of_owner.begin);
+    params.c[owner] = map(params.to[owner]);
+    if (owner == gemm.me && gemm.chain.own_copy != nullptr) {
+      params.own_copy = map(gemm.chain.own_copy);
+      params.chain.copied_owner = owner;
+    }
+    if (gemm.chain_adds_to(owner))
+      params.begun[owner] = map(gemm.chain.begun + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
+  }
+  for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.pieces[i]);
+  if (gemm.chain.begun == nullptr) return params;
+  params.chain.arrived = gemm.chain.arrived;
+  params.chain.epoch = gemm.chain.epoch;
+  params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
+  params.chain.last_owner = gemm.me;
+  return params;
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,88 @@
+#pragma once
+/// The tiles of one block, in their order: clusters take the units of a TileTable in turn, and behind them their parts
+/// of those that are shared.
+
+#include "gemm/contract/shared_depth.h"
+
+namespace tandem::cuda {
+
+/// Steps of the mainloop, each as deep as a tile.
+struct Steps {
+  int first, count;
+};
+
+/// A tile of this block, or a part of its depth.
+struct WalkedTile {
+  const TablePiece* piece;
+  int number;   ///< of the piece in the table
+  int row;      ///< of A and C, where it begins
+  int column;   ///< counted in tiles
+  Steps steps;  ///< where depths may be shared
+  int place;    ///< as UnitPart's
+  int others;
+  /// Nothing lies in it: the block only helps its cluster.
+  __device__ bool is_empty() const { return row >= piece->end; }
+  /// Another block finishes it.
+  __device__ bool gives() const { return others == UnitPart::kGives; }
+};
+
+/// Each role of a block goes through it by itself.
+template <class Table>
+class TileWalk {
+  static constexpr bool kShares = Table::kShares;
+
+ public:
+  __device__ explicit TileWalk(const Table& table)
+      : table_(table),
+        unit_(static_cast<int>(blockIdx.x) / table.cluster),
+        step_(static_cast<int>(gridDim.x) / table.cluster) {
+    if constexpr (kShares) {
+      part_ = table.shared.begin[unit_];
+      parts_end_ = table.shared.begin[unit_ + 1];
+    }
+  }
+
+  __device__ bool is_over() const { return unit_ >= whole() && part_ == parts_end_; }
+  __device__ bool is_last() const {
+    const int next = unit_ < whole() ? unit_ + step_ : unit_;
+    const int parts = parts_end_ - part_ - (unit_ < whole() ? 0 : 1);
+    return next >= whole() && parts == 0;
+  }
+  __device__ void advance() {
+    if (!kShares || unit_ < whole())
+      unit_ += step_;
+    else
+      ++part_;
+  }
+  __device__ WalkedTile tile() {
+    int unit = unit_;
+    UnitPart part;
+    if constexpr (kShares) {
+      part.count = static_cast<std::int16_t>(table_.shared.depth);
+      if (unit_ >= table_.shared.whole) {
+        part = table_.shared.parts[part_];
+        unit = table_.shared.whole + part.unit;
+      }
+    }
+    const TablePlace place = place_of(table_, unit, static_cast<int>(blockIdx.x) % table_.cluster, piece_);
+    piece_ = place.piece;
+    const TablePiece& piece = table_.pieces[piece_];
+    return {&piece,     piece_,     piece.begin + place.panel * table_.tile_m, place.column, {part.first, part.count},
+            part.place, part.others};
+  }
+
+ private:
+  __device__ int whole() const {
+    if constexpr (kShares) return table_.shared.whole;
+    return table_.units;
+  }
+
+  const Table& table_;
+  int unit_;
+  int step_;
+  int piece_ = 0;
+  int part_ = 0;
+  int parts_end_ = 0;
+};
+
+}  // namespace tandem::cuda

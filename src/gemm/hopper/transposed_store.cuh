@@ -1,0 +1,181 @@
+#pragma once
+/// How a tile of few rows leaves a block: its product was computed transposed, 64 columns of C for all of its rows by
+/// each warpgroup. The interface is that of TileStore; there are no shards, and nobody is told. It may be added up over
+/// all PEs first. Where a block computes a slice of the depth alone, two of them first add up their slices.
+
+#include <cutlass/arch/barrier.h>
+
+#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/gemm_recorder.cuh"
+#include "gemm/hopper/host/tensor_map.h"
+#include "gemm/hopper/slice_sum.cuh"
+#include "gemm/hopper/tile_walk.cuh"
+#include "gemm/hopper/tma.cuh"
+
+namespace tandem::cuda {
+
+/// Element: of C, 16 bits. Rows: of C in a tile. Groups: warpgroups that compute. Slices: of the depth.
+template <class Element, int Rows, int Groups, int Slices>
+class TransposedStore {
+  static constexpr int kCols = kFewRowsColumns;
+  static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
+  static constexpr int kKept = Rows / Slices;                                     // that the block has in the end
+  static constexpr int kBoxRows = kKept < kFewRowsBlock ? kKept : kFewRowsBlock;  // that leave together
+  static constexpr int kBoxes = kKept / kBoxRows;
+  static_assert(kRowBytes == 128 && kKept % kBoxRows == 0 && kBoxRows % 16 == 0);
+  static_assert(Slices == 1 || Slices == kFewRowsSlices);
+
+ public:
+  using Table = TileTable;
+  static constexpr int kSlices = Slices;
+  static constexpr int kMostPending = 0;  ///< a block has one tile
+  struct alignas(1024) Storage {
+    std::byte slot[Groups][kBoxRows * kRowBytes];
+    cutlass::arch::ClusterBarrier ready[Groups];
+    cutlass::arch::ClusterBarrier written[Groups];
+  };
+
+  struct Params {
+    CUtensorMap c;
+    const Element* bias;
+    int n;
+    Activation activation;
+    DeviceSum sum;
+  };
+
+  static Params params(const Gemm& gemm, const Context& context) {
+    const auto n = static_cast<int>(gemm.n);
+    return {tensor_map(gemm.c, gemm.out_type, gemm.m, gemm.n, kBoxRows, kCols),
+            static_cast<const Element*>(gemm.bias),
+            n,
+            gemm.activation,
+            {gemm.sum.exchange, gemm.sum.calls, n, static_cast<int>(gemm.m), context}};
+  }
+
+  __device__ static void prefetch(const Params& params, const TileTable&) { prefetch_tensor_map(&params.c); }
+
+  /// By one thread, before a barrier of the block.
+  __device__ static void prepare(Storage& storage) {
+    for (int group = 0; group < Groups; ++group) {
+      storage.ready[group].init(1);
+      storage.written[group].init(4);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+
+  /// For thread `thread` of one warpgroup, or for the warp that stores for it.
+  __device__ TransposedStore(const Params& params, Storage& storage, int group, int thread)
+      : params_(params), storage_(storage), group_(group), thread_(thread) {}
+
+  template <class Sums>
+  __device__ void write(const WalkedTile& tile, const Sums& sums, bool) {
+    const Pair bias = bias_of(col_of(tile) + thread_ / 32 * 16 + thread_ % 32 / 4);
+    const auto biased = [&](int j, float value) { return value + (j % 4 < 2 ? bias.first : bias.second); };
+    if (Slices == 1 && params_.sum.calls == nullptr) {
+      each_box([&](Values& values, int box) {
+#pragma unroll
+        for (int j = 0; j < kValues; ++j) values[j] = biased(j, sums(box * kValues + j));
+        activate(params_.activation, values);
+      });
+      return;
+    }
+    const int column = col_of(tile) / kCols;
+    TransposedSum<Element, kKept> sum(params_.sum, column, first_row(tile), thread_);
+    if constexpr (Slices == 1) {
+      sum.template send<kKept / 2>([&](int j) { return biased(j, sums(j)); }, 0);
+    } else {
+      // A box is on its way to the peers while the next one is waited for.
+      const SliceSum<Rows / 2, kValues> slice(params_.sum, column, tile.column, thread_, sums);
+#pragma unroll
+      for (int box = 0; box < kBoxes; ++box) {
+        Values kept;
+        slice.add_up(sums, box * kValues, kept);
+        sum.template send<kValues>([&](int j) { return biased(j, kept[j]); }, box * kBoxRows / 16);
+      }
+    }
+    each_box([&](Values& values, int box) {
+      sum.complete(values, box * kBoxRows / 16, [&](Values& sums) { activate(params_.activation, sums); });
+    });
+  }
+
+  __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
+    const int role = 2 + group_;
+    for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
+      const WalkedTile tile = walk.tile();
+      if (tile.is_empty()) continue;
+      std::uint64_t begin = 0;
+      for (int box = 0; box < kBoxes; ++box, ++boxes_) {
+        storage_.ready[group_].arrive();
+        storage_.written[group_].wait(boxes_ % 2);
+        if (box == 0) begin = recorder.now();
+        store_box(&params_.c, shared_address(storage_.slot[group_]), col_of(tile), first_row(tile) + box * kBoxRows);
+        wait_for_reads<0>();
+      }
+      wait_for_stores();
+      recorder.add(role, {RecordKind::kStore, nullptr, Size{kKept} * kRowBytes}, begin);
+      if (params_.sum.calls != nullptr) count_calls(tile);
+    }
+  }
+
+ private:
+  static constexpr int kValues = kBoxRows / 2;  // of a thread in a box
+  using Values = float[kValues];
+
+  // Of the block: without slices there is one tile for all rows.
+  __device__ int first_row(const WalkedTile& tile) const { return Slices == 1 ? 0 : tile.column * kKept; }
+  __device__ int col_of(const WalkedTile& tile) const { return tile.row + group_ * kCols; }
+
+  /// Of the tiles that this warpgroup added up, which everybody has read.
+  __device__ void count_calls(const WalkedTile& tile) const {
+    const FewRowsExchange places(params_.sum.columns, params_.sum.context.team.size);
+    for (int box = 0; box < kBoxes; ++box) {
+      Epoch* const calls = params_.sum.calls + places.tile(col_of(tile) / kCols, first_row(tile) / kFewRowsBlock + box);
+      *calls = load_relaxed(calls) + 1;
+    }
+  }
+
+  /// Writes them box by box; fill(values, box) gives them.
+  template <class Fill>
+  __device__ void each_box(const Fill& fill) {
+#pragma unroll
+    for (int box = 0; box < kBoxes; ++box, ++boxes_) {
+      Values values;
+      fill(values, box);
+      storage_.ready[group_].wait(boxes_ % 2);
+      put(shared_address(storage_.slot[group_]), values);
+      fence_shared_before_tma();
+      __syncwarp();
+      if (thread_ % 32 == 0) storage_.written[group_].arrive();
+    }
+  }
+
+  /// Of each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column behind it.
+  __device__ Pair bias_of(int col) const {
+    if (params_.bias == nullptr) return {0, 0};
+    const auto of = [&](int c) { return c < params_.n ? static_cast<float>(params_.bias[c]) : 0.0F; };
+    return {of(col), of(col + 8)};
+  }
+
+  /// Transposes them into the slot: 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
+  __device__ void put(std::uint32_t slot, const Values& values) const {
+    const int lane = thread_ % 32;
+    const int piece = thread_ / 32 * 2 + lane / 8 % 2;
+#pragma unroll
+    for (int j = 0; j < kBoxRows / 8; j += 2) {
+      const int row = (j + lane / 16) * 8 + lane % 8;
+      const std::uint32_t at = slot + static_cast<std::uint32_t>(row * kRowBytes + (piece ^ (row % 8)) * 16);
+      MatrixWords words;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words.word[i] = packed<Element>(values[j * 4 + i * 2], values[j * 4 + i * 2 + 1]);
+      store_transposed_matrices(at, words);
+    }
+  }
+
+  const Params& params_;
+  Storage& storage_;
+  const int group_;
+  const int thread_;
+  unsigned boxes_ = 0;
+};
+
+}  // namespace tandem::cuda

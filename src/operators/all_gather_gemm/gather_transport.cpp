@@ -1,0 +1,156 @@
+#include "operators/all_gather_gemm/gather_transport.h"
+
+#include <algorithm>
+
+#include "operators/all_gather_gemm/all_gather_pull.h"
+#include "operators/all_gather_gemm/all_gather_push.h"
+#include "operators/steps/rail_send.h"
+#include "operators/steps/steps.h"
+
+namespace tandem::ops {
+
+namespace {
+
+constexpr int kRailBlocks = 4;  // "a few": one nearly fills a NIC, more hide the cost of posting
+constexpr int kSmThreads = 1024;
+
+/// The senders' order is that in which the receivers' GEMMs want the rows. Pushed towards the previous PE, a shard is
+/// the next one there; pulled, the puller begins with the PE that it wants first.
+PieceOrder piece_order(const Team& team, const Settings& settings) {
+  const bool ring = settings.order == TileOrder::kRing;
+  const bool push = settings.options.direction == Direction::kPush;
+  return {team, settings.options.splits, ring == push ? 1 : -1, settings.order == TileOrder::kInterleaved};
+}
+
+}  // namespace
+
+GatherTransport::GatherTransport(World& world, const Settings& settings)
+    : team_(world.team()),
+      copy_by_(*settings.options.copy_by),
+      direction_(settings.options.direction),
+      rows_(settings.rows(team_, settings.options.m)),
+      order_(piece_order(team_, settings)),
+      row_bytes_(settings.options.k * size_of(settings.options.type)),
+      sms_(std::max(1, settings.communication_sms)),
+      arrivals_(copy_by_ == CopyBy::kSm ? sms_ : 1),
+      full_mesh_(world.machine().link.fabric == Fabric::kFullMesh) {
+  SymmetricHeap& heap = world.heap();
+  gathered_ = heap.allocate<std::byte>(rows_.shards * rows_.shard_rows() * row_bytes_, "all_gather_gemm gathered");
+  ready_ = heap.signals(rows_.slots(), "all_gather_gemm ready");
+  in_place_ = heap.signals(Size{sms_} * rows_.slots(), "all_gather_gemm in place");
+  const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
+  turn_ = {turns.ended, turns.begun, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
+           heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), team_.one_node() || direction_ == Direction::kPull};
+  // The links of a mesh are filled side by side, a port into a switch by one peer after the other.
+  const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
+  for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
+  if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) offers_.emplace(world.make_stream("offers"));
+  if (!team_.one_node()) rail_.emplace(world.make_stream("rail"));
+}
+
+void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
+  rows_.rows = m;
+  // Before the GEMM, beside which it might find no place.
+  main.launch<BeginTurn>(kOneWarp, turn_);
+  copies_.front().wait_for(main);
+  for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
+  send_to_rail(copies_.front(), own);
+  if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(own);
+  if (direction_ == Direction::kPush) return push_by_copy_engine(own);
+  offer_by_copy_engine(own);
+  pull_by_copy_engine();
+}
+
+void GatherTransport::await(Stream& main, int first, int shards) {
+  main.launch<AwaitShards>(kOneWarp, {ready_, turn_.epoch, rows_, arrivals_, first, shards});
+}
+
+void GatherTransport::place_own(Stream& main, const std::byte* own) {
+  if (direction_ == Direction::kPull) return;  // peers read it from there
+  const Range shard = bytes_of(rows_.shard(team_.me), row_bytes_);
+  main.copy_async(gathered_.local() + shard.begin, own, shard.size());
+}
+
+void GatherTransport::end(Stream& main) {
+  for (Stream& copies : copies_) main.wait_for(copies);
+  if (offers_) main.wait_for(*offers_);
+  if (rail_) main.wait_for(*rail_);
+}
+
+void GatherTransport::send_to_rail(Stream& main, const std::byte* own) {
+  if (!rail_) return;
+  rail_->wait_for(main);
+  const int messages = (team_.nodes() - 1) * rows_.splits;
+  rail_->launch<RailSend>({std::min(kRailBlocks, messages), 32},
+                          {own, gathered_, ready_, rows_, row_bytes_, arrivals_});
+}
+
+void GatherTransport::push_by_copy_engine(const std::byte* own) {
+  for (int hop = 0; hop < order_.hops(); ++hop) {
+    const int owner = order_.owner(team_.me, hop);
+    for (int i = 0; i < order_.steps(); ++i) {
+      const PieceStep step = order_.at(hop, i);
+      Stream& stream = stream_of(step);
+      if (hop > 0) await_word(stream, ready_ + rows_.slot(owner, step.part));
+      if (hop == 0)
+        copy_piece(stream, owner, step.part, own, rows_.shard(owner).begin, step.peer);
+      else
+        copy_piece(stream, owner, step.part, gathered_.local(), 0, step.peer);
+    }
+  }
+}
+
+void GatherTransport::offer_by_copy_engine(const std::byte* own) {
+  offers_->wait_for(copies_.front());
+  for (int hop = 0; hop < order_.hops(); ++hop) {
+    const int owner = order_.owner(team_.me, hop);
+    for (int part = 0; part < rows_.splits; ++part) {
+      const int slot = rows_.slot(owner, part);
+      const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
+      if (hop == 0)
+        offers_->copy_async(gathered_.local() + piece.begin,
+                            own + (piece.begin - rows_.shard(owner).begin * row_bytes_), piece.size());
+      else
+        await_word(*offers_, ready_ + slot);
+      for (int i = 1; i < team_.node_size; ++i) {
+        const int peer = order_.first_of_node() + (team_.me + i) % team_.node_size;
+        offers_->write_signal_from(in_place_.on(peer) + slot, turn_.epoch);
+      }
+    }
+  }
+}
+
+void GatherTransport::pull_by_copy_engine() {
+  for (int hop = 0; hop < order_.hops(); ++hop) {
+    for (int i = 0; i < order_.steps(); ++i) {
+      const PieceStep step = order_.at(hop, i);
+      const int owner = order_.owner(step.peer, hop);
+      Stream& stream = stream_of(step);
+      await_word(stream, in_place_ + rows_.slot(owner, step.part));
+      copy_piece(stream, owner, step.part, gathered_.on(step.peer), 0, team_.me);
+    }
+  }
+}
+
+void GatherTransport::launch_sm_kernel(const std::byte* own) {
+  const Grid grid{sms_, kSmThreads};
+  const bool at_once = full_mesh_ && order_.peers() <= AllGatherPush::kMostRoles;
+  if (direction_ == Direction::kPush)
+    copies_.front().launch<AllGatherPush>(grid,
+                                          {own, gathered_, ready_, turn_.epoch, rows_, row_bytes_, order_, at_once});
+  else
+    copies_.front().launch<AllGatherPull>(grid,
+                                          {own, gathered_, in_place_, ready_, turn_.epoch, rows_, row_bytes_, order_});
+}
+
+void GatherTransport::copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {
+  const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
+  stream.copy_async(gathered_.on(to) + piece.begin, from + (piece.begin - from_row * row_bytes_), piece.size());
+  stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), turn_.epoch);
+}
+
+void GatherTransport::await_word(Stream& stream, const Signals& word) {
+  stream.launch<AwaitWord>(kOneWarp, {word, turn_.epoch, 1});
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,25 @@
+#include "operators/all_gather_gemm/gathered_scales.h"
+
+#include <algorithm>
+
+namespace tandem::ops {
+
+GatheredScales::GatheredScales(World& world, const Settings& settings) : team_(world.team()) {
+  if (!settings.options.a_scale_per_row) return;
+  const Size most = std::max<Size>(1, settings.rows(team_, settings.options.m).shard_rows());
+  CollectiveOptions options;
+  options.type = DType::kF32;
+  options.max_count = most;
+  gather_ = make_collective(world, Collective::kAllGather, options);
+  own_ = world.heap().allocate<float>(most, "all_gather_gemm own scales");
+  all_ = world.heap().allocate<float>(team_.size * most, "all_gather_gemm scales");
+}
+
+void GatheredScales::gather(Stream& main, const float* own, Size m) {
+  if (!gather_) return;
+  const Split shards = split(m, team_.size);
+  main.copy_async(own_.local(), own, shards[team_.me].size() * Size{sizeof(float)});
+  gather_->run(main, own_.as<std::byte>(), all_.as<std::byte>(), shards.step());
+}
+
+}  // namespace tandem::ops

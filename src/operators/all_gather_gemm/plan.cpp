@@ -1,0 +1,101 @@
+/// AllGather + GEMM: the shards of A travel while the GEMM works, own rows first, each tile waiting for its own rows
+/// alone (Triton-distributed, arXiv 2504.19442). docs/all_gather_gemm.md goes through it.
+
+#include <algorithm>
+
+#include "operators/all_gather_gemm/gather_transport.h"
+#include "operators/all_gather_gemm/gathered_scales.h"
+#include "operators/plan/product.h"
+#include "operators/steps/steps.h"
+#include "tandem/advanced/gemm_order.h"
+
+namespace tandem::ops {
+
+namespace {
+
+class AllGatherGemm final : public OperatorPlan {
+ public:
+  AllGatherGemm(World& world, const Settings& settings)
+      : OperatorPlan(settings.options),
+        settings_(settings),
+        team_(world.team()),
+        sms_(world.machine().gpu.sm_count),
+        transport_(world, settings),
+        scales_(world, settings) {}
+
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    const Form form = settings_.options.form;
+    if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
+    transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
+                                                                            // streams run side by side
+    scales_.gather(main, call.a_scale, call.m);
+    if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
+    if (form == Form::kDecomposed) shard_by_shard(main, call);
+    // Own sends before the wait: while it waits, the GEMM behind it may already take all SMs (programmatic dependent
+    // launch), and a send that then finds none is what a peer waits for.
+    transport_.end(main);
+    if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
+    if (form != Form::kSequential) return;
+    transport_.place_own(main, static_cast<const std::byte*>(call.a));
+    multiply(main, call, &AllGatherGemm::whole);
+  }
+
+  /// The gathered rows with each B in turn.
+  void multiply(Stream& main, const OperatorCall& call,
+                Gemm (AllGatherGemm::*product)(const OperatorCall&, std::size_t) const) const {
+    for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*product)(call, i), team_);
+  }
+
+  /// The gathered problem with the i-th B on all SMs, waiting for nobody. Shards, which cut tiles, play no part.
+  Gemm whole(const OperatorCall& call, std::size_t i) const {
+    Gemm gemm = gathered_product(settings_, team_, call, i);
+    gemm.a = transport_.gathered();
+    if (scales_.all() != nullptr) gemm.scales.a = scales_.all();
+    return gemm;
+  }
+
+  /// Own rows are read where the user has them. What the first B has waited for, the others find in place.
+  Gemm gated(const OperatorCall& call, std::size_t i) const {
+    Gemm gemm = whole(call, i);
+    gemm.own_a = call.a;
+    gemm.order = settings_.order;
+    gemm.gate = transport_.gate();
+    const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
+    gemm.sms = std::max(1, sms_ - settings_.communication_sms - steps);
+    return gemm;
+  }
+
+  /// One GEMM a shard and B, when the shard's rows are there.
+  void shard_by_shard(Stream& main, const OperatorCall& call) {
+    const Gemm first = gated(call, 0);
+    const TileSequence sequence(first);
+    for (int step = 0; step < team_.size; ++step) {
+      const int owner = sequence.owner(step);
+      if (owner != team_.me) transport_.await(main, owner, 1);
+      for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm(chunk(gated(call, i), owner), team_);
+    }
+  }
+
+  Gemm chunk(const Gemm& all, int owner) const {
+    Gemm chunk = rows_of(all, all.rows.shard(owner));
+    if (owner == team_.me) chunk.a = all.own_a;
+    chunk.own_a = nullptr;
+    chunk.gate = {};
+    return chunk;
+  }
+
+  Settings settings_;
+  Team team_;
+  int sms_;
+  GatherTransport transport_;
+  GatheredScales scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings) {
+  return std::make_unique<AllGatherGemm>(world, settings);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,32 @@
+// The GPU forms of the operators' steps between copies and GEMMs. Compiled for at most 32 registers a thread, so that
+// they fit beside a persistent GEMM.
+
+#include "operators/gemm_all_reduce/fetch_rows.h"
+#include "operators/plan/begin_turn.h"
+#include "operators/ring/chain_steps.h"
+#include "operators/steps/announce.h"
+#include "operators/steps/steps.h"
+#include "tandem/advanced/cuda_kernel.cuh"
+#include "tune/operator_agreement.h"
+
+namespace tandem::cuda {
+
+void register_operator_steps() {
+  using namespace ops;
+  register_kernel<NextEpoch, 32>();
+  register_kernel<BeginReleased, 32>();
+  register_kernel<BeginTurn, 32>();
+  register_kernel<Release, 32>();
+  register_kernel<AwaitReleased, 32>();
+  register_kernel<AwaitWord, 32>();
+  register_kernel<AwaitCount, 32>();
+  register_kernel<tune::SayToAll, 32>();
+  register_kernel<AwaitShards, 32>();
+  register_kernel<Announce, 32>();
+  register_kernel<ChainBegin, 32>();
+  register_kernel<ChainAwait, 32>();
+  register_kernel<OfferRows, 32>();
+  register_kernel<BeginFetch, 32>();
+}
+
+}  // namespace tandem::cuda

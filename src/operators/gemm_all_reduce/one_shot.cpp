@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "operators/gemm_all_reduce/plan.h"
+#include "operators/resolve/operator_defaults.h"
+
+namespace tandem::ops {
+
+namespace {
+
+constexpr int kSumThreads = 512;
+/// A block that has less to add costs more in waiting than it saves.
+constexpr Size kLeastBytesOfBlock = 16 << 10;
+/// What a PE sends at most, and in what share of the GEMM's time: from there on two shots are quicker on the models.
+constexpr Size kMostSent = Size{4} << 20;
+constexpr double kHidden = 0.8;
+/// Results up to this size leave as packets. From 256 KB to 1 MB the two ways take the same time on the model of two
+/// H200.
+constexpr Size kPacketBytes = Size{512} << 10;
+
+}  // namespace
+
+Size OneShot::suitable_rows(const World& world, const OperatorOptions& o) {
+  const Machine machine = planning_model(world.machine());
+  const Team team = world.team();
+  const auto element = static_cast<int>(size_of(o.type));
+  const Size sum_bytes = size_of(o.result_type());
+  const double gbps = machine.link.store_gbps.at(machine.gpu.sm_count);
+  Size rows = 0;
+  for (Size m = 1; m < 2 * o.m && m * o.n * sum_bytes * (team.size - 1) <= kMostSent; m *= 2) {
+    const double link_us = static_cast<double>((team.size - 1) * m * o.n * sum_bytes) / (gbps * 1e3);
+    const double gemm_us = gemm_alone_us(machine, m, o.n, ceil_div(o.k, team.size), element, machine.gpu.sm_count);
+    if (link_us > kHidden * gemm_us) break;
+    rows = m;
+  }
+  return rows;
+}
+
+Size OneShot::packet_rows(const OperatorOptions& o) { return kPacketBytes / (o.n * size_of(o.result_type())); }
+
+OneShot::OneShot(World& world, const Settings& settings, Size max_m)
+    : team_(world.team()), activation_(settings.options.activation) {
+  const Size bytes = max_m * settings.result_row_bytes();
+  const Size useful = std::max<Size>(1, bytes / kLeastBytesOfBlock);
+  grid_ = {static_cast<int>(std::min<Size>(world.machine().gpu.sm_count, useful)), kSumThreads};
+  SymmetricHeap& heap = world.heap();
+  staging_ = heap.allocate<std::byte>(team_.size * bytes, "gemm_all_reduce staging");
+  arrived_ = heap.signals(team_.size, "gemm_all_reduce arrived");
+  released_ = heap.signals(1, "gemm_all_reduce released");
+  expected_ = heap.allocate_local<Epoch>(grid_.blocks, "gemm_all_reduce expected");
+  through_ = heap.allocate_local<Epoch>(1, "gemm_all_reduce through");
+  finished_ = heap.allocate_local<Epoch>(1, "gemm_all_reduce finished");
+}
+
+void OneShot::run(Stream& main, Gemm gemm, void* c) {
+  gemm.rows = {gemm.m, 1, 1, gemm.tile_m};
+  gemm.order = TileOrder::kPeersFirst;
+  if (gemm.out_type == DType::kF32) send_tiles<float>(main, gemm, c);
+  if (gemm.out_type == DType::kF16) send_tiles<f16>(main, gemm, c);
+  if (gemm.out_type == DType::kBF16) send_tiles<bf16>(main, gemm, c);
+}
+
+template <class T>
+void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
+  gemm.c_at_all = staging_;
+  gemm.notify = {arrived_, false};
+  // No tile leaves before all PEs are through with the last call's.
+  gemm.gate = {released_.local(), finished_, team_.size};
+  main.gemm(gemm, team_);
+  typename SumOfAll<T>::Args args{};
+  args.staging = staging_.as<T>();
+  args.out = static_cast<T*>(c);
+  args.count = gemm.m * gemm.n;
+  args.tiles = gemm.tiles_of_piece(0, 0);
+  args.arrived = arrived_;
+  args.released = released_;
+  args.expected = expected_;
+  args.through = through_;
+  args.finished = finished_;
+  args.activation = activation_;
+  main.launch<SumOfAll<T>>(grid_, args);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,111 @@
+/// GEMM + AllReduce, overlapped: the fewest rows within the GEMM, or by packets after it, few in one shot, many in two,
+/// and between one and two those whose shards are less than a wave of tiles one after the other; between nodes in
+/// chunks. Collectives round the sums that they give: where sums get an activation, the sequential form is two shots
+/// behind a whole GEMM.
+
+#include "operators/gemm_all_reduce/plan.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "gemm/contract/few_rows.h"
+#include "operators/plan/product.h"
+#include "operators/plan/turns.h"
+#include "operators/steps/between_nodes.h"
+
+namespace tandem::ops {
+
+namespace {
+
+bool has_activation(const OperatorOptions& o) { return o.activation != Activation::kNone; }
+
+class GemmAllReduce final : public OperatorPlan {
+ public:
+  GemmAllReduce(World& world, const Settings& settings)
+      : OperatorPlan(settings.options), settings_(settings), team_(world.team()) {
+    const OperatorOptions& o = settings.options;
+    if (!team_.one_node()) {
+      between_nodes_.emplace(world, settings);
+      return;
+    }
+    if (o.form == Form::kOverlapped) {
+      packet_rows_ = o.shots == 2 || has_activation(o) ? 0 : std::min(o.m, OneShot::packet_rows(o));
+      // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
+      const bool on_gpus = world.machine().gemm.tiles.empty();
+      if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
+      const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
+      one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
+      is_chain_ = o.reduction == Reduction::kChain;
+      sequential_rows_ = std::min(o.m, settings.sequential_rows);
+    }
+    if (add_up_rows_ > 0) few_rows_.emplace(world, settings);
+    if (packet_rows_ > 0) packets_ = sequential(world, settings, packet_rows_);
+    if (one_shot_rows_ > packet_rows_) one_shot_.emplace(world, settings, one_shot_rows_);
+    const Size few = std::max(packet_rows_, one_shot_rows_);
+    if (sequential_rows_ > few) sequential_ = sequential(world, settings, sequential_rows_);
+    if (std::max(few, sequential_rows_) == o.m) return;
+    if (is_chain_)
+      chain_ = by_turns(world, settings, make_gemm_all_reduce_chain);
+    else
+      two_shot_.emplace(world, settings);
+  }
+
+  std::string way(Size m) const override {
+    if (settings_.options.form != Form::kOverlapped) return name(settings_.options.form);
+    if (between_nodes_) return "chunks";
+    if (m <= add_up_rows_ && few_rows_add_up(m)) return "few_rows";
+    if (m <= packet_rows_) return "packets";
+    if (m <= one_shot_rows_) return "one_shot";
+    if (m <= sequential_rows_) return "sequential";
+    return is_chain_ ? "chain" : "two_shot";
+  }
+
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    const Gemm gemm = product(call);
+    if (between_nodes_) return between_nodes_->run(main, gemm, call.c[0]);
+    if (call.m <= add_up_rows_ && few_rows_->run(main, gemm, team_)) return;
+    if (call.m <= packet_rows_) return packets_->run(main, call);
+    if (call.m <= one_shot_rows_) return one_shot_->run(main, gemm, call.c[0]);
+    if (call.m <= sequential_rows_) return sequential_->run(main, call);
+    if (is_chain_) return chain_->run(main, call);
+    two_shot_->run(main, gemm, call.c[0]);
+  }
+
+  static std::unique_ptr<OperatorPlan> sequential(World& world, Settings settings, Size rows) {
+    settings.options.m = rows;
+    settings.options.form = Form::kSequential;
+    settings.options.copy_by = CopyBy::kSm;  // few rows: copies start later
+    return make_gemm_all_reduce(world, settings);
+  }
+
+  /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
+  Gemm product(const OperatorCall& call) const {
+    Gemm gemm = partial_product(settings_, team_, call);
+    gemm.c = call.c[0];
+    return gemm;
+  }
+
+  Settings settings_;
+  Team team_;
+  Size add_up_rows_ = 0, packet_rows_ = 0, one_shot_rows_ = 0, sequential_rows_ = 0;
+  std::optional<FewRows> few_rows_;
+  std::optional<OneShot> one_shot_;
+  std::optional<TwoShot> two_shot_;
+  bool is_chain_ = false;
+  std::unique_ptr<OperatorPlan> packets_, sequential_, chain_;
+  std::optional<BetweenNodes> between_nodes_;
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings) {
+  const OperatorOptions& o = settings.options;
+  const bool adds_up = o.form != Form::kComputeOnly && o.form != Form::kCommunicationOnly;
+  if (adds_up && has_activation(o) && !world.team().one_node()) return make_gemm_all_reduce_by_shards(world, settings);
+  if (!adds_up || (o.form == Form::kSequential && !has_activation(o)))
+    return make_gemm_all_reduce_sequential(world, settings);
+  return std::make_unique<GemmAllReduce>(world, settings);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,94 @@
+#pragma once
+/// The two ways in which GEMM + AllReduce adds up what the PEs of a node computed. Both leave the same bits on every
+/// PE: the sum in f32 of PEs 0, 1, ..., rounded once.
+
+#include <optional>
+
+#include "operators/gemm_all_reduce/sum_and_fetch.h"
+#include "operators/gemm_all_reduce/sum_of_all.h"
+#include "operators/plan/operator.h"
+
+namespace tandem::ops {
+
+/// For the fewest rows, on GPUs: the GEMM's blocks add up what they computed (GemmSum), and nothing follows it.
+class FewRows {
+ public:
+  FewRows(World& world, const Settings& settings);
+  /// gemm.c = the sum over all PEs; false, and nothing is done, where the stream's GEMM does not add it up.
+  bool run(Stream& main, Gemm gemm, const Team& team) const;
+
+  /// Rows up to which there is a kernel for it.
+  static Size suitable_rows(const World& world, const OperatorOptions& options);
+
+ private:
+  GemmSum sum_;
+  Activation activation_;
+};
+
+/// For few rows: every PE gets everybody's partial sums. Nothing is done but the GEMM and one kernel.
+///
+/// The GEMM stores each tile to all PEs as soon as it is done, so that only the last tile's way is not hidden. For the
+/// fewest rows a whole GEMM and packets after it are quicker: data that is its own signal needs one trip and no
+/// counter. Packets double the bytes, though, and all of them come after the GEMM.
+class OneShot {
+ public:
+  OneShot(World& world, const Settings& settings, Size max_m);
+  /// c = the sum over all PEs of gemm's product.
+  void run(Stream& main, Gemm gemm, void* c);
+
+  /// Rows up to which packets are.
+  static Size packet_rows(const OperatorOptions& options);
+  /// Rows up to which it is the faster one: what it sends hides behind the GEMM, and the sum takes no time to speak of.
+  static Size suitable_rows(const World& world, const OperatorOptions& options);
+
+ private:
+  template <class T>
+  void send_tiles(Stream& main, Gemm gemm, void* c);
+
+  Team team_;
+  Activation activation_;
+  Grid grid_;
+  Symm<std::byte> staging_;
+  Signals arrived_, released_;
+  Epoch *expected_, *through_, *finished_;
+};
+
+/// For many rows: each PE adds up its own shard and the others fetch the sums, piece by piece while the GEMM goes on.
+///
+/// One buffer of each kind suffices, and nobody has to release it: who ends a call has every owner's sums, so every
+/// owner has read what the next call's GEMM overwrites there; and an owner overwrites its sums when it has tiles of the
+/// next call from all PEs, which have ended the last one.
+class TwoShot {
+ public:
+  TwoShot(World& world, const Settings& settings);
+  void run(Stream& main, Gemm gemm, void* c);
+
+ private:
+  void overlap(Stream& main, Gemm gemm);
+  void shard_by_shard(Stream& main, const Gemm& all);
+  /// What `main` holds by now completes the partial sums of `owner`'s rows.
+  void announce(Stream& main, int owner);
+  template <class T>
+  void sum(Stream& main, const Gemm& gemm, void* c);
+  void fetch_by_copy_engine(std::byte* c);
+
+  Team team_;
+  Form form_;
+  TileOrder order_;
+  CopyBy copy_by_;
+  bool pushed_;  // the GEMM stores its tiles to their owner
+  int gemm_sms_;
+  Grid grid_;
+  RowPartition rows_;  // of the call
+  Size row_bytes_;
+  Activation activation_;
+  Symm<std::byte> partials_, staging_, sums_;
+  Signals arrived_, summed_;
+  Epoch* expected_;
+  Epochs epochs_;
+  std::optional<Stream> additions_;  // beside the GEMM, on SMs of their own
+  std::optional<Stream> copies_;     // of copy engines
+  Event begun_;
+};
+
+}  // namespace tandem::ops

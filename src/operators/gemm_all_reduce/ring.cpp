@@ -1,0 +1,148 @@
+/// GEMM + AllReduce as a chain: that of GEMM + ReduceScatter (chain.h) completes a PE's own rows last, and stores them
+/// twice: to the user's result, and to symmetric memory. Piece by piece, as they are complete there, the peers' copy
+/// engines fetch them straight to their results. (Pushed to symmetric memory they would need a copy on the peer, which
+/// a GPU does by SMs, of which the GEMM leaves it few.) Or SMs fetch them (fetch_rows.h): some beside the GEMM, and
+/// more when it has ended.
+
+#include <algorithm>
+#include <optional>
+
+#include "operators/gemm_all_reduce/fetch_rows.h"
+#include "operators/plan/pieces.h"
+#include "operators/ring/chain.h"
+#include "operators/steps/steps.h"
+
+namespace tandem::ops {
+
+namespace {
+
+/// Blocks that fill the link when the GEMM has ended.
+constexpr int kFetchBlocks = 64;
+
+class GemmAllReduceChain final : public OperatorPlan {
+ public:
+  GemmAllReduceChain(World& world, const Settings& settings)
+      : OperatorPlan(settings.options),
+        team_(world.team()),
+        chain_(world, settings, "gemm_all_reduce", true),
+        row_bytes_(settings.result_row_bytes()),
+        by_sms_(settings.options.copy_by == CopyBy::kSm || settings.communication_sms > 0),
+        beside_{settings.communication_sms, kFetchThreads},
+        after_{std::min(kFetchBlocks, world.machine().gpu.sm_count), kFetchThreads},
+        offers_(world.make_stream("offers")) {
+    if (!by_sms_ || beside_.blocks > 0) takes_.emplace(world.make_stream("takes"));
+    SymmetricHeap& heap = world.heap();
+    const RowPartition& rows = chain_.rows();
+    own_ = heap.allocate<std::byte>(rows.shard_rows() * row_bytes_, "gemm_all_reduce own rows");
+    computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce own tiles");
+    complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
+    taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
+    if (by_sms_) chunks_ = heap.allocate_local<Epoch>(1, "gemm_all_reduce chunks taken");
+  }
+
+ private:
+  /// Of two PEs, the other one has begun this call, so has all of the last one, when own rows can be complete: they add
+  /// to what it sent.
+  bool has_others_than_next() const { return team_.size > 2; }
+
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    chain_.begin(main, call.m);
+    if (by_sms_)
+      main.launch<BeginFetch>(kOneWarp, {taken_, chain_.epoch(), chunks_});
+    else if (has_others_than_next())
+      main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch()});
+    auto* const out = static_cast<std::byte*>(call.c[0]);
+    const Event begun = main.record();
+    Gemm gemm = chain_.gemm(call, out + chain_.rows().shard(team_.me).begin * row_bytes_);
+    gemm.notify = {chain_.of_call(computed_), true};
+    gemm.chain.own_copy = own_.local();
+    main.gemm(gemm, team_);
+    chain_.follow(gemm);
+    offers_.wait(begun);
+    if (by_sms_) return fetch_by_sms(main, begun, gemm, out);
+    takes_->wait(begun);
+    offer(gemm);
+    take(out);
+    main.wait_for(offers_);
+    main.wait_for(*takes_);
+    if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
+    chain_.end(main);
+  }
+
+  void fetch_by_sms(Stream& main, const Event& begun, const Gemm& gemm, std::byte* out) {
+    const RowPartition& rows = chain_.rows();
+    offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
+                                         rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
+    const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
+    const bool beside = takes_ && await_first_rows(begun);
+    if (beside) takes_->launch<FetchRows>(beside_, fetch);
+    // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
+    chain_.end(main);
+    main.wait_for(offers_);
+    main.launch<FetchRows>(after_, fetch);
+    if (beside) main.wait_for(*takes_);
+    main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
+  }
+
+  /// Blocks that fetch take SMs of their own, and keep them until the GEMM is done, so it has to have its SMs before
+  /// they come. Once rows of a peer are complete it runs, for it computed a part of them, and so has all that it asked
+  /// for: until then there are but steps of one warp beside it. False: no peer has any.
+  bool await_first_rows(const Event& begun) {
+    const RowPartition& rows = chain_.rows();
+    for (int step = 1; step < team_.size; ++step) {
+      const int owner = (team_.me + step) % team_.size;
+      if (rows.part(owner, 0).empty()) continue;
+      takes_->wait(begun);
+      takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), chain_.epoch(), 1});
+      return true;
+    }
+    return false;
+  }
+
+  /// Tells the peers of the own rows as they are complete.
+  void offer(const Gemm& gemm) {
+    const RowPartition& rows = chain_.rows();
+    for (int part = 0; part < rows.splits; ++part) {
+      if (rows.part(team_.me, part).empty()) continue;
+      const int slot = rows.slot(team_.me, part);
+      offers_.launch<AwaitWord>(
+          kOneWarp, {chain_.of_call(computed_) + slot, chain_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
+      for (int step = 1; step < team_.size; ++step)
+        offers_.write_signal_from(complete_.on((team_.me + step) % team_.size) + slot, chain_.epoch());
+    }
+  }
+
+  void take(std::byte* out) {
+    const RowPartition& rows = chain_.rows();
+    for (int part = 0; part < rows.splits; ++part)
+      for (int step = 1; step < team_.size; ++step) {
+        const int owner = (team_.me + team_.size - step) % team_.size;
+        const Range piece = bytes_of(rows.part(owner, part), row_bytes_);
+        if (piece.empty()) continue;
+        takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
+        takes_->copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
+                           piece.size());
+      }
+  }
+
+  Team team_;
+  Chain chain_;
+  Size row_bytes_;
+  bool by_sms_;          // who fetches
+  Grid beside_, after_;  // the GEMM
+  Symm<std::byte> own_;  // shard_rows x n: own rows, for the peers
+  Signals computed_;     // [class of rows][piece]: own rows, tiles counted over all calls of the class
+  Signals complete_;     // [piece]: the peers' rows may be fetched
+  Signals taken_;        // [PE]: the last call whose rows it has fetched
+  Epoch* chunks_ = nullptr;
+  Stream offers_;
+  std::optional<Stream> takes_;  // beside the GEMM
+};
+
+}  // namespace
+
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings) {
+  return std::make_unique<GemmAllReduceChain>(world, settings);
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,54 @@
+#pragma once
+/// Second half of the one-shot GEMM + AllReduce: every PE holds everybody's partial sums, as their GEMMs stored them
+/// here tile by tile, and adds them up for itself.
+///
+/// Fixed order, in f32: PEs 0, 1, ..., rounded once, so all PEs get the same bits.
+
+#include "gemm/contract/activation.h"
+#include "tandem/block.h"
+
+namespace tandem::ops {
+
+template <class T>
+struct SumOfAll {
+  struct Args {
+    Symm<T> staging;        // [PE] x count
+    T* out;                 // count
+    Size count;             // elements of the result
+    Size tiles;             // of the result: what a PE's word grows by in this call
+    Signals arrived;        // [PE]: its tiles that are here, counted over all calls
+    Signals released;       // one word: PEs that are through with their staging, counted over all calls
+    Epoch* expected;        // [block]: tiles of a PE up to the last call
+    Epoch* through;         // one word: blocks that have read everything, counted over all calls
+    Epoch* finished;        // one word: calls
+    Activation activation;  // of the sum
+  };
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    using A = Accumulator<T>;
+    const auto tiles = static_cast<Epoch>(a.tiles);
+    const Epoch expected = block.fetch_add(a.expected + block.index(), tiles, Scope::kGpu, Order::kRelaxed) + tiles;
+    block.wait(a.arrived, block.num_pes(), expected);
+    for (const Range tile : block.template tiles<T>(split(a.count, block.count(), 16)[block.index()])) {
+      auto sum = block.template load<A>(a.staging.local(), tile);
+      for (int pe = 1; pe < block.num_pes(); ++pe)
+        sum = block.combine(ReduceOp::kSum, sum, block.template load<A>(a.staging.local() + pe * a.count, tile));
+      block.store(a.out, tile, activated(a.activation, std::move(sum)));
+    }
+    release(block, a);
+  }
+
+ private:
+  /// The grid's last block says for all that the peers' next GEMMs may store here.
+  template <class Block>
+  TANDEM_DEVICE static void release(Block& block, const Args& a) {
+    const auto blocks = static_cast<Epoch>(block.count());
+    const Epoch before = block.fetch_add(a.through, Epoch{1}, Scope::kGpu, Order::kAcqRel);
+    if (before % blocks != blocks - 1) return;
+    block.fetch_add(a.finished, Epoch{1}, Scope::kGpu, Order::kRelaxed);
+    for (const int pe : block.pes_from_self()) block.notify(a.released, 1, pe, SignalOp::kAdd);
+  }
+};
+
+}  // namespace tandem::ops

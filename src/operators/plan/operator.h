@@ -1,0 +1,43 @@
+#pragma once
+/// What the operators' plans are made from: options that are checked and complete.
+
+#include <memory>
+
+#include "tandem/advanced/gemm.h"
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+/// Of the plans that take turns (turns.h), or of one alone.
+struct TurnWords {
+  Signals ended;  ///< [PE]: how many calls of theirs a peer is through with, where it says so
+  Epochs begun;   ///< one word: how many this PE has begun
+};
+TurnWords turn_words(World& world);
+
+/// Options with every default filled in.
+struct Settings {
+  OperatorOptions options;
+  TileOrder order = TileOrder::kOwnFirst;
+  int communication_sms = 0;
+  const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
+  /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
+  Size sequential_rows = 0;
+  TurnWords turns = {};          ///< none: the plan makes its own
+  GemmWorkspace workspace = {};  ///< of all GEMMs of the plan, which follow one another
+
+  /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
+  RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }
+  /// Bytes of a row of C, where it is the sum of all PEs'.
+  Size result_row_bytes() const { return options.n * size_of(options.result_type()); }
+};
+
+std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_by_shards(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_sequential(World& world, const Settings& settings);
+
+}  // namespace tandem::ops

@@ -1,0 +1,55 @@
+#include "operators/resolve/tuned.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/log.h"
+#include "tandem/advanced/operator_tuning.h"
+#include "tune/operator_agreement.h"
+
+namespace tandem::ops {
+
+namespace {
+
+bool leaves_open(const OperatorOptions& o) {
+  return o.use_tuned && o.form == Form::kSuitable && !o.copy_by && !o.reduction && o.order.empty() && o.splits == 0 &&
+         o.shots == 0 && o.communication_sms < 0;
+}
+
+/// FNV-1a, of 48 bits and never 0.
+Epoch digest(const std::string& text) {
+  Epoch hash = 0xCBF29CE484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return (hash >> 16) | 1;
+}
+
+}  // namespace
+
+OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& options) {
+  const char* const file = std::getenv(kOperatorCacheVariable);
+  if (file == nullptr || *file == '\0' || !leaves_open(options)) return options;
+  std::string warning;
+  const auto found = find_tuned(file, operator_key(world, op, options), warning);
+  const bool speaks = world.pe() == 0;  // for all PEs, which read the same file
+  if (speaks && !warning.empty()) log_line(LogLevel::kWarn, [&] { return warning; });
+  // The file may change while the PEs read it: a hit counts where all have the same.
+  const Epoch mine = found ? digest(describe(op, found->options)) : 0;
+  const bool hit = tune::Agreement(world).is_same(mine) && found;
+  if (speaks)
+    log_line(LogLevel::kInfo, [&] {
+      return fmt::format("{} {}x{}x{}: {} in {}", name(op), options.m, options.n, options.k,
+                         hit ? "tuned options found" : "no tuned options", file);
+    });
+  if (!hit) return options;
+  OperatorOptions tuned = found->options;
+  tuned.ns = options.ns;
+  tuned.out_type = options.out_type;
+  tuned.b_layout = options.b_layout;
+  tuned.activation = options.activation;
+  tuned.a_scale_per_row = options.a_scale_per_row;
+  tuned.b_scale_per_column = options.b_scale_per_column;
+  return tuned;
+}
+
+}  // namespace tandem::ops

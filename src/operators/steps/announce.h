@@ -1,0 +1,26 @@
+#pragma once
+/// Says to the collector of a shard's rows that this PE's partial sums of them are complete: what a whole GEMM, without
+/// hooks of its own, is followed by.
+
+#include "tandem/advanced/gemm.h"
+#include "tandem/block.h"
+
+namespace tandem::ops {
+
+struct Announce {
+  struct Args {
+    Signals words;  // [block][part] at the collector
+    const Epoch* epoch;
+    int splits;
+    int collector;
+    int block_at_collector;
+  };
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Epoch epoch = block.load_scalar(a.epoch);
+    for (int part = 0; part < a.splits; ++part)
+      block.notify(a.words + (a.block_at_collector * a.splits + part), epoch, a.collector);
+  }
+};
+
+}  // namespace tandem::ops

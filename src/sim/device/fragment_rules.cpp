@@ -1,0 +1,50 @@
+/// What fragments may be used for. Nothing of it costs the simulator anything; on a GPU, elements would be lost or
+/// mixed.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/device/role.h"
+#include "tandem/error.h"
+#include "tandem/impl/sim/block_core.h"
+
+namespace tandem::sim {
+
+Layout BlockCore::layout(Size element_bytes) const {
+  return {static_cast<int>(element_bytes), role_->engine().current()->id() + 1};
+}
+
+void BlockCore::require_tile(Size elements, Size element_bytes, const char* operation, Site site) const {
+  // A warp moves so much at least, however small a check's tiles are.
+  constexpr Size kWarpBytes = 512;
+  const Size most = std::max(tile_bytes(), kWarpBytes) / element_bytes;
+  if (elements > most)
+    throw CheckFailed(
+        fmt::format("{}:{}: {} of {} elements, a step of `tiles` has {} at most: a GPU would leave out the rest",
+                    site.file, site.line, operation, elements, most));
+}
+
+void BlockCore::require_fragment(Size size, const Layout& its, Size elements, Size element_bytes, const char* operation,
+                                 Site site) const {
+  const auto refuse = [&](const std::string& what) {
+    throw CheckFailed(fmt::format("{}:{}: {} of a fragment {}", site.file, site.line, operation, what));
+  };
+  if (size != elements) refuse(fmt::format("of {} elements, its range has {}", size, elements));
+  const Layout here = layout(element_bytes);
+  if (its.suits(here)) return;
+  if (!Layout{0, its.holder}.suits(here))
+    refuse("that another block or role has loaded: a fragment stays where it was loaded");
+  refuse(fmt::format("that was loaded from elements of {} bytes, allowed are {}", its.element_bytes, element_bytes));
+}
+
+void refuse_pair(Size size, const Layout& layout, Size other_size, const Layout& other, Site site) {
+  const std::string at = fmt::format("{}:{}: two fragments", site.file, site.line);
+  if (size != other_size) throw CheckFailed(fmt::format("{} of {} and {} elements", at, size, other_size));
+  if (layout.element_bytes != other.element_bytes)
+    throw CheckFailed(fmt::format("{} that were loaded from elements of {} and {} bytes: they lie differently", at,
+                                  layout.element_bytes, other.element_bytes));
+  throw CheckFailed(fmt::format("{} that two blocks or roles have loaded: each holds its own", at));
+}
+
+}  // namespace tandem::sim

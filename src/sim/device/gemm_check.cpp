@@ -1,0 +1,160 @@
+/// Whether a GEMM can be run at all: one clear line, before anything is enqueued.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gemm/contract/finish.h"
+#include "sim/device/gemm_kernel.h"
+#include "tandem/error.h"
+#include "tandem/world.h"
+
+namespace tandem::sim {
+
+namespace {
+
+void require(bool holds, const char* field, Size given, const char* allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
+}
+
+/// Whether what is read and written is there, and within reach of PE `pe`.
+class Addresses {
+ public:
+  Addresses(const Simulator& simulator, int pe, const Gemm& gemm) : sim_(simulator), pe_(pe), gemm_(gemm) {}
+
+  void check() const {
+    if (gemm_.m == 0 || gemm_.n == 0) return;
+    check_factors();
+    check_finish();
+    check_result();
+    check_hooks();
+    if (gemm_.chain.begun != nullptr) check_chain();
+  }
+
+ private:
+  /// rows x columns elements from there.
+  void matrix(const char* field, const void* address, Size rows, Size columns, DType type) const {
+    const Size row_bytes = detail::bytes_of(columns, static_cast<Size>(size_of(type)));
+    held(field, address, row_bytes == 0 ? 0 : detail::bytes_of(rows, row_bytes));
+  }
+  void held(const char* field, const void* address, Size bytes) const {
+    if (!sim_.memory.owns(address))
+      throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: an address of a PE's memory", field, address));
+    if (!sim_.is_usable(address, bytes))
+      throw InvalidArgument(fmt::format("gemm: {} is {} of {} bytes, allowed: what lies within one buffer{}", field,
+                                        sim_.memory.describe(address), bytes, sim_.memory.describe_size(address)));
+    if (!sim_.topology.reachable(pe_, sim_.memory.pe_of(address)))
+      throw InvalidArgument(fmt::format("gemm: {} is {}, which PE {} cannot reach by loads and stores", field,
+                                        sim_.memory.describe(address), pe_));
+  }
+  /// Signals or epochs, which exist in a phantom simulation too.
+  void words(const char* field, const void* address, Size count) const {
+    held(field, address, count * Size{sizeof(Signal)});
+    if (!sim_.memory.backed(address))
+      throw InvalidArgument(fmt::format("gemm: {} is {}, which a phantom simulation has no contents of", field,
+                                        sim_.memory.describe(address)));
+  }
+
+  void check_factors() const {
+    if (gemm_.k == 0) return;
+    const Range own = gemm_.rows.shard(gemm_.me);
+    const bool has_own = gemm_.own_a != nullptr;
+    if (has_own) matrix("own_a", gemm_.own_a, own.size(), gemm_.k, gemm_.type);
+    // Up to the last row that is read.
+    const Size rows = has_own && own.end == gemm_.m ? own.begin : gemm_.m;
+    if (rows > 0) matrix("a", gemm_.a, rows, gemm_.k, gemm_.type);
+    matrix("b", gemm_.b, gemm_.n, gemm_.k, gemm_.type);
+  }
+
+  void check_finish() const {
+    const auto optional = [&](const char* field, const void* address, Size count, DType type) {
+      if (address != nullptr) matrix(field, address, count, 1, type);
+    };
+    const GemmScales& scales = gemm_.scales;
+    optional("bias", gemm_.bias, gemm_.n, bias_type(gemm_));
+    optional("scales.a", scales.a, scales.a_per_row ? gemm_.m : 1, DType::kF32);
+    optional("scales.b", scales.b, scales.b_per_column ? gemm_.n : 1, DType::kF32);
+    optional("scales.c", scales.c, 1, DType::kF32);
+  }
+
+  /// Rows of a buffer with a block for each owner.
+  Size rows_of_blocks() const { return detail::bytes_of(gemm_.rows.shards, max(gemm_.rows.shard_rows(), 1)); }
+  int first_of_node() const { return gemm_.me - gemm_.me % gemm_.node_size; }
+
+  void check_result() const {
+    if (gemm_.c_at_all) {
+      for (int i = 0; i < gemm_.node_size; ++i)
+        matrix("c_at_all", gemm_.c_at_all.on(first_of_node() + i), detail::bytes_of(gemm_.m, gemm_.node_size), gemm_.n,
+               gemm_.out_type);
+    } else if (gemm_.chain.begun != nullptr) {
+      matrix("c", gemm_.c, gemm_.rows.shard(gemm_.me).size(), gemm_.n, gemm_.out_type);
+    } else if (gemm_.c_at_collector) {
+      for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
+        matrix("c_at_collector", gemm_.c_at_collector.on(gemm_.collector(owner)), rows_of_blocks(), gemm_.n,
+               gemm_.out_type);
+    } else {
+      matrix("c", gemm_.c, gemm_.m, gemm_.n, gemm_.out_type);
+    }
+  }
+
+  void check_hooks() const {
+    if (gemm_.gate.words != nullptr) {
+      words("gate.words", gemm_.gate.words, gemm_.rows.slots());
+      words("gate.epoch", gemm_.gate.epoch, 1);
+    }
+    if (!gemm_.notify.words) return;
+    const char* const field = "notify.words";
+    if (gemm_.c_at_all)
+      for (int i = 0; i < gemm_.node_size; ++i)
+        words(field, gemm_.notify.words.on(first_of_node() + i), gemm_.me % gemm_.node_size + 1);
+    else if (gemm_.notify.local)
+      words(field, gemm_.notify.words.on(gemm_.me), gemm_.rows.slots());
+    else
+      for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
+        words(field, gemm_.notify.words.on(gemm_.collector(owner)), gemm_.rows.slots());
+  }
+
+  void check_chain() const {
+    const GemmChain& chain = gemm_.chain;
+    const auto block = [&](const char* field, const void* address, Size rows) {
+      matrix(field, address, rows, gemm_.n, gemm_.out_type);
+    };
+    if (chain.own_copy != nullptr) block("chain.own_copy", chain.own_copy, gemm_.rows.shard(gemm_.me).size());
+    if (gemm_.rows.shards == 1) return;
+    block("chain.begun", chain.begun, rows_of_blocks());
+    block("chain.passed_on", chain.passed_on, rows_of_blocks());
+    words("chain.arrived", chain.arrived, gemm_.rows.slots());
+    words("chain.told", chain.told, gemm_.rows.slots());
+    words("chain.epoch", chain.epoch, 1);
+  }
+
+  const Simulator& sim_;
+  const int pe_;
+  const Gemm& gemm_;
+};
+
+}  // namespace
+
+void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm) {
+  require(gemm.m >= 0, "m", gemm.m, "0 or more");
+  require(gemm.n >= 0, "n", gemm.n, "0 or more");
+  require(gemm.k >= 0, "k", gemm.k, "0 or more");
+  require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
+  require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
+  require(gemm.sms >= 0 && gemm.sms <= simulator.machine.gpu.sm_count, "sms", gemm.sms, "0 (all) to the machine's SMs");
+  const bool has_pieces = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
+                          gemm.c_at_collector || gemm.chain.begun != nullptr;
+  require(!has_pieces || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+  require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
+  require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
+  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
+  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
+          "1 where tiles go to all PEs");
+  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+          "kPeersFirst where a chain is set");
+  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the simulator's kernel adds nothing up");
+  check_finish(gemm);
+  Addresses(simulator, pe, gemm).check();
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,346 @@
+#include "sim/device/gemm_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gemm/contract/finish.h"
+#include "gemm/host/host_gemm.h"
+#include "tandem/advanced/gemm_order.h"
+
+namespace tandem::sim {
+
+namespace {
+
+/// A GEMM's tiles and what they take.
+struct Tiles {
+  TileSequence sequence;
+  Size count;
+  Size in_full_waves;  // the first ones
+  Time whole, last;    // time of those, and of the others
+
+  Time time_of(Size tile) const { return tile < in_full_waves ? whole : last; }
+};
+
+/// The next tile that a worker takes.
+struct Turn {
+  Size next = 0;
+  TileSequence::Place place = {};
+};
+
+/// One worker's part of a GEMM.
+class Worker {
+ public:
+  Worker(Role& role, const Gemm& gemm, const Tiles& tiles, std::shared_ptr<Turn> shared)
+      : role_(role), gemm_(gemm), tiles_(tiles), shared_(std::move(shared)), own_{role.index} {}
+
+  /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
+  /// worker has tiles of its own, which nobody computes if it is not there.
+  void run() {
+    while (!is_last()) {
+      Turn& turn = this->turn();
+      const Size number = std::exchange(turn.next, turn.next + (shared_ != nullptr ? 1 : role_.count));
+      compute(tiles_.sequence.tile(number, turn.place), tiles_.time_of(number));
+    }
+    let_next_start();
+    const Time begin = engine().now();
+    role_.wait_for_outstanding();
+    role_.report({.kind = OperationKind::kQuiet, .begin = begin}, Site::here());
+  }
+
+ private:
+  Engine& engine() const { return role_.sim.engine; }
+  Turn& turn() { return shared_ != nullptr ? *shared_ : own_; }
+  bool is_last() { return turn().next >= tiles_.count; }
+  void let_next_start() {
+    if (!std::exchange(lets_next_, true)) role_.let_next_start();
+  }
+
+  void compute(const GemmTile& tile, Time takes) {
+    if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
+    const Time begin = engine().now();
+    const Operation operation{.kind = OperationKind::kCompute, .begin = begin, .rows = tile.rows, .columns = tile.cols};
+    engine().sleep_until(begin + takes);
+    if (is_last()) let_next_start();
+    engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
+    role_.report(operation, Site::here());
+    report_reads(tile);
+    report_finish(tile);
+    if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) pass_chain(tile);
+    store(tile, multiply(tile));
+  }
+
+  /// Waits for what the chain brings for the tile's rows.
+  void pass_chain(const GemmTile& tile) {
+    const int owner = gemm_.rows.owner_of(tile.rows.begin);
+    const int part = gemm_.rows.part_of(tile.rows.begin);
+    await(gemm_.chain.arrived + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
+          static_cast<Epoch>(gemm_.tiles_of_piece(owner, part)));
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Size element = size_of(gemm_.out_type);
+    for (Size r = 0; r < tile.rows.size(); ++r)
+      role_.report_access(
+          AccessKind::kTensorLoad,
+          gemm_.chain.begun + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
+          tile.cols.size() * element, Site::here());
+  }
+
+  /// Begin of a row in a buffer with a block for each owner.
+  Size row_in_blocks(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    return owner * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin;
+  }
+
+  /// Waits for every piece of A that the tile's rows touch, but for the own shard.
+  void pass_gate(Range rows) {
+    for (Size row = rows.begin; row < rows.end;) {
+      const int owner = gemm_.rows.owner_of(row);
+      const int part = gemm_.rows.part_of(row);
+      if (owner != gemm_.me || gemm_.own_a == nullptr) {
+        await(gemm_.gate.words + gemm_.rows.slot(owner, part), gemm_.gate.epoch,
+              static_cast<Epoch>(gemm_.gate.arrivals));
+      }
+      row = gemm_.rows.part(owner, part).end;
+    }
+  }
+
+  /// Until `word` is at least `*epoch` times `times`.
+  void await(const Signal* word, const Epoch* epoch, Epoch times) {
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kGate, site);
+    if (fault == Fault::kDropped) return;
+    const Time begin = engine().now();
+    SignalWait wait;
+    wait.words = word;
+    wait.value = *epoch * times;
+    if (fault == Fault::kEarly) wait.value = role_.sim.value_before(word, wait.value);
+    role_.report_access(AccessKind::kLoad, epoch, sizeof(Epoch), site);
+    Monitor* const monitor = role_.sim.seams.monitor;
+    if (monitor != nullptr) monitor->begin_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value, site);
+    role_.await(wait);
+    if (monitor != nullptr)
+      monitor->end_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value,
+                        fault == Fault::kRelaxed ? Order::kRelaxed : Order::kAcquire, fault != Fault::kNoProxyFence,
+                        site);
+    role_.report({.kind = OperationKind::kWait,
+                  .address = wait.words,
+                  .bytes = sizeof(Signal),
+                  .value = wait.value,
+                  .order = Order::kAcquire,
+                  .begin = begin,
+                  .released_by = wait.released_by.lane,
+                  .released_at = wait.released_by.time},
+                 site);
+  }
+
+  /// What the tensor-memory engine reads for a tile.
+  void report_reads(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Site site = Site::here();
+    const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    for (Size row = tile.rows.begin; row < tile.rows.end;) {
+      Size end = tile.rows.end;
+      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
+      role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
+      row = end;
+    }
+    const auto* const b = static_cast<const std::byte*>(gemm_.b);
+    if (gemm_.b_layout == BLayout::kNxK)
+      return role_.report_access(AccessKind::kTensorLoad, b + tile.cols.begin * row_bytes, tile.cols.size() * row_bytes,
+                                 site);
+    const Size element = size_of(gemm_.type);
+    for (Size i = 0; i < gemm_.k; ++i)
+      role_.report_access(AccessKind::kTensorLoad, b + (i * gemm_.n + tile.cols.begin) * element,
+                          tile.cols.size() * element, site);
+  }
+
+  /// What is read to finish a tile's sums.
+  void report_finish(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const auto read = [&](const void* values, Size element, Range range) {
+      if (values == nullptr) return;
+      role_.report_access(AccessKind::kLoad, static_cast<const std::byte*>(values) + range.begin * element,
+                          range.size() * element, Site::here());
+    };
+    const GemmScales& scales = gemm_.scales;
+    constexpr Range kOne{0, 1};
+    read(gemm_.bias, size_of(bias_type(gemm_)), tile.cols);
+    read(scales.a, sizeof(float), scales.a_per_row ? tile.rows : kOne);
+    read(scales.b, sizeof(float), scales.b_per_column ? tile.cols : kOne);
+    read(scales.c, sizeof(float), kOne);
+  }
+
+  const std::byte* a_row(Size row) const {
+    const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    if (gemm_.own_a != nullptr && gemm_.rows.owner_of(row) == gemm_.me)
+      return static_cast<const std::byte*>(gemm_.own_a) + (row - gemm_.rows.shard(gemm_.me).begin) * row_bytes;
+    return static_cast<const std::byte*>(gemm_.a) + row * row_bytes;
+  }
+
+  /// The tile's product, converted to the output type; empty in phantom mode.
+  Buffer multiply(const GemmTile& tile) const {
+    if (role_.sim.phantom) return {};
+    const Size m = tile.rows.size();
+    const Size n = tile.cols.size();
+    std::vector<float> product(static_cast<std::size_t>(m * n));
+    const bool rows_of_b = gemm_.b_layout == BLayout::kNxK;
+    const auto* const b =
+        static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * (rows_of_b ? gemm_.k : 1) * size_of(gemm_.type);
+    for (Size row = tile.rows.begin; row < tile.rows.end;) {
+      // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
+      Size end = tile.rows.end;
+      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
+      if (gemm_.k > 0)  // an empty sum is zero
+        host_gemm_tile(a_row(row), gemm_.k, b, rows_of_b ? gemm_.k : gemm_.n,
+                       product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
+                       gemm_.b_layout);
+      row = end;
+    }
+    Buffer result(m * n * size_of(gemm_.out_type));
+    dispatch(gemm_.out_type, [&]<class T>() {
+      T* out = reinterpret_cast<T*>(result.data());
+      finish_sums(gemm_, tile.rows, tile.cols, product.data());
+      if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
+        const auto* const begun =
+            reinterpret_cast<const T*>(gemm_.chain.begun) + row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
+        for (Size i = 0; i < m; ++i)
+          for (Size j = 0; j < n; ++j)
+            product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
+      }
+      if (gemm_.chain.begun != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
+        for (float& sum : product) sum = activate(gemm_.activation, sum);
+      for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
+    });
+    return result;
+  }
+
+  void store(const GemmTile& tile, const Buffer& product) {
+    if (gemm_.c_at_all) {
+      const int block = gemm_.me % gemm_.node_size;
+      for (int i = 0; i < gemm_.node_size; ++i) {
+        const int to = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
+        const Time arrival = store_to(gemm_.c_at_all.on(to), block * gemm_.m + tile.rows.begin, tile, product);
+        if (gemm_.notify.words) notify(gemm_.notify.words.on(to) + block, arrival);
+      }
+      return;
+    }
+    const auto [c, first_row] = destination(tile.rows.begin);
+    const Time arrival = store_to(c, first_row, tile, product);
+    if (gemm_.chain.own_copy != nullptr && c == gemm_.c) store_to(gemm_.chain.own_copy, first_row, tile, product);
+    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+  }
+
+  /// Stores a tile to rows [first_row, ...) of `c`; returns when it is visible there.
+  Time store_to(std::byte* c, Size first_row, const GemmTile& tile, const Buffer& product) {
+    const Size element = size_of(gemm_.out_type);
+    const int target = role_.sim.memory.pe_of(c);
+    const Size bytes = tile.rows.size() * tile.cols.size() * element;
+    Time arrival = engine().now();
+    if (target != role_.pe) {
+      // The store of one tile runs while the next is computed: only the link's time counts.
+      arrival = role_.store_arrival(
+          role_.sim.network.pass(role_.pe, target, bytes, Driver::kStores, engine().now(), {role_.lane, engine().now()})
+              .arrived);
+      role_.last_arrival = std::max(role_.last_arrival, arrival);
+    }
+    const Time begin = engine().now();
+    const Size row_bytes = tile.cols.size() * element;
+    for (Size r = 0; role_.sim.seams.monitor != nullptr && r < tile.rows.size(); ++r)
+      role_.report_access(AccessKind::kStore, c + ((first_row + r) * gemm_.n + tile.cols.begin) * element, row_bytes,
+                          Site::here());
+    for (Size r = 0; product && r < tile.rows.size(); ++r) {
+      std::byte* const to = c + ((first_row + r) * gemm_.n + tile.cols.begin) * element;
+      const std::byte* const from = product.data() + r * row_bytes;
+      if (target == role_.pe) {
+        std::memcpy(to, from, static_cast<std::size_t>(row_bytes));
+        continue;
+      }
+      Buffer payload(row_bytes);
+      std::memcpy(payload.data(), from, static_cast<std::size_t>(row_bytes));
+      role_.sim.deliver(arrival, data_delivery(to, std::move(payload), role_.cause()));
+    }
+    role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
+    return arrival;
+  }
+
+  struct Destination {
+    std::byte* c;
+    Size row;
+  };
+  Destination destination(Size row) const {
+    const int owner = gemm_.rows.owner_of(row);
+    if (gemm_.chain.begun != nullptr && owner == gemm_.me)
+      return {static_cast<std::byte*>(gemm_.c), row - gemm_.rows.shard(owner).begin};
+    if (gemm_.chain.begun != nullptr) return {gemm_.chain.passed_on, row_in_blocks(row)};
+    if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row};
+    return {gemm_.c_at_collector.on(gemm_.collector(owner)),
+            gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin};
+  }
+
+  void send_notification(Size row, Time visible) {
+    const int owner = gemm_.rows.owner_of(row);
+    const bool chained = gemm_.chain.begun != nullptr && owner != gemm_.me;
+    if (!chained && !gemm_.notify.words) return;
+    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
+    const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
+    const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
+    notify((chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot, visible);
+  }
+
+  void notify(Signal* word, Time visible) {
+    const Site site = Site::here();
+    const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
+    if (fault == Fault::kDropped) return;
+    const int target = role_.sim.memory.pe_of(word);
+    const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
+    engine().trace(engine().current()->id(), 111, target);
+    Delivery delivery = signal_delivery({word, 1, SignalOp::kAdd}, role_.cause());
+    if (role_.sim.seams.monitor != nullptr)
+      delivery.message = role_.sim.seams.monitor->signal(role_.thread, delivery.signal,
+                                                         fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease,
+                                                         target, true, site);
+    role_.order_after(role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery)));
+    role_.report(
+        {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
+        site);
+  }
+
+  Role& role_;
+  const Gemm& gemm_;
+  const Tiles& tiles_;
+  std::shared_ptr<Turn> shared_;  // null: each worker has every `count`-th tile
+  Turn own_;
+  bool lets_next_ = false;
+};
+
+}  // namespace
+
+std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team) {
+  const TileSequence sequence(gemm);
+  const Size count = sequence.tiles();
+  if (count == 0) return {};
+  const Machine& machine = simulator.machine;
+  const int sms = gemm.sms > 0 ? gemm.sms : machine.gpu.sm_count;
+  const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type))};
+  const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms);
+  const Tiles tiles{sequence, count, count / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
+  KernelRequest request;
+  request.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k);
+  request.pe = pe;
+  request.team = team;
+  request.blocks = static_cast<int>(std::min<Size>(sms, count));
+  // In a check it takes all SMs that it may have: some GEMMs divide the depth of few tiles among them.
+  const bool fills = simulator.seams.schedule != nullptr && simulator.seams.schedule->fills_sms();
+  request.keeps_places = fills;
+  request.idle_blocks = fills ? sms - request.blocks : 0;
+  // A tile's stages take an SM's memory: nothing fits beside it.
+  request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
+  request.startup = std::max<Time>(0, from_us(machine.gemm.launch_us) - simulator.costs.graph_gap);
+  request.body = [gemm, tiles, shared = fills ? nullptr : std::make_shared<Turn>()](Role& role) {
+    Worker(role, gemm, tiles, shared).run();
+  };
+  return request;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,126 @@
+#include "sim/memory/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "tandem/error.h"
+
+namespace tandem::sim {
+
+namespace {
+
+/// Bytes of addresses that each PE may take.
+Size share_of_addresses(int pes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::numeric_limits<Size>::max();
+  return static_cast<Size>(limit.rlim_cur) / 2 / pes;
+}
+
+HeapBook make_book(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
+  constexpr Size kPage = 4096;
+  const Size share = share_of_addresses(pes) / HeapBook::kGrain * HeapBook::kGrain;
+  const Size control = min(HeapBook::kControlBytes, max(share / 8 / kPage * kPage, kPage));
+  const Size data = max(share - control, kPage);
+  return {pes, min(data_bytes, data), min(limit_bytes, data), guarded, control};
+}
+
+}  // namespace
+
+Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded)
+    : book_(make_book(pes, data_bytes, limit_bytes, guarded)),
+      phantom_(phantom),
+      stride_(book_.most_bytes()),
+      there_(phantom ? book_.control_bytes() : book_.range_bytes()) {
+  const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
+  // What may grow has pages that are not open yet, and is not passed on.
+  if (!can_grow()) base_ = Reuse::take(use(), total);
+  if (base_ != nullptr) return;
+  void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw OutOfMemory(fmt::format("simulated memory: no address range of {} bytes for {} PEs with {} bytes each: {}",
+                                  total, pes, stride_, std::strerror(errno)));
+  base_ = static_cast<std::byte*>(memory);
+  try {
+    open(0, there_);
+  } catch (...) {
+    munmap(base_, total);
+    throw;
+  }
+}
+
+namespace {
+
+/// Why a range cannot be opened; each PE's range is a mapping of its own, whose number the system limits.
+std::string reason_for(int error) {
+  const std::string reason = std::strerror(error);
+  return error == ENOMEM ? reason + " (each PE takes two mappings; vm.max_map_count limits them)" : reason;
+}
+
+}  // namespace
+
+/// Lets every PE's range be read and written there.
+void Memory::open(Size offset, Size bytes) const {
+  for (int pe = 0; pe < pes(); ++pe)
+    if (mprotect(base_ + pe * stride_ + offset, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE) != 0)
+      throw OutOfMemory(fmt::format("simulated memory: {} bytes of PE {}: {}", bytes, pe, reason_for(errno)));
+}
+
+Memory::~Memory() {
+  const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes());
+  if (can_grow())
+    munmap(base_, total);
+  else
+    Reuse::give(use(), {base_, total});
+}
+
+void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
+  if (on_fill) on_fill(base_ + pe * stride_ + offset, bytes);
+  if (kind == MemoryKind::kData && phantom_) return;
+  std::memset(base_ + pe * stride_ + offset, kind == MemoryKind::kControl ? 0 : 0xFF, static_cast<std::size_t>(bytes));
+}
+
+std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name,
+                                      Size element_bytes) {
+  if (const Size more = kind == MemoryKind::kData ? book_.growth_for(pe, bytes) : 0) {
+    if (!phantom_) open(there_, more);
+    there_ += more;
+    book_.grow(more);
+  }
+  const std::size_t before = book_.symmetric_requests();
+  const Size offset = book_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
+  // All copies at once: a PE that comes late must not wipe what others have sent it.
+  for (int each = 0; book_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
+  return base_ + offset;
+}
+
+std::byte* Memory::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
+  const Size offset = book_.allocate_local(pe, kind, bytes, name, element_bytes);
+  fill(pe, kind, offset, bytes);
+  return base_ + pe * stride_ + offset;
+}
+
+Size Memory::own_offset(int pe, const void* memory) const {
+  if (!owns(memory) || pe_of(memory) != pe)
+    throw InvalidArgument(fmt::format("free: {} is not memory of PE {}", memory, pe));
+  return offset_of(memory);
+}
+
+std::string Memory::describe_range(const void* address, Size bytes) const {
+  return owns(address) ? book_.describe_range(pe_of(address), offset_of(address), bytes) : describe(address);
+}
+
+std::string Memory::describe_size(const void* address) const {
+  const auto bytes = owns(address) ? book_.bytes_from(pe_of(address), offset_of(address)) : std::nullopt;
+  return bytes ? fmt::format(" (the buffer has {} bytes from there)", *bytes) : "";
+}
+
+std::string Memory::describe(const void* address) const {
+  return owns(address) ? book_.describe(pe_of(address), offset_of(address)) : "memory outside of the simulated PEs";
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,31 @@
+#pragma once
+/// The observer that draws the timeline.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/run/observer.h"
+#include "tandem/timeline.h"
+
+namespace tandem::sim {
+
+class Recorder : public Observer {
+ public:
+  Lane add_lane(int pe, LaneKind kind, const std::string& name) override;
+  void on_operation(const Operation& operation) override;
+  void on_start(Lane from, Time at, Lane to, Time begin) override;
+  void on_kernel(Lane lane, const std::string& name, Time begin, Time end) override;
+
+  trace::Timeline timeline;
+  /// Set by the simulation: "x[3] on PE 2".
+  std::function<std::string(const void*)> describe;
+
+ private:
+  std::uint32_t label_of(const Operation& operation, const char* what);
+
+  std::map<std::pair<int, std::string>, Lane> lanes_;
+};
+
+}  // namespace tandem::sim

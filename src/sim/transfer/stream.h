@@ -1,0 +1,93 @@
+#pragma once
+/// A simulated stream: a queue of operations, each begun when the one before is done.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/device/kernel.h"
+#include "tandem/stream.h"
+
+namespace tandem::sim {
+
+struct SimEvent final : tandem::detail::EventState {
+  const Simulator* of = nullptr;
+  bool done = false;
+  bool after_work = false;  // else it stands for nothing
+  Cause cause;              // what it was recorded after
+  std::vector<std::function<void()>> waiting;
+};
+
+/// Throws InvalidArgument for a grid that `machine` cannot take.
+void check_launch(const Machine& machine, const tandem::detail::KernelLaunch& kernel);
+
+class SimStream : public tandem::detail::StreamBackend {
+ public:
+  SimStream(Simulator& simulator, int pe, std::string name);
+
+  void launch(tandem::detail::KernelLaunch kernel) override;
+  void gemm(const Gemm& gemm, const Team& team) override;
+  void copy(void* to, const void* from, Size bytes) override;
+  void write_signal(Signal* word, const Epoch* from, Epoch value) override;
+  void wait_signal(const Signal* word, Epoch value) override;
+  std::shared_ptr<tandem::detail::EventState> record() override;
+  void wait(const std::shared_ptr<tandem::detail::EventState>& state) override;
+  void synchronize() override;
+  Team world_team() const override;
+  void* native() override { return nullptr; }
+
+ private:
+  struct Work {
+    std::string name;
+    std::function<void()> start;     // calls `finish` when the work is done, perhaps at once
+    std::shared_ptr<Kernel> kernel;  // null for what is none
+  };
+  struct Copy;
+
+  void enqueue(std::string name, std::function<void()> start, std::shared_ptr<Kernel> kernel = {});
+  void enqueue_kernel(KernelRequest request);
+  void start_next();
+  Pe& device() const { return sim_.pes[static_cast<std::size_t>(pe_)]; }
+  bool places_early() const;
+  int most_room(const tandem::detail::KernelLaunch& kernel) const;
+  /// Whether all of the PE's streams share one hardware queue.
+  bool shares_queue() const;
+  /// Whether what was enqueued first, of all that did not start, is of this stream.
+  bool has_turn() const;
+  /// The work that has the turn was started.
+  void pass_turn();
+  /// The kernel behind the first work takes its places, where that may be.
+  void place_next();
+  /// The work at the front is done; what it ended on lets the next start.
+  void finish(const Cause& cause);
+  /// Calls `then` after the gap that a kernel's launch costs.
+  void after(Time delay, std::function<void()> then);
+  /// Refuses a word that is none of a PE's.
+  void check_word(const char* call, const Signal* word) const;
+  void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
+  void continue_copy(const std::shared_ptr<Copy>& copy);
+  /// Gives a copy engine to the next copy that waits for one.
+  void pass_on_engine(int copy_engine);
+  /// Tells the monitor that wait_ is over.
+  void end_wait();
+  std::string describe() const;
+
+  Simulator& sim_;
+  const int pe_;
+  const std::string name_;
+  Cause last_;             // what was done last
+  std::deque<Work> work_;  // the first one is running
+  bool starting_ = false;
+  bool running_ = false;    // the first one was started
+  bool lets_next_ = false;  // the first one is a kernel, which lets the next take its places
+  bool used_ = false;       // for more than events
+  SignalWait wait_;
+  Site wait_site_;
+  bool waiting_ = false;
+  std::vector<Actor*> synchronizing_;
+  const Thread thread_;  // the monitor's
+};
+
+}  // namespace tandem::sim

@@ -1,0 +1,154 @@
+// `tandem bench`: a sweep over sizes, in the columns of nccl-tests.
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "tandem/error.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/console.h"
+#include "tools/tandem/main/gpu.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_operator.h"
+#include "tools/tandem/tune/sweep.h"
+
+namespace tandem::cli {
+namespace {
+
+std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.check->wrong) : "N/A"; }
+
+/// Prints rows as they come, unless standard output is for JSON, and keeps them for it.
+class Table {
+ public:
+  explicit Table(const Arguments& arguments) : arguments_(arguments) {}
+
+  void print(const std::string& line) const {
+    if (arguments_.json_to_stdout()) return;
+    fmt::print("{}\n", line);
+    flush_output();
+  }
+  void add(const Result& result, const std::string& row) {
+    print(row);
+    auto json = to_json(result);
+    if (result.count) json["count"] = *result.count;
+    if (const auto bandwidth = result.algorithm_bandwidth()) json["algbw_gbps"] = *bandwidth;
+    if (const auto bandwidth = result.bus_bandwidth()) json["busbw_gbps"] = *bandwidth;
+    json_.push_back(std::move(json));
+    wrong_ += result.check ? result.check->wrong : 0;
+  }
+  /// Writes the JSON and says whether all was right.
+  int finish() const {
+    print(arguments_.phantom ? "# wrong elements: not checked (--phantom)"
+                             : fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
+    write_json(arguments_, json_);
+    return wrong_ == 0 ? kRight : kWrong;
+  }
+
+ private:
+  const Arguments& arguments_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
+  Size wrong_ = 0;
+};
+
+std::string place(const Arguments& a, const Setup& setup) {
+  const std::string machine = printable(setup.machine.name);
+  std::string text = fmt::format(
+      "# {} on {} PEs of {}, seed {}, warm-up calls {}, timed calls {}{}{}\n# times are predicted with the "
+      "machine model {}",
+      a.subject, setup.pes, machine, a.seed, a.warmups, a.iterations.value_or(1), a.phantom ? ", phantom" : "",
+      a.in_place ? ", in-place" : "", machine);
+  if (const std::string assumption = assumption_of(setup); !assumption.empty()) text += "\n# " + assumption;
+  return text;
+}
+
+std::string collective_row(const CollectiveRun& run, const Result& r) {
+  const bool reducing = reduces(run.collective);
+  return fmt::format("{:>13} {:>13} {:>10} {:>10} {:>6} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}  {}", *r.bytes, *r.count,
+                     r.dtype, reducing ? name(run.options.op) : "none",
+                     has_root(run.collective) ? run.options.root : -1, r.time_us, r.algorithm_bandwidth().value_or(0),
+                     r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
+}
+
+/// What benches the collective; throws for bad options at once.
+std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
+  const Setup setup = make_setup(a);
+  const CollectiveRun run = make_collective_run(collective, a, setup.pes);
+  return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
+    table.print(place(a, setup));
+    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
+                            "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
+    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
+                            "(us)", "(GB/s)", "(GB/s)"));
+    note_cost(run, setup);
+    Pictures none;
+    const int parts = parts_of(run), rows = static_cast<int>(sizes.size());
+    for (int row = 0; row < rows; ++row) {
+      const Size bytes = sizes[static_cast<std::size_t>(row)];
+      const Result result = [&] {
+        Progress progress(rows * parts, row * parts);
+        return run_collective(run, setup, bytes, none, progress);
+      }();
+      table.add(result, collective_row(run, result));
+    }
+  };
+}
+
+std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
+
+std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
+  constexpr Size first_rows = 512;
+  const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
+  const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
+  return sweep(first, last, a.factor);
+}
+
+/// What benches the operator; throws for bad options at once.
+std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
+  const Setup setup = make_setup(a);
+  const OperatorRun all_rows = make_operator_run(op, a);
+  return [a, setup, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+    table.print(place(a, setup));
+    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
+                            "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
+    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)",
+                            "(us)", "(%)"));
+    Pictures none;
+    OperatorRun run = all_rows;
+    const int parts = parts_of(run), count = static_cast<int>(rows.size());
+    for (int row = 0; row < count; ++row) {
+      const Size m = run.options.m = rows[static_cast<std::size_t>(row)];
+      const Result r = [&] {
+        Progress progress(count * parts, row * parts);
+        return run_operator(run, setup, none, progress);
+      }();
+      table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,
+                               run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
+                               or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
+    }
+  };
+}
+
+}  // namespace
+
+int bench(const Arguments& arguments) {
+  for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
+  check_json_file(arguments);
+  if (arguments.on_gpus()) return bench_on_gpus(arguments);
+  // All of them are looked at before the first one runs.
+  std::vector<std::function<void(Table&)>> work;
+  for (const std::string& text : arguments.subjects) {
+    Arguments one = arguments;
+    one.subject = text;
+    const Subject subject = parse_subject(text);
+    if (const auto* const op = std::get_if<Operator>(&subject))
+      work.push_back(operator_bench(*op, one));
+    else
+      work.push_back(collective_bench(std::get<Collective>(subject), one));
+  }
+  Table table(arguments);
+  for (const auto& bench_one : work) bench_one(table);
+  return table.finish();
+}
+
+}  // namespace tandem::cli

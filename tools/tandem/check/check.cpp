@@ -1,0 +1,239 @@
+// `tandem check`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "tandem/error.h"
+#include "tools/tandem/check/check_cases.h"
+#include "tools/tandem/check/check_json.h"
+#include "tools/tandem/check/check_report.h"
+#include "tools/tandem/data/workers.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/options/progress.h"
+#include "trace/timeline/output_file.h"
+
+namespace tandem::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A mutant's schedules where the user says nothing.
+constexpr int kMutantSchedules = 200;
+
+bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
+
+/// The mutation suite's.
+std::vector<CheckCase> mutation_cases() {
+  std::vector<CheckCase> all = check_cases({3, 4});
+  // A ring of four PEs gives by itself what these credits are for.
+  for (CheckCase& one : check_cases({8}))
+    if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
+  std::erase_if(all, [](const CheckCase& one) { return one.has_twin; });
+  return all;
+}
+
+std::vector<CheckCase> known_cases(const Arguments& a) {
+  if (!a.check.pes.empty()) return check_cases(a.check.pes);
+  if (!a.check.one_case.empty()) return check_cases({2, 3, 4, 5, 6, 7, 8});
+  return a.check.mutants ? mutation_cases() : check_cases({2, 3, 4});
+}
+
+void keep_algorithm(std::vector<CheckCase>& cases, const std::string& algorithm, const std::string& of) {
+  std::set<std::string> algorithms;
+  for (const CheckCase& one : cases) algorithms.insert(one.algorithm);
+  if (algorithms.count(algorithm) == 0)
+    throw InvalidArgument(
+        fmt::format("--algo: '{}' given, allowed{} are {}", algorithm, of, fmt::join(algorithms, ", ")));
+  std::erase_if(cases, [&](const CheckCase& one) { return one.algorithm != algorithm; });
+}
+
+std::vector<CheckCase> chosen_cases(const Arguments& a) {
+  std::vector<CheckCase> all = known_cases(a);
+  std::set<std::string> ops;
+  for (const CheckCase& one : all) ops.insert(one.op);
+  if (!is_all(a) && ops.count(a.check.subject) == 0)
+    throw InvalidArgument(
+        fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
+  std::erase_if(all, [&](const CheckCase& one) {
+    return (!is_all(a) && one.op != a.check.subject) || (a.check.mutants && one.has_twin);
+  });
+  const std::string of = is_all(a) ? "" : fmt::format(" of {}", a.check.subject);
+  if (!a.check.algorithm.empty()) keep_algorithm(all, a.check.algorithm, of);
+  if (!a.check.one_case.empty()) {
+    std::erase_if(all, [&](const CheckCase& one) { return one.name() != a.check.one_case; });
+    if (all.empty())
+      throw InvalidArgument(
+          fmt::format("--case: '{}' given, which is no configuration{} on these numbers of PEs; "
+                      "`tandem check --list` names them, as all_reduce.ring.4x2",
+                      a.check.one_case, of));
+  }
+  return all;
+}
+
+/// Returns a function that takes the number of parts done so far and advances by the new ones.
+std::function<void(std::size_t)> advance(Progress& progress) {
+  return [&progress, before = std::size_t{0}](std::size_t done) mutable {
+    progress.advance(static_cast<int>(done - std::exchange(before, done)));
+  };
+}
+
+CheckOptions options_of(const CheckCase& one, const Arguments& a) {
+  CheckOptions options = check_options(one);
+  options.schedules = a.check.schedules;
+  options.strategy = parse_strategy(a.check.strategy);
+  options.seed = a.seed;
+  if (!a.check.broken.empty()) options.replay += fmt::format(" --break '{}'", a.check.broken);
+  return options;
+}
+
+/// Some of a configuration's schedules: what a worker does at once.
+struct Portion {
+  const CheckCase* one = nullptr;
+  int first = 0;
+  int schedules = 0;
+};
+
+std::vector<Portion> portions(const std::vector<CheckCase>& cases, int schedules) {
+  constexpr int kMost = 100;
+  std::vector<Portion> all;
+  for (const CheckCase& one : cases)
+    for (int first = 0; first < schedules; first += kMost)
+      all.push_back({&one, first, std::min(kMost, schedules - first)});
+  return all;
+}
+
+Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faults) {
+  CheckOptions options = options_of(*portion.one, a);
+  options.seed += static_cast<std::uint64_t>(portion.first);
+  options.schedules = portion.schedules;
+  options.check_determinism = portion.first == 0;
+  const CheckResult result = run_check(*portion.one, options, faults);
+  Json json{{"schedules", result.schedules}, {"exhausted", result.exhausted}, {"findings", Json::array()}};
+  for (const Finding& finding : result.findings) {
+    json["findings"].push_back(to_json(finding));
+    json["findings"].back()["text"] = finding.text();
+    json["findings"].back()["seed"] = finding.seed;
+  }
+  return json;
+}
+
+/// Identifies a mistake by its places, whatever launch shows it.
+std::string key_of(const Json& finding) {
+  std::string key = finding["kind"];
+  for (const Json& site : finding["sites"])
+    key += fmt::format("|{}:{}:{}:{}", site["file"].get<std::string>(), site["line"].get<int>(),
+                       site["operation"].get<std::string>(), site["by"].get<std::string>());
+  return key;
+}
+
+int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
+  const std::vector<Portion> work = portions(cases, a.check.schedules);
+  // The last ones first: they are the largest, and whoever is given one last is waited for.
+  const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
+  const auto results = [&] {
+    Progress progress(static_cast<int>(work.size()));
+    progress.begin(fmt::format("schedules of {} configurations", cases.size()));
+    return run_workers(
+        work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); }, advance(progress));
+  }();
+
+  Json findings = Json::array();
+  std::set<std::string> seen;
+  std::string text;
+  int schedules = 0;
+  std::set<const CheckCase*> exhausted;
+  const CheckCase* first = nullptr;
+  std::uint64_t first_seed = 0;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const Json& result = results[at(i)];
+    schedules += result["schedules"].get<int>();
+    if (result["exhausted"]) exhausted.insert(work[i].one);
+    for (Json finding : result["findings"]) {
+      if (first == nullptr) {
+        first = work[i].one;
+        first_seed = finding["seed"];
+      }
+      // One mistake shows in many configurations: the first one is told.
+      if (!seen.insert(key_of(finding)).second) continue;
+      text += finding["text"].get<std::string>() + "\n";
+      finding.erase("text");
+      finding.erase("seed");
+      findings.push_back(std::move(finding));
+    }
+  }
+  Json json{{"op", is_all(a) ? "all" : a.check.subject},
+            {"schedules", a.check.schedules},
+            {"strategy", a.check.strategy},
+            {"seed", a.seed},
+            {"configurations", cases.size()},
+            {"runs", schedules},
+            {"findings", findings}};
+  const bool is_dfs = a.check.strategy == name(Strategy::kDfs);
+  if (is_dfs) json["exhausted"] = exhausted.size() == cases.size();
+  write_json(a, json);
+  if (!a.json_to_stdout())
+    std::cout << text
+              << fmt::format("{} configurations, {} schedules: {}{}\n", cases.size(), schedules,
+                             findings.empty() ? "clean" : fmt::format("{} findings", findings.size()),
+                             is_dfs ? fmt::format("; dfs is exhausted in {} of them", exhausted.size()) : "");
+  if (!a.report.empty() && first != nullptr)
+    write_check_report(a.report, *first, options_of(*first, a), first_seed, faults);
+  return findings.empty() ? kRight : kWrong;
+}
+
+/// What --algo and --case take.
+int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
+  Json rows = Json::array();
+  std::string text, last;
+  for (const CheckCase& one : cases) {
+    rows.push_back({{"op", one.op}, {"algorithm", one.algorithm}, {"case", one.name()}});
+    const std::string head = fmt::format("{} --algo {}\n", one.op, one.algorithm);
+    if (head != last) text += head;
+    last = head;
+    text += fmt::format("  --case {}\n", one.name());
+  }
+  write_json(a, rows);
+  if (!a.json_to_stdout()) std::cout << text << fmt::format("{} configurations\n", cases.size());
+  return kRight;
+}
+
+int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
+  const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
+  const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
+  const bool everything = is_all(a) && a.check.pes.empty() && a.check.algorithm.empty() && a.check.one_case.empty();
+  const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
+  const auto results = [&] {
+    Progress progress(static_cast<int>(planned.size()));
+    progress.begin(fmt::format("{} mutants", planned.size()));
+    return run_workers(
+        planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); }, advance(progress));
+  }();
+  Json json = mutants_json(results);
+  json["stale"] = stale;
+  write_json(a, json);
+  if (!a.json_to_stdout()) std::cout << mutants_table(json);
+  return json["survived"] == 0 && stale.empty() ? kRight : kWrong;
+}
+
+}  // namespace
+
+int check(const Arguments& arguments) {
+  validate(arguments.check);
+  check_json_file(arguments);
+  if (!arguments.report.empty()) trace::check_writable(arguments.report);
+  std::vector<CheckCase> cases = chosen_cases(arguments);
+  if (arguments.check.list) {
+    std::ranges::stable_sort(cases, {}, [](const CheckCase& one) { return std::pair(one.op, one.algorithm); });
+    return list_cases(arguments, cases);
+  }
+  if (arguments.check.mutants) return check_mutants(arguments, cases);
+  if (arguments.check.broken.empty()) return check_schedules(arguments, cases, nullptr);
+  checker::OneFault fault(choose_mutant(arguments.check.broken, cases));
+  return check_schedules(arguments, cases, &fault);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,159 @@
+// Collectives under `tandem check`.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "check/run_once.h"
+#include "tandem/collectives.h"
+#include "tandem/error.h"
+#include "tools/tandem/check/check_cases.h"
+#include "tools/tandem/data/collective_data.h"
+
+namespace tandem::cli {
+namespace {
+
+/// Calls of one plan, their counts as parts of the largest: enough for both halves of every double buffer to be used
+/// again, and for blocks to get other parts than before.
+constexpr int kCalls = 4;
+constexpr Size kCallCount[] = {4, 2, 4, 4, 4, 4};  // quarters
+/// Of an algorithm with credits for four calls.
+constexpr int kCallsWithCredits = 6;
+
+class CollectiveProgram final : public CheckProgram {
+ public:
+  CollectiveProgram(Collective collective, const CollectiveOptions& options, int pes, bool in_place)
+      : collective_(collective), options_(options), in_place_(in_place) {
+    const int calls = options.algorithm == "grouped" ? kCallsWithCredits : kCalls;
+    for (int i = 0; i < calls; ++i) {
+      calls_.push_back({collective, options.type, options.op, options.max_count * kCallCount[i] / 4, pes, options.root,
+                        static_cast<std::uint64_t>(i) + 1, DataKind::kExact});
+      data_.push_back(make_collective_data(calls_.back()));
+    }
+  }
+
+  void run(World& world) const override {
+    const int pe = world.pe();
+    const int pes = world.num_pes();
+    const int root = options_.root;
+    const Size element = size_of(options_.type);
+    const Size most = options_.max_count;
+    const Size most_in = input_elements(collective_, most, pes, root, root) * element;
+    const Size most_out = output_elements(collective_, most, pes, root, root) * element;
+    const auto calls = static_cast<Size>(calls_.size());
+    auto& heap = world.heap();
+    const auto in = heap.allocate<std::byte>(in_place_ ? 0 : most_in, "in");
+    const auto out = heap.allocate<std::byte>(most_out, "out");
+    auto* const inputs = heap.allocate_local<std::byte>(calls * most_in, "inputs");
+    auto* const results = heap.allocate_local<std::byte>(calls * most_out, "results");
+    auto* const nothing = heap.allocate_local<std::byte>(most_out, "nothing");
+    CollectiveOptions options = options_;
+    options.scale = data_[0]->scale(pe);
+    const auto plan = make_collective(world, collective_, options);
+    Stream stream = world.make_stream("main");
+    std::vector<std::byte> host(static_cast<std::size_t>(std::max(most_in, most_out)));
+    std::memset(host.data(), 0xFF, host.size());
+    world.copy_in(nothing, host.data(), most_out);
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      data_[i]->fill_input(pe, host.data());
+      world.copy_in(inputs + static_cast<Size>(i) * most_in, host.data(), input_bytes(i, pe));
+    }
+    // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
+    const Symm<std::byte> from = in_place_ ? out : in;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (!in_place_) stream.copy_async(out.local(), nothing, output_bytes(i, pe));
+      stream.copy_async(from.local(), inputs + static_cast<Size>(i) * most_in, input_bytes(i, pe));
+      plan->run(stream, from, out, calls_[i].count);
+      stream.copy_async(results + static_cast<Size>(i) * most_out, out.local(), output_bytes(i, pe));
+    }
+    stream.synchronize();
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      world.copy_out(host.data(), results + static_cast<Size>(i) * most_out, output_bytes(i, pe));
+      Check check;
+      data_[i]->check_output(pe, host.data(), check);
+      if (!check.correct())
+        throw checker::WrongResult(
+            pe, fmt::format("call {}: {} of {} elements of PE {} are wrong", i + 1, check.wrong, check.checked, pe));
+    }
+  }
+
+ private:
+  Size input_bytes(std::size_t call, int pe) const {
+    const CollectiveCall& c = calls_[call];
+    return input_elements(collective_, c.count, c.pes, pe, c.root) * size_of(options_.type);
+  }
+  Size output_bytes(std::size_t call, int pe) const {
+    const CollectiveCall& c = calls_[call];
+    return output_elements(collective_, c.count, c.pes, pe, c.root) * size_of(options_.type);
+  }
+
+  Collective collective_;
+  CollectiveOptions options_;
+  bool in_place_;
+  std::vector<CollectiveCall> calls_;
+  std::vector<std::unique_ptr<CollectiveData>> data_;
+};
+
+/// Sizes, in elements of f32, that make an algorithm do all that it can: several chunks, several rounds.
+struct Variant {
+  const char* name;
+  Size count;
+  int blocks = 2;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  Size tile_bytes = 0;
+};
+
+bool sends_packets(const std::string& algorithm) { return algorithm.ends_with("ll") || algorithm.ends_with("ll128"); }
+
+std::vector<Variant> variants(Collective collective, const std::string& algorithm, int pes) {
+  std::vector<Variant> all{{"", 44}};
+  const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct";
+  if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});  // more than a window of chunks of 16 KiB
+  if (algorithm == "tree" && reduces(collective)) all.push_back({"chunks", Size{48} << 10, 1});
+  // Three rounds of packets a call, one of them not full; a two-shot reduction divides them among the PEs.
+  const Size shards = algorithm.starts_with("two_shot") ? pes : 1;
+  if (sends_packets(algorithm)) all.push_back({"rounds", 150 * shards, 1, ReduceOp::kSum, false, 256});
+  // A chunk of a ring in two pieces, of 16 KiB each.
+  if (algorithm == "ring" && reduces(collective))
+    all.push_back({"pieces", Size{8200} * (collective == Collective::kAllReduce ? pes : 1), 1});
+  // Without blocks, a copy engine copies what stays on the GPU, too.
+  if (algorithm.starts_with("copy_engine") && !reduces(collective)) all.push_back({"engines_alone", 44, 0});
+  if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
+  if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
+  return all;
+}
+
+/// Whether this number of PEs, machine and node size can run it: others are refused by name.
+bool runs_here(const AlgorithmInfo& info, int pes_per_node) { return pes_per_node == 0 || !info.one_node_only; }
+
+}  // namespace
+
+void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    for (const int pes_per_node : node_sizes(pes)) {
+      if (!runs_here(info, pes_per_node)) continue;
+      for (const Variant& variant : variants(info.collective, info.name, pes)) {
+        CheckCase one;
+        one.op = name(info.collective);
+        one.algorithm = info.name;
+        one.variant = variant.name;
+        one.machine = machine_for(pes);
+        one.pes = pes;
+        one.pes_per_node = pes_per_node;
+        one.tile_bytes = variant.tile_bytes;
+        CollectiveOptions options;
+        options.op = variant.op;
+        options.root = pes - 1;
+        options.max_count = variant.count;
+        options.algorithm = info.name;
+        options.blocks = info.name == "multi_ring" ? (pes_per_node == 0 ? pes : pes_per_node) : variant.blocks;
+        one.make = [collective = info.collective, options, pes, in_place = variant.in_place] {
+          return std::make_unique<CollectiveProgram>(collective, options, pes, in_place);
+        };
+        cases.push_back(std::move(one));
+      }
+    }
+  }
+}
+
+}  // namespace tandem::cli

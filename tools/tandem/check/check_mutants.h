@@ -1,0 +1,67 @@
+#pragma once
+/// The mutation suite of `tandem check --mutants`.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/mutants.h"
+#include "tools/tandem/check/check_cases.h"
+
+namespace tandem::cli {
+
+enum class Fate { kKilled, kEquivalent, kSurvived };
+
+/// A mutant of one algorithm and what became of it.
+struct MutantResult {
+  std::string op;
+  std::string algorithm;
+  checker::Mutant mutant;
+  int number = 0;  ///< which of its file's call sites of this operation it is, from 1, over all cases
+  Fate fate = Fate::kSurvived;
+  int schedules = 0;   ///< until it was killed, or all
+  std::string by;      ///< kind of the finding that killed it
+  std::string reason;  ///< why it is equivalent
+  std::string replay;  ///< the case that killed it
+};
+
+/// Why a mutant cannot be told from the program: an entry of equivalent_mutants.json.
+struct Equivalence {
+  std::string file;
+  std::string operation;
+  int number = 0;
+  std::string fault;
+  std::vector<std::string> algorithms;  ///< "all_reduce.ring", ...; empty: every one
+  std::string reason;
+};
+const std::vector<Equivalence>& equivalences();
+
+/// A case and what it does when nothing is broken.
+struct ExaminedCase {
+  CheckCase one;
+  CheckOptions options;
+  std::unique_ptr<CheckProgram> program;
+  std::uint64_t footprint = 0;
+  std::vector<checker::CallSite> sites;
+};
+
+/// A mutant, with the cases that come by its call site.
+struct PlannedMutant {
+  MutantResult about;
+  std::vector<std::shared_ptr<const ExaminedCase>> cases;
+};
+
+/// All mutants of the cases' algorithms. `all`: what call sites are numbered over, so that numbers do not depend on
+/// what is chosen.
+std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
+/// "wait dropped at src/kernels/x.h:35".
+std::string name(const checker::Mutant& mutant);
+/// The mutant that `text` names, and leaves in `cases` those that come by its call site. Throws InvalidArgument where
+/// none does.
+checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases);
+/// Entries of equivalent_mutants.json that none of these mutants is, as a person would name them: call sites moved.
+std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
+/// Runs one until it is killed; `schedules` of each of its cases at most.
+MutantResult run_mutant(const PlannedMutant& planned, int schedules);
+
+}  // namespace tandem::cli

@@ -1,0 +1,54 @@
+#pragma once
+/// What collectives are given, and what they have to make of it.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tandem/collectives.h"
+#include "tools/tandem/run/result.h"
+
+namespace tandem::cli {
+
+/// Which data a reduction gets.
+enum class DataKind {
+  kExact,   ///< whatever the order of the reduction: no rounding, so every bit is known
+  kNormal,  ///< random normal: compared within a tolerance
+};
+
+/// One call of a collective, as data sees it.
+struct CollectiveCall {
+  Collective collective = Collective::kAllReduce;
+  DType type = DType::kF32;
+  ReduceOp op = ReduceOp::kSum;
+  Size count = 0;
+  int pes = 1;
+  int root = 0;
+  std::uint64_t seed = 1;
+  DataKind data = DataKind::kExact;
+};
+
+/// The data of one call: inputs and expectations, element by element.
+class CollectiveData {
+ public:
+  virtual ~CollectiveData() = default;
+  /// ReduceOp::kPremulSum: what the values of `pe` are multiplied with.
+  double scale(int pe) const { return 1 + pe % 2; }
+  virtual void fill_input(int pe, std::byte* in) const = 0;
+  /// Compares the elements `part` of the output of `pe`, which lie at `out`, from several threads, and adds to `check`.
+  virtual void check_part(int pe, Range part, const std::byte* out, Check& check) const = 0;
+  /// The whole output.
+  void check_output(int pe, const std::byte* out, Check& check) const {
+    check_part(pe, {0, output_elements(call_.collective, call_.count, call_.pes, pe, call_.root)}, out, check);
+  }
+
+ protected:
+  explicit CollectiveData(const CollectiveCall& call) : call_(call) {}
+
+  const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of both kinds of data
+};
+
+/// Throws InvalidArgument for random normal data of an integer type or of a collective that does not reduce.
+std::unique_ptr<CollectiveData> make_collective_data(const CollectiveCall& call);
+
+}  // namespace tandem::cli

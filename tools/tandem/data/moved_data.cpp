@@ -1,0 +1,100 @@
+// Data of the collectives that move bytes and do not look at them: random bits, compared bit for bit.
+#include <algorithm>
+#include <cstring>
+
+#include "tools/tandem/data/collective_data_kinds.h"
+#include "tools/tandem/data/data.h"
+#include "tools/tandem/data/tally.h"
+#include "tools/tandem/options/parallel.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr Size kPieceBytes = 1 << 16;
+
+/// The bytes [begin, begin + bytes) of what `pe` has.
+void random_bytes(std::uint64_t seed, int pe, Size begin, std::byte* to, Size bytes) {
+  for (Size i = 0; i < bytes;) {
+    const Size at = begin + i;
+    const std::uint64_t word = random_bits(seed, static_cast<std::uint64_t>(pe), static_cast<std::uint64_t>(at / 8));
+    const Size offset = at % 8;
+    const Size n = std::min(8 - offset, bytes - i);
+    std::memcpy(to + i, reinterpret_cast<const std::byte*>(&word) + offset, static_cast<std::size_t>(n));
+    i += n;
+  }
+}
+
+class MovedData final : public CollectiveData {
+ public:
+  explicit MovedData(const CollectiveCall& call) : CollectiveData(call), element_(size_of(call.type)) {}
+
+  void fill_input(int pe, std::byte* in) const override {
+    const Size bytes = input_elements(call_.collective, call_.count, call_.pes, pe, call_.root) * element_;
+    for_pieces(bytes, kPieceBytes,
+               [&](Range piece) { random_bytes(call_.seed, pe, piece.begin, in + piece.begin, piece.size()); });
+  }
+
+  void check_part(int pe, Range part, const std::byte* out, Check& check) const override {
+    check.expectation = "bit for bit";
+    TallySum sum(check);
+    for (Size at = part.begin; at < part.end;) {
+      const Size chunk = at / call_.count;
+      const Size end = std::min(part.end, (chunk + 1) * call_.count);
+      const Origin origin = origin_of(pe, static_cast<int>(chunk));
+      for_pieces(end - at, kPieceBytes / element_, [&](Range piece) {
+        const Size first = at + piece.begin;
+        const Size in_chunk = first - chunk * call_.count;
+        sum.add(compare(origin, {in_chunk, in_chunk + piece.size()}, out + (first - part.begin) * element_));
+      });
+      at = end;
+    }
+  }
+
+ private:
+  /// Where a chunk of `count` elements of an output comes from.
+  struct Origin {
+    int pe = 0;
+    Size chunk = 0;  // of its input
+  };
+
+  Origin origin_of(int pe, int chunk) const {
+    const int n = call_.pes;
+    switch (call_.collective) {
+      case Collective::kAllToAll:
+        return {chunk, pe};
+      case Collective::kBroadcast:
+        return {call_.root, 0};
+      case Collective::kScatter:
+        return {call_.root, pe};
+      case Collective::kSendRecv:
+        return {(pe + n - 1) % n, 0};
+      case Collective::kExchange:
+        return {(pe ^ 1) < n ? pe ^ 1 : pe, 0};
+      default:  // all_gather, gather
+        return {chunk, 0};
+    }
+  }
+
+  Tally compare(const Origin& origin, Range piece, const std::byte* out) const {
+    const Size bytes = piece.size() * element_;
+    std::vector<std::byte> expected(static_cast<std::size_t>(bytes));
+    random_bytes(call_.seed, origin.pe, (origin.chunk * call_.count + piece.begin) * element_, expected.data(), bytes);
+    Tally tally;
+    tally.checked = piece.size();
+    if (std::memcmp(expected.data(), out, expected.size()) == 0) return tally;
+    for (Size i = 0; i < bytes; i += element_)
+      tally.wrong += std::memcmp(expected.data() + i, out + i, static_cast<std::size_t>(element_)) != 0 ? 1 : 0;
+    tally.max_error = std::numeric_limits<double>::infinity();  // random bits are no numbers
+    return tally;
+  }
+
+  Size element_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveData> make_moved_data(const CollectiveCall& call) {
+  return std::make_unique<MovedData>(call);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,96 @@
+#include "tools/tandem/data/operator_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gemm/host/reference.h"
+#include "tandem/error.h"
+#include "tools/tandem/data/data.h"
+#include "tools/tandem/data/operator_extras.h"
+#include "tools/tandem/options/parallel.h"
+
+namespace tandem::cli {
+namespace {
+
+std::vector<std::byte> normal_matrix(DType type, Size elements, std::uint64_t seed, std::uint64_t stream) {
+  constexpr Size piece = 1 << 16;
+  std::vector<std::byte> matrix(static_cast<std::size_t>(elements * size_of(type)));
+  dispatch(type, [&]<class T>() {
+    if constexpr (is_float<T>) {
+      const NormalData<T> data(seed);
+      T* const to = reinterpret_cast<T*>(matrix.data());
+      for_pieces(elements, piece, [&](Range part) { data.fill(stream, part.begin, to + part.begin, part.size()); });
+    } else {
+      throw InvalidArgument(fmt::format("--dtype: {} given, operators take floating-point types", name(type)));
+    }
+  });
+  return matrix;
+}
+
+/// How many rounding units a sum over `pes` partial products of the type may be off: each is rounded, and each partial
+/// sum. Rounding errors of random data add up as their squares do.
+int roundings_of_a_sum(int pes) { return std::min(2 * pes, 4 + static_cast<int>(3 * std::sqrt(pes))); }
+
+}  // namespace
+
+double operator_tolerance(Operator op, DType out_type, Size k, int pes) {
+  return gemm_tolerance(out_type, k, op == Operator::kAllGatherGemm ? 1 : roundings_of_a_sum(pes));
+}
+
+OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
+  const auto own = [&](Size whole) { return split(whole, pes)[pe]; };
+  const Range m{0, shape.m}, n{0, shape.n}, k{0, shape.k};
+  if (op == Operator::kAllGatherGemm) return {own(shape.m), k, own(shape.n), k, m, own(shape.n)};
+  return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
+}
+
+OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
+    : run_(run),
+      shape_(run.shape()),
+      type_(run.options.type),
+      pes_(pes),
+      seed_(seed),
+      a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
+      b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {}
+
+void OperatorData::copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns,
+                             std::byte* to) const {
+  const Size element = size_of(type_);
+  const Size row_bytes = columns.size() * element;
+  for (Size row = rows.begin; row < rows.end; ++row, to += row_bytes)
+    std::memcpy(to, matrix.data() + (row * width + columns.begin) * element, static_cast<std::size_t>(row_bytes));
+}
+
+void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
+  const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
+  copy_part(a_, shape_.k, shard.a_rows, shard.a_columns, a);
+  if (run_.options.b_layout == BLayout::kNxK)
+    copy_part(b_, shape_.k, shard.b_rows, shard.b_columns, b);
+  else
+    copy_part(b_, shape_.n, shard.b_columns, shard.b_rows, b);
+}
+
+void OperatorData::check(int pe, const std::byte* c, Check& check) const {
+  const DType out_type = run_.options.result_type();
+  const BLayout layout = run_.options.b_layout;
+  const double tolerance = operator_tolerance(run_.op, out_type, shape_.k, pes_);
+  check.expectation = fmt::format("within {:.1e}", tolerance);
+  const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
+  if (shard.c_elements() == 0) return;
+  const Size ldb = layout == BLayout::kNxK ? shape_.k : shape_.n;
+  const std::byte* const a = a_.data() + shard.c_rows.begin * shape_.k * size_of(type_);
+  const std::byte* const b =
+      b_.data() + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type_);
+  const Mismatch found = check_gemm(a, shape_.k, b, ldb, layout, c, shard.c_columns.size(), shard.c_rows.size(),
+                                    shard.c_columns.size(), shape_.k, type_, out_type, tolerance,
+                                    finish_of(run_, seed_, all_of(shard.c_rows), all_of(shard.c_columns)));
+  check.checked += found.checked;
+  check.wrong += found.wrong;
+  if (!std::isfinite(found.max_rel_error)) check.max_error.reset();
+  if (check.max_error) check.max_error = std::max(*check.max_error, found.max_rel_error);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,50 @@
+#pragma once
+/// What operators are given, and what they have to make of it: random normal matrices, compared with an f64 reference.
+
+#include <vector>
+
+#include "tandem/operators.h"
+#include "tools/tandem/options/options.h"
+#include "tools/tandem/run/result.h"
+#include "tools/tandem/run/run_operator.h"
+
+namespace tandem::cli {
+
+/// Sizes of a PE's matrices, see tandem/operators.h.
+struct OperatorShard {
+  Range a_rows, a_columns;  ///< of A, m x k
+  Range b_rows, b_columns;  ///< of B, n x k
+  Range c_rows, c_columns;  ///< of C, m x n
+
+  Size a_elements() const { return a_rows.size() * a_columns.size(); }
+  Size b_elements() const { return b_rows.size() * b_columns.size(); }
+  Size c_elements() const { return c_rows.size() * c_columns.size(); }
+};
+/// The error that an element of a right result of that type may have (gemm_tolerance).
+double operator_tolerance(Operator op, DType out_type, Size k, int pes);
+OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
+
+/// The global matrices A (m x k) and B (n x k, or k x n): element i of each is a function of the seed and of i alone.
+class OperatorData {
+ public:
+  /// Throws InvalidArgument for integer types.
+  OperatorData(const OperatorRun& run, int pes, std::uint64_t seed);
+
+  /// Copies a PE's parts of A and B.
+  void fill(int pe, std::byte* a, std::byte* b) const;
+  /// Compares every element of a PE's C with a reference accumulated in f64.
+  void check(int pe, const std::byte* c, Check& check) const;
+
+ private:
+  /// Of a matrix with rows of `width`.
+  void copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns, std::byte* to) const;
+
+  OperatorRun run_;
+  Shape shape_;
+  DType type_;
+  int pes_;
+  std::uint64_t seed_;
+  std::vector<std::byte> a_, b_;
+};
+
+}  // namespace tandem::cli

@@ -1,0 +1,112 @@
+#include "tools/tandem/data/operator_extras.h"
+
+#include <cmath>
+
+#include "gemm/contract/finish.h"
+#include "tools/tandem/data/data.h"
+#include "tools/tandem/data/operator_data.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::uint64_t kStreamOfBias = 2, kStreamOfAScales = 3, kStreamOfBScales = 4;
+
+DType bias_dtype(const OperatorRun& run) {
+  Gemm gemm;
+  gemm.out_type = run.options.result_type();
+  return bias_type(gemm);
+}
+
+/// Values of T, as f32.
+template <class T>
+std::vector<float> normal_values(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places) {
+  const NormalData<T> data(seed);
+  std::vector<float> values;
+  values.reserve(places.size());
+  for (const Size place : places) values.push_back(convert<float>(data(stream, place)));
+  return values;
+}
+
+/// About 1, none 0.
+std::vector<float> scales(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places) {
+  std::vector<float> values = normal_values<float>(seed, stream, places);
+  for (float& value : values) value = std::exp2(value / 4);
+  return values;
+}
+
+/// One of each place, or the first for all.
+std::vector<float> scales(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places, bool each) {
+  return scales(seed, stream, each ? places : std::vector<Size>(places.size(), 0));
+}
+
+std::vector<float> bias_values(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& columns) {
+  std::vector<float> values;
+  dispatch(bias_dtype(run), [&]<class T>() {
+    if constexpr (is_float<T>) values = normal_values<T>(seed, kStreamOfBias, columns);
+  });
+  return values;
+}
+
+}  // namespace
+
+std::vector<Size> all_of(Range range) {
+  std::vector<Size> places;
+  for (Size i = range.begin; i < range.end; ++i) places.push_back(i);
+  return places;
+}
+
+ProductFinish finish_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                        const std::vector<Size>& columns) {
+  ProductFinish finish;
+  finish.activation = run.options.activation;
+  if (run.bias) finish.bias = bias_values(run, seed, columns);
+  if (!run.scales) return finish;
+  finish.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
+  finish.column_scales = scales(seed, kStreamOfBScales, columns, run.options.b_scale_per_column);
+  return finish;
+}
+
+OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64_t seed)
+    : world_(world), run_(run), seed_(seed) {
+  const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
+  SymmetricHeap& heap = world.heap();
+  if (run.bias) bias_ = heap.allocate_local<std::byte>(shard.c_columns.size() * size_of(bias_dtype(run)), "bias");
+  if (!run.scales) return;
+  a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size()), "scales of a");
+  b_scale_ = heap.allocate_local<float>(max(1, shard.c_columns.size()), "scales of b");
+}
+
+void OperatorExtras::fill(Size m) {
+  const OperatorShard shard =
+      operator_shard(run_.op, {m, run_.options.n, run_.options.k}, world_.num_pes(), world_.pe());
+  const auto copy = [&]<class T>(void* to, const std::vector<T>& values) {
+    world_.copy_in(to, values.data(), static_cast<Size>(values.size() * sizeof(T)));
+  };
+  // One for all is there on PEs without rows too.
+  const auto places = [](bool each, Range range) { return each ? all_of(range) : std::vector<Size>{0}; };
+  const OperatorOptions& o = run_.options;
+  if (run_.bias)
+    dispatch(bias_dtype(run_), [&]<class T>() {
+      std::vector<T> values;
+      for (const float value : bias_values(run_, seed_, all_of(shard.c_columns))) values.push_back(convert<T>(value));
+      copy(bias_, values);
+    });
+  if (!run_.scales) return;
+  copy(a_scale_, scales(seed_, kStreamOfAScales, places(o.a_scale_per_row, shard.a_rows)));
+  copy(b_scale_, scales(seed_, kStreamOfBScales, places(o.b_scale_per_column, shard.c_columns)));
+}
+
+OperatorCall OperatorExtras::call(Size m, const void* a, const void* b, void* c) {
+  b_call_ = b;
+  c_call_ = c;
+  bias_call_ = bias_;
+  b_scale_call_ = b_scale_;
+  OperatorCall call{m, a, {&b_call_, 1}, {&c_call_, 1}};
+  if (run_.bias) call.bias = {&bias_call_, 1};
+  if (!run_.scales) return call;
+  call.a_scale = a_scale_;
+  call.b_scale = {&b_scale_call_, 1};
+  return call;
+}
+
+}  // namespace tandem::cli

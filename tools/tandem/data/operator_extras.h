@@ -1,0 +1,38 @@
+#pragma once
+/// What runs of operators are given besides their matrices: a bias, and the scales of fp8. The whole problem's values
+/// are functions of the seed and of their place alone.
+
+#include <vector>
+
+#include "gemm/host/reference.h"
+#include "tools/tandem/run/run_operator.h"
+
+namespace tandem::cli {
+
+/// Of one PE: the values in its memory. Collective to make.
+class OperatorExtras {
+ public:
+  OperatorExtras(World& world, const OperatorRun& run, std::uint64_t seed);
+
+  /// Writes what a run of `m` rows is given.
+  void fill(Size m);
+  /// Valid until the next one.
+  OperatorCall call(Size m, const void* a, const void* b, void* c);
+
+ private:
+  World& world_;
+  const OperatorRun& run_;
+  std::uint64_t seed_;
+  std::byte* bias_ = nullptr;
+  float *a_scale_ = nullptr, *b_scale_ = nullptr;
+  const void *b_call_ = nullptr, *bias_call_ = nullptr;
+  void* c_call_ = nullptr;
+  const float* b_scale_call_ = nullptr;
+};
+
+std::vector<Size> all_of(Range range);
+/// The same for the reference: of those rows and columns of the result.
+ProductFinish finish_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                        const std::vector<Size>& columns);
+
+}  // namespace tandem::cli

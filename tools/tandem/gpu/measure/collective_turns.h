@@ -1,0 +1,118 @@
+#pragma once
+/// Measures a collective on GPUs, one PE's part: algorithms and NCCL take turns, and every result is checked.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/tandem/gpu/measure/nccl.h"
+#include "tools/tandem/gpu/measure/turns.h"
+#include "tools/tandem/gpu/measure/user_memory.h"
+#include "tools/tandem/run/run_collective.h"
+#include "tune/sweep.h"
+
+namespace tandem::cli {
+
+/// Which memory Tandem's calls get.
+enum class GpuBuffers {
+  kHeap,
+  kRegistered,  ///< the user's own, registered
+  kPlain,       ///< the user's own, which peers do not reach (CollectiveOptions::local_in)
+};
+const char* name_of(GpuBuffers buffers);
+
+/// How a collective is measured.
+struct GpuMethod {
+  bool graph = false;
+  GpuBuffers buffers = GpuBuffers::kHeap;
+  int calls = 20;
+  std::optional<int> rounds;  ///< nothing: by size
+  int warmups = 1;
+  std::uint64_t seed = 1;
+  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples ...
+  Size sample_elements = 1 << 16;       ///< ... of as many elements
+};
+
+/// What was measured of one algorithm.
+struct GpuRow {
+  std::string algorithm;
+  int blocks = 0;         ///< 0: the plan's choice
+  bool selected = false;  ///< the library's own choice
+  double us = 0;          ///< of the slowest PE
+  Check check;            ///< over all PEs
+};
+
+/// What was measured at one size.
+struct GpuSize {
+  Size bytes = 0;
+  Size count = 0;
+  std::vector<GpuRow> rows;
+  std::map<std::string, double> peers;  ///< name -> us; where a result was right
+  Size wrong_peers = 0;
+};
+
+/// Collective over the world, as all of it. All PEs get the same results.
+class CollectiveTurns {
+ public:
+  /// Registers a user's memory (CudaProcess::register_buffer).
+  using Register = std::function<Symm<std::byte>(void* memory, Size bytes)>;
+
+  /// Buffers for sizes up to `largest` bytes. `nccl` may be null; `registered` where no buffers are to be registered.
+  CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
+                  const Register& registered = nullptr);
+
+  /// Makes the inputs of `run`, for every size to come.
+  void prepare(const CollectiveRun& run);
+  /// Measures `candidates` at `bytes` (rounded down). Those that cannot run there, or do not fit into the heap, are
+  /// left out, unless there is only one.
+  GpuSize measure(Size bytes, const std::vector<tune::Candidate>& candidates);
+  /// Another call of the last measurement's first candidate, in a graph behind two others, which bring the PEs
+  /// together; `record` says whether what is enqueued next is recorded.
+  void record_call(const std::function<void(bool)>& record);
+
+ private:
+  struct Program;
+  /// The two buffers that a program's calls get.
+  struct Buffers {
+    std::byte* in = nullptr;
+    std::byte* out = nullptr;
+  };
+
+  Buffers place(const Buffers& whole) const;
+  Symm<std::byte> buffer(const char* name, const Register& registered);
+  CollectiveOptions options_for(const tune::Candidate& candidate) const;
+  std::shared_ptr<CollectivePlan> plan(const tune::Candidate& candidate);
+  int blocks_of(const tune::Candidate& candidate) const;
+  Program program(const tune::Candidate& candidate);
+  std::vector<Program> programs(const std::vector<tune::Candidate>& candidates);
+  void add_peers(std::vector<Program>& programs);
+  void restore(const Program& program);
+  Check check(Program& program);
+  void check_samples(const std::byte* out, Check& check);
+  int rounds() const;
+  bool changes_its_input() const { return run_.in_place && reduces(run_.collective); }
+
+  World& world_;
+  Shared& shared_;
+  NcclPeer* nccl_;
+  GpuMethod method_;
+  Size largest_;
+  Stream stream_;
+  cudaStream_t cuda_stream_;
+  std::vector<std::unique_ptr<UserMemory>> user_memory_;  // in and out, where they are not the heap's
+  Symm<std::byte> in_, out_;
+  std::byte* inputs_;  // as they were made
+  std::map<std::string, Buffers> peer_buffers_;
+
+  CollectiveRun run_;
+  CollectiveCall call_;
+  std::unique_ptr<CollectiveData> data_;
+  tune::Candidate last_;
+  std::map<std::pair<std::string, int>, std::shared_ptr<CollectivePlan>> plans_;
+  std::set<std::pair<std::string, int>> left_out_;
+};
+
+}  // namespace tandem::cli

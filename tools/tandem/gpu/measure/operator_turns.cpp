@@ -1,0 +1,274 @@
+#include "tools/tandem/gpu/measure/operator_turns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gemm/host/reference.h"
+#include "tandem/error.h"
+#include "tools/tandem/options/parallel.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr Size kSamples = 48;  // rows and columns of which elements are checked
+constexpr std::uint64_t kStreamOfA = 0, kStreamOfB = 1;
+
+bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
+
+/// Up to kSamples places of a range, its ends among them.
+std::vector<Size> samples(Range range) {
+  const Size count = std::min(range.size(), kSamples);
+  std::vector<Size> places;
+  for (Size i = 0; i < count; ++i)
+    places.push_back(range.begin + (count < 2 ? 0 : i * (range.size() - 1) / (count - 1)));
+  return places;
+}
+
+}  // namespace
+
+struct OperatorTurns::Program {
+  std::string name;                   ///< empty: Tandem's plan
+  const std::byte* result = nullptr;  ///< where it can be checked
+  std::function<void()> call;
+  std::unique_ptr<Turn> turn;
+  std::vector<double> us;
+};
+
+Size operator_heap(const OperatorRun& run, int pes) {
+  const auto& [m, n, k] = run.shape();
+  const bool gather = run.op == Operator::kAllGatherGemm;
+  const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
+  // The sequential plan, and the overlapped form's two that take turns, each with what it gathers, or with partial
+  // sums, staging and sums.
+  const Size staged = 3 * (gather ? m * k : 4 * m * n);
+  return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
+}
+
+int calls_of(const OperatorRun& run, int pes) {
+  constexpr double kFlopsPerUs = 680e6, kRoundUs = 60e3, kMost = 1000;
+  const auto& [m, n, k] = run.shape();
+  const double us = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / pes / kFlopsPerUs;
+  return static_cast<int>(std::clamp(kRoundUs / std::max(us, 1.0), 2.0, kMost));
+}
+
+OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method,
+                             const OperatorRun& run)
+    : world_(world),
+      shared_(shared),
+      nccl_(nccl),
+      method_(method),
+      run_(run),
+      stream_(world.make_stream("measured")),
+      cuda_stream_(static_cast<cudaStream_t>(stream_.native())),
+      extras_(world, run_, method.seed) {
+  const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
+  const Size element = size_of(run.options.type);
+  a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * element, "a");
+  b_ = world.heap().allocate_local<std::byte>(shard.b_elements() * element, "b");
+  const Size c_element = size_of(run.options.result_type());
+  c_ = world.heap().allocate_local<std::byte>(shard.c_elements() * c_element, "c");
+  plan_ = make_operator(world, run.op, run.options);
+  if (!is_part(run.options.form) && plan_->options().form != Form::kSequential) {
+    OperatorOptions sequential = run.options;
+    sequential.form = Form::kSequential;
+    sequential_ = make_operator(world, run.op, sequential);
+  }
+  if (run.options.b_layout == BLayout::kNxK)
+    fill(b_, kStreamOfB, run.options.k, shard.b_rows, shard.b_columns);
+  else
+    fill(b_, kStreamOfB, run.options.n, shard.b_columns, shard.b_rows);
+  if (nccl == nullptr) return;
+  cublas_ = std::make_unique<cuda::CublasLt>();
+  const Size gathered = run.op == Operator::kAllGatherGemm ? run.options.m * run.options.k : 0;
+  cuda::check(cudaMalloc(&whole_, static_cast<std::size_t>(std::max<Size>(gathered * element, 1))), "cudaMalloc");
+  const Size product = run.options.m * shard.c_columns.size();
+  cuda::check(cudaMalloc(&product_, static_cast<std::size_t>(std::max<Size>(product * c_element, 1))), "cudaMalloc");
+}
+
+OperatorTurns::~OperatorTurns() {
+  cudaFree(whole_);
+  cudaFree(product_);
+}
+
+void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const {
+  dispatch(run_.options.type, [&]<class T>() {
+    if constexpr (is_float<T>) {
+      const NormalData<T> data(method_.seed);
+      const Size rows_at_once = std::max<Size>(1, (Size{64} << 20) / std::max<Size>(1, columns.size()));
+      std::vector<T> values;
+      for (Size first = rows.begin; first < rows.end; first += rows_at_once) {
+        const Size count = std::min(rows_at_once, rows.end - first);
+        values.resize(static_cast<std::size_t>(count * columns.size()));
+        for_pieces(count, 16, [&](Range part) {
+          for (Size row = part.begin; row < part.end; ++row)
+            data.fill(stream, (first + row) * width + columns.begin, values.data() + row * columns.size(),
+                      columns.size());
+        });
+        const Size bytes = static_cast<Size>(values.size() * sizeof(T));
+        world_.copy_in(to + (first - rows.begin) * columns.size() * Size{sizeof(T)}, values.data(), bytes);
+      }
+    } else {
+      throw InvalidArgument(
+          fmt::format("--dtype: {} given, operators take floating-point types", name(run_.options.type)));
+    }
+  });
+}
+
+void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local) {
+  const bool gather = run_.op == Operator::kAllGatherGemm;
+  const void* const a = gather ? whole_ : a_;
+  auto* const product = static_cast<std::byte*>(product_);
+  if (gather) fill(static_cast<std::byte*>(whole_), kStreamOfA, run_.options.k, {0, local.gemm.m}, {0, run_.options.k});
+  cublas_->prepare(local.gemm);
+  const auto multiply = [this, a, product, gemm = local.gemm] { cublas_->run(gemm, a, b_, product, cuda_stream_); };
+  programs.push_back({"cublas", nullptr, multiply, nullptr, {}});
+  if (local.gemm.m % world_.num_pes() != 0 && run_.op != Operator::kGemmAllReduce) return;  // NCCL's parts are equal
+  CollectiveCall call;
+  call.type = gather ? run_.options.type : run_.options.result_type();
+  call.op = ReduceOp::kSum;
+  call.pes = world_.num_pes();
+  call.collective = gather ? Collective::kAllGather : Collective::kReduceScatter;
+  if (run_.op == Operator::kGemmAllReduce) call.collective = Collective::kAllReduce;
+  call.count = gather ? local.shard.a_elements() : local.shard.c_elements();
+  programs.push_back({"nccl+cublas",
+                      gather ? product : c_,
+                      [this, call, multiply, gather, product] {
+                        if (gather) nccl_->run(call, a_, whole_, cuda_stream_);
+                        multiply();
+                        if (!gather) nccl_->run(call, product, c_, cuda_stream_);
+                      },
+                      nullptr,
+                      {}});
+  programs.back().call();  // connects, which NCCL cannot do within a capture
+  stream_.synchronize();
+}
+
+GpuOperator OperatorTurns::measure(Size m) {
+  Local local;
+  local.shard = operator_shard(run_.op, {m, run_.options.n, run_.options.k}, world_.num_pes(), world_.pe());
+  const bool gather = run_.op == Operator::kAllGatherGemm;
+  local.gemm = {m,
+                local.shard.c_columns.size(),
+                local.shard.a_columns.size(),
+                run_.options.type,
+                run_.options.result_type(),
+                run_.options.b_layout};
+  fill(a_, kStreamOfA, run_.options.k, local.shard.a_rows, local.shard.a_columns);
+  extras_.fill(m);
+  if (gather) local.gemm.k = run_.options.k;
+  std::vector<Program> programs;
+  const bool meaningful = !is_part(run_.options.form);
+  const auto add = [&](const char* name, const std::byte* result, OperatorPlan& plan) {
+    programs.push_back(
+        {name, result, [this, m, &plan] { plan.run(stream_, extras_.call(m, a_, b_, c_)); }, nullptr, {}});
+  };
+  add("", meaningful ? c_ : nullptr, *plan_);
+  if (sequential_) add("sequential", c_, *sequential_);
+  if (nccl_ != nullptr) add_peers(programs, local);
+  OperatorRun run = run_;
+  run.options.m = m;
+  const int calls = std::min(calls_of(run, world_.num_pes()), method_.calls);
+  for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
+  GpuOperator measured;
+  measured.way = plan_->way(m);
+  measured.m = m;
+  std::map<std::string, bool> right;
+  for (Program& program : programs) {
+    const Check result = check(program, local);
+    right[program.name] = result.correct();
+    if (program.name.empty() || (program.name == "sequential" && !result.correct())) measured.check = result;
+  }
+  constexpr int kRounds = 5;
+  for (int round = -method_.warmups; round < method_.rounds.value_or(kRounds); ++round)
+    for (Program& program : programs) {
+      world_.barrier();
+      const double us = shared_.largest(program.turn->run());
+      if (round >= 0) program.us.push_back(us);
+    }
+  for (const Program& program : programs) {
+    const double us = median(program.us);
+    const auto [least, most] = std::minmax_element(program.us.begin(), program.us.end());
+    if (program.name.empty()) {
+      measured.us = us;
+      measured.spread = (*most - *least) / us;
+    } else if (program.name == "sequential") {
+      measured.sequential_us = us;
+    } else if (right[program.name]) {
+      measured.peers[program.name] = us;
+    }
+  }
+  return measured;
+}
+
+/// Checks what the last one of a round's calls left.
+Check OperatorTurns::check(Program& program, const Local& local) {
+  Check own;
+  own.expectation = "nothing";
+  const Size bytes = local.shard.c_elements() * size_of(run_.options.result_type());
+  constexpr int nan_in_every_type = 0xFF;
+  cuda::check(cudaMemsetAsync(c_, nan_in_every_type, static_cast<std::size_t>(bytes), cuda_stream_), "cudaMemset");
+  stream_.synchronize();
+  world_.barrier();
+  program.turn->run();
+  world_.barrier();
+  if (program.result != nullptr) check_samples(program.result, local, own);
+  Check all = own;
+  all.checked = static_cast<Size>(shared_.sum(static_cast<double>(own.checked)));
+  all.wrong = static_cast<Size>(shared_.sum(static_cast<double>(own.wrong)));
+  constexpr double none = -1;
+  const std::vector<double> errors = shared_.all(own.max_error.value_or(none));
+  all.max_error = *std::max_element(errors.begin(), errors.end());
+  if (*std::min_element(errors.begin(), errors.end()) < 0) all.max_error.reset();
+  return all;
+}
+
+void OperatorTurns::check_samples(const std::byte* c, const Local& local, Check& check) const {
+  dispatch(run_.options.type, [&]<class T>() {
+    if constexpr (is_float<T>) check_typed<T>(c, local, check);
+  });
+}
+
+template <class T>
+void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& check) const {
+  const std::vector<Size> rows = samples(local.shard.c_rows), columns = samples(local.shard.c_columns);
+  const auto height = static_cast<Size>(rows.size()), width = static_cast<Size>(columns.size());
+  const Size k = run_.options.k;
+  if (height * width == 0) return;
+  const NormalData<T> data(method_.seed);
+  std::vector<T> a(static_cast<std::size_t>(height * k)), b(static_cast<std::size_t>(width * k));
+  const DType out_type = run_.options.result_type();
+  const Size element = size_of(out_type);
+  std::vector<std::byte> found(static_cast<std::size_t>(height * width * element));
+  for (Size i = 0; i < height; ++i) data.fill(kStreamOfA, rows[static_cast<std::size_t>(i)] * k, a.data() + i * k, k);
+  for (Size j = 0; j < width; ++j) {
+    const Size column = columns[static_cast<std::size_t>(j)];
+    if (run_.options.b_layout == BLayout::kNxK) data.fill(kStreamOfB, column * k, b.data() + j * k, k);
+    for (Size l = 0; l < k && run_.options.b_layout == BLayout::kKxN; ++l)
+      b[static_cast<std::size_t>(j * k + l)] = data(kStreamOfB, l * run_.options.n + column);
+  }
+  std::vector<std::byte> row(static_cast<std::size_t>(local.shard.c_columns.size() * element));
+  for (Size i = 0; i < height; ++i) {
+    const Size at = rows[static_cast<std::size_t>(i)] - local.shard.c_rows.begin;
+    const auto bytes = static_cast<Size>(row.size());
+    world_.copy_out(row.data(), c + at * bytes, bytes);
+    for (Size j = 0; j < width; ++j)
+      std::memcpy(found.data() + (i * width + j) * element,
+                  row.data() + (columns[static_cast<std::size_t>(j)] - local.shard.c_columns.begin) * element,
+                  static_cast<std::size_t>(element));
+  }
+  const double tolerance = operator_tolerance(run_.op, out_type, k, world_.num_pes());
+  check.expectation = fmt::format("within {:.1e}", tolerance);
+  const Mismatch mismatch =
+      check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k, run_.options.type,
+                 out_type, tolerance, finish_of(run_, method_.seed, rows, columns));
+  check.checked += mismatch.checked;
+  check.wrong += mismatch.wrong;
+  if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();
+  if (check.max_error) check.max_error = std::max(*check.max_error, mismatch.max_rel_error);
+}
+
+}  // namespace tandem::cli

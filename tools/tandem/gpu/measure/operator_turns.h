@@ -1,0 +1,79 @@
+#pragma once
+/// Measures an operator on GPUs, one PE's part: Tandem's plan, its sequential form, cuBLASLt alone on the gathered
+/// problem, and NCCL with cuBLASLt one after the other take turns, and results are checked in samples.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gemm/hopper/host/cublas_lt.h"
+#include "tools/tandem/data/data.h"
+#include "tools/tandem/data/operator_data.h"
+#include "tools/tandem/data/operator_extras.h"
+#include "tools/tandem/gpu/measure/collective_turns.h"
+#include "tools/tandem/run/run_operator.h"
+
+namespace tandem::cli {
+
+/// What was measured with one number of rows.
+struct GpuOperator {
+  Size m = 0;
+  std::string way;           ///< how it was carried out (OperatorPlan::way)
+  double us = 0;             ///< median over the rounds, of the slowest PE
+  double spread = 0;         ///< of the rounds: (most - least) / median
+  double sequential_us = 0;  ///< 0: not asked for
+  std::map<std::string, double> peers;
+  Check check;  ///< over all PEs
+};
+
+/// Bytes of heap that a PE needs for a run.
+Size operator_heap(const OperatorRun& run, int pes);
+
+/// Calls of a run that take about 60 ms.
+int calls_of(const OperatorRun& run, int pes);
+
+/// Collective over the world, as all of it. All PEs get the same results.
+class OperatorTurns {
+ public:
+  /// A plan for the run's rows. `nccl` may be null: then there is no peer at all.
+  OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, const OperatorRun& run);
+  ~OperatorTurns();
+
+  /// A run of `m` rows, at least 1 and at most the plan's.
+  GpuOperator measure(Size m);
+  /// What the plan made of the run's options.
+  const OperatorOptions& options() const { return plan_->options(); }
+
+ private:
+  struct Program;
+  /// The product of this PE.
+  struct Local {
+    OperatorShard shard;
+    cuda::PlainGemm gemm;
+  };
+
+  void add_peers(std::vector<Program>& programs, const Local& local);
+  /// Both matrices of a PE, or the whole of A; `width`: of the whole matrix's rows.
+  void fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
+  Check check(Program& program, const Local& local);
+  void check_samples(const std::byte* c, const Local& local, Check& check) const;
+  template <class T>
+  void check_typed(const std::byte* c, const Local& local, Check& check) const;
+
+  World& world_;
+  Shared& shared_;
+  NcclPeer* nccl_;
+  GpuMethod method_;
+  OperatorRun run_;
+  Stream stream_;
+  cudaStream_t cuda_stream_;
+  std::byte *a_, *b_, *c_;
+  OperatorExtras extras_;
+  std::unique_ptr<OperatorPlan> plan_, sequential_;
+  std::unique_ptr<cuda::CublasLt> cublas_;
+  void *whole_ = nullptr, *product_ = nullptr;  // of the peers: the gathered A, a GEMM's result
+};
+
+}  // namespace tandem::cli

@@ -1,0 +1,101 @@
+// `tandem list` and `tandem machines`.
+#include <fmt/format.h>
+
+#include "tandem/collectives.h"
+#include "tandem/error.h"
+#include "tandem/machine.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/console.h"
+#include "tools/tandem/options/options.h"
+#include "tools/tandem/options/usage_message.h"
+#include "tools/tandem/run/run_operator.h"
+
+namespace tandem::cli {
+namespace {
+
+void list_collectives() {
+  fmt::print(
+      "Collectives (--algo). Those marked * need loads and stores between all PEs: one node only. The others need put "
+      "and signal.\n"
+      "Without --algo size and nodes decide.\n");
+  for (int i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    fmt::print("\n  {}\n", name(collective));
+    for (const AlgorithmInfo& algorithm : collective_algorithms())
+      if (algorithm.collective == collective)
+        fmt::print("  {} {:<22}{}\n", algorithm.one_node_only ? '*' : ' ', algorithm.name, algorithm.summary);
+  }
+}
+
+void list_operators() {
+  fmt::print(
+      "\nOperators (--algo names the form; `tandem check OP --list` what checks take). All run on one node and between "
+      "nodes.\n");
+  for (const Operator op : kOperators) {
+    fmt::print("\n  {:<24}{}\n", name(op), summary(op));
+    fmt::print("    {:<22}{}\n", "--order", fmt::join(tile_orders(op), ", "));
+    fmt::print("    {:<22}ce, sm; --direction push, pull; --splits 1 to 8{}\n", "--transport",
+               op == Operator::kGemmAllReduce ? "; --shots 1, 2" : "");
+    for (const Form form : kForms) fmt::print("    {:<22}{}\n", name(form), summary(form));
+  }
+}
+
+void list_types() {
+  std::string types, reductions;
+  for (const DType type : kDTypes) types += fmt::format(" {}", name(type));
+  for (const ReduceOp op : kReduceOps) reductions += fmt::format(" {}", name(op));
+  fmt::print("\nElement types (--dtype)\n\n {}\n\nReductions (--op)\n\n {}\n", types, reductions);
+}
+
+void list_layers() {
+  fmt::print("\nLayers (--model), {} rows unless --m says otherwise\n\n", kModelRows);
+  for (const Layer& layer : layers())
+    fmt::print("  {:<24}{:<20}{}\n", layer.name, Shape{kModelRows, layer.n, layer.k}.text(), layer.meaning);
+}
+
+}  // namespace
+
+Subject parse_subject(const std::string& text) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (text == name(collective)) return collective;
+    names.emplace_back(name(collective));
+  }
+  for (const Operator op : kOperators) {
+    if (text == name(op)) return op;
+    names.emplace_back(name(op));
+  }
+  throw InvalidArgument(
+      fmt::format("OP: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "), did_you_mean(text, names)));
+}
+
+void check_peer(const Subject& subject, const Arguments& a) {
+  if (std::holds_alternative<Collective>(subject) && a.versus && *a.versus != "nccl")
+    throw InvalidArgument(
+        fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
+}
+
+int list() {
+  list_collectives();
+  list_operators();
+  list_types();
+  list_layers();
+  return kRight;
+}
+
+int machines(const Arguments& arguments) {
+  if (!arguments.subject.empty()) {
+    fmt::print("{}", printable(explain(load_machine(arguments.subject)), Lines::kSeveral));
+    return kRight;
+  }
+  for (const std::string& name : machine_names()) {
+    const Machine machine = load_machine(name);
+    const std::string nodes = machine.max_nodes == 1 ? "" : fmt::format(", 1 to {} nodes", machine.max_nodes);
+    fmt::print("{:<19}{} ({} PEs a node{})\n", name, machine.description, machine.pes_per_node, nodes);
+  }
+  fmt::print("\n`tandem machines NAME` shows a model's figures and where each comes from.\n");
+  return kRight;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,33 @@
+#pragma once
+/// The subcommands. Each returns the exit code; what goes wrong is thrown.
+
+#include <string>
+#include <variant>
+
+#include "tandem/collectives.h"
+#include "tandem/operators.h"
+#include "tools/tandem/options/arguments.h"
+
+namespace tandem::cli {
+
+inline constexpr int kRight = 0;
+inline constexpr int kWrong = 1;    ///< a wrong result or a violated check
+inline constexpr int kUsage = 2;    ///< the user asked for what cannot be
+inline constexpr int kFailure = 3;  ///< the run itself failed
+
+int list();
+int machines(const Arguments& arguments);
+int run(const Arguments& arguments);
+int bench(const Arguments& arguments);
+int check(const Arguments& arguments);
+int tune(const Arguments& arguments);
+int doctor(const Arguments& arguments);
+int calibrate(const Arguments& arguments);
+
+/// What OP names. Throws InvalidArgument, with all names, where it is neither.
+using Subject = std::variant<Collective, Operator>;
+Subject parse_subject(const std::string& text);
+/// Throws InvalidArgument where --vs names a peer that a collective does not have.
+void check_peer(const Subject& subject, const Arguments& arguments);
+
+}  // namespace tandem::cli

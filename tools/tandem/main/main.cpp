@@ -1,0 +1,101 @@
+/// The command-line tool: dispatch, and what each error becomes. docs/cli.md describes it to its users.
+#include <csignal>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "tandem/error.h"
+#include "tools/tandem/launch/launch.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/console.h"
+#include "trace/timeline/output_file.h"
+
+namespace tandem::cli {
+namespace {
+
+int dispatch_command(const Arguments& arguments) {
+  switch (arguments.command) {
+    case Command::kList:
+      return list();
+    case Command::kMachines:
+      return machines(arguments);
+    case Command::kRun:
+      return run(arguments);
+    case Command::kBench:
+      return bench(arguments);
+    case Command::kCheck:
+      return check(arguments);
+    case Command::kTune:
+      return tune(arguments);
+    case Command::kDoctor:
+      return doctor(arguments);
+    case Command::kCalibrate:
+      return calibrate(arguments);
+  }
+  return kUsage;
+}
+
+int run_command(int argc, const char* const* argv) {
+  const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
+  // By itself: what follows is another program's command line.
+  if (!words.empty() && words[0] == "launch") {
+    const auto job = parse_launch({words.begin() + 1, words.end()});
+    return job ? launch(*job) : kRight;
+  }
+  const auto arguments = parse_arguments(words);
+  return arguments ? dispatch_command(*arguments) : kRight;
+}
+
+int fail(int code, const char* message, Lines lines = Lines::kOne) {
+  complain(printable(message, lines));
+  return code;
+}
+
+int run_tool(int argc, const char* const* argv) {
+  try {
+    const int code = run_command(argc, argv);
+    flush_output();
+    return code;
+  } catch (const InvalidArgument& error) {
+    return fail(kUsage, error.what());
+  } catch (const Unsupported& error) {
+    return fail(kUsage, error.what());
+  } catch (const CheckFailed& error) {
+    return fail(kWrong, error.what(), Lines::kSeveral);
+  } catch (const Deadlock& error) {
+    return fail(kFailure, error.what(), Lines::kSeveral);
+  } catch (const std::bad_alloc&) {
+    return fail(kFailure, "out of memory; a smaller size or --phantom needs less");
+  } catch (const std::system_error& error) {
+    // As fmt::print throws it, which does not name the output.
+    const std::string lost = "writing to standard output failed: " + error.code().message();
+    return fail(kFailure, output_is_lost() ? lost.c_str() : error.what());
+  } catch (const std::exception& error) {
+    return fail(kFailure, error.what(), Lines::kSeveral);
+  }
+}
+
+extern "C" void end_by_signal(int number) {
+  trace::remove_unfinished_files();
+  std::raise(number);  // whose handler is the default one again
+}
+
+/// Files that are not finished do not stay where a signal ends the tool. Ignored signals stay ignored.
+void remove_files_at_signals() {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ}) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = end_by_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::cli
+
+int main(int argc, char** argv) {
+  tandem::cli::open_standard_streams();
+  tandem::cli::remove_files_at_signals();
+  return tandem::cli::run_tool(argc, argv);
+}

@@ -1,0 +1,296 @@
+#include "tools/tandem/options/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+
+#include "base/version.h"
+#include "tandem/error.h"
+#include "tools/tandem/main/console.h"
+#include "tools/tandem/main/gpu.h"
+#include "tools/tandem/options/examples.h"
+#include "tools/tandem/options/options.h"
+#include "tools/tandem/options/usage_message.h"
+
+namespace tandem::cli {
+namespace {
+
+void add_place(CLI::App& app, Arguments& a, std::string& seed) {
+  app.add_option("--backend", a.backend, "sim: the simulator; cuda: the GPUs of this machine")->capture_default_str();
+  app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file (default: h200x4)");
+  app.add_option("--nodes", a.nodes, "nodes (default: the machine's)");
+  app.add_option("--pes", a.pes,
+                 "PEs; they must fill whole nodes of a machine of several (default: all of the nodes, one a GPU)");
+  app.add_option("--pes-per-node", a.pes_per_node,
+                 "split the node of a one-node machine into virtual nodes of so many PEs");
+  app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
+  app.add_option("--algo", a.algorithm, "algorithm; `tandem list` names them all");
+  app.add_option("--seed", seed, "seed of the data and of everything that may happen in another order")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
+  app.add_option("--iterations", a.iterations,
+                 "timed calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
+                 "median is shown (default: by size)");
+  app.add_option("--warmup", a.warmups, "calls before the timed ones")->capture_default_str();
+  app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
+}
+
+void add_gpu(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "GPUs (--backend cuda)";
+  app.add_flag("--graph", a.graph, "calls are captured in a CUDA graph, which is replayed")->group(group);
+  app.add_option("--calls", a.calls,
+                 "calls back to back in a round, whose time is divided by their number (default: 20)")
+      ->group(group);
+  app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
+  app.add_option("--buffers", a.buffers,
+                 "memory of the calls: heap (default), registered (launched processes only), or plain (cudaMalloc's)")
+      ->group(group);
+}
+
+void add_versus(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "GPUs (--backend cuda)";
+  app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
+  app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
+      ->type_name("FILE")
+      ->group(group);
+}
+
+void add_collective(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Collectives";
+  app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
+  app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
+  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: 0, what suits the size)")->group(group);
+  app.add_option("--selection", a.selection,
+                 "table of algorithms that is asked first (default: TANDEM_SELECTION, if that is set)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--in-place", a.in_place, "input and output in one buffer")->group(group);
+  app.add_option("--data", a.data, "exact: every bit of the result is known; normal: random normal, within a tolerance")
+      ->group(group);
+}
+
+void add_shape(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Operators";
+  app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
+  app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
+  app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
+  app.add_option("--out-dtype", a.out_dtype, "of C (default: that of A and B; of fp8_e4m3 bf16)")->group(group);
+  app.add_option("--b-layout", a.b_layout, "how B lies: NxK, as the weights of PyTorch's Linear (default), or KxN")
+      ->group(group);
+  app.add_flag("--bias", a.bias, "with a bias for each column of C")->group(group);
+  app.add_option("--activation", a.activation, "of C: none (default), relu, gelu or silu")->group(group);
+  app.add_option("--scales", a.scales,
+                 "fp8_e4m3: tensors, one of A and one of B; rows, of A; columns, of C; rows+columns (default: none)")
+      ->group(group);
+}
+
+void add_operator(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Operators";
+  add_shape(app, a);
+  app.add_option("--transport", a.transport, "who moves the bytes: ce (copy engines) or sm")->group(group);
+  app.add_option("--direction", a.direction, "push or pull")->group(group);
+  app.add_option("--splits", a.splits, "pieces of each shard that are signalled by themselves, 1 to 8")->group(group);
+  app.add_option("--shots", a.shots,
+                 "gemm_all_reduce: 1, everybody adds up everything; 2, the owners do (default: by the rows)")
+      ->group(group);
+  app.add_option("--order", a.order, "order of the tiles; `tandem list` names them")->group(group);
+  app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
+  app.add_option("--communication-sms", a.communication_sms,
+                 "SMs that are not the GEMM's (default: what the transport needs)")
+      ->group(group);
+  app.add_flag("--compute-only", a.compute_only, "the GEMM alone, as --algo compute_only")->group(group);
+  app.add_flag("--communication-only", a.communication_only, "the collective alone, as --algo communication_only")
+      ->group(group);
+  app.add_flag("--decomposed", a.decomposed, "the GEMM in chunks between stream waits, as --algo decomposed")
+      ->group(group);
+}
+
+void add_run(CLI::App& app, Arguments& a, std::string& seed) {
+  CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
+  run.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
+  add_place(run, a, seed);
+  add_gpu(run, a);
+  add_versus(run, a);
+  add_collective(run, a);
+  run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
+      ->group("Collectives");
+  add_operator(run, a);
+  constexpr const char* group = "Pictures";
+  run.add_option("--trace", a.trace, "write a trace for the Perfetto viewer")->type_name("FILE")->group(group);
+  run.add_option("--report", a.report, "write the timelines as one HTML page")->type_name("FILE.html")->group(group);
+  run.add_option("--svg", a.svg, "write the timelines as a picture")->type_name("FILE.svg")->group(group);
+}
+
+void add_sizes(CLI::App& app, Arguments& a) {
+  app.add_option("-b", a.first,
+                 "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
+  app.add_option("-e", a.last, "last size (default: 16M); operators: last number of rows (default: that of the shape)");
+  app.add_option("-f", a.factor, "from one size to the next")->capture_default_str();
+}
+
+void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
+  CLI::App& bench =
+      *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
+  bench.add_option("OP", a.subjects, "what to run, one after the other; `tandem list` names them all")->required();
+  add_place(bench, a, seed);
+  add_gpu(bench, a);
+  add_versus(bench, a);
+  add_sizes(bench, a);
+  add_collective(bench, a);
+  add_operator(bench, a);
+}
+
+void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
+  CLI::App& tune = *app.add_subcommand(
+      "tune", "time algorithms of collectives, or configurations of operators, and write the quickest into a table");
+  tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
+  tune.add_option("--out", a.out,
+                  "the table, of operators the cache; what an existing one says about other things stays")
+      ->type_name("FILE")
+      ->required();
+  add_place(tune, a, seed);
+  add_gpu(tune, a);
+  add_sizes(tune, a);
+  // Operators are tuned whole, for the rows of their shape.
+  tune.get_option("--algo")->description("collectives: this algorithm alone (default: all of them)");
+  tune.get_option("-b")->description("collectives: first size, with K, M or G (default: 1K)");
+  tune.get_option("-e")->description("collectives: last size (default: 16M)");
+  tune.get_option("-f")->description("collectives: from one size to the next");
+  tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
+      ->group("Collectives");
+  add_shape(tune, a);
+  tune.add_option("--most", a.most,
+                  "operators on GPUs: configurations that are tried, those which the simulator predicts to be the "
+                  "quickest (default: 24)");
+}
+
+Command command_of(const CLI::App& app) {
+  if (app.got_subcommand("machines")) return Command::kMachines;
+  if (app.got_subcommand("run")) return Command::kRun;
+  if (app.got_subcommand("bench")) return Command::kBench;
+  if (app.got_subcommand("check")) return Command::kCheck;
+  if (app.got_subcommand("tune")) return Command::kTune;
+  if (app.got_subcommand("doctor")) return Command::kDoctor;
+  if (app.got_subcommand("calibrate")) return Command::kCalibrate;
+  return Command::kList;
+}
+
+/// --phantom=3 is no --phantom, and --phantom=0 none at all.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands({}))
+    for (CLI::Option* const option : subcommand->get_options())
+      if (option->get_expected_max() == 0) option->disable_flag_override();
+}
+
+/// One rule for all whole numbers. CLI11 by itself also takes "+1", " 1" and "0x10".
+void take_whole_numbers_alone(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands({}))
+    for (CLI::Option* const option : subcommand->get_options()) {
+      if (option->get_type_name() != "INT") continue;
+      option->type_name("N");
+      option->check([](const std::string& text) {
+        return whole_number(text) ? "" : fmt::format("'{}' given, allowed is a whole number below 2^31", text);
+      });
+    }
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
+    throw InvalidArgument(fmt::format("--seed: '{}' given, allowed is a whole number from 0 to 2^64 - 1", text));
+  return seed;
+}
+
+/// The most calls that a run makes: each takes time.
+constexpr int kMostCalls = 1'000'000;
+
+void check_count(const char* option, int least, const std::optional<int>& value) {
+  if (value && (*value < least || *value > kMostCalls))
+    throw InvalidArgument(fmt::format("{}: {} given, allowed is {} to {}", option, *value, least, kMostCalls));
+}
+
+void check_backend(const Arguments& a) {
+  if (a.backend != "sim" && a.backend != "cuda")
+    throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
+  a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
+  if (a.buffers && *a.buffers != "heap" && *a.buffers != "registered" && *a.buffers != "plain")
+    throw InvalidArgument(fmt::format("--buffers: '{}' given, allowed are heap, registered, plain", *a.buffers));
+  if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")
+    throw InvalidArgument(fmt::format("--vs: '{}' given, allowed is nccl, or nccl+cublas with operators", *a.versus));
+  if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
+}
+
+void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
+  app.add_subcommand("list", "collectives and operators, with their algorithms");
+  app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
+      ->add_option("MACHINE", a.subject, "name or JSON file");
+  add_run(app, a, seed);
+  add_bench(app, a, seed);
+  add_check(app, a.check, seed, a.json, a.report);
+  app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
+  add_tune(app, a, seed);
+  CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
+  calibrate.add_option("--out", a.out, "the model")->type_name("FILE.json")->required();
+  calibrate.add_option("--base", a.base, "model that gives the figures that are not measured (default: h200x4)");
+  app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
+      ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
+      ->type_name("FILE|-");
+  app.add_subcommand("help", "this text, or that of a subcommand (tandem help run)");
+  refuse_values_of_flags(app);
+  take_whole_numbers_alone(app);
+  add_examples(app);
+}
+
+void check_values(const Arguments& a) {
+  check_count("--iterations", 1, a.iterations);
+  check_count("--calls", 1, a.calls);
+  check_count("--most", 1, a.most);
+  check_count("--warmup", 0, a.warmups);
+  if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
+  check_backend(a);
+}
+
+}  // namespace
+
+std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "help") return words;
+  if (words.size() > 2)
+    throw InvalidArgument(fmt::format("help: '{}' given, one subcommand is allowed (tandem help run)", words[2]));
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) {
+  Arguments a;
+  std::string seed = "1";
+  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
+  add_commands(app, a, seed);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i].empty())
+      throw InvalidArgument(
+          fmt::format("{}: '' given; what has a default is left out", i > 0 ? words[i - 1] : "argument"));
+  if (!words.empty() && words[0][0] != '-') check_subcommand(app, words[0]);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // which CLI11 takes from the back
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw InvalidArgument(message_of(app, error));
+    app.exit(error, std::cout, std::cerr);
+    return std::nullopt;
+  }
+  if (app.get_subcommands().empty())
+    throw InvalidArgument("a subcommand is missing; `tandem help` names them all (tandem --help)");
+  a.command = command_of(app);
+  a.command_line = printable(fmt::format("tandem {}", fmt::join(words, " ")));
+  a.seed = parse_seed(seed);
+  check_values(a);
+  return a;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,89 @@
+#pragma once
+/// What the user typed: the words of the command line, each in its type, nothing interpreted yet.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tandem/range.h"
+#include "tools/tandem/check/check_arguments.h"
+
+namespace tandem::cli {
+
+enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune, kDoctor, kCalibrate };
+
+struct Arguments {
+  Command command = Command::kList;
+  std::string subject;                ///< OP of run; NAME or FILE of machines, which may be empty
+  std::vector<std::string> subjects;  ///< OP... of bench
+  std::string command_line;           ///< "tandem run ...", as results quote it
+
+  // Where it runs.
+  std::string backend = "sim";
+  std::string machine;  ///< empty: h200x4
+  std::optional<int> nodes, pes, pes_per_node;
+  std::uint64_t seed = 1;
+  bool phantom = false;
+  std::optional<int> iterations;
+  int warmups = 1;
+
+  // On GPUs alone.
+  bool graph = false, late = false;
+  std::optional<int> calls;
+  std::optional<std::string> versus, nccl, buffers;
+  std::optional<int> most;  ///< of tune
+
+  // What runs.
+  std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
+  std::optional<std::string> algorithm;
+
+  // Collectives.
+  std::optional<std::string> bytes, reduction, data;
+  std::optional<int> root, blocks;
+  bool in_place = false;
+
+  // Operators.
+  std::optional<std::string> shape, model, transport, direction, order, tile;
+  std::optional<std::string> out_dtype, b_layout, activation, scales;
+  bool bias = false;
+  std::optional<Size> m;
+  std::optional<int> splits, shots, communication_sms;
+  bool compute_only = false, communication_only = false, decomposed = false;
+
+  std::optional<std::string> selection;
+
+  // The sweep of bench and tune.
+  std::optional<std::string> first, last;
+  int factor = 2;
+
+  CheckArguments check;
+
+  // What is written; empty: nothing.
+  std::string json, trace, report, svg;
+  std::string out;   ///< of tune and calibrate
+  std::string base;  ///< of calibrate; empty: h200x4
+
+  bool on_gpus() const { return backend == "cuda"; }
+  /// The JSON goes to standard output, which then carries nothing else.
+  bool json_to_stdout() const { return json == "-"; }
+};
+
+/// The words behind "tandem": "help run" becomes "run --help". Throws InvalidArgument for "help" of several.
+std::vector<std::string> with_help_as_option(std::vector<std::string> words);
+
+/// Throws InvalidArgument, with one line, for what is no command line of the tool. Nothing is returned where the user
+/// asked for help, which this prints.
+std::optional<Arguments> parse_arguments(const std::vector<std::string>& words);
+
+/// Throws InvalidArgument, naming the option, where one was given that says nothing about an operator (or a
+/// collective).
+void refuse_collective_options(const Arguments& arguments);
+void refuse_operator_options(const Arguments& arguments);
+/// The same for options of `tune` that say nothing about operators.
+void refuse_sweep_options(const Arguments& arguments);
+/// The same for options of the other backend.
+void refuse_simulator_options(const Arguments& arguments);
+void refuse_gpu_options(const Arguments& arguments);
+
+}  // namespace tandem::cli

@@ -1,0 +1,58 @@
+#include "tools/tandem/options/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tools/tandem/main/console.h"
+
+namespace tandem::cli {
+
+Progress::Progress(int parts, int done) : parts_(std::max(1, parts)), done_parts_(done) {
+  if (::isatty(STDERR_FILENO) != 0) drawer_ = std::thread([this] { draw_until_done(); });
+}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  if (drawer_.joinable()) drawer_.join();
+}
+
+void Progress::begin(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+}
+
+void Progress::advance(int parts) {
+  const std::lock_guard lock(mutex_);
+  done_parts_ = std::min(done_parts_ + parts, parts_);
+}
+
+void Progress::draw_until_done() {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto patience = std::chrono::seconds(2);
+  constexpr auto period = std::chrono::milliseconds(200);
+  const auto begin = Clock::now();
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, patience, [this] { return done_; })) return;
+  while (!done_) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
+    note("\r\033[K" + progress_line(done_parts_, parts_, seconds, what_));
+    changed_.wait_for(lock, period, [this] { return done_; });
+  }
+  note("\r\033[K");
+}
+
+std::string progress_line(int done, int parts, long seconds, const std::string& what) {
+  constexpr int width = 30;
+  const int filled = static_cast<int>(std::int64_t{width} * done / parts);
+  return fmt::format("[{:#<{}}{:.<{}}] {} % {} s  {}", "", filled, "", width - filled, std::int64_t{100} * done / parts,
+                     seconds, what);
+}
+
+}  // namespace tandem::cli

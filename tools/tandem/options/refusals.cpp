@@ -1,0 +1,80 @@
+// Options that say nothing about what runs, or where.
+#include <fmt/format.h>
+
+#include "tandem/error.h"
+#include "tools/tandem/options/arguments.h"
+
+namespace tandem::cli {
+namespace {
+
+void refuse(bool given, const char* option, const std::string& what, const char* why) {
+  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, what, why));
+}
+void refuse(bool given, const char* option, const Arguments& a, const char* why) {
+  refuse(given, option, a.subject, why);
+}
+
+}  // namespace
+
+void refuse_simulator_options(const Arguments& a) {
+  const std::string what = "--backend cuda";
+  refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
+  refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
+  refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
+  refuse(a.phantom, "--phantom", what, "which runs in real time, on real data");
+}
+
+void refuse_gpu_options(const Arguments& a) {
+  const std::string what = "--backend sim";
+  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
+  constexpr const char* why = "which is simulated";
+  refuse(a.calls.has_value(), "--calls", what, why);
+  refuse(a.late, "--late", what, why);
+  refuse(a.buffers.has_value(), "--buffers", what, why);
+  refuse(a.versus.has_value(), "--vs", what, why);
+  refuse(a.nccl.has_value(), "--nccl", what, why);
+  refuse(a.most.has_value(), "--most", what, "which tries all of them");
+}
+
+void refuse_collective_options(const Arguments& a) {
+  constexpr const char* why = "which is an operator";
+  refuse(a.bytes.has_value(), "--bytes", a, "which is an operator: give --shape or --model");
+  refuse(a.reduction.has_value(), "--op", a, why);
+  refuse(a.root.has_value(), "--root", a, why);
+  refuse(a.blocks.has_value(), "--blocks", a, why);
+  refuse(a.selection.has_value(), "--selection", a, why);
+  refuse(a.data.has_value(), "--data", a, why);
+  refuse(a.in_place, "--in-place", a, why);
+  refuse(a.buffers.has_value(), "--buffers", a, why);
+}
+
+void refuse_sweep_options(const Arguments& a) {
+  constexpr const char* why = "which is an operator: all its configurations are tried, for the rows of its shape";
+  refuse(a.algorithm.has_value(), "--algo", a, why);
+  refuse(a.first.has_value(), "-b", a, why);
+  refuse(a.last.has_value(), "-e", a, why);
+}
+
+void refuse_operator_options(const Arguments& a) {
+  constexpr const char* why = "which is a collective";
+  refuse(a.shape.has_value(), "--shape", a, why);
+  refuse(a.model.has_value(), "--model", a, why);
+  refuse(a.m.has_value(), "--m", a, why);
+  refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
+  refuse(a.b_layout.has_value(), "--b-layout", a, why);
+  refuse(a.bias, "--bias", a, why);
+  refuse(a.activation.has_value(), "--activation", a, why);
+  refuse(a.scales.has_value(), "--scales", a, why);
+  refuse(a.transport.has_value(), "--transport", a, why);
+  refuse(a.direction.has_value(), "--direction", a, why);
+  refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.shots.has_value(), "--shots", a, why);
+  refuse(a.order.has_value(), "--order", a, why);
+  refuse(a.tile.has_value(), "--tile", a, why);
+  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
+  refuse(a.compute_only, "--compute-only", a, why);
+  refuse(a.communication_only, "--communication-only", a, why);
+  refuse(a.decomposed, "--decomposed", a, why);
+}
+
+}  // namespace tandem::cli

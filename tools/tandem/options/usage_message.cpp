@@ -1,0 +1,110 @@
+#include "tools/tandem/options/usage_message.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <utility>
+
+#include "tandem/error.h"
+
+namespace tandem::cli {
+namespace {
+
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// Levenshtein's: insertions, deletions and replacements of a character.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> names_of(const std::vector<const CLI::App*>& apps) {
+  std::vector<std::string> names;
+  names.reserve(apps.size());
+  for (const CLI::App* const app : apps) names.push_back(app->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+/// An option as other tools call it.
+std::string suggestion(const std::string& option, const std::vector<std::string>& names) {
+  constexpr std::pair<const char*, const char*> others[] = {{"--size", "--bytes"},
+                                                            {"--ranks", "--pes"},
+                                                            {"--gpus", "--pes"},
+                                                            {"--algorithm", "--algo"},
+                                                            {"--iters", "--iterations"}};
+  for (const auto& [other, ours] : others)
+    if (option == other && std::find(names.begin(), names.end(), ours) != names.end())
+      return fmt::format("; did you mean {}?", ours);
+  return did_you_mean(option, names);
+}
+
+/// The first word that no option and no argument takes.
+std::string unexpected(const CLI::App& command) {
+  const std::vector<std::string> words = command.remaining();
+  const std::string word = words.empty() ? "" : words.front();
+  if (word.empty() || word[0] != '-') return fmt::format("'{}': not expected here", word);
+  const std::string option = word.substr(0, word.find('='));
+  return fmt::format("{}: no such option{}", option, suggestion(option, option_names(command)));
+}
+
+}  // namespace
+
+std::string did_you_mean(const std::string& text, const std::vector<std::string>& names) {
+  constexpr std::size_t longest = 64;  // of what is typed by hand
+  if (text.size() > longest) return "";
+  std::size_t least = (text.size() + 2) / 3 + 1;
+  std::string best;
+  for (const std::string& name : names) {
+    const std::size_t changes = distance(in_lower_case(text), in_lower_case(name));
+    if (changes >= least) continue;
+    least = changes;
+    best = name;
+  }
+  return best.empty() ? "" : fmt::format("; did you mean {}?", best);
+}
+
+void check_subcommand(const CLI::App& app, const std::string& word) {
+  const std::vector<std::string> names = names_of(app.get_subcommands([](const CLI::App*) { return true; }));
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  throw InvalidArgument(fmt::format("'{}' given; a subcommand is one of {}{} (tandem --help)", word,
+                                    fmt::join(names, ", "), did_you_mean(word, names)));
+}
+
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) text = unexpected(command);
+  // "phantom was given a disallowed flag override"
+  if (error.get_name() == "ArgumentMismatch" && text.ends_with("disallowed flag override"))
+    text = fmt::format("--{}: a value given, it takes none", text.substr(0, text.find(' ')));
+  return fmt::format("{} (tandem {}--help)", text, chosen.empty() ? "" : command.get_name() + " ");
+}
+
+}  // namespace tandem::cli

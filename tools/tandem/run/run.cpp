@@ -1,0 +1,50 @@
+// `tandem run`.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/gpu.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_operator.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr const char* kDefaultBytes = "1M";
+
+Result run_subject(const Subject& subject, const Arguments& a, Pictures& pictures) {
+  const Setup setup = make_setup(a);
+  if (const auto* const op = std::get_if<Operator>(&subject)) {
+    const OperatorRun operator_run = make_operator_run(*op, a);
+    Progress progress(parts_of(operator_run));
+    return run_operator(operator_run, setup, pictures, progress);
+  }
+  const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
+  const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
+  note_cost(collective_run, setup);
+  Progress progress(parts_of(collective_run));
+  return run_collective(collective_run, setup, bytes, pictures, progress);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  const Subject subject = parse_subject(arguments.subject);
+  check_peer(subject, arguments);
+  check_json_file(arguments);
+  if (arguments.on_gpus()) return run_on_gpus(arguments);
+  Pictures pictures(arguments);
+  const Result result = run_subject(subject, arguments, pictures);
+  const auto written = pictures.write(result);
+  write_json(arguments, to_json(result));
+  if (!arguments.json_to_stdout()) {
+    std::cout << to_table(result);
+    for (const std::string& path : written) std::cout << "wrote " << path << '\n';
+  }
+  return result.check && !result.check->correct() ? kWrong : kRight;
+}
+
+}  // namespace tandem::cli

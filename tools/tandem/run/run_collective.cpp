@@ -1,0 +1,234 @@
+#include "tools/tandem/run/run_collective.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "tandem/error.h"
+#include "tools/tandem/data/collective_data.h"
+#include "tools/tandem/main/console.h"
+#include "tools/tandem/run/cost.h"
+#include "tools/tandem/run/measure.h"
+
+namespace tandem::cli {
+namespace {
+
+/// Whether the size of a call is that of n chunks of `count`, as nccl-tests has it.
+bool counts_all_pes(Collective collective) {
+  switch (collective) {
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+    case Collective::kGather:
+    case Collective::kScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void check_in_place(Collective collective) {
+  switch (collective) {
+    case Collective::kAllToAll:
+    case Collective::kSendRecv:
+    case Collective::kExchange:
+      throw InvalidArgument(fmt::format("--in-place: does not apply to {}, which needs two buffers", name(collective)));
+    default:
+      return;
+  }
+}
+
+/// The user's buffers of one PE.
+struct Buffers {
+  Symm<std::byte> in;
+  Symm<std::byte> out;
+};
+
+/// One run of a collective on all PEs: buffers, calls, checks.
+class Program {
+ public:
+  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed, Progress& progress)
+      : run_(run),
+        count_(count),
+        element_(size_of(run.options.type)),
+        call_{run.collective,
+              run.options.type,
+              run.options.op,
+              count,
+              pes,
+              run.options.root,
+              seed,
+              run.normal_data ? DataKind::kNormal : DataKind::kExact},
+        data_(make_collective_data(call_)),
+        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
+
+  void operator()(World& world) {
+    const Buffers buffers = allocate(world);
+    CollectiveOptions options = run_.options;
+    options.max_count = count_;
+    options.scale = data_->scale(world.pe());
+    const auto plan = make_collective(world, run_.collective, options);
+    algorithm_ = plan->algorithm();
+    Stream stream = world.make_stream("main");
+    measurement_.run(
+        world, stream, [&] { prepare(world, buffers); }, [&] { plan->run(stream, buffers.in, buffers.out, count_); });
+    if (!world.phantom()) data_->check_output(world.pe(), buffers.out.local(), check_);
+  }
+
+  double bytes_per_pe() const {
+    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    return static_cast<double>(bytes.in + bytes.out);
+  }
+  const std::string& algorithm() const { return algorithm_; }
+  const Measurement& measurement() const { return measurement_; }
+  const Check& check() const { return check_; }
+
+ private:
+  Buffers allocate(World& world) const {
+    auto& heap = world.heap();
+    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    if (!run_.in_place) return {heap.allocate<std::byte>(bytes.in, "in"), heap.allocate<std::byte>(bytes.out, "out")};
+    const auto both = heap.allocate<std::byte>(std::max(bytes.in, bytes.out), "in and out");
+    const Places places = places_in_one_buffer(run_.collective, count_, world.pe(), run_.options.root);
+    return {both + places.in * element_, both + places.out * element_};
+  }
+
+  /// Wipes what earlier calls left, and writes the input, which an in-place call destroys.
+  void prepare(World& world, const Buffers& buffers) const {
+    if (world.phantom()) return;
+    constexpr int nan_in_every_type = 0xFF;
+    const Size out = output_elements(run_.collective, count_, call_.pes, world.pe(), run_.options.root) * element_;
+    std::memset(buffers.out.local(), nan_in_every_type, static_cast<std::size_t>(out));
+    data_->fill_input(world.pe(), buffers.in.local());
+  }
+
+  const CollectiveRun& run_;
+  Size count_;
+  Size element_;
+  CollectiveCall call_;
+  std::unique_ptr<CollectiveData> data_;
+  Measurement measurement_;
+  std::string algorithm_;
+  Check check_;
+};
+
+bool parse_data(const std::string& text) {
+  if (text != "exact" && text != "normal")
+    throw InvalidArgument(fmt::format("--data: '{}' given, allowed is exact or normal", text));
+  return text == "normal";
+}
+
+}  // namespace
+
+Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes) {
+  return bytes / (counts_all_pes(collective) ? element_bytes * pes : element_bytes);
+}
+
+Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes) {
+  return count * (counts_all_pes(collective) ? element_bytes * pes : element_bytes);
+}
+
+bool has_root(Collective collective) {
+  switch (collective) {
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double bus_factor(Collective collective, int pes) {
+  const double others = static_cast<double>(pes - 1) / pes;
+  if (collective == Collective::kAllReduce) return 2 * others;
+  return counts_all_pes(collective) ? others : 1;
+}
+
+BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes) {
+  const int root = run.options.root;
+  const Size element = size_of(run.options.type);
+  return {input_elements(run.collective, count, pes, root, root) * element,
+          output_elements(run.collective, count, pes, root, root) * element};
+}
+
+Places places_in_one_buffer(Collective collective, Size count, int pe, int root) {
+  switch (collective) {
+    case Collective::kAllGather:
+      return {pe * count, 0};
+    case Collective::kReduceScatter:
+      return {0, pe * count};
+    case Collective::kGather:
+      return {root * count, 0};
+    case Collective::kScatter:
+      return {0, root * count};
+    default:
+      return {};
+  }
+}
+
+CollectiveRun make_collective_run(Collective collective, const Arguments& a, int pes) {
+  refuse_operator_options(a);
+  CollectiveRun run;
+  run.collective = collective;
+  run.options.type = a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype);
+  if (a.reduction && !reduces(collective))
+    throw InvalidArgument(fmt::format("--op: does not apply to {}, which does not reduce", name(collective)));
+  if (a.reduction) run.options.op = parse_reduce_op(*a.reduction);
+  if (a.root && !has_root(collective))
+    throw InvalidArgument(fmt::format("--root: does not apply to {}, which has no root", name(collective)));
+  run.options.root = a.root.value_or(0);
+  if (run.options.root < 0 || run.options.root >= pes)
+    throw InvalidArgument(fmt::format("--root: {} given, allowed is 0 to {}", run.options.root, pes - 1));
+  run.options.algorithm = a.algorithm.value_or("");
+  run.options.blocks = a.blocks.value_or(0);
+  run.options.selection = a.selection.value_or("");
+  if (a.blocks && *a.blocks < 0)
+    throw InvalidArgument(fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for what suits", *a.blocks));
+  run.normal_data = a.data && parse_data(*a.data);
+  run.in_place = a.in_place;
+  if (run.in_place) check_in_place(collective);
+  run.warmups = a.warmups;
+  run.iterations = a.iterations.value_or(1);
+  return run;
+}
+
+void note_cost(const CollectiveRun& run, const Setup& setup) {
+  const std::string text = cost_note(run.collective, setup.pes, parts_of(run), computer_memory());
+  if (!text.empty()) complain(text);
+}
+
+Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {
+  const Size element = size_of(run.options.type);
+  const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
+
+  Program program(run, count, setup.pes, setup.options.seed, progress);
+  reserve_memory(setup, program.bytes_per_pe());
+  setup.options.record = pictures.wanted();
+  Simulation simulation(setup.machine, setup.pes, setup.options);
+  progress.begin(
+      fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element)));
+  simulation.run([&](World& world) { program(world); });
+
+  Result result;
+  result.op = name(run.collective);
+  result.machine = setup.machine.name;
+  result.assumption = assumption_of(setup);
+  result.pes = setup.pes;
+  result.bytes = bytes_of_count(run.collective, count, setup.pes, element);
+  result.count = count;
+  result.bus_factor = bus_factor(run.collective, setup.pes);
+  result.dtype = name(run.options.type);
+  result.algorithm = program.algorithm();
+  result.seed = setup.options.seed;
+  result.phantom = setup.options.phantom;
+  if (!result.phantom) result.check = program.check();
+  result.time_us = program.measurement().mean_us();
+  result.trace_hash = simulation.trace_hash();
+  pictures.compare_with(setup.machine);
+  if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
+  return result;
+}
+
+}  // namespace tandem::cli

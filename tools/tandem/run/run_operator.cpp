@@ -1,0 +1,165 @@
+#include "tools/tandem/run/run_operator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "machine/gemm_fit_range.h"
+#include "tools/tandem/data/operator_data.h"
+#include "tools/tandem/data/operator_extras.h"
+#include "tools/tandem/run/measure.h"
+
+namespace tandem::cli {
+namespace {
+
+/// The form's result is not meaningful.
+bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
+
+/// One run of an operator on all PEs: buffers, calls, checks. `data` is null in phantom mode; a part alone has data and
+/// nothing to check.
+class Program {
+ public:
+  Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed, Progress& progress)
+      : run_(run),
+        data_(data),
+        seed_(seed),
+        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
+
+  void operator()(World& world) {
+    auto& heap = world.heap();
+    const OperatorShard shard = operator_shard(run_.op, run_.shape(), world.num_pes(), world.pe());
+    const Size element = size_of(run_.options.type);
+    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
+    auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
+    const Size c_bytes = shard.c_elements() * size_of(run_.options.result_type());
+    auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");
+    const auto plan = make_operator(world, run_.op, run_.options);
+    options_ = plan->options();
+    way_ = plan->way(run_.options.m);
+    OperatorExtras extras(world, run_, seed_);
+    if (data_ != nullptr) {
+      data_->fill(world.pe(), a, b);
+      extras.fill(run_.options.m);
+    }
+    Stream stream = world.make_stream("main");
+    constexpr int nan_in_every_type = 0xFF;
+    const auto wipe = [&] {
+      if (data_ != nullptr) std::memset(c, nan_in_every_type, static_cast<std::size_t>(c_bytes));
+    };
+    measurement_.run(world, stream, wipe, [&] { plan->run(stream, extras.call(run_.options.m, a, b, c)); });
+    if (data_ != nullptr && !is_part(run_.options.form)) data_->check(world.pe(), c, check_);
+  }
+
+  const Measurement& measurement() const { return measurement_; }
+  const Check& check() const { return check_; }
+  /// What the plan made of the run's options.
+  const OperatorOptions& options() const { return options_; }
+  const std::string& way() const { return way_; }
+
+ private:
+  const OperatorRun& run_;
+  const OperatorData* data_;
+  std::uint64_t seed_;
+  Measurement measurement_;
+  Check check_;
+  OperatorOptions options_;
+  std::string way_;
+};
+
+/// The form, or the way that such rows take, and who moves the bytes where that is a choice.
+std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
+  const bool moves = way == name(o.form) || way == "chain" || way == "two_shot";
+  if (o.form == Form::kComputeOnly || !moves) return way;
+  return fmt::format("{}_{}_{}", way, o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
+                     o.direction == Direction::kPush ? "push" : "pull");
+}
+
+/// Bytes of A, B, the gathered rows or the staged sums, and C on a PE: what real data needs at least.
+double bytes_per_pe(const OperatorRun& run, int pes) {
+  const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
+             k = static_cast<double>(run.options.k);
+  double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
+  if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
+  if (run.op == Operator::kGemmAllReduce) shared += m * n;
+  const double extras = 4 * (m + 2 * n);  // bias and scales
+  // Elements of C are not smaller than those of A and B.
+  return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
+}
+
+/// Time of another form of the same run, in phantom mode.
+double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures& pictures, Progress& progress) {
+  progress.begin(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
+  OperatorRun other = run;
+  other.options.form = form;
+  Setup phantom = setup;
+  phantom.options.phantom = true;
+  phantom.options.record = pictures.wants_report() && form == Form::kSequential;
+  Simulation simulation(phantom.machine, phantom.pes, phantom.options);
+  Program program(other, nullptr, setup.options.seed, progress);
+  simulation.run([&](World& world) { program(world); });
+  if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
+  return program.measurement().mean_us();
+}
+
+void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, Pictures& pictures, Progress& progress) {
+  result.sequential_us = run.options.form == Form::kSequential
+                             ? result.time_us
+                             : baseline(run, setup, Form::kSequential, pictures, progress);
+  result.ideal_us = std::max(baseline(run, setup, Form::kComputeOnly, pictures, progress),
+                             baseline(run, setup, Form::kCommunicationOnly, pictures, progress));
+}
+
+/// Of each PE's product.
+std::string beyond_fit(const OperatorRun& run, const Setup& setup) {
+  const bool gather = run.op == Operator::kAllGatherGemm;
+  const OperatorOptions& o = run.options;
+  const GemmShape local{o.m, gather ? ceil_div(o.n, setup.pes) : o.n, gather ? o.k : ceil_div(o.k, setup.pes),
+                        static_cast<int>(size_of(o.type))};
+  return detail::beyond_gemm_fit(setup.machine, local);
+}
+
+}  // namespace
+
+int parts_of(const OperatorRun& run) {
+  const int calls = run.warmups + run.iterations;
+  if (is_part(run.options.form)) return calls;
+  return run.options.form == Form::kSequential ? 3 * calls : 4 * calls;
+}
+
+Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress) {
+  reserve_memory(setup, bytes_per_pe(run, setup.pes));
+  setup.options.record = pictures.wanted();
+  Simulation simulation(setup.machine, setup.pes, setup.options);
+
+  std::unique_ptr<OperatorData> data;
+  if (!setup.options.phantom) {
+    progress.begin(fmt::format("{}: random matrices", name(run.op)));
+    data = std::make_unique<OperatorData>(run, setup.pes, setup.options.seed);
+  }
+  progress.begin(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
+  Program program(run, data.get(), setup.options.seed, progress);
+  simulation.run([&](World& world) { program(world); });
+
+  Result result;
+  result.op = name(run.op);
+  result.machine = setup.machine.name;
+  result.assumption = assumption_of(setup);
+  result.pes = setup.pes;
+  result.shape = run.shape().text();
+  result.dtype = name(run.options.type);
+  result.algorithm = algorithm_name(program.options(), program.way());
+  result.extras = extras_text(run);
+  result.seed = setup.options.seed;
+  result.phantom = setup.options.phantom;
+  if (data != nullptr && !is_part(run.options.form)) result.check = program.check();
+  result.time_us = program.measurement().mean_us();
+  result.beyond_fit = beyond_fit(run, setup);
+  result.trace_hash = simulation.trace_hash();
+  pictures.compare_with(setup.machine);
+  if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
+  if (!is_part(run.options.form)) add_baselines(result, run, setup, pictures, progress);
+  return result;
+}
+
+}  // namespace tandem::cli

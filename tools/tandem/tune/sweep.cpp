@@ -1,0 +1,25 @@
+#include "tools/tandem/tune/sweep.h"
+
+#include <fmt/format.h>
+
+#include "tandem/error.h"
+#include "tools/tandem/options/options.h"
+
+namespace tandem::cli {
+
+std::vector<Size> sweep(Size first, Size last, int factor) {
+  if (first > last) throw InvalidArgument(fmt::format("-b: {} given, allowed is at most -e, {}", first, last));
+  std::vector<Size> sizes;
+  if (first == 0) sizes.push_back(first++);
+  for (Size size = first; size <= last; size *= factor) {
+    sizes.push_back(size);
+    if (size > last / factor) break;
+  }
+  return sizes;
+}
+
+std::vector<Size> bench_sizes(const Arguments& a) {
+  return sweep(parse_size("-b", a.first.value_or("1K")), parse_size("-e", a.last.value_or("16M")), a.factor);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,173 @@
+// `tandem tune`: measures all algorithms of collectives, and keeps what is quickest in a selection table.
+#include "tools/tandem/tune/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "tandem/error.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/console.h"
+#include "tools/tandem/main/gpu.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/tune/operator_tune.h"
+#include "tools/tandem/tune/sweep.h"
+#include "trace/timeline/output_file.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::size_t kShown = 4;
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+Collective collective_of(const std::string& text) {
+  const Subject subject = parse_subject(text);
+  if (const auto* const collective = std::get_if<Collective>(&subject)) return *collective;
+  throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
+}
+
+/// Returns the candidates that GPUs run too, since a table is meant for them; or those of the algorithm `only`.
+std::vector<tune::Candidate> simulated_candidates(Collective collective, bool one_node, const std::string& only) {
+  std::vector<tune::Candidate> all = tune::candidates(collective, one_node, only);
+  if (only.empty()) std::erase_if(all, [](const tune::Candidate& one) { return one.algorithm == "multimem"; });
+  return all;
+}
+
+/// Timing does not depend on data in the simulator, so none is moved.
+Sweep tune_in_simulator(const Arguments& a, Collective collective) {
+  Setup setup = make_setup(a);
+  setup.options.phantom = true;
+  Arguments one = a;
+  one.subject = name(collective);
+  CollectiveRun run = make_collective_run(collective, one, setup.pes);
+  const int per_node = setup.options.pes_per_node > 0 ? setup.options.pes_per_node : setup.machine.pes_per_node;
+  Sweep sweep;
+  sweep.machine = setup.machine.name;
+  sweep.group.one_node = setup.pes <= per_node;
+  sweep.group.pes = setup.pes;
+  tune::Contest contest(simulated_candidates(collective, sweep.group.one_node, a.algorithm.value_or("")));
+  note_cost(run, setup);
+  Pictures none;
+  for (const Size bytes : bench_sizes(a)) {
+    std::vector<tune::Measured> all;
+    for (const tune::Candidate& candidate : contest.at(bytes)) {
+      run.options.algorithm = candidate.algorithm;
+      run.options.blocks = candidate.blocks;
+      try {
+        Progress progress(parts_of(run));
+        const Result result = run_collective(run, setup, bytes, none, progress);
+        all.push_back({bytes, candidate.algorithm, candidate.blocks, result.time_us});
+      } catch (const Unsupported&) {  // a machine without multicast, a grid that does not fit
+      } catch (const Deadlock&) {     // more blocks than are resident
+      }
+    }
+    contest.add(bytes, all);
+    print_sweep_line(a, collective, bytes, all);
+  }
+  sweep.measured = contest.measured();
+  sweep.group.source = sweep_source(a, fmt::format("predicted with the machine model {}", setup.machine.name));
+  return sweep;
+}
+
+/// The table in --out so far, or a new one.
+tune::SelectionTable open_table(const Arguments& a, const std::string& machine) {
+  tune::SelectionTable table;
+  if (std::filesystem::exists(a.out)) table = tune::load_selection(a.out);
+  if (table.name.empty()) {
+    table.name = std::filesystem::path(a.out).stem().string();
+    table.description = fmt::format("Algorithms of collectives on {}, {} by tandem tune", machine,
+                                    a.on_gpus() ? "measured" : "predicted");
+    table.machines = {machine};
+  }
+  if (table.machines != std::vector{machine})
+    throw InvalidArgument(
+        fmt::format("--out: {} is a table of {}, this is {}", a.out, fmt::join(table.machines, ", "), machine));
+  return table;
+}
+
+nlohmann::ordered_json to_json(const Sweep& sweep, bool predicted) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const tune::Measured& one : sweep.measured)
+    rows.push_back({{"op", name(sweep.group.collective)},
+                    {"bytes", one.bytes},
+                    {"pes", sweep.group.pes},
+                    {"algorithm", one.algorithm},
+                    {"blocks", one.blocks},
+                    {"predicted", predicted},
+                    {"tandem_us", one.us}});
+  return rows;
+}
+
+}  // namespace
+
+std::string sweep_source(const Arguments& a, const std::string& machine) {
+  return fmt::format("{}; {}; {}", a.command_line, today(), machine);
+}
+
+void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std::vector<tune::Measured> all) {
+  if (a.json_to_stdout()) return;
+  std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.us < y.us; });
+  std::string text = fmt::format("{:<15}{:>12}", name(collective), bytes);
+  for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
+    text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
+                        all[i].us);
+  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.on_gpus() ? "measured" : "predicted");
+  flush_output();
+}
+
+int tune(const Arguments& a) {
+  std::vector<Operator> operators;
+  for (const std::string& text : a.subjects)
+    if (const Subject subject = parse_subject(text); std::holds_alternative<Operator>(subject))
+      operators.push_back(std::get<Operator>(subject));
+  if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
+  if (a.most)
+    throw InvalidArgument("--most: does not apply to collectives, of which tune tries what was not far behind");
+  std::vector<Collective> collectives;
+  for (const std::string& text : a.subjects) collectives.push_back(collective_of(text));
+  for (const Collective collective : collectives)
+    if (tune::candidates(collective, true, a.algorithm.value_or("")).empty())
+      throw InvalidArgument(
+          fmt::format("--algo: '{}' given, {} has no such algorithm", a.algorithm.value_or(""), name(collective)));
+  check_json_file(a);
+  trace::check_writable(a.out);
+  check_output_kind(a.out, TuneOutput::kSelection);
+  if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // a damaged one is refused before the work
+  std::vector<Sweep> sweeps;
+  if (a.on_gpus()) {
+    sweeps = tune_on_gpus(a);
+    if (sweeps.empty()) return kRight;
+  } else {
+    for (const Collective collective : collectives) sweeps.push_back(tune_in_simulator(a, collective));
+  }
+  tune::SelectionTable table = open_table(a, sweeps.front().machine);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < sweeps.size(); ++i) {
+    Sweep& sweep = sweeps[i];
+    sweep.group.collective = collectives[i];
+    // What does not reduce moves bytes, whatever they mean.
+    if (reduces(collectives[i]))
+      sweep.group.element_bytes = static_cast<int>(size_of(a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype)));
+    if (sweep.measured.empty())
+      throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", name(collectives[i])));
+    tune::put(table, tune::with_choices(sweep.group, sweep.measured));
+    for (auto& row : to_json(sweep, !a.on_gpus())) rows.push_back(row);
+  }
+  trace::write_file(a.out, [&](std::ostream& out) { out << tune::to_text(table); });
+  write_json(a, rows);
+  if (!a.json_to_stdout()) std::cout << "wrote " << a.out << '\n';
+  return kRight;
+}
+
+}  // namespace tandem::cli
