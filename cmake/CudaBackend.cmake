@@ -33,7 +33,8 @@ function(tandem_cuda_kernels name)  # SOURCE... ARCHITECTURES ARCHITECTURE...
   endif()
 endfunction()
 
-file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
+file(GLOB_RECURSE kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu" "${PROJECT_SOURCE_DIR}/src/collectives/cuda/*.cu"
+     "${PROJECT_SOURCE_DIR}/src/operators/cuda/*.cu")
 tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
 set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/operators/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
@@ -41,12 +42,13 @@ set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/operators/cuda/register_operator_
 # The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
 include(Cutlass)
-file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cu")
+file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/hopper/instances/*.cu")
 tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources} ARCHITECTURES 90a)
 target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
 target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)
 
-file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/cuda/*.cpp")
+file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/hopper/*.cpp"
+     "${PROJECT_SOURCE_DIR}/src/collectives/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/operators/cuda/*.cpp")
 add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels> $<TARGET_OBJECTS:tandem_cuda_gemms>)
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
@@ -57,7 +59,7 @@ set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT
 
 # The tool runs on GPUs too.
 if(TARGET tandem-cli)
-  file(GLOB cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/gpu/*.cpp")
+  file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/tandem/gpu/*.cpp")
   target_sources(tandem-cli PRIVATE ${cli_sources})
   string(REPLACE ";" ", sm_" architectures "${TANDEM_CUDA_ARCHITECTURES}")
   target_compile_definitions(tandem-cli PRIVATE TANDEM_CUDA_BUILD="sm_${architectures}")

@@ -31,7 +31,7 @@ else()
 endif()
 
 file(WRITE "${OUTPUT}" "// Made by cmake/EmbedFiles.cmake.
-#include \"model/builtin_files.h\"
+#include \"base/builtin_files.h\"
 
 namespace tandem::detail {
 namespace {

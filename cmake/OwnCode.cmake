@@ -5,12 +5,13 @@ if(TANDEM_SANITIZE)
   add_link_options(-fsanitize=${TANDEM_SANITIZE})
 endif()
 
-# Marks `target` as our own code: warnings (as errors with TANDEM_WERROR) and "layer/header.h" includes.
+# Marks `target` as our own code: warnings (as errors with TANDEM_WERROR), and includes by their path below src/, or
+# below the project for tools.
 function(tandem_own_code target)
   # Without contraction a*b+c rounds alike on every processor, so that results do not depend on the machine.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
   if(TANDEM_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
 endfunction()
