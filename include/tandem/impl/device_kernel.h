@@ -48,7 +48,7 @@ template <class K>
 requires requires { K::kEpochFirst; }
 inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
 
-/// The compiled form of kernel K, once registered (src/cuda/register.cuh); null in a build without it.
+/// The compiled form of kernel K, once registered (tandem/advanced/cuda_kernel.cuh); null in a build without it.
 template <class K>
 struct DeviceKernelOf {
   static inline const DeviceKernel* kernel = nullptr;

@@ -10,6 +10,7 @@
 #include "collectives/all_reduce/two_shot.h"
 #include "collectives/all_reduce/two_shot_ll.h"
 #include "collectives/cuda/recorded_types.cuh"
+#include "collectives/cuda/register.h"
 
 namespace tandem::cuda {
 

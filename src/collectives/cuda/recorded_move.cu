@@ -15,6 +15,7 @@
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
 #include "collectives/cuda/recorded_types.cuh"
+#include "collectives/cuda/register.h"
 #include "collectives/gather_scatter/gather_direct.h"
 #include "collectives/gather_scatter/scatter_direct.h"
 #include "collectives/plan/copy_engine.h"

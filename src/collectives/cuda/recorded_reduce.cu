@@ -1,6 +1,7 @@
 // The recorded forms of reduce_scatter and reduce.
 
 #include "collectives/cuda/recorded_types.cuh"
+#include "collectives/cuda/register.h"
 #include "collectives/reduce/direct.h"
 #include "collectives/reduce/tree.h"
 #include "collectives/reduce_scatter/ll.h"

@@ -4,6 +4,7 @@
 #include "collectives/all_reduce/one_shot_ll.h"
 #include "collectives/all_reduce/two_shot.h"
 #include "collectives/all_reduce/two_shot_ll.h"
+#include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"
 
 namespace tandem::cuda {

@@ -5,6 +5,7 @@
 #include "collectives/all_reduce/ring.h"
 #include "collectives/all_reduce/ring_simple.h"
 #include "collectives/all_reduce/tree.h"
+#include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"
 
 namespace tandem::cuda {

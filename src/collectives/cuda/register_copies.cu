@@ -1,5 +1,6 @@
 // The GPU forms of what goes on before, between and after the copies of copy engines.
 
+#include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"
 #include "collectives/plan/copy_engine.h"
 #include "collectives/steps/reduce_copies.h"

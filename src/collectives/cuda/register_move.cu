@@ -14,6 +14,7 @@
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
+#include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"
 #include "collectives/gather_scatter/gather_direct.h"
 #include "collectives/gather_scatter/scatter_direct.h"

@@ -1,5 +1,6 @@
 // The GPU forms of reduce_scatter and reduce.
 
+#include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"
 #include "collectives/reduce/direct.h"
 #include "collectives/reduce/tree.h"

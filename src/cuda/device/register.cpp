@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
-#include "cuda/device/gemm.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -21,20 +18,6 @@ void add_kernel(std::string_view name, const detail::DeviceKernel*& registered, 
                                       name, usual.threads, registered->threads));
   registered_kernels().push_back(&usual);
   registered = &usual;
-}
-
-void register_collectives() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    register_all_reduce();
-    register_all_reduce_steps();
-    register_reduce();
-    register_move();
-    register_operator_steps();
-    register_operators();
-    register_gemms();
-    register_copies();
-  });
 }
 
 }  // namespace tandem::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// The GPU forms of the library's kernels.
+/// The table of kernels that were compiled for GPUs.
 
 #include <string_view>
 #include <vector>
@@ -8,23 +8,17 @@
 
 namespace tandem::cuda {
 
-/// Everything that was registered, to be loaded before the first launch: a lazy load behind a spinning kernel
+/// All registered kernels. They are loaded before the first launch, since a lazy load behind a spinning kernel
 /// deadlocks.
 std::vector<const detail::DeviceKernel*>& registered_kernels();
 
-/// Of tandem/advanced/cuda_kernel.cuh, which is for nvcc.
+/// Adds a kernel to the table; `register_kernel` of tandem/advanced/cuda_kernel.cuh calls it.
 void add_kernel(std::string_view name, const detail::DeviceKernel*& registered, const detail::DeviceKernel& usual);
 
-// One for each .cu file.
-void register_all_reduce();
-void register_all_reduce_steps();
-void register_reduce();
-void register_move();
-void register_copies();
-void register_operator_steps();
-void register_operators();
-
-/// Makes all collectives' and operators' kernels launchable. May be called again, from any thread.
-void register_collectives();
+/// Registers the kernels of all collectives and operators, once; any thread may call it. The backend only declares it:
+/// operators/cuda/register.cpp, which knows the algorithms, defines it.
+void register_library_kernels();
+/// Registers the profiled forms of those kernels, once, after the usual ones.
+void register_profiled_library_kernels();
 
 }  // namespace tandem::cuda

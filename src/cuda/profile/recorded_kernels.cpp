@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
-#include "cuda/device/register.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -21,16 +18,6 @@ void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usua
         fmt::format("register_recorded_kernel of {}: blocks of {} threads given, register_kernel had {}", name,
                     recorded.threads, usual == nullptr ? "no call" : std::to_string(usual->threads)));
   recorded_kernels()[usual] = &recorded;
-}
-
-void register_recorded_collectives() {
-  register_collectives();
-  static std::once_flag once;
-  std::call_once(once, [] {
-    register_recorded_all_reduce();
-    register_recorded_reduce();
-    register_recorded_move();
-  });
 }
 
 }  // namespace tandem::cuda

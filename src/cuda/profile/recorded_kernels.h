@@ -15,13 +15,4 @@ std::map<const detail::DeviceKernel*, const detail::DeviceKernel*>& recorded_ker
 void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
                          const detail::DeviceKernel& recorded);
 
-/// Registers the recorded forms of the collectives' kernels, for the types that are compiled. After
-/// register_collectives; may be called again, from any thread.
-void register_recorded_collectives();
-
-// One for each .cu file.
-void register_recorded_all_reduce();
-void register_recorded_reduce();
-void register_recorded_move();
-
 }  // namespace tandem::cuda

@@ -38,8 +38,8 @@ void log_world(const CudaProcess& process) {
 }
 
 void register_kernels(const CudaOptions& options) {
-  cuda::register_collectives();
-  if (options.record.on) cuda::register_recorded_collectives();
+  cuda::register_library_kernels();
+  if (options.record.on) cuda::register_profiled_library_kernels();
 }
 
 }  // namespace

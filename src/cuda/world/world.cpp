@@ -235,8 +235,8 @@ struct CudaThreads::State : cuda::Threads {
 };
 
 CudaThreads::CudaThreads(int pes, const CudaOptions& options) {
-  cuda::register_collectives();
-  if (options.record.on) cuda::register_recorded_collectives();
+  cuda::register_library_kernels();
+  if (options.record.on) cuda::register_profiled_library_kernels();
   state_ = std::make_unique<State>(pes, options);
   log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} PEs, threads of this process", pes); });
 }

@@ -1,6 +1,7 @@
 // The GPU forms of the operators' steps between copies and GEMMs. Compiled for at most 32 registers a thread, so that
 // they fit beside a persistent GEMM.
 
+#include "operators/cuda/register.h"
 #include "operators/gemm_all_reduce/fetch_rows.h"
 #include "operators/plan/begin_turn.h"
 #include "operators/ring/chain_steps.h"

@@ -2,6 +2,7 @@
 
 #include "operators/all_gather_gemm/all_gather_pull.h"
 #include "operators/all_gather_gemm/all_gather_push.h"
+#include "operators/cuda/register.h"
 #include "operators/gemm_all_reduce/fetch_rows.h"
 #include "operators/gemm_all_reduce/sum_and_fetch.h"
 #include "operators/gemm_all_reduce/sum_of_all.h"

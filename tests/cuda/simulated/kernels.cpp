@@ -2,6 +2,7 @@
 // wrong word, and there are no collectives and GEMMs, but two_shot's plans of f32 can be made.
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -90,22 +91,14 @@ void launch_recorded_wait(cudaStream_t, const RecordArea&, const Context&, const
 void launch_stamp(cudaStream_t, const RecordArea&) {}
 void load_recorded_signals() {}
 
-void register_all_reduce() {
+void register_library_kernels() {
   using Kernel = kernels::AllReduceTwoShot<float>;
   static const detail::DeviceKernel never_launched{512, [](const detail::DeviceLaunch&) {}, [] { return 1; }};
-  add_kernel("two_shot", detail::DeviceKernelOf<Kernel>::kernel, never_launched);
+  static std::once_flag once;
+  std::call_once(once, [] { add_kernel("two_shot", detail::DeviceKernelOf<Kernel>::kernel, never_launched); });
 }
-void register_all_reduce_steps() {}
-void register_reduce() {}
-void register_move() {}
-void register_copies() {}
-void register_operator_steps() {}
-void register_operators() {}
-void register_recorded_all_reduce() {}
-void register_recorded_reduce() {}
-void register_recorded_move() {}
+void register_profiled_library_kernels() { register_library_kernels(); }
 
-void register_gemms() {}
 void check_hooked_gemm(const Gemm&) {
   if (!has_hooks) throw Unsupported("gemm: no kernels with hooks on these simulated GPUs");
 }

@@ -1,0 +1,9 @@
+#pragma once
+/// The operators' kernels compiled for GPUs, a function for each .cu file of this folder.
+
+namespace tandem::cuda {
+
+void register_operator_steps();
+void register_operators();
+
+}  // namespace tandem::cuda
