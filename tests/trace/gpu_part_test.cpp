@@ -67,9 +67,9 @@ TEST(GpuPart, AddressesOfSymmetricMemoryMoveAndNothingElseDoes) {
 }
 
 TEST(GpuPart, WhatIsCutOffIsRefused) {
-  const bootstrap::Bytes bytes = make_part().encode();
+  const Bytes bytes = make_part().encode();
   for (const std::size_t size : {std::size_t{0}, std::size_t{20}, bytes.size() / 2, bytes.size() - 1})
-    EXPECT_THROW(GpuPart::decode(bootstrap::View(bytes).first(size)), bootstrap::BadMessage) << size;
+    EXPECT_THROW(GpuPart::decode(View(bytes).first(size)), BadMessage) << size;
 }
 
 }  // namespace

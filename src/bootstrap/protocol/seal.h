@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/serial.h"
+
 namespace tandem::bootstrap {
 
-using Bytes = std::vector<std::byte>;
-using View = std::span<const std::byte>;
 using Mac = std::array<std::byte, 32>;
 
 /// Overwrites `bytes`, even where nobody reads them afterwards.
@@ -37,7 +37,5 @@ Bytes encrypt(const Key& key, View plain);
 std::optional<Bytes> decrypt(const Key& key, View encrypted);
 
 std::string hex(View bytes);
-
-inline View view(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace tandem::bootstrap

@@ -7,52 +7,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 
+#include "base/serial.h"
 #include "bootstrap/protocol/seal.h"
 
 namespace tandem::bootstrap {
-
-/// The bytes that arrived are no message of this world. Caught where connections are read.
-class BadMessage : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-class Writer {
- public:
-  Writer& u32(std::uint32_t value) { return number(value, 4); }
-  Writer& u64(std::uint64_t value) { return number(value, 8); }
-  /// Length, then contents.
-  Writer& bytes(View value);
-  Writer& text(std::string_view value) { return bytes(view(value)); }
-  const Bytes& result() const { return bytes_; }
-
- private:
-  Writer& number(std::uint64_t value, int size);
-
-  Bytes bytes_;
-};
-
-/// Throws BadMessage where the fields do not fit what is there.
-class Reader {
- public:
-  explicit Reader(View bytes) : left_(bytes) {}
-  std::uint32_t u32() { return static_cast<std::uint32_t>(number(4)); }
-  std::uint64_t u64() { return number(8); }
-  View bytes();
-  std::string text();
-  /// Nothing may follow.
-  void end() const;
-
- private:
-  std::uint64_t number(std::size_t size);
-  View take(std::size_t size);
-
-  View left_;
-};
 
 enum class Kind : std::uint32_t {
   kHello = 1,   ///< to the host: nonce

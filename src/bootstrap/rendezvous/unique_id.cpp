@@ -17,7 +17,6 @@ namespace {
 
 using bootstrap::IdContents;
 using bootstrap::Key;
-using bootstrap::View;
 
 // Magic and version; the secret; the port; the address, filled with zeros; a sum of all that.
 constexpr std::string_view kMagic = "tandem 1";
@@ -32,10 +31,10 @@ void sum_of(std::span<const std::byte> bytes, std::span<std::byte> sum) {
 }
 
 UniqueId::Bytes encode(const IdContents& contents) {
-  bootstrap::Writer writer;
+  Writer writer;
   writer.u32(contents.port).text(contents.address);
   UniqueId::Bytes bytes{};
-  auto at = std::copy(bootstrap::view(kMagic).begin(), bootstrap::view(kMagic).end(), bytes.begin());
+  auto at = std::copy(view(kMagic).begin(), view(kMagic).end(), bytes.begin());
   at = std::copy(contents.secret.begin(), contents.secret.end(), at);
   std::copy(writer.result().begin(), writer.result().end(), at);
   const std::span all(bytes);
@@ -95,7 +94,7 @@ UniqueId UniqueId::from_bytes(std::span<const std::byte> bytes) {
     throw InvalidArgument("unique id: damaged, or not from this version of Tandem");
   try {
     bootstrap::contents_of(id);
-  } catch (const bootstrap::BadMessage& error) {
+  } catch (const BadMessage& error) {
     throw InvalidArgument(fmt::format("unique id: {}", error.what()));
   }
   return id;

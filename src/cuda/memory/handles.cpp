@@ -14,9 +14,6 @@ namespace tandem::cuda {
 
 namespace {
 
-using bootstrap::Bytes;
-using bootstrap::Reader;
-using bootstrap::Writer;
 
 /// A driver that does not know the attribute has not got it.
 bool has(CUdevice_attribute attribute, int device) {

@@ -13,9 +13,6 @@ namespace tandem::cuda {
 
 namespace {
 
-using bootstrap::Bytes;
-using bootstrap::Reader;
-using bootstrap::Writer;
 
 /// The allocations that hold a buffer, retained.
 struct Holders {

@@ -6,9 +6,6 @@
 
 namespace tandem::cuda {
 
-using bootstrap::Bytes;
-using bootstrap::Reader;
-using bootstrap::Writer;
 
 void Processes::start_recording(const CudaOptions& options) {
   const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));

@@ -19,9 +19,6 @@ namespace tandem::cuda {
 
 namespace {
 
-using bootstrap::Bytes;
-using bootstrap::Reader;
-using bootstrap::Writer;
 
 /// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
 /// message does not hold many more.

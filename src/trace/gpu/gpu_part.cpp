@@ -7,11 +7,6 @@ namespace tandem::trace {
 
 namespace {
 
-using bootstrap::Bytes;
-using bootstrap::Reader;
-using bootstrap::View;
-using bootstrap::Writer;
-
 std::uint64_t bits(Size value) { return static_cast<std::uint64_t>(value); }
 
 void write(Writer& writer, const std::vector<cuda::Record>& records) {
@@ -21,7 +16,7 @@ void write(Writer& writer, const std::vector<cuda::Record>& records) {
 
 std::vector<cuda::Record> read_records(Reader& reader) {
   const View bytes = reader.bytes();
-  if (bytes.size() % sizeof(cuda::Record) != 0) throw bootstrap::BadMessage("a part of a record");
+  if (bytes.size() % sizeof(cuda::Record) != 0) throw BadMessage("a part of a record");
   std::vector<cuda::Record> records(bytes.size() / sizeof(cuda::Record));
   if (!records.empty()) std::memcpy(records.data(), bytes.data(), bytes.size());
   return records;

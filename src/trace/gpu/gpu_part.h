@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bootstrap/protocol/wire.h"
+#include "base/serial.h"
 #include "trace/gpu/gpu_recording.h"
 
 namespace tandem::trace {
@@ -23,9 +23,9 @@ struct GpuPart {
   std::uint64_t base = 0;
   std::vector<GpuBuffer> buffers;
 
-  bootstrap::Bytes encode() const;
-  /// Throws bootstrap::BadMessage.
-  static GpuPart decode(bootstrap::View bytes);
+  Bytes encode() const;
+  /// Throws BadMessage.
+  static GpuPart decode(View bytes);
   /// Addresses as they are where the `bytes` of symmetric memory begin at `new_base`.
   void move_to(std::uint64_t new_base, Size bytes);
 };
