@@ -180,6 +180,7 @@ TEST(Collectives, RefuseACountThatThePlanIsNotMadeFor) {
       const auto buffer = world.heap().allocate<float>(10, "buffer").as<std::byte>();
       Stream stream = world.make_stream("main");
       plan->run(stream, buffer, buffer, count);
+      stream.synchronize();
     });
   };
   EXPECT_THAT(refused(-1), AllOf(HasSubstr("count: -1"), HasSubstr("0 to 10")));

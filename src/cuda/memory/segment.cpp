@@ -78,10 +78,9 @@ Segment::Segment(const std::vector<int>& devices, const Bytes& bytes) : pes_(sta
 Segment::Segment(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const Bytes& bytes)
     : pes_(session.size()), handles_(agree_on_handles(session, exchange, device)) {
   // GPUs of another kind may need other multiples.
-  const Bytes own =
-      Writer().u64(static_cast<std::uint64_t>(granularity_of(device, handles_))).result();
+  const tandem::Bytes own = Writer().u64(static_cast<std::uint64_t>(granularity_of(device, handles_))).result();
   Size granularity = 1;
-  for (const Bytes& other : session.all_gather(own, "granularity of memory"))
+  for (const tandem::Bytes& other : session.all_gather(own, "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(Reader(other).u64()));
   const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
   stride_ = std::max(first, round_up(bytes.most, granularity));

@@ -178,10 +178,10 @@ void Role::require_contents(const void* address, const char* operation, Site sit
 
 namespace {
 
-/// Whether a polling loop may consist of such operations.
+/// Returns whether a polling loop may consist of such operations. Time in local memory belongs to its loads.
 bool is_look(const Operation& operation) {
   return operation.kind == OperationKind::kTest || operation.kind == OperationKind::kAtomic ||
-         operation.kind == OperationKind::kSync ||
+         operation.kind == OperationKind::kSync || operation.kind == OperationKind::kMemory ||
          (operation.kind == OperationKind::kLoad && operation.bytes <= Size{sizeof(std::uint64_t)});
 }
 
