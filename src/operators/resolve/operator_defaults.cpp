@@ -17,7 +17,7 @@ constexpr double kCollectiveUs = 10;
 /// What signals, waits and the last additions cost beside that where a GEMM's sums are on their way meanwhile: by its
 /// own stores; by copy engines; by copy engines there and back.
 constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 50;
-constexpr double kShownOfMany = 0.93, kManyUs = 20;
+constexpr double kShownOfMany = 0.75, kManyUs = 20;
 constexpr int kMostSplits = 8;
 
 // Two H200s, bf16 (bench/NOTES.md). A collective by SMs, and what waits and signals add to a GEMM that overlaps.
