@@ -65,7 +65,7 @@ const std::vector<Fault>& faults_of(SyncOperation operation) {
 
 std::string short_path(const char* file) {
   std::string path = file;
-  for (const char* const folder : {"/src/", "/include/", "/tests/", "/examples/", "/bench/"})
+  for (const char* const folder : {"/src/", "/include/", "/tools/", "/tests/", "/examples/", "/bench/"})
     if (const auto at = path.rfind(folder); at != std::string::npos) return path.substr(at + 1);
   return path;
 }

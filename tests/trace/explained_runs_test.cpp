@@ -120,7 +120,9 @@ TEST_P(ExplainedOperators, NameWhereTheTimeWent) {
   const auto& [place, op] = GetParam();
   for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed, Form::kCommunicationOnly}) {
     SCOPED_TRACE(name(form));
-    expect_explained(recorded(place, [&, which = op](World& world, Stream& stream) {
+    // Between nodes a collective of few chunks waits for the latency of each.
+    const bool latency_too = form == Form::kCommunicationOnly && place.pes > 8;
+    const auto run = [&, which = op](World& world, Stream& stream) {
       OperatorOptions options;
       options.m = options.k = 4096;
       options.n = 8192;
@@ -131,7 +133,8 @@ TEST_P(ExplainedOperators, NameWhereTheTimeWent) {
       };
       plan->run(stream, memory("a"), memory("b"), memory("c"));
       stream.synchronize();  // before the plan goes
-    }));
+    };
+    expect_explained(recorded(place, run), latency_too);
   }
 }
 

@@ -82,13 +82,13 @@ class Work {
     const double side_by_side = std::max(gemm, collective) + collective / pes_;
     if (op_ == Operator::kAllGatherGemm) return side_by_side;
     if (*o_.copy_by == CopyBy::kSm) return side_by_side + kStoredUs;
-    // Sums that go there and back between many PEs hide little of themselves behind the GEMM (fitted to the simulator,
-    // 1024 to 8192 rows on h200x8).
-    if (op_ == Operator::kGemmAllReduce && pes_ > kFewPeers && model_.link.fabric == Fabric::kSwitched)
-      return gemm + kShownOfMany * collective + kManyUs;
     const double after_a_wave = std::max(gemm, gemm_us(1, sms) + collective);
     if (op_ == Operator::kGemmReduceScatter) return after_a_wave + kCopiedUs;
-    return after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + kCopiedTwiceUs;
+    const double there_and_back =
+        after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + kCopiedTwiceUs;
+    // Between many PEs little of the sums hides behind the GEMM (fitted to the simulator, 1024 to 8192 rows on h200x8).
+    const bool is_shown = pes_ > kFewPeers && model_.link.fabric == Fabric::kSwitched;
+    return is_shown ? std::max(there_and_back, gemm + kShownOfMany * collective + kManyUs) : there_and_back;
   }
 
   double measured_collective_us() const {
