@@ -14,7 +14,6 @@ namespace tandem::cuda {
 
 namespace {
 
-
 /// A driver that does not know the attribute has not got it.
 bool has(CUdevice_attribute attribute, int device) {
   int supported = 0;

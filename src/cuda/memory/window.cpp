@@ -13,7 +13,6 @@ namespace tandem::cuda {
 
 namespace {
 
-
 /// The allocations that hold a buffer, retained.
 struct Holders {
   std::vector<Chunk> chunks;

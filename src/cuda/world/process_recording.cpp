@@ -6,7 +6,6 @@
 
 namespace tandem::cuda {
 
-
 void Processes::start_recording(const CudaOptions& options) {
   const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
   clear(pe_, me(), offset, sizeof(Mail), MemoryKind::kControl);

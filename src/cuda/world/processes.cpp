@@ -19,7 +19,6 @@ namespace tandem::cuda {
 
 namespace {
 
-
 /// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
 /// message does not hold many more.
 constexpr std::size_t kMostReleased = 4096;
