@@ -52,7 +52,7 @@ class BlockCore {
   void require_tile(Size elements, Size element_bytes, const char* operation, Site site) const;
   /// Refuses a fragment that another block or role has loaded, one of other than `elements` elements, and one that was
   /// loaded from elements of other than `element_bytes` bytes (0: any).
-  void require_fragment(Size size, const Layout& layout, Size elements, Size element_bytes, const char* operation,
+  void require_fragment(Size size, const Layout& its, Size elements, Size element_bytes, const char* operation,
                         Site site) const;
 
   /// `is_moved`: the data goes elsewhere as it is, and nothing depends on its value.
