@@ -52,7 +52,7 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
   check.add_flag("--mutants", a.mutants,
                  "break every synchronising call site, one at a time, and see that it is found");
   check.add_option("--break", a.broken,
-                   "check with one call site broken: 'wait dropped at src/kernels/x.h:35', as --mutants names it");
+                   "check with one call site broken: 'wait dropped at src/collectives/x.h:35', as --mutants names it");
   check.add_option("--json", json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
   check.add_option("--report", report, "write the timeline of the first finding's schedule as an HTML page")
       ->type_name("FILE.html");

@@ -148,7 +148,7 @@ checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& c
   if (cases.empty())
     throw InvalidArgument(
         fmt::format("--break: '{}' given, which no configuration reaches; `tandem check --mutants --json -` names all "
-                    "mutants, as 'wait dropped at src/kernels/x.h:35'",
+                    "mutants, as 'wait dropped at src/collectives/x.h:35'",
                     text));
   return mutant;
 }

@@ -54,7 +54,7 @@ struct PlannedMutant {
 /// All mutants of the cases' algorithms. `all`: what call sites are numbered over, so that numbers do not depend on
 /// what is chosen.
 std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
-/// "wait dropped at src/kernels/x.h:35".
+/// "wait dropped at src/collectives/x.h:35".
 std::string name(const checker::Mutant& mutant);
 /// The mutant that `text` names, and leaves in `cases` those that come by its call site. Throws InvalidArgument where
 /// none does.
