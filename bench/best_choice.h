@@ -96,7 +96,7 @@ class BestChoice {
     }
   }
 
-  /// What was tried at `bytes`; nothing where the search is over.
+  /// Returns the choices that were tried at `bytes`; none once the search is over.
   std::vector<tune::Measured> at(Size bytes) {
     constexpr double has_a_chance = 3;
     measured_.clear();

@@ -124,7 +124,7 @@ inline double null_error(const std::vector<Prediction>& all) {
   return median(std::move(errors));
 }
 
-/// Of the absolute times.
+/// Errors of the absolute times.
 inline double median_error(const std::vector<Prediction>& all) {
   std::vector<double> errors;
   for (const Prediction& one : all) errors.push_back(std::abs(one.error()));

@@ -35,7 +35,7 @@ struct OperatorPrediction {
   double ratio() const { return us / gemm_us; }
   double error() const { return us / row.us - 1; }
   double ratio_error() const { return ratio() / row.ratio - 1; }
-  /// Of the null model: communication costs nothing, so the ratio is 1.
+  /// The error of the null model, in which communication costs nothing and the ratio is 1.
   double null_error() const { return 1 / row.ratio - 1; }
 };
 
