@@ -42,6 +42,9 @@ struct SimOptions {
   bool phantom = false;
   /// Kernels follow each other at the gap within a CUDA graph, not at that of ordinary launches.
   bool graph = true;
+  /// World::device(). With kGpu, plans make the choices that they make on real GPUs, and refuse what no GPU kernel
+  /// does.
+  DeviceKind plan_for = DeviceKind::kSimulated;
   /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine
   /// is.
   int pes_per_node = 0;

@@ -17,6 +17,13 @@ namespace tandem {
 
 class CallLog;
 
+/// The devices that run a world's PEs. Plans make their choices for this kind.
+enum class DeviceKind {
+  kSimulated,  ///< the simulator; times are predictions of a machine model
+  kGpu,        ///< real GPUs
+  kHost,       ///< the CPUs of this computer
+};
+
 namespace detail {
 
 /// What a backend provides for a world.
@@ -24,6 +31,7 @@ class WorldBackend : public HeapOwner {
  public:
   virtual Team team() const = 0;
   virtual const Machine& machine() const = 0;
+  virtual DeviceKind device() const = 0;
   virtual bool phantom() const = 0;
   /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode too. Address on PE 0.
   virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
@@ -126,6 +134,9 @@ class World {
   int pe() const { return backend_->team().me; }
   int num_pes() const { return backend_->team().size; }
   const Machine& machine() const { return backend_->machine(); }
+  /// Returns the kind of device that the PEs run on.
+  DeviceKind device() const { return backend_->device(); }
+  bool on_gpus() const { return device() == DeviceKind::kGpu; }
   /// True where data has no contents: timing and signals only.
   bool phantom() const { return backend_->phantom(); }
 

@@ -29,11 +29,8 @@ std::string refusal(Operator op, const std::function<void(OperatorOptions&)>& ch
   return refusal(Simulation(load_machine("h200x4"), 2), op, change);
 }
 
-/// By a machine whose GEMM is not modelled, as that of GPUs.
 std::string refusal_on_gpus(int pes, Operator op, const std::function<void(OperatorOptions&)>& change) {
-  Machine machine = load_machine("h200x4");
-  machine.gemm.tiles.clear();
-  return refusal(Simulation(machine, pes), op, change);
+  return refusal(Simulation(load_machine("h200x4"), pes, {.plan_for = DeviceKind::kGpu}), op, change);
 }
 
 TEST(OperatorOptions, NamesWhatIsWrong) {
@@ -106,9 +103,7 @@ TEST(OperatorOptions, OnGpusWhatNoKernelDoesIsRefusedWhenThePlanIsMade) {
 }
 
 TEST(OperatorOptions, OnGpusMatricesBeginAtMultiplesOf16Bytes) {
-  Machine machine = load_machine("h200x4");
-  machine.gemm.tiles.clear();
-  Simulation(machine, 2).run([](World& world) {
+  Simulation(load_machine("h200x4"), 2, {.plan_for = DeviceKind::kGpu}).run([](World& world) {
     const auto plan = make_operator(world, Operator::kGemmReduceScatter, {.m = 64, .n = 64, .k = 64});
     Stream stream = world.make_stream("main");
     std::byte* const memory = world.heap().allocate_local<std::byte>(1 << 16, "matrices");

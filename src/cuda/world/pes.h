@@ -129,6 +129,7 @@ class WorldView : public detail::WorldBackend {
 
   Team team() const override { return pes_.team(pe_); }
   const Machine& machine() const override { return pes_.machine(); }
+  DeviceKind device() const override { return DeviceKind::kGpu; }
   bool phantom() const override { return false; }
   Size stride() const override { return pes_.segment().stride(); }
   std::optional<Size> bytes_from(const void* memory) const override;

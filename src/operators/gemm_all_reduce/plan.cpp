@@ -31,7 +31,7 @@ class GemmAllReduce final : public OperatorPlan {
     if (o.form == Form::kOverlapped) {
       packet_rows_ = o.shots == 2 || has_activation(o) ? 0 : std::min(o.m, OneShot::packet_rows(o));
       // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
-      const bool on_gpus = world.machine().gemm.tiles.empty();
+      const bool on_gpus = world.on_gpus();
       if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
       const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
       one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));

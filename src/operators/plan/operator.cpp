@@ -132,7 +132,7 @@ void take_form_of_gpu(const World& world, Operator op, const OperatorOptions& gi
 std::unique_ptr<OperatorPlan> make_any_plan(World& world, Operator op, const OperatorOptions& options) {
   ops::check(op, options, world);
   const Machine model = ops::planning_model(world.machine());
-  const bool measured = ops::is_measured(world);
+  const bool measured = world.on_gpus();
   OperatorOptions tuned = ops::tuned_or(world, op, options);
   if (measured && tuned.type == DType::kE4M3) tuned.tile_n = std::min(tuned.tile_n, ops::kMostFp8TileN);
   ops::Settings settings;
@@ -163,7 +163,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   plan->op_ = op;
   plan->team_ = world.team();
   plan->world_ = world;
-  if (ops::is_measured(world)) plan->alignment_ = 16;  // TMA's
+  if (world.on_gpus()) plan->alignment_ = 16;  // TMA's
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
     plan->number_ = plan->calls_->add(

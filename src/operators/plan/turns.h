@@ -35,7 +35,7 @@ class Turns final : public OperatorPlan {
 /// What `make` makes, twice where that pays: on GPUs, within a node.
 inline std::unique_ptr<OperatorPlan> by_turns(World& world, const Settings& settings,
                                               std::unique_ptr<OperatorPlan> (*make)(World&, const Settings&)) {
-  if (!is_measured(world) || !world.team().one_node() || world.num_pes() == 1) return make(world, settings);
+  if (!world.on_gpus() || !world.team().one_node() || world.num_pes() == 1) return make(world, settings);
   Settings of_both = settings;
   of_both.turns = turn_words(world);
   auto first = make(world, of_both);

@@ -106,7 +106,7 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   const bool needs_sm = op == Operator::kAllGatherGemm && options.copy_by == CopyBy::kSm;
   const int given = options.communication_sms;
   // A GPU's GEMM takes SMs in pairs, and leaves some to steps beside it.
-  const int left = machine.gpu.sm_count - (is_measured(world) ? 2 + kStepSms : 1);
+  const int left = machine.gpu.sm_count - (world.on_gpus() ? 2 + kStepSms : 1);
   require(given == -1 || (given >= (needs_sm ? 1 : 0) && given <= left), "communication_sms", given,
           fmt::format("{} to {} on {}, or -1 for what the transport needs", needs_sm ? 1 : 0, left, machine.name));
   if (options.reduction == Reduction::kChain) {
@@ -118,8 +118,8 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
       throw InvalidArgument(
           fmt::format("order: {} given, allowed for a chain is peers_first, in which sums go on", options.order));
   }
-  check_types(op, options, is_measured(world));
-  if (is_measured(world)) check_row_bytes(op, options, world.num_pes());
+  check_types(op, options, world.on_gpus());
+  if (world.on_gpus()) check_row_bytes(op, options, world.num_pes());
 }
 
 void check(const OperatorOptions& options, const OperatorCall& call) {

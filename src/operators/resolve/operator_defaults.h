@@ -14,9 +14,7 @@ inline constexpr int kMostFp8TileN = 128;
 /// builtin model of such GPUs.
 Machine planning_model(const Machine& machine);
 
-/// Whether the table of what was measured (selection.cpp) speaks of the world's machine: on GPUs it does.
-bool is_measured(const World& world);
-/// Options with the choices of that table where the caller left them open.
+/// Options with the choices of the table of what was measured on GPUs (selection.cpp) where the caller left them open.
 OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given);
 
 /// Columns of a tile of the GPUs' GEMM (bf16, B as NxK) with which `sms` SMs compute m x n x k the soonest: wide tiles

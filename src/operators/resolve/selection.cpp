@@ -158,8 +158,6 @@ int suitable_chain_tile_n(Size m, Size n, Size k, int pes, int sms) {
   return kNarrowest;
 }
 
-bool is_measured(const World& world) { return world.machine().gemm.tiles.empty(); }
-
 OperatorOptions with_measured(const World& world, Operator op, const OperatorOptions& given) {
   const OperatorOptions selected = selected_options(world, op, given.m, given.n, given.k, given.type);
   OperatorOptions o = given;

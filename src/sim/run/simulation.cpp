@@ -33,6 +33,7 @@ class SimWorld : public detail::WorldBackend {
 
   Team team() const override { return sim_.world_team(pe_); }
   const Machine& machine() const override { return sim_.machine; }
+  DeviceKind device() const override { return sim_.device; }
   bool phantom() const override { return sim_.phantom; }
   Size stride() const override { return sim_.memory.stride(); }
   std::optional<Size> bytes_from(const void* memory) const override { return sim_.memory.bytes_from(memory); }
@@ -152,6 +153,7 @@ Simulation::Simulation(const Machine& machine, int pes, const SimOptions& option
       simulator_(std::make_unique<sim::Simulator>(with_figures(machine), pes, options.pes_per_node, options.seed,
                                                   options.phantom, options.graph, options.heap_bytes,
                                                   options.heap_limit_bytes, recorder_.get(), options.seams)) {
+  simulator_->device = options.plan_for;
   log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} simulated PEs of {}", pes, machine.name); });
   if (recorder_) {
     recorder_->timeline.machine = machine.name;

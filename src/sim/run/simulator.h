@@ -133,6 +133,7 @@ struct Simulator {
   SimSeams seams;  // none once the run has failed: what destructors do is not the program's
   /// Bytes that one step of a tile loop covers. Checks of small sizes take less, so that loops have several steps.
   Size tile_bytes = Size{64} << 10;
+  DeviceKind device = DeviceKind::kSimulated;  ///< World::device()
   Memory memory;
   Network network;
   SignalBoard signals;
