@@ -53,6 +53,8 @@ add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kern
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})
+# Programs that name no function of this library get its GPUs too.
+target_link_options(tandem_cuda INTERFACE "LINKER:--undefined=tandem_gpu_devices")
 # For programs that compile kernels with tandem/advanced/cuda_kernel.cuh.
 target_compile_options(tandem_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
 set_target_properties(tandem_cuda PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")

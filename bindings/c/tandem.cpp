@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "guard.h"
+#include "tandem/cuda.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&
@@ -62,13 +63,13 @@ std::size_t staging_of(const tandem_options& options) {
 }
 
 /// `pes`: at most so many.
-tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
+tandem::WorldOptions cuda_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
   constexpr std::size_t default_limit = std::size_t{128} << 30;
   constexpr std::size_t for_plans = std::size_t{64} << 20;
   // What a SendRecvGroup takes with its own choice of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);
-  tandem::CudaOptions cuda;
+  tandem::WorldOptions cuda;
   const std::size_t own =
       2 * staging_of(options) + for_plans + for_messages * static_cast<std::size_t>(pes > 64 ? pes : 1);
   cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + own);
@@ -79,17 +80,18 @@ tandem::CudaOptions cuda_options(const tandem_options& options, int pes) {
   return cuda;
 }
 
-tandem_world* kept(std::unique_ptr<tandem::CudaProcess> process, const tandem_options& options) {
+tandem_world* kept(std::unique_ptr<tandem::WorldProcess> process, const tandem_options& options) {
   tandem::c::CWorld world(std::move(process), static_cast<Size>(staging_of(options)), options.any_memory != 0,
                           controls_of(options));
   return worlds().keep(std::unique_ptr<tandem_world>(new tandem_world{std::move(world)}));
 }
 
 tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
-  tandem::CudaOptions cuda = cuda_options(options, place.pes);
+  tandem::WorldOptions cuda = cuda_options(options, place.pes);
   if (tandem::cuda_devices() == 0) throw tandem::Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+  cuda.kind = tandem::DeviceKind::kGpu;
   if (cudaGetDevice(&cuda.device) != cudaSuccess) throw tandem::RuntimeFailure("cudaGetDevice failed");
-  auto process = std::make_unique<tandem::CudaProcess>(place, cuda);
+  auto process = std::make_unique<tandem::WorldProcess>(place, cuda);
   return kept(std::move(process), options);
 }
 

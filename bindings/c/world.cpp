@@ -24,7 +24,7 @@ SendRecvOptions messages_in(int blocks, int pes) {
 
 }  // namespace
 
-CWorld::CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory, const Controls& controls)
+CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool any_memory, const Controls& controls)
     : process_(std::move(process)), any_memory_(any_memory) {
   check_controls(controls, world().machine());
   CollectiveStaging staging;

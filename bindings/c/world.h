@@ -11,9 +11,9 @@
 #include "last_call.h"
 #include "plans.h"
 #include "tandem/collectives.h"
-#include "tandem/cuda.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
+#include "tandem/worlds.h"
 
 namespace tandem::c {
 
@@ -54,13 +54,13 @@ class BufferNumbers {
 class CWorld {
  public:
   /// `any_memory`: buffers are taken for memory that peers do not reach, wherever they lie.
-  CWorld(std::unique_ptr<CudaProcess> process, Size staging_bytes, bool any_memory, const Controls& controls);
+  CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool any_memory, const Controls& controls);
 
   int pe() const { return process_->pe(); }
   int pes() const { return process_->pes(); }
   /// Its GPU.
   int device() const { return process_->device(); }
-  CudaProcess& process() { return *process_; }
+  WorldProcess& process() { return *process_; }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
   void free(const void* pointer);
@@ -102,7 +102,7 @@ class CWorld {
   /// Where these bytes lie, in one of those buffers or elsewhere.
   Place place_of(const void* pointer, Size bytes) const;
 
-  std::unique_ptr<CudaProcess> process_;
+  std::unique_ptr<WorldProcess> process_;
   bool any_memory_;
   std::vector<Buffer> buffers_;
   BufferNumbers allocations_{"allocations"};

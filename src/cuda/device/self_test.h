@@ -4,24 +4,14 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
-#include "tandem/range.h"
+#include "world/device/self_test.h"
 
 namespace tandem::cuda {
 
-/// Words of each pair, 8 bytes each.
-constexpr Size kSelfTestWords = 8192;
-
-/// A region of `pes` times kSelfTestWords words on every PE, at base + pe * stride.
-struct SelfTest {
-  std::byte* base = nullptr;
-  Size stride = 0;  // in bytes
-  int pes = 1;
-  int me = 0;
-  int round = 0;  ///< rounds 0 and 1 write complements
-};
+using world::kSelfTestWords;
+using world::SelfTest;
 
 /// Writes this PE's patterns to all PEs.
 void launch_self_test_writes(cudaStream_t stream, const SelfTest& test);

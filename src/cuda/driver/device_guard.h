@@ -8,16 +8,18 @@ namespace tandem::cuda {
 class DeviceGuard {
  public:
   /// The GPU was started by this process. Throws RuntimeFailure.
-  explicit DeviceGuard(int device);
-  ~DeviceGuard();
+  explicit DeviceGuard(int device) : device_(device), before_(enter(device)) {}
+  ~DeviceGuard() { leave(device_, before_); }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
- private:
-  static constexpr int kNone = -1;
+  /// Both halves. `enter` returns what `leave` takes.
+  static int enter(int device);
+  static void leave(int device, int before) noexcept;
 
+ private:
   int device_;
-  int other_ = kNone;  ///< the current one before
+  int before_;
 };
 
 }  // namespace tandem::cuda

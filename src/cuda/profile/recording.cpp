@@ -38,30 +38,42 @@ struct Recording::Pe {
   ~Pe() { cudaFree(records); }
 };
 
-Recording::Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
-                     std::function<void()> meet)
-    : operations_(options.record.operations),
-      time_copies_(options.record.time_copies),
-      machine_(std::move(machine)),
-      book_(std::move(book)),
-      clocks_(pes, std::move(meet)) {
+namespace {
+
+std::vector<ClockPe> clock_pes(const std::vector<world::ClockPe>& given) {
+  std::vector<ClockPe> pes;
+  for (const world::ClockPe& pe : given) {
+    auto* const stream = pe.stream == nullptr ? nullptr : static_cast<cudaStream_t>(pe.stream->native());
+    pes.push_back({pe.device, stream, reinterpret_cast<Mail*>(pe.mail)});
+  }
+  return pes;
+}
+
+}  // namespace
+
+Recording::Recording(const world::RecordingSetup& setup)
+    : operations_(setup.options.operations),
+      time_copies_(setup.options.time_copies),
+      machine_(setup.machine),
+      book_(setup.book),
+      clocks_(clock_pes(setup.pes), setup.meet) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
-  for (const ClockPe& clock : pes) {
+  for (const world::ClockPe& clock : setup.pes) {
     if (clock.stream == nullptr) {
       pes_.push_back(nullptr);
       continue;
     }
     auto own = std::make_unique<Pe>();
     own->device = clock.device;
-    own->room = options.record.bytes / Size{sizeof(Record)};
+    own->room = setup.options.bytes / Size{sizeof(Record)};
     check(cudaSetDevice(clock.device), "cudaSetDevice");
     load_recorded_signals();
     for (const auto& [usual, recorded] : recorded_kernels()) recorded->load();
     void* memory = nullptr;
     const auto bytes = static_cast<std::size_t>(own->room) * sizeof(Record);
     if (cudaMalloc(&memory, bytes) != cudaSuccess)
-      throw OutOfMemory(fmt::format("record.bytes: {} bytes asked on GPU {}", options.record.bytes, clock.device));
+      throw OutOfMemory(fmt::format("record.bytes: {} bytes asked on GPU {}", setup.options.bytes, clock.device));
     own->records = static_cast<Record*>(memory);
     check(cudaMemset(memory, 0, bytes), "cudaMemset");
     pes_.push_back(std::move(own));

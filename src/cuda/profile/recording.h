@@ -8,20 +8,12 @@
 #include <vector>
 
 #include "cuda/profile/clock_alignment.h"
-#include "tandem/cuda.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/record.h"
 #include "tandem/stream.h"
-#include "trace/gpu/gpu_part.h"
-#include "trace/gpu/gpu_recording.h"
+#include "world/device/recording.h"
 
 namespace tandem::cuda {
-
-/// What a recording asks about addresses in symmetric memory.
-struct AddressBook {
-  std::function<trace::GpuPlace(std::uint64_t)> place;
-  std::function<std::string(std::uint64_t)> describe;  ///< "arrived[3] on PE 2"
-};
 
 /// A PE's stream, as work in it is named.
 struct RecordedStream {
@@ -32,18 +24,16 @@ struct RecordedStream {
 
 /// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
 /// nothing runs.
-class Recording {
+class Recording final : public world::Recording {
  public:
-  /// `meet`: see Clocks.
-  Recording(std::vector<ClockPe> pes, const CudaOptions& options, std::string machine, AddressBook book,
-            std::function<void()> meet = nullptr);
-  ~Recording();
+  explicit Recording(const world::RecordingSetup& setup);
+  ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
   /// Whether a PE's work is recorded at present; it is from the start.
   bool is_on(int number) const;
-  void turn(int number, bool on);
+  void turn(int number, bool on) override;
 
   /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
   void launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
@@ -66,17 +56,12 @@ class Recording {
   /// The stream's end, before the host waits for it.
   void note_synchronize(const RecordedStream& stream);
 
-  /// Compares all clocks: before and after a run.
-  void align();
-  /// What this process's PEs did; addresses and names are the caller's to add.
-  trace::GpuPart part() const;
-  /// What other processes' PEs did, for the timeline.
-  void add(std::vector<trace::GpuPart> parts);
-  /// What happened up to the last `align`; of work in graphs that were replayed, the last replay.
-  const trace::Timeline& timeline();
-  const RecordingInfo& info();
-  /// Microseconds since this recording began: times of its timeline.
-  double time_us() const { return clocks_.time_us(); }
+  void align() override;
+  trace::GpuPart part() const override;
+  void add(std::vector<trace::GpuPart> parts) override;
+  const trace::Timeline& timeline() override;
+  const RecordingInfo& info() override;
+  double time_us() const override { return clocks_.time_us(); }
 
  private:
   struct Work;
@@ -93,7 +78,7 @@ class Recording {
   const int operations_;
   const bool time_copies_;
   const std::string machine_;
-  const AddressBook book_;
+  const world::AddressBook book_;
   std::vector<std::unique_ptr<Pe>> pes_;  // null: another process's
   std::vector<trace::GpuPart> others_;
   Clocks clocks_;

@@ -1,16 +1,14 @@
 #pragma once
-/// A PE's CUDA stream.
+/// A CUDA stream.
 
 #include <cuda_runtime.h>
 
 #include <optional>
-#include <string>
 
 #include "cuda/device/plain_gemms.h"
 #include "cuda/profile/recording.h"
-#include "cuda/world/pes.h"
 #include "cuda/world/shared_queue.h"
-#include "tandem/stream.h"
+#include "world/device/stream.h"
 
 namespace tandem::cuda {
 
@@ -21,39 +19,43 @@ struct CudaEvent final : detail::EventState {
   }
 };
 
-/// Its PE's GPU is made current for each call: the caller's thread may have another one.
-class CudaStream : public detail::StreamBackend {
+class CudaStream final : public world::DeviceStream {
  public:
-  CudaStream(Pes& pes, int pe, std::string name);
+  /// A stream for a PE's host alone. The GPU is current.
+  explicit CudaStream(int device);
+  /// `recording`: null, or that of the world.
+  CudaStream(world::StreamUse use, Recording* recording);
   /// Work for a stream that somebody else made and keeps until this object is gone.
-  CudaStream(Pes& pes, int pe, cudaStream_t stream);
+  CudaStream(world::StreamUse use, Recording* recording, cudaStream_t stream);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  void launch(detail::KernelLaunch kernel) override;
-  void gemm(const Gemm& gemm, const Team& team) override;
+  void launch(const detail::KernelLaunch& kernel, const Context& context) override;
+  void gemm(const Gemm& gemm, const Context& context) override;
   bool adds_up(const Gemm& gemm) const override;
   void copy(void* to, const void* from, Size bytes) override;
-  void write_signal(Signal* word, const Epoch* from, Epoch value) override;
-  void wait_signal(const Signal* word, Epoch value) override;
+  void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) override;
+  void wait_signal(const Context& context, const Signal* word, Epoch value) override;
+  void compare_calls(const Context& context, const detail::Agreement& agreement) override;
   std::shared_ptr<detail::EventState> record() override;
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   void synchronize() override;
-  void agree(const detail::Agreement& agreement, const Team& team) override;
-  Team world_team() const override;
   void* native() override { return stream_; }
+
+  void copy_host(void* to, const void* from, Size bytes) override;
+  void fill(void* memory, int byte, Size bytes) override;
+  void end_waits(const Context& context) noexcept override;
+  void write_patterns(const world::SelfTest& test) override;
+  void read_patterns(const world::SelfTest& test, std::uint32_t* wrong) override;
 
  private:
   /// Null where this PE's work is not recorded at present.
-  Recording* recording() const;
-  RecordedStream named() const { return {pe_, stream_, name_}; }
+  Recording* recording() const { return recording_ != nullptr && recording_->is_on(use_.pe) ? recording_ : nullptr; }
+  RecordedStream named() const { return {use_.pe, stream_, use_.name}; }
 
-  int device() const { return pes_.pe(pe_).device; }
-
-  Pes& pes_;
-  int pe_;
-  std::string name_;
+  world::StreamUse use_;
+  Recording* recording_ = nullptr;
   cudaStream_t stream_ = nullptr;
   bool is_own_ = true;
   std::optional<SharedQueue> queue_;  // where PEs share GPUs

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cuda/driver/device_guard.h"
-#include "tandem/cuda.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
+#include "tandem/worlds.h"
 
 struct CUstream_st {
   tandem::Stream stream;
@@ -59,53 +59,53 @@ int cuda_devices() { return static_cast<int>(simulated_worlds().size()); }
 
 namespace cuda {
 
-DeviceGuard::DeviceGuard(int device) : device_(device), other_(std::exchange(test::current_gpu(), device_)) {}
-DeviceGuard::~DeviceGuard() { test::current_gpu() = other_; }
+int DeviceGuard::enter(int device) { return std::exchange(test::current_gpu(), device); }
+void DeviceGuard::leave(int, int before) noexcept { test::current_gpu() = before; }
 
 }  // namespace cuda
 
-struct CudaProcess::State {
+struct WorldProcess::State {
   World* world;
   int device;
   std::string failure;
 };
 
-CudaProcess::CudaProcess(const Placement& place, const CudaOptions& options)
+WorldProcess::WorldProcess(const Placement& place, const WorldOptions& options)
     : state_(std::make_unique<State>(State{simulated_worlds().at(place.pe), options.device, {}})) {}
-void CudaProcess::leave() {
+void WorldProcess::leave() {
   if (const auto& hook = test::process_hooks().waits_at_the_end) hook();
 }
-CudaProcess::~CudaProcess() {
+WorldProcess::~WorldProcess() {
   if (const auto& hook = test::process_hooks().goes) hook();
 }
-World& CudaProcess::world() {
+World& WorldProcess::world() {
   note_use();
   return *state_->world;
 }
-int CudaProcess::pe() const { return state_->world->pe(); }
-int CudaProcess::device() const { return state_->device; }
-int CudaProcess::pes() const { return state_->world->num_pes(); }
+int WorldProcess::pe() const { return state_->world->pe(); }
+int WorldProcess::device() const { return state_->device; }
+int WorldProcess::pes() const { return state_->world->num_pes(); }
 
-Stream CudaProcess::borrow_stream(void* cuda_stream) {
+Stream WorldProcess::borrow_stream(void* cuda_stream) {
   note_use();
   if (cuda_stream == nullptr) return world().make_stream("default");
   return meant(static_cast<cudaStream_t>(cuda_stream))->stream;
 }
 
-Symm<std::byte> CudaProcess::register_buffer(void*, Size) {
+Symm<std::byte> WorldProcess::register_buffer(void*, Size) {
   note_use();
   throw Unsupported("registration: not in the simulator");
 }
-void CudaProcess::unregister_buffer(void* pointer) {
+void WorldProcess::unregister_buffer(void* pointer) {
   note_use();
   throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
 }
-std::unique_ptr<CudaProcess> CudaProcess::split(int, int, const CudaOptions&) {
+std::unique_ptr<WorldProcess> WorldProcess::split(int, int, const WorldOptions&) {
   note_use();
   throw Unsupported("split: not in the simulator");
 }
-void CudaProcess::abort(const std::string& why) { state_->failure = "aborted: " + why; }
-void CudaProcess::check() const {
+void WorldProcess::abort(const std::string& why) { state_->failure = "aborted: " + why; }
+void WorldProcess::check() const {
   if (const auto& hook = test::process_hooks().checks) hook();
   if (!state_->failure.empty()) throw RuntimeFailure(state_->failure);
 }

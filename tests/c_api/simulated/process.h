@@ -1,5 +1,5 @@
 #pragma once
-/// Programs in C on simulated GPUs: the C API's own sources, with a simulated world where CudaProcess would be.
+/// Programs in C on simulated GPUs: the C API's own sources, with a simulated world where WorldProcess would be.
 
 #include <functional>
 #include <vector>
@@ -56,10 +56,10 @@ struct CStream {
 /// What cudaStreamPerThread stands for in the calling thread, of which tests of one PE play several; null: nothing.
 CStream*& stream_of_thread();
 
-/// What happens in CudaProcess, as seen by tests; each may be empty.
+/// What happens in WorldProcess, as seen by tests; each may be empty.
 struct ProcessHooks {
   std::function<void()> waits_at_the_end;  ///< while it waits for the other processes before it goes
-  std::function<void()> checks;            ///< within CudaProcess::check
+  std::function<void()> checks;            ///< within WorldProcess::check
   std::function<void()> goes;              ///< its memory is given back from here on
 };
 ProcessHooks& process_hooks();

@@ -6,14 +6,13 @@
 #include "bootstrap/local/fd_exchange.h"
 #include "bootstrap/local/shared_memory.h"
 #include "bootstrap/rendezvous/session.h"
-#include "cuda/profile/recording.h"
-#include "cuda/world/pes.h"
+#include "world/pes/pes.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
 class Processes : public Pes {
  public:
-  Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options);
+  Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options);
   ~Processes() override;
 
   int me() const { return session_.pe(); }
@@ -37,22 +36,23 @@ class Processes : public Pes {
   /// Throws why the world is over, as far as this process knows. From any thread.
   void check_alive() const;
 
-  /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Throws nothing.
+  /// Waits for this device's work and for the other processes to come here too, unless the world is over. Throws
+  /// nothing.
   void leave();
 
   /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
   void gather_recordings();
 
  private:
-  Pe take_gpu(int device);
-  void prepare(const CudaOptions& options);
-  void wait_for_gpu() const;
+  Pe take_device(int device);
+  void prepare(const WorldOptions& options);
+  void wait_for_device() const;
   void meet_or_tell(const char* where);
   std::optional<bootstrap::Failure> untold() const;
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();
-  void start_recording(const CudaOptions& options);
+  void start_recording(const WorldOptions& options);
 
   int exceptions_before_;
   bootstrap::Session session_;
@@ -65,4 +65,4 @@ class Processes : public Pes {
   std::unique_ptr<Recording> recording_;
 };
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,64 +1,55 @@
 #pragma once
-/// What streams and host programs need of a world on GPUs, whether its PEs are threads or processes.
+/// What streams and host programs need of a world on real devices, whether its PEs are threads or processes.
 
-#include <cuda_runtime.h>
-
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "bootstrap/local/failure.h"
-#include "cuda/memory/segment.h"
 #include "runtime/call_log.h"
 #include "runtime/heap_book.h"
-#include "tandem/cuda.h"
-#include "tandem/impl/cuda/context.h"
-#include "tandem/impl/device_kernel.h"
-#include "tandem/stream.h"
+#include "tandem/worlds.h"
+#include "world/device/devices.h"
+#include "world/memory/segment.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
-/// Frees what cudaMallocHost and cudaStreamCreate gave.
-struct HostFree {
-  void operator()(void* memory) const { cudaFreeHost(memory); }
-};
-struct StreamFree {
-  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+/// Frees pinned memory.
+struct PinnedFree {
+  Devices* devices = nullptr;
+  void operator()(void* memory) const { devices->free_pinned(memory); }
 };
 
-/// One PE of this process: its GPU, and what the host keeps for it.
+/// One PE of this process: its device, and what the host keeps for it.
 struct Pe {
   int device = 0;
-  /// For the host's own copies. The default stream would wait for kernels of PEs that share the GPU, which may wait for
-  /// this PE.
-  std::unique_ptr<CUstream_st, StreamFree> stream;
-  std::unique_ptr<WaitReport, HostFree> report;
+  /// For the host's own copies. The default stream would wait for kernels of PEs that share the device, which may wait
+  /// for this PE.
+  std::unique_ptr<DeviceStream> stream;
+  std::unique_ptr<WaitReport, PinnedFree> report;
 };
 
-/// Starts the GPU; the current device is then this one.
-Pe make_pe(int device);
-
-class Recording;
+/// Starts the device; the current device is then this one.
+Pe make_pe(Devices& devices, int device);
 
 class Pes {
  public:
-  Pes(int pes, int device, int sharing, const CudaOptions& options);
+  Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions& options);
   virtual ~Pes() = default;
   Pes(const Pes&) = delete;
   Pes& operator=(const Pes&) = delete;
 
+  Devices& devices() const { return devices_; }
   int num_pes() const { return num_pes_; }
   Team team(int pe) const { return {0, 1, num_pes_, pe, num_pes_}; }
-  /// As plans are to see it: of a shared GPU, the SMs that are this PE's.
+  /// As plans are to see it: of a shared device, the SMs that are this PE's.
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
-  /// PEs on the GPU that the most share. For all PEs the same, so that none refuses or chooses what another does not.
-  int sharing() const { return sharing_; }
-  bool early_launch() const { return early_launch_; }
   bool checks_calls() const { return checks_calls_; }
-  /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a GPU can have
-  /// there at once.
+  /// The use that PE `pe` makes of a stream.
+  StreamUse use(int pe, const std::string& stream) const;
+  /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a device can
+  /// have there at once.
   void check_launch(const detail::KernelLaunch& kernel) const;
 
   /// A PE of this process.
@@ -91,27 +82,30 @@ class Pes {
   static constexpr Size kWaitWordsOffset = 0;
   static constexpr const char* kWaitWordsName = "wait words";
 
-  std::uint32_t* abort_of(int pe) const;
   /// Ends the waits of PE `number`, of this process.
-  void set_abort(int number) const;
-  void load_kernels(const Pe& pe);
+  void end_waits(int number) const;
+  void load_kernels(const std::vector<int>& on_devices);
   /// Where memory of a kind lies: packets take more than the control part is meant for.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
  private:
+  std::uint32_t* abort_of(int pe) const;
+
+  Devices& devices_;
   int num_pes_;
+  /// PEs on the device that the most share. For all PEs the same, so that none refuses or chooses what another does
+  /// not.
   int sharing_;
   Machine machine_;
-  int gpu_sms_;  // of the whole GPU
   bool early_launch_;
   double timeout_s_;
   double arrival_timeout_s_;
   bool checks_calls_;
-  std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
+  std::unique_ptr<LoadedKernels> kernels_;
 };
 
-/// What the report of PE `pe` says, with its own names for memory.
+/// The report of PE `pe` in words, with its own names for memory.
 bootstrap::Failure report_of(const Pes& pes, int pe);
 /// The same, for the others, with which calls some PEs have not made. Of a PE of this process.
 bootstrap::Failure gave_up(const Pes& pes, int pe);
@@ -129,7 +123,7 @@ class WorldView : public detail::WorldBackend {
 
   Team team() const override { return pes_.team(pe_); }
   const Machine& machine() const override { return pes_.machine(); }
-  DeviceKind device() const override { return DeviceKind::kGpu; }
+  DeviceKind device() const override { return pes_.devices().kind(); }
   bool phantom() const override { return false; }
   Size stride() const override { return pes_.segment().stride(); }
   std::optional<Size> bytes_from(const void* memory) const override;
@@ -157,4 +151,4 @@ class WorldView : public detail::WorldBackend {
   int pe_;
 };
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,13 +1,13 @@
 #pragma once
-/// Memory of the user's own, mapped for all PEs of a world of processes: what an allocator built with CUDA virtual
-/// memory management gave (torch's expandable segments, for example), exportable as file descriptors.
+/// Memory of the user's own, mapped for all PEs of a world of processes: that of an allocator whose memory other
+/// processes can map, by file descriptors (torch's expandable segments, for example).
 
 #include <memory>
 
-#include "cuda/world/processes.h"
 #include "tandem/symm.h"
+#include "world/pes/processes.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
 class Window {
  public:
@@ -25,4 +25,4 @@ class Window {
   Symm<std::byte> memory_;
 };
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

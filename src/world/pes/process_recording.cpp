@@ -1,17 +1,18 @@
-// Recordings of worlds of processes: each records its own GPU, PE 0's process draws all.
+// Recordings of worlds of processes: each records its own device, PE 0's process draws all.
 #include <algorithm>
 
-#include "cuda/world/processes.h"
-#include "cuda/world/world_recording.h"
+#include "world/pes/processes.h"
+#include "world/pes/recording.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
-void Processes::start_recording(const CudaOptions& options) {
-  const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
-  clear(pe_, me(), offset, sizeof(Mail), MemoryKind::kControl);
+void Processes::start_recording(const WorldOptions& options) {
+  const Size mail_bytes = devices().clock_mail_bytes();
+  const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
+  clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);
   std::vector<ClockPe> clocks;
   for (int pe = 0; pe < num_pes(); ++pe) {
-    auto* const mail = reinterpret_cast<Mail*>(segment_.base() + pe * segment_.stride() + offset);
+    std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
     clocks.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
   }
   recording_ = make_recording(*this, std::move(clocks), options, [this] { session_.barrier("clocks are compared"); });
@@ -45,4 +46,4 @@ void Processes::gather_recordings() {
   session_.barrier("recordings are read");
 }
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,15 +1,13 @@
-#include "cuda/memory/window.h"
+#include "world/memory/window.h"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
-#include "cuda/driver/driver.h"
-#include "cuda/driver/error.h"
 #include "tandem/error.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
 namespace {
 
@@ -18,43 +16,18 @@ struct Holders {
   std::vector<Chunk> chunks;
   Size offset = 0;      ///< of the buffer in the first
   std::string problem;  ///< why there are none
-
-  void release() {
-    for (const Chunk& chunk : chunks) driver().mem_release(chunk.handle);
-    chunks.clear();
-  }
 };
 
-/// Why a chunk cannot be shared; empty: it can.
-std::string problem_of(CUmemGenericAllocationHandle handle) {
-  CUmemAllocationProp properties{};
-  if (driver().mem_properties(&properties, handle) != CUDA_SUCCESS) return "its properties are unknown";
-  if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
-    return "it was not made exportable as a file descriptor";
-  return "";
-}
-
-Holders find_holders(void* pointer, Size bytes) {
+Holders find_holders(DeviceMemory& memory, void* pointer, Size bytes) {
   Holders holders;
-  const auto begin = reinterpret_cast<CUdeviceptr>(pointer);
-  for (CUdeviceptr at = begin; at < begin + static_cast<CUdeviceptr>(bytes) && holders.problem.empty();) {
-    CUdeviceptr base = 0;
-    std::size_t size = 0;
-    Chunk chunk;
-    if (driver().mem_retain(&chunk.handle, reinterpret_cast<void*>(at)) != CUDA_SUCCESS) {
-      holders.problem = "it is not from an allocator that uses CUDA virtual memory management";
-      break;
-    }
-    if (driver().mem_range(&base, &size, at) != CUDA_SUCCESS || size == 0) {
-      driver().mem_release(chunk.handle);
-      holders.problem = "its allocation is unknown";
-      break;
-    }
-    if (holders.chunks.empty()) holders.offset = static_cast<Size>(begin - base);
-    chunk.bytes = static_cast<Size>(size);
-    holders.chunks.push_back(chunk);
-    holders.problem = problem_of(chunk.handle);
-    at = base + size;
+  auto* const begin = static_cast<std::byte*>(pointer);
+  for (std::byte* at = begin; at < begin + bytes && holders.problem.empty();) {
+    const Holder holder = memory.holder_of(at);
+    holders.problem = holder.problem;
+    if (!holder.is_retained) break;
+    if (holders.chunks.empty()) holders.offset = begin - holder.base;
+    holders.chunks.push_back(holder.chunk);
+    at = holder.base + holder.chunk.bytes;
   }
   if (holders.problem.empty() && holders.chunks.size() > bootstrap::FdExchange::kMost)
     holders.problem =
@@ -62,7 +35,7 @@ Holders find_holders(void* pointer, Size bytes) {
   return holders;
 }
 
-/// Why no driver has to be asked; empty: it has to.
+/// Why no device has to be asked; empty: it has to.
 std::string wrong_argument(const void* pointer, Size bytes, bool is_registered) {
   if (pointer == nullptr) return "pointer: NULL given, allowed is an address";
   if (bytes <= 0) return fmt::format("bytes: {} given, must be positive", bytes);
@@ -98,16 +71,17 @@ void check_all(const std::vector<Bytes>& all, int me) {
 
 Window::Window(Processes& processes, void* pointer, Size bytes, bool is_registered) {
   const std::string wrong = wrong_argument(pointer, bytes, is_registered);
-  Holders holders = wrong.empty() ? find_holders(pointer, bytes) : Holders{};
+  DeviceMemory& memory = processes.devices().memory();
+  const Holders holders = wrong.empty() ? find_holders(memory, pointer, bytes) : Holders{};
   try {
     check_all(processes.session().all_gather(describe(wrong, holders, bytes), "registration"), processes.me());
   } catch (...) {
-    holders.release();
+    release(memory, holders.chunks);
     throw;
   }
-  segment_ =
-      std::make_unique<Segment>(processes.session(), processes.exchange(), processes.pe(0).device, holders.chunks);
+  segment_ = std::make_unique<Segment>(processes.devices(), processes.session(), processes.exchange(),
+                                       processes.pe(0).device, holders.chunks);
   memory_ = Symm<std::byte>(segment_->base() + holders.offset, segment_->stride(), processes.me());
 }
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,10 +1,10 @@
-#include "cuda/world/world_recording.h"
+#include "world/pes/recording.h"
 
 #include "tandem/error.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
-std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> clocks, const CudaOptions& options,
+std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> clocks, const WorldOptions& options,
                                           std::function<void()> meet) {
   AddressBook book;
   book.place = [&pes](std::uint64_t address) -> trace::GpuPlace {
@@ -17,12 +17,14 @@ std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> c
   book.describe = [&pes, place = book.place](std::uint64_t address) {
     return place(address).pe < 0 ? std::string() : pes.describe(reinterpret_cast<const void*>(address));
   };
-  return std::make_unique<Recording>(std::move(clocks), options, pes.machine().name, std::move(book), std::move(meet));
+  return pes.devices().make_recording(
+      {std::move(clocks), options.record, pes.machine().name, std::move(book), std::move(meet)});
 }
 
 Recording& recording_of(const Pes& pes) {
-  if (pes.recording() == nullptr) throw Unsupported("timeline: nothing was recorded; CudaOptions::record has to be on");
+  if (pes.recording() == nullptr)
+    throw Unsupported("timeline: nothing was recorded; the option `record` of the world has to be on");
   return *pes.recording();
 }
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,94 +1,67 @@
-#include "cuda/world/world.h"
+#include "world/pes/threads.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <system_error>
 #include <thread>
 
 #include "base/log.h"
-#include "bootstrap/local/environment.h"
-#include "cuda/device/register.h"
-#include "cuda/driver/error.h"
-#include "cuda/profile/recorded_kernels.h"
-#include "cuda/world/world_recording.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/standstill.h"
+#include "world/pes/recording.h"
 
 namespace tandem {
 
-namespace {
-
-/// Whether a launcher started this process as one of several, each of which has a GPU to itself.
-bool is_one_of_several() {
-  const auto is_set = [](const char* place, const char* processes) {
-    const auto count = bootstrap::variable_of_process(processes);
-    return bootstrap::variable_of_process(place) && count && *count != "1";
-  };
-  return is_set("RANK", "WORLD_SIZE") || is_set("SLURM_PROCID", "SLURM_NTASKS");
-}
-
-}  // namespace
-
-int cuda_devices() {
-  // Streams beyond the number of hardware queues wait for each other, which kernels of PEs that share a GPU and wait
-  // for each other do not survive. Each queue makes copy engines slower, so who shares nothing keeps the driver's 8.
-  // Read when the driver starts; a user's own choice stays.
-  if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  // The library's own kernels are loaded when a world is made. Others', cuBLASLt's above all, are loaded at their first
-  // call: eagerly, that waits for every kernel of this process on any GPU, which may wait for that call; lazily, for
-  // those on this GPU alone (bench/NOTES.md).
-  setenv("CUDA_MODULE_LOADING", "LAZY", 0);
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
-
-namespace cuda {
+namespace world {
 
 namespace {
 
-/// That of PE 0. Throws where there are no PEs or GPUs.
-int first_device(int pes) {
+/// That of PE 0. Throws where there are no PEs or devices.
+int first_device(Devices& devices, int pes) {
   if (pes < 1)
-    throw InvalidArgument(
-        fmt::format("pes: {} given, at least 1 is needed; cuda_devices() gives {}", pes, cuda_devices()));
-  if (cuda_devices() == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+    throw InvalidArgument(fmt::format("pes: {} given, at least 1 is needed; there are {} devices of the {} backend",
+                                      pes, devices.count(), devices.name()));
+  devices.require_any();
   return 0;
 }
 
-/// GPUs are given out in turns, so none has more PEs than the first.
-int most_on_a_gpu(int pes) { return static_cast<int>(ceil_div(pes, std::max(1, cuda_devices()))); }
+/// Devices are given out in turns, so none has more PEs than the first.
+int most_on_a_device(Devices& devices, int pes) {
+  return static_cast<int>(ceil_div(pes, std::max(1, devices.count())));
+}
 
-std::vector<Pe> make_pes(int count) {
+std::vector<Pe> make_pes(Devices& devices, int count) {
   std::vector<Pe> pes;
   pes.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) pes.push_back(make_pe(i % cuda_devices()));
+  for (int i = 0; i < count; ++i) pes.push_back(make_pe(devices, i % devices.count()));
   return pes;
 }
 
-std::vector<int> devices_of(const std::vector<Pe>& pes) {
-  std::vector<int> devices;
-  devices.reserve(pes.size());
-  for (const Pe& pe : pes) devices.push_back(pe.device);
-  return devices;
+std::vector<int> numbers_of(const std::vector<Pe>& pes) {
+  std::vector<int> numbers;
+  numbers.reserve(pes.size());
+  for (const Pe& pe : pes) numbers.push_back(pe.device);
+  return numbers;
 }
 
 }  // namespace
 
-Threads::Threads(int pes, const CudaOptions& options)
-    : Pes(pes, first_device(pes), most_on_a_gpu(pes), options),
-      pes_(make_pes(pes)),
+Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
+    : Pes(devices, pes, first_device(devices, pes), most_on_a_device(devices, pes), options),
+      pes_(make_pes(devices, pes)),
       book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(devices_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
+      segment_(devices, numbers_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
       records_(pes) {
+  std::vector<int> used = numbers_of(pes_);
+  used.resize(static_cast<std::size_t>(std::min(pes, devices.count())));  // the rest are these once more
+  load_kernels(used);
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
-    if (i < cuda_devices()) load_kernels(pe(i));
-    const Size words = wait_words_bytes(pes);
+    const Size words = cuda::wait_words_bytes(pes);
     book_.allocate_symmetric(i, MemoryKind::kControl, words, kWaitWordsName, words);
-    check(cudaSetDevice(pe(i).device), "cudaSetDevice");
+    devices.set_current(pe(i).device);
     clear(pe(i), i, kWaitWordsOffset, words, MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
     if (options.compare_calls)
@@ -102,17 +75,21 @@ Threads::Threads(int pes, const CudaOptions& options)
 }
 
 ClockPe Threads::clock_of(int number) {
-  const Size mail = book_.allocate_symmetric(number, MemoryKind::kControl, sizeof(Mail), "clock mail", sizeof(Mail));
-  clear(pe(number), number, mail, sizeof(Mail), MemoryKind::kControl);
-  std::byte* const own = segment_.base() + number * segment_.stride() + mail;
-  return {pe(number).device, pe(number).stream.get(), reinterpret_cast<Mail*>(own)};
+  const Size bytes = devices().clock_mail_bytes();
+  const Size mail = book_.allocate_symmetric(number, MemoryKind::kControl, bytes, "clock mail", bytes);
+  clear(pe(number), number, mail, bytes, MemoryKind::kControl);
+  return {pe(number).device, pe(number).stream.get(), segment_.base() + number * segment_.stride() + mail};
 }
 
 Threads::~Threads() {
   drain();
   for (Pe& pe : pes_) {
-    cudaSetDevice(pe.device);  // a stream is destroyed on its own GPU
-    pe.stream.reset();
+    try {
+      const CurrentDevice current(devices(), pe.device);
+      pe.stream.reset();  // a stream is destroyed on its own GPU
+    } catch (const RuntimeFailure&) {
+      // A GPU that is lost has no stream left.
+    }
   }
 }
 
@@ -132,7 +109,7 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
       book_.reclaim();
     }
     if (const Size more = symmetric && place == MemoryKind::kData ? book_.growth_for(number, bytes) : 0) {
-      segment_.grow(devices_of(pes_), more);
+      segment_.grow(numbers_of(pes_), more);
       book_.grow(more);
     }
     offset = symmetric ? book_.allocate_symmetric(number, place, bytes, name, element_bytes)
@@ -184,7 +161,7 @@ void Threads::fail(const bootstrap::Failure& why) {
     log_line(LogLevel::kWarn, [&] { return "the world is over: " + why.text; });
   }
   changed_.notify_all();
-  for (int i = 0; i < num_pes(); ++i) set_abort(i);
+  for (int i = 0; i < num_pes(); ++i) end_waits(i);
 }
 
 std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {
@@ -202,10 +179,7 @@ std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t>
 }
 
 void Threads::drain() const {
-  for (const Pe& pe : pes_) {
-    cudaSetDevice(pe.device);
-    cudaDeviceSynchronize();
-  }
+  for (const Pe& pe : pes_) devices().wait_until_idle(pe.device);
 }
 
 /// A time-out with what the other PEs were waiting for: all kernels have ended.
@@ -222,28 +196,31 @@ void Threads::drain() const {
 }
 
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program) {
-  check(cudaSetDevice(threads.pe(pe).device), "cudaSetDevice");
+  threads.devices().set_current(threads.pe(pe).device);
   WorldView view(threads, pe);
   World world(view);
   program(world);
 }
 
-}  // namespace cuda
+}  // namespace world
 
-struct CudaThreads::State : cuda::Threads {
+struct WorldThreads::State : world::Threads {
   using Threads::Threads;
 };
 
-CudaThreads::CudaThreads(int pes, const CudaOptions& options) {
-  cuda::register_library_kernels();
-  if (options.record.on) cuda::register_profiled_library_kernels();
-  state_ = std::make_unique<State>(pes, options);
-  log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} PEs, threads of this process", pes); });
+WorldThreads::WorldThreads(int pes, const WorldOptions& options) {
+  world::Devices& devices = world::devices_of(options.kind);
+  devices.register_kernels(options.record.on);
+  state_ = std::make_unique<State>(devices, pes, options);
+  log_line(LogLevel::kInfo,
+           [&] { return fmt::format("world of {} PEs, threads of this process, {} backend", pes, devices.name()); });
 }
 
-CudaThreads::~CudaThreads() = default;
+WorldThreads::~WorldThreads() = default;
 
-void CudaThreads::run(const std::function<void(World&)>& program) {
+DeviceKind WorldThreads::kind() const { return state_->devices().kind(); }
+
+void WorldThreads::run(const std::function<void(World&)>& program) {
   if (state_->recording() != nullptr) state_->recording()->align();
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(state_->num_pes()));
@@ -256,7 +233,7 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
   };
   const auto run_one = [&](int pe) {
     try {
-      cuda::run_pe(*state_, pe, program);
+      world::run_pe(*state_, pe, program);
     } catch (...) {
       end_with(std::current_exception(), "the host program of another PE has failed");
     }
@@ -272,17 +249,17 @@ void CudaThreads::run(const std::function<void(World&)>& program) {
   }
   for (std::thread& thread : threads) thread.join();
   state_->drain();
-  if (error) cuda::rethrow_with_waits(*state_, error);
+  if (error) world::rethrow_with_waits(*state_, error);
   if (state_->recording() != nullptr) state_->recording()->align();
 }
 
-void CudaThreads::record(int pe, bool on) {
+void WorldThreads::record(int pe, bool on) {
   if (pe < 0 || pe >= state_->num_pes())
     throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, state_->num_pes() - 1));
-  recording_of(*state_).turn(pe, on);
+  world::recording_of(*state_).turn(pe, on);
 }
 
-const trace::Timeline& CudaThreads::timeline() { return recording_of(*state_).timeline(); }
-const RecordingInfo& CudaThreads::recording_info() { return recording_of(*state_).info(); }
+const trace::Timeline& WorldThreads::timeline() { return world::recording_of(*state_).timeline(); }
+const RecordingInfo& WorldThreads::recording_info() { return world::recording_of(*state_).info(); }
 
 }  // namespace tandem

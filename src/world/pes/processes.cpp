@@ -1,4 +1,4 @@
-#include "cuda/world/processes.h"
+#include "world/pes/processes.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,10 @@
 #include <set>
 #include <thread>
 
-#include "cuda/device/self_test.h"
-#include "cuda/driver/device_guard.h"
-#include "cuda/driver/error.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/standstill.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
 namespace {
 
@@ -36,21 +33,21 @@ void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
 
 }  // namespace
 
-Processes::Processes(const UniqueId& id, int pe, int pes, int device, const CudaOptions& options)
-    : Pes(pes, device, 1, options),
+Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options)
+    : Pes(devices, pes, device, 1, options),
       exceptions_before_(std::uncaught_exceptions()),
       session_(id, pe, pes, options.join_timeout_s),
       exchange_(session_.or_fail([&] { return bootstrap::FdExchange(session_); })),
-      pe_(session_.or_fail([&] { return take_gpu(device); })),
+      pe_(session_.or_fail([&] { return take_device(device); })),
       book_(session_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
       segment_(session_.or_fail([&] {
-        return Segment(session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+        return Segment(devices, session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
       })) {
   session_.or_fail([&] { prepare(options); });
 }
 
 /// What is left to do before the world can be used.
-void Processes::prepare(const CudaOptions& options) {
+void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
   check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
@@ -59,15 +56,15 @@ void Processes::prepare(const CudaOptions& options) {
   const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
   check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
               "compare_calls (1) and record.on (2), summed up");
-  const Size words = wait_words_bytes(num_pes());
+  const Size words = cuda::wait_words_bytes(num_pes());
   book_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
   clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
   if (options.self_test) test_links();
-  load_kernels(pe_);
+  load_kernels({pe_.device});
   if (options.compare_calls) share_calls();
   if (options.record.on) start_recording(options);
   session_.barrier("the world is ready");
-  session_.on_failure([this] { set_abort(me()); });
+  session_.on_failure([this] { end_waits(me()); });
 }
 
 Processes::~Processes() {
@@ -75,25 +72,18 @@ Processes::~Processes() {
   // An exception on its way through the host program: the others are not left to wait for this PE.
   if (std::uncaught_exceptions() > exceptions_before_)
     session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
-  wait_for_gpu();
+  wait_for_device();
   session_.expect_end();
   meet_or_tell("the world's end");  // peers read and write this PE's memory until they are here too
 }
 
 void Processes::leave() {
   if (!session_.is_here()) return;
-  wait_for_gpu();
+  wait_for_device();
   meet_or_tell("the end of all calls");
 }
 
-void Processes::wait_for_gpu() const {
-  try {
-    const DeviceGuard current(pe_.device);
-    cudaDeviceSynchronize();
-  } catch (const std::exception&) {
-    // A GPU that is lost has nothing to be waited for.
-  }
-}
+void Processes::wait_for_device() const { devices().wait_until_idle(pe_.device); }
 
 void Processes::meet_or_tell(const char* where) {
   try {
@@ -117,19 +107,17 @@ std::optional<bootstrap::Failure> Processes::untold() const {
 
 /// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
 /// for time slices, and the library could not promise that all blocks are resident.
-Pe Processes::take_gpu(int device) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  const std::vector<Bytes> all = session_.all_gather(std::as_bytes(std::span(properties.uuid.bytes)), "GPUs");
+Pe Processes::take_device(int device) {
+  const std::vector<Bytes> all = session_.all_gather(devices().exclusive_id(device), "devices");
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
-    if (first != pe)
+    if (first != pe && !all[pe].empty())
       throw Unsupported(
-          fmt::format("cuda backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
+          fmt::format("{} backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
                       "(PEs that share one have to be threads of one process)",
-                      first, pe));
+                      devices().name(), first, pe));
   }
-  return make_pe(device);
+  return make_pe(devices(), device);
 }
 
 /// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest
@@ -228,10 +216,10 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
 void Processes::check_alive() const {
   if (const auto failure = session_.failure()) failure->raise();
   const volatile WaitReport& report = *pe_.report;
-  if (report.set == kCallsOfOtherCounts || report.set == kOtherCalls)
+  if (report.set == cuda::kCallsOfOtherCounts || report.set == cuda::kOtherCalls)
     throw InvalidArgument("calls of the PEs differ; synchronizing a stream says which");
   if (report.set != 0 || report.ended_by != 0)
-    throw Timeout("a wait on the GPU gave up; synchronizing a stream says which");
+    throw Timeout("a wait on the device gave up; synchronizing a stream says which");
 }
 
 /// The memory in which the PEs compare what they call.
@@ -253,17 +241,17 @@ void Processes::test_links() {
   const Size bytes = num_pes() * kSelfTestWords * Size{8};
   SelfTest test{segment_.base() + HeapBook::kControlBytes, segment_.stride(), num_pes(), me(), 0};
   if (book_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
-  std::uint32_t* wrong = nullptr;
-  const std::size_t counters = 2 * static_cast<std::size_t>(num_pes());
-  check(cudaMallocHost(&wrong, counters * sizeof(*wrong)), "cudaMallocHost");
-  const std::unique_ptr<std::uint32_t, HostFree> owner(wrong);
-  std::memset(wrong, 0, counters * sizeof(*wrong));
+  const Size counter_bytes = 2 * num_pes() * Size{sizeof(std::uint32_t)};
+  const std::unique_ptr<std::uint32_t[], PinnedFree> wrong(
+      static_cast<std::uint32_t*>(devices().allocate_pinned(counter_bytes)), PinnedFree{&devices()});
+  std::memset(wrong.get(), 0, static_cast<std::size_t>(counter_bytes));
+  devices().memory().commit(segment_.base() + me() * segment_.stride() + HeapBook::kControlBytes, bytes);
   for (test.round = 0; test.round < 2; ++test.round) {
-    launch_self_test_writes(pe_.stream.get(), test);
-    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    pe_.stream->write_patterns(test);
+    pe_.stream->synchronize();
     session_.barrier("self-test written");
-    launch_self_test_reads(pe_.stream.get(), test, wrong);
-    check(cudaStreamSynchronize(pe_.stream.get()), "self-test");
+    pe_.stream->read_patterns(test, wrong.get());
+    pe_.stream->synchronize();
     session_.barrier("self-test read");
   }
   for (int pe = 0; pe < num_pes(); ++pe)
@@ -274,4 +262,4 @@ void Processes::test_links() {
             2 * kSelfTestWords, is_here ? "written by" : "read from", pe, is_here ? "to" : "by", me()));
 }
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -5,14 +5,13 @@
 #include <mutex>
 #include <vector>
 
-#include "cuda/profile/recording.h"
-#include "cuda/world/pes.h"
+#include "world/pes/pes.h"
 
-namespace tandem::cuda {
+namespace tandem::world {
 
 class Threads : public Pes {
  public:
-  Threads(int pes, const CudaOptions& options);
+  Threads(Devices& devices, int pes, const WorldOptions& options);
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
@@ -30,9 +29,9 @@ class Threads : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
 
-  /// Ends everybody's waits, on the host and on the GPUs, with the first reason that was given.
+  /// Ends everybody's waits, on the host and on the devices, with the first reason that was given.
   void fail(const bootstrap::Failure& why);
-  /// Waits until the GPUs have nothing to do. Never throws: errors are found by who synchronizes.
+  /// Waits until the devices have nothing to do. Never throws: errors are found by whoever synchronizes.
   void drain() const;
   Recording* recording() const override { return recording_.get(); }
 
@@ -55,4 +54,4 @@ class Threads : public Pes {
 /// Runs `program` as PE `pe` on the calling thread.
 void run_pe(Threads& threads, int pe, const std::function<void(World&)>& program);
 
-}  // namespace tandem::cuda
+}  // namespace tandem::world

@@ -1,0 +1,185 @@
+#include "cuda/world/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <span>
+
+#include "bootstrap/local/environment.h"
+#include "cuda/device/gemm.h"
+#include "cuda/device/register.h"
+#include "cuda/device/signal_kernels.h"
+#include "cuda/driver/device_guard.h"
+#include "cuda/driver/error.h"
+#include "cuda/profile/recording.h"
+#include "cuda/world/stream.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+
+namespace {
+
+/// Whether a launcher started this process as one of several, each of which has a GPU to itself.
+bool is_one_of_several() {
+  const auto is_set = [](const char* place, const char* processes) {
+    const auto count = bootstrap::variable_of_process(processes);
+    return bootstrap::variable_of_process(place) && count && *count != "1";
+  };
+  return is_set("RANK", "WORLD_SIZE") || is_set("SLURM_PROCID", "SLURM_NTASKS");
+}
+
+class Kernels final : public world::LoadedKernels {
+ public:
+  /// Loads them on the current GPU.
+  void load() {
+    load_signal_kernels();
+    for (const detail::DeviceKernel* kernel : registered_kernels()) blocks_per_sm_[kernel] = kernel->load();
+  }
+  void set_sms(int sms) { sms_ = sms; }
+
+  void check(const detail::KernelLaunch& kernel, int sharing) const override {
+    if (kernel.device == nullptr)
+      throw Unsupported(fmt::format(
+          "launch of {}: this kernel was not compiled for GPUs (tandem/advanced/cuda_kernel.cuh: register_kernel)",
+          kernel.name));
+    if (kernel.grid.threads != kernel.device->threads)
+      throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
+                                        kernel.grid.threads, kernel.device->threads));
+    const auto found = blocks_per_sm_.find(kernel.device);
+    const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.device->load();
+    const int most = per_sm * sms_ / sharing;
+    if (kernel.grid.blocks > most)
+      throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
+                                    kernel.name, kernel.grid.blocks, sharing, most));
+  }
+
+ private:
+  std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
+  int sms_ = 0;  // of the first GPU
+};
+
+Recording* of_cuda(world::Recording* recording) { return static_cast<Recording*>(recording); }
+
+}  // namespace
+
+std::string CudaDevices::name_of(int device) const { return fmt::format("GPU {}", device); }
+
+int CudaDevices::count() {
+  // Streams beyond the number of hardware queues wait for each other, which kernels of PEs that share a GPU and wait
+  // for each other do not survive. Each queue makes copy engines slower, so a process that shares nothing keeps the
+  // driver's 8. Read when the driver starts; a user's own choice stays.
+  if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // The library's own kernels are loaded when a world is made. Others', cuBLASLt's above all, are loaded at their first
+  // call: eagerly, that waits for every kernel of this process on any GPU, which may wait for that call; lazily, for
+  // those on this GPU alone (bench/NOTES.md).
+  setenv("CUDA_MODULE_LOADING", "LAZY", 0);
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+void CudaDevices::require_any() {
+  if (count() == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+}
+
+Machine CudaDevices::describe(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  Machine machine;
+  machine.name = properties.name;
+  machine.gpu.sm_count = properties.multiProcessorCount;
+  machine.gpu.max_blocks_per_sm = properties.maxBlocksPerMultiProcessor;
+  machine.gpu.max_threads_per_sm = properties.maxThreadsPerMultiProcessor;
+  machine.gpu.copy_engines = properties.asyncEngineCount;
+  return machine;
+}
+
+/// Programmatic dependent launch came with compute capability 9.
+bool CudaDevices::has_early_launch(int device) {
+  int major = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
+/// Any kernel of any PE may wait for any other, so all have to find places beside each other, wherever the others lie:
+/// a block may take an SM whose neighbour is free, while the GEMM's clusters need pairs. At most a PE has a GEMM and
+/// blocks beside it, or as many blocks behind it as it counts on and half as many beside. So there is room where a PE
+/// counts on two for every three pairs of its share.
+int CudaDevices::share_of(int sms, int sharing) const { return sharing == 1 ? sms : std::max(2, sms / (3 * sharing)); }
+
+Bytes CudaDevices::exclusive_id(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const View id = std::as_bytes(std::span(properties.uuid.bytes));
+  return {id.begin(), id.end()};
+}
+
+void CudaDevices::start(int device) {
+  set_current(device);
+  check(cudaFree(nullptr), "starting the GPU");
+}
+
+void CudaDevices::set_current(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
+
+int CudaDevices::enter(int device) { return DeviceGuard::enter(device); }
+void CudaDevices::leave(int device, int before) noexcept { DeviceGuard::leave(device, before); }
+
+void CudaDevices::wait_until_idle(int device) noexcept {
+  try {
+    const DeviceGuard current(device);
+    cudaDeviceSynchronize();
+  } catch (const RuntimeFailure&) {
+    // A GPU that is lost has nothing to be waited for.
+  }
+}
+
+void* CudaDevices::allocate_pinned(Size bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "cudaMallocHost");
+  return memory;
+}
+
+void CudaDevices::free_pinned(void* memory) noexcept { cudaFreeHost(memory); }
+
+void CudaDevices::register_kernels(bool recorded) {
+  register_library_kernels();
+  if (recorded) register_profiled_library_kernels();
+}
+
+std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices) {
+  auto kernels = std::make_unique<Kernels>();
+  for (const int device : devices) {
+    set_current(device);
+    kernels->load();
+  }
+  kernels->set_sms(describe(devices.front()).gpu.sm_count);
+  return kernels;
+}
+
+void CudaDevices::check_hooked_gemm(int device, const Gemm& gemm) {
+  const DeviceGuard current(device);
+  cuda::check_hooked_gemm(gemm);
+}
+
+std::unique_ptr<world::DeviceStream> CudaDevices::make_own_stream(int device) {
+  return std::make_unique<CudaStream>(device);
+}
+
+std::unique_ptr<world::DeviceStream> CudaDevices::make_stream(const world::StreamUse& use,
+                                                              world::Recording* recording) {
+  return std::make_unique<CudaStream>(use, of_cuda(recording));
+}
+
+std::unique_ptr<world::DeviceStream> CudaDevices::borrow_stream(const world::StreamUse& use, void* native,
+                                                                world::Recording* recording) {
+  return std::make_unique<CudaStream>(use, of_cuda(recording), static_cast<cudaStream_t>(native));
+}
+
+Size CudaDevices::clock_mail_bytes() const { return sizeof(Mail); }
+
+std::unique_ptr<world::Recording> CudaDevices::make_recording(const world::RecordingSetup& setup) {
+  return std::make_unique<Recording>(setup);
+}
+
+}  // namespace tandem::cuda

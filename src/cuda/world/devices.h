@@ -1,0 +1,47 @@
+#pragma once
+/// The GPUs of this process, as worlds see them.
+
+#include "cuda/memory/memory.h"
+#include "world/device/devices.h"
+
+namespace tandem::cuda {
+
+class CudaDevices final : public world::Devices {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kGpu; }
+  std::string name() const override { return "cuda"; }
+  std::string name_of(int device) const override;
+  int count() override;
+  void require_any() override;
+  Machine describe(int device) override;
+  bool has_early_launch(int device) override;
+  int share_of(int sms, int sharing) const override;
+  Bytes exclusive_id(int device) override;
+
+  void start(int device) override;
+  void set_current(int device) override;
+  int enter(int device) override;
+  void leave(int device, int before) noexcept override;
+  void wait_until_idle(int device) noexcept override;
+
+  void* allocate_pinned(Size bytes) override;
+  void free_pinned(void* memory) noexcept override;
+  world::DeviceMemory& memory() override { return memory_; }
+
+  void register_kernels(bool recorded) override;
+  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices) override;
+  void check_hooked_gemm(int device, const Gemm& gemm) override;
+
+  std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;
+  std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Recording* recording) override;
+  std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
+                                                     world::Recording* recording) override;
+
+  Size clock_mail_bytes() const override;
+  std::unique_ptr<world::Recording> make_recording(const world::RecordingSetup& setup) override;
+
+ private:
+  CudaMemory memory_;
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,58 @@
+#pragma once
+/// The recording of a world's work, from which timelines are made. Devices that can record implement it.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tandem/advanced/recording.h"
+#include "trace/gpu/gpu_part.h"
+#include "trace/gpu/gpu_recording.h"
+#include "world/device/stream.h"
+
+namespace tandem::world {
+
+/// The questions that a recording asks about addresses in symmetric memory.
+struct AddressBook {
+  std::function<trace::GpuPlace(std::uint64_t)> place;
+  std::function<std::string(std::uint64_t)> describe;  ///< "arrived[3] on PE 2"
+};
+
+/// The parts of a PE that the comparison of clocks needs.
+struct ClockPe {
+  int device = 0;
+  DeviceStream* stream = nullptr;  ///< null: the PE is another process's
+  std::byte* mail = nullptr;       ///< Devices::clock_mail_bytes, in memory that all PEs reach
+};
+
+struct RecordingSetup {
+  std::vector<ClockPe> pes;
+  RecordOptions options;
+  std::string machine;
+  AddressBook book;
+  /// Waits for all PEs' processes, where they are several.
+  std::function<void()> meet;
+};
+
+/// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
+/// nothing runs.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+
+  /// Whether a PE's work is recorded; it is from the start.
+  virtual void turn(int pe, bool on) = 0;
+  /// Compares all clocks: before and after a run.
+  virtual void align() = 0;
+  /// What this process's PEs did; addresses and names are the caller's to add.
+  virtual trace::GpuPart part() const = 0;
+  /// What other processes' PEs did, for the timeline.
+  virtual void add(std::vector<trace::GpuPart> parts) = 0;
+  /// What happened up to the last `align`; of work in graphs that were replayed, the last replay.
+  virtual const trace::Timeline& timeline() = 0;
+  virtual const RecordingInfo& info() = 0;
+  /// Microseconds since this recording began: times of its timeline.
+  virtual double time_us() const = 0;
+};
+
+}  // namespace tandem::world

@@ -1,0 +1,120 @@
+#include "world/memory/handles.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tandem/error.h"
+
+namespace tandem::world {
+
+namespace {
+
+/// TANDEM_HANDLES; empty: the environment leaves the choice.
+std::string chosen() {
+  const char* const text = std::getenv("TANDEM_HANDLES");
+  std::string choice = text == nullptr ? "" : text;
+  if (!choice.empty() && choice != "fd" && choice != "fabric")
+    throw InvalidArgument(fmt::format("TANDEM_HANDLES: '{}' given, allowed are fd and fabric", choice));
+  return choice;
+}
+
+/// What this process lacks for the one way; empty: nothing.
+std::string lacks_descriptors(const bootstrap::Session& session, const bootstrap::FdExchange& exchange,
+                              DeviceMemory& memory, int device) {
+  if (chosen() == "fabric") return "TANDEM_HANDLES is fabric";
+  for (int pe = 0; pe < session.size(); ++pe)
+    if (!exchange.is_here(pe)) return fmt::format("PE {} is on another host, or in another network name space", pe);
+  return memory.lacks(device, Handles::kDescriptors);
+}
+
+std::string lacks_fabric(DeviceMemory& memory, int device) {
+  return chosen() == "fd" ? "TANDEM_HANDLES is fd" : memory.lacks(device, Handles::kFabric);
+}
+
+/// By PE; empty: it has not been imported.
+using Chunks = std::vector<std::vector<Chunk>>;
+
+void exchange_descriptors(bootstrap::Session& session, bootstrap::FdExchange& exchange, DeviceMemory& memory,
+                          const std::vector<Chunk>& own, Chunks& all) {
+  std::vector<bootstrap::Fd> exported;
+  std::vector<int> numbers;
+  session.together("memory is exported", [&] {
+    for (const Chunk& chunk : own) {
+      exported.emplace_back(memory.export_descriptor(chunk.handle));
+      numbers.push_back(exported.back().get());
+    }
+  });
+  const auto received = exchange.exchange(numbers, session.world());
+  session.together("memory is imported", [&] {
+    for (std::size_t pe = 0; pe < received.size(); ++pe)
+      for (std::size_t i = 0; i < received[pe].size(); ++i) {
+        const Size bytes = own.at(i).bytes;
+        all[pe].push_back({memory.import_descriptor(received[pe][i].get(), bytes), bytes});
+      }
+  });
+}
+
+void exchange_fabric(bootstrap::Session& session, DeviceMemory& memory, const std::vector<Chunk>& own, Chunks& all) {
+  // Any process that has a handle and an IMEX channel can map the memory.
+  const bootstrap::Key key = bootstrap::derive(session.secret(), "fabric handles");
+  Writer writer;
+  session.together("memory is exported", [&] {
+    for (const Chunk& chunk : own) writer.bytes(bootstrap::encrypt(key, memory.export_fabric(chunk.handle)));
+  });
+  const std::vector<Bytes> blobs = session.all_gather(writer.result(), "fabric handles");
+  session.together("memory is imported", [&] {
+    for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
+      if (pe == static_cast<std::size_t>(session.pe())) continue;
+      Reader reader(blobs[pe]);
+      for (const Chunk& its : own) {
+        const auto bytes = bootstrap::decrypt(key, reader.bytes());
+        if (!bytes) throw RuntimeFailure(fmt::format("no fabric handle of PE {}", pe));
+        all[pe].push_back({memory.import_fabric(*bytes), its.bytes});
+      }
+    }
+  });
+}
+
+/// Why a way is closed, for the first PE that says so; empty: it is open to all.
+std::string first_problem(bootstrap::Session& session, const std::string& own) {
+  const std::vector<Bytes> all = session.all_gather(Writer().text(own).result(), "handles of memory");
+  for (std::size_t pe = 0; pe < all.size(); ++pe)
+    if (const std::string its = Reader(all[pe]).text(); !its.empty()) return fmt::format("PE {}: {}", pe, its);
+  return "";
+}
+
+}  // namespace
+
+Handles agree_on_handles(bootstrap::Session& session, const bootstrap::FdExchange& exchange, Devices& devices,
+                         int device) {
+  DeviceMemory& memory = devices.memory();
+  const std::string no_descriptors = first_problem(session, lacks_descriptors(session, exchange, memory, device));
+  if (no_descriptors.empty()) return Handles::kDescriptors;
+  const std::string no_fabric = first_problem(session, lacks_fabric(memory, device));
+  if (no_fabric.empty()) return Handles::kFabric;
+  throw Unsupported(
+      fmt::format("{} backend: memory cannot be handed to other processes by file descriptors ({}), nor by fabric "
+                  "handles ({}); run the PEs as threads of one process",
+                  devices.name(), no_descriptors, no_fabric));
+}
+
+std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::Session& session, bootstrap::FdExchange& exchange,
+                                                DeviceMemory& memory, Handles handles, const std::vector<Chunk>& own) {
+  Chunks all(static_cast<std::size_t>(session.size()));
+  try {
+    handles == Handles::kFabric ? exchange_fabric(session, memory, own, all)
+                                : exchange_descriptors(session, exchange, memory, own, all);
+  } catch (...) {
+    for (const std::vector<Chunk>& chunks : all) release(memory, chunks);
+    throw;
+  }
+  return all;
+}
+
+void release(DeviceMemory& memory, const std::vector<Chunk>& chunks) {
+  for (const Chunk& chunk : chunks) memory.release(chunk.handle);
+}
+
+}  // namespace tandem::world

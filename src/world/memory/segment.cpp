@@ -1,0 +1,177 @@
+#include "world/memory/segment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tandem/error.h"
+
+namespace tandem::world {
+
+namespace {
+
+void check_reach(Devices& devices, const std::vector<int>& numbers) {
+  for (const int from : numbers)
+    for (const int to : numbers)
+      if (from != to && !devices.memory().reaches(from, to))
+        throw Unsupported(fmt::format("{} backend: {} does not reach {} by loads and stores", devices.name(),
+                                      devices.name_of(from), devices.name_of(to)));
+}
+
+}  // namespace
+
+Segment::Segment(Devices& devices, const std::vector<int>& numbers, const Bytes& bytes)
+    : devices_(devices), pes_(static_cast<int>(numbers.size())) {
+  check_reach(devices, numbers);
+  Size granularity = 1;
+  for (const int device : numbers)
+    granularity = std::max(granularity, devices.memory().granularity(device, Handles::kNone));
+  const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
+  stride_ = std::max(first, round_up(bytes.most, granularity));
+  reserve();
+  try {
+    make_all(numbers, first);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Segment::Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+                 const Bytes& bytes)
+    : devices_(devices), pes_(session.size()), handles_(agree_on_handles(session, exchange, devices, device)) {
+  // Devices of another kind may need other multiples.
+  DeviceMemory& memory = devices.memory();
+  const auto needed = static_cast<std::uint64_t>(memory.granularity(device, handles_));
+  Size granularity = 1;
+  for (const tandem::Bytes& other : session.all_gather(Writer().u64(needed).result(), "granularity of memory"))
+    granularity = std::max(granularity, static_cast<Size>(Reader(other).u64()));
+  const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
+  stride_ = std::max(first, round_up(bytes.most, granularity));
+  try {
+    share(session, exchange, device, {{memory.create(device, handles_, first), first}});
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Segment::Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+                 const std::vector<Chunk>& chunks)
+    : devices_(devices), pes_(session.size()) {
+  for (const Chunk& chunk : chunks) stride_ += chunk.bytes;
+  try {
+    share(session, exchange, device, chunks);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void Segment::reserve() { base_ = devices_.memory().reserve(stride_ * pes_); }
+
+void Segment::make_all(const std::vector<int>& numbers, Size bytes) {
+  for (int pe = 0; pe < pes_; ++pe) {
+    const int device = numbers[static_cast<std::size_t>(pe)];
+    map(pe, {{devices_.memory().create(device, Handles::kNone, bytes), bytes}}, numbers);
+  }
+  there_ += bytes;
+}
+
+void Segment::grow(const std::vector<int>& numbers, Size bytes) {
+  const std::size_t before = mapped_.size();
+  try {
+    make_all(numbers, bytes);
+  } catch (...) {
+    unmap_down_to(before);
+    throw;
+  }
+}
+
+void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes) {
+  Chunk chunk{0, bytes};
+  bool is_made = false;
+  try {
+    session.together("growth of the heap", [&] {
+      chunk.handle = devices_.memory().create(device, handles_, bytes);
+      is_made = true;
+    });
+  } catch (...) {
+    if (is_made) devices_.memory().release(chunk.handle);
+    throw;
+  }
+  const std::size_t before = mapped_.size();
+  try {
+    share(session, exchange, device, {chunk});
+  } catch (...) {
+    unmap_down_to(before);
+    throw;
+  }
+}
+
+/// Maps everybody's chunks behind what is there, or nobody's: what one PE cannot do, none has done. Takes those of this
+/// process, whatever comes of it; what is mapped by then is the caller's to take back.
+void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+                    const std::vector<Chunk>& own) {
+  std::vector<std::vector<Chunk>> all;
+  try {
+    all = exchange_chunks(session, exchange, devices_.memory(), handles_, own);
+  } catch (...) {
+    world::release(devices_.memory(), own);
+    throw;
+  }
+  all[static_cast<std::size_t>(session.pe())] = own;
+  session.together("memory is mapped", [&] {
+    int next = 0;
+    try {
+      if (base_ == nullptr) reserve();
+      while (next < pes_) {
+        const int pe = next++;
+        map(pe, all[static_cast<std::size_t>(pe)], {device});
+      }
+    } catch (...) {
+      for (; next < pes_; ++next) world::release(devices_.memory(), all[static_cast<std::size_t>(next)]);
+      throw;
+    }
+  });
+  for (const Chunk& chunk : own) there_ += chunk.bytes;
+}
+
+/// Takes the chunks, whatever comes of it.
+void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers) {
+  DeviceMemory& memory = devices_.memory();
+  std::byte* const begin = base_ + stride_ * pe + there_;
+  std::byte* address = begin;
+  std::size_t taken = 0;
+  try {
+    for (const Chunk& chunk : chunks) {
+      memory.map(address, chunk);
+      mapped_.push_back({address, chunk});
+      ++taken;
+      address += chunk.bytes;
+    }
+  } catch (...) {
+    for (; taken < chunks.size(); ++taken) memory.release(chunks[taken].handle);
+    throw;
+  }
+  const std::set<int> each(numbers.begin(), numbers.end());
+  memory.allow(begin, address - begin, {each.begin(), each.end()});
+}
+
+Segment::~Segment() { release(); }
+
+void Segment::unmap_down_to(std::size_t mappings) {
+  for (; mapped_.size() > mappings; mapped_.pop_back()) {
+    devices_.memory().unmap(mapped_.back().address, mapped_.back().chunk.bytes);
+    devices_.memory().release(mapped_.back().chunk.handle);
+  }
+}
+
+void Segment::release() {
+  unmap_down_to(0);
+  if (base_ != nullptr) devices_.memory().give_back(base_, stride_ * pes_);
+  base_ = nullptr;
+}
+
+}  // namespace tandem::world
