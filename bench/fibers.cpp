@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "sim/engine/fiber.h"
+#include "base/fiber/fiber.h"
 
 namespace {
 
-using tandem::sim::Fiber;
-using tandem::sim::StackPool;
+using tandem::Fiber;
+using tandem::StackPool;
 
 void forever(void*) {
   for (;;) Fiber::suspend();

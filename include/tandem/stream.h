@@ -9,7 +9,7 @@
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/device_kernel.h"
-#include "tandem/impl/sim/block.h"
+#include "tandem/impl/cpu/block.h"
 #include "tandem/impl/site.h"
 #include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
@@ -25,12 +25,13 @@ struct Grid {
 
 namespace detail {
 
-/// A kernel ready to run on any backend that this build has.
+/// A kernel ready to run on any backend that this build has: `on_cpu` in the simulator and on the host's processors,
+/// `device` on a GPU.
 struct KernelLaunch {
   std::string name;
   Grid grid;
   Team team;
-  std::function<void(sim::Block&)> simulate;
+  std::function<void(cpu::Block&)> on_cpu;
   const DeviceKernel* device = nullptr;
   const void* args = nullptr;  // valid during the call
   int blocks_per_sm = 1;
@@ -102,7 +103,7 @@ class Stream {
     static_assert(std::is_trivially_copyable_v<typename K::Args>,
                   "Args of a kernel must be trivially copyable: plain data, without containers or other owners of "
                   "memory, since a GPU gets a copy of the bytes");
-    at(site).launch({std::string(type_name<K>()), grid, team, [args](sim::Block& block) { K::run(block, args); },
+    at(site).launch({std::string(type_name<K>()), grid, team, [args](cpu::Block& block) { K::run(block, args); },
                      detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>,
                      detail::kEpochFirst<K>});
   }

@@ -115,7 +115,7 @@ CheckResult check_use_after_free(bool symmetric, bool another) {
     struct Args {
       float* to;
     };
-    static void run(sim::Block& block, const Args& args) { block.store_scalar(args.to, 1.0F); }
+    static void run(cpu::Block& block, const Args& args) { block.store_scalar(args.to, 1.0F); }
   };
   CheckOptions options;
   options.pes = 2;

@@ -248,7 +248,7 @@ TEST(BadInput, CollectivesRefuseTeamsThatAreNone) {
 TEST(BadInput, AGridHasAnEnd) {
   struct Nothing {
     struct Args {};
-    static void run(sim::Block&, const Args&) {}
+    static void run(cpu::Block&, const Args&) {}
   };
   EXPECT_THAT(refusal([](World& world) { world.make_stream("main").launch<Nothing>({.blocks = 2'000'000'000}, {}); }),
               HasSubstr("2000000000 blocks given"));

@@ -222,10 +222,10 @@ TEST(Block, SumsAddInTheOrderOfElementsAndIntegersWrap) {
 
 /// The CUDA backend's blocks do so in tests/cuda/block_compile.cu.
 TEST(Block, HasEveryOperationOfItsContract) {
-  EXPECT_NE((&test::EveryOperation<float, LLPacket, true>::run<sim::Block>), nullptr);
-  EXPECT_NE((&test::EveryOperation<bf16, LL128Line>::run<sim::Block>), nullptr);
-  EXPECT_NE((&test::EveryPacketOperation<fp8_e4m3, LL128Line>::run<sim::Block>), nullptr);
-  EXPECT_NE((&test::EveryPacketOperation<float, LLPacket, true>::run<sim::Block>), nullptr);
+  EXPECT_NE((&test::EveryOperation<float, LLPacket, true>::run<cpu::Block>), nullptr);
+  EXPECT_NE((&test::EveryOperation<bf16, LL128Line>::run<cpu::Block>), nullptr);
+  EXPECT_NE((&test::EveryPacketOperation<fp8_e4m3, LL128Line>::run<cpu::Block>), nullptr);
+  EXPECT_NE((&test::EveryPacketOperation<float, LLPacket, true>::run<cpu::Block>), nullptr);
 }
 
 TEST(Block, MulticastStoresAndReducesThroughTheSwitch) {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sim/memory/reuse.h"
+#include "base/reuse.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"
@@ -108,7 +108,7 @@ TEST(Heap, GrowsUpToItsLimitAndItsGrowthServesCollectives) {
 }
 
 TEST(Heap, ThatMayGrowIsNotPassedOnToTheNextSimulation) {
-  const sim::Reuse reuse;
+  const Reuse reuse;
   run(2 * kMiB, 32 * kMiB, [](World&) {});
   run(32 * kMiB, 0, [](World& world) {
     const auto data = world.heap().allocate<float>(4'000'000, "data");

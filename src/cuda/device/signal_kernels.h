@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "tandem/impl/cuda/comparison.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/signal.h"
 
@@ -11,19 +12,6 @@ namespace tandem::cuda {
 /// Writes `value` after everything before it in the stream.
 void launch_write(cudaStream_t stream, Signal* word, Epoch value);
 void launch_wait(cudaStream_t stream, const Context& context, const Signal* word, Epoch value);
-/// What a PE tells its team of its call number `call`: half of the number, and what it calls.
-TANDEM_DEVICE constexpr Epoch told_of(Epoch call, std::uint32_t signature) { return call << 32 | signature; }
-/// Whether a word holds what was told of this call: it does, or what was told two calls before, or nothing (0) before
-/// the first. So half of the number is enough, where it comes round too.
-TANDEM_DEVICE constexpr bool is_of_call(Epoch told, Epoch call) { return told >> 32 == (call & 0xFFFF'FFFF); }
-
-/// What one PE calls, told to its team and compared: `words` has two words and two slots for each PE.
-struct Comparison {
-  Signals words;
-  Epoch* calls = nullptr;
-  std::uint32_t signature = 0;
-  Epoch count = 0;
-};
 void launch_comparison(cudaStream_t stream, const Context& context, const Comparison& comparison);
 /// A kernel that does nothing, so that the stream has what its launches need.
 void launch_nothing(cudaStream_t stream);

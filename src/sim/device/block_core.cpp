@@ -1,12 +1,12 @@
-#include "tandem/impl/sim/block_core.h"
+#include "sim/device/block_core.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
-#include "sim/device/role.h"
 #include "tandem/error.h"
 
 namespace tandem::sim {
@@ -68,11 +68,6 @@ void store(Role& role, void* to, Buffer payload, Size bytes, Rate local_rate, Si
 
 }  // namespace
 
-int BlockCore::pe() const { return role_->team.me; }
-int BlockCore::num_pes() const { return role_->team.size; }
-int BlockCore::index() const { return role_->index; }
-int BlockCore::count() const { return role_->count; }
-const Team& BlockCore::team() const { return role_->team; }
 bool BlockCore::reachable(int pe) const { return role_->sim.topology.reachable(role_->pe, role_->team.world_pe(pe)); }
 bool BlockCore::has_multicast() const { return role_->sim.machine.link.multicast; }
 bool BlockCore::phantom() const { return role_->sim.phantom; }
@@ -88,7 +83,7 @@ void BlockCore::read(const void* from, Size bytes, Site site, bool is_moved) {
        site);
 }
 
-void BlockCore::read_scalar(const void* from, Size bytes, Site site) {
+void BlockCore::read_scalar(void* to, const void* from, Size bytes, Site site) {
   Role& role = *role_;
   if (role.looks.has(from)) {
     role.streaming = false;
@@ -99,9 +94,10 @@ void BlockCore::read_scalar(const void* from, Size bytes, Site site) {
   } else {
     read(from, bytes, site);
   }
+  if (backed(from)) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   std::uint64_t value = 0;
   bytes = std::min(bytes, Size{sizeof value});
-  if (backed(from)) std::memcpy(&value, from, static_cast<std::size_t>(bytes));
+  std::memcpy(&value, to, static_cast<std::size_t>(bytes));
   if (role.looks.is_same(from, value))
     role.looked_in_vain({"load_scalar", from, static_cast<int>(bytes), Cmp::kNe, value}, site);
 }
@@ -113,6 +109,10 @@ void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {
 
 void BlockCore::write(void* to, Buffer payload, Size bytes, Site site) {
   store(*role_, to, std::move(payload), bytes, role_->sim.costs.block_reduce, site);
+}
+
+void BlockCore::write_scalar(void* to, const void* value, Size bytes, Site site) {
+  write(to, backed(to) ? copy_of(value, bytes) : Buffer(), bytes, site);
 }
 
 void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
@@ -259,21 +259,13 @@ void BlockCore::sync(Site site) {
   role_->report({.kind = OperationKind::kSync, .scope = Scope::kBlock, .begin = role_->engine().now()}, site);
 }
 
-void BlockCore::run_roles(int n, const int* widths, const std::function<void(int, BlockCore)>& body, Site site) {
-  if (n < 0 || n > 15) throw InvalidArgument(fmt::format("parallel: {} roles asked, 0 to 15 are allowed", n));
+void BlockCore::run_roles(int n, const int* widths, const std::function<void(int, cpu::BlockCore&)>& body, Site site) {
   Role& parent = *role_;
   Engine& engine = parent.engine();
-  if (parent.is_role) throw InvalidArgument("parallel: roles must not be nested");
+  require_roles(n, widths, parent.warps, parent.is_role);
   sync(site);
   if (n == 0) return;
-  int width = 0;
-  for (int i = 0; i < n; ++i) {
-    if (widths[i] < 1) throw InvalidArgument(fmt::format("parallel: a role of {} warps asked, at least 1", widths[i]));
-    width += widths[i];
-  }
-  if (width > parent.warps)
-    throw InvalidArgument(
-        fmt::format("parallel: roles of {} warps in all asked, the block has {}", width, parent.warps));
+  const int width = std::accumulate(widths, widths + n, 0);
   int running = n;
   Actor* const waiting = engine.current();
   std::vector<std::unique_ptr<Role>> roles;
@@ -289,7 +281,8 @@ void BlockCore::run_roles(int n, const int* widths, const std::function<void(int
     role.share_of = width;
     role.last_arrival = parent.last_arrival;
     Actor& actor = engine.spawn(engine.now(), [&body, &role, i] {
-      body(i, BlockCore(role));
+      BlockCore core(role);
+      body(i, core);
       role.end_local();
     });
     actor.name = [&parent, i, name = waiting->name] {

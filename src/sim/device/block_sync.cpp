@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "sim/device/role.h"
+#include "sim/device/block_core.h"
 #include "tandem/error.h"
 
 namespace tandem::sim {
@@ -244,19 +244,19 @@ void check_alignment(const Role& role, const void* packets, const char* operatio
 
 }  // namespace
 
-int BlockCore::check_packets(const void* to, Size bytes, Site site) const {
+void BlockCore::check_packets(const void* to, Size bytes, Site site) const {
   check_alignment(*role_, to, "packet store", site);
-  const int target = role_->reachable_pe(to, bytes, "packet store", site);
+  role_->reachable_pe(to, bytes, "packet store", site);
   role_->require_contents(to, "packet store", site);
-  return target;
 }
 
-void BlockCore::write_packets(void* to, Buffer packets, Site site) {
+void BlockCore::write_packets(void* to, Buffer packets, const PacketForm&, Site site) {
   const Size bytes = packets.bytes();
   if (bytes <= 0) return;
   Role& role = *role_;
   const Time begin = role.engine().now();
-  const int target = check_packets(to, bytes, site);
+  check_packets(to, bytes, site);
+  const int target = role.sim.memory.pe_of(to);
   if (role.fault(SyncOperation::kPacketStore, site) == Fault::kDropped) return;
   role.report_access(AccessKind::kPacketStore, to, bytes, site);
   const Time arrival = role.store_arrival(role.move(role.pe, target, bytes, Driver::kStores));
@@ -267,24 +267,24 @@ void BlockCore::write_packets(void* to, Buffer packets, Site site) {
               site);
 }
 
-void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes, Size flag_offset, int flag_bytes,
-                             std::uint64_t flag, Site site) {
+void BlockCore::wait_packets(const void* packets, Size count, const PacketForm& form, std::uint64_t flag, Site site) {
   if (count <= 0) return;
   Role& role = *role_;
+  const Size bytes = count * form.bytes;
   if (role.fault(SyncOperation::kPacketLoad, site) == Fault::kDropped) {
-    role.report_access(AccessKind::kLoad, packets, count * packet_bytes, site);
+    role.report_access(AccessKind::kLoad, packets, bytes, site);
     return;
   }
   check_alignment(role, packets, "packet load", site);
-  role.reachable_pe(packets, count * packet_bytes, "packet load", site);
+  role.reachable_pe(packets, bytes, "packet load", site);
   role.require_contents(packets, "packet load", site);
   const Time begin = role.engine().now();
   PacketWait wait;
   wait.packets = static_cast<const std::byte*>(packets);
   wait.count = count;
-  wait.packet_bytes = packet_bytes;
-  wait.flag_offset = flag_offset;
-  wait.flag_bytes = flag_bytes;
+  wait.packet_bytes = form.bytes;
+  wait.flag_offset = form.flag_offset;
+  wait.flag_bytes = form.flag_bytes;
   wait.flag = flag;
   Monitor* const monitor = role.sim.seams.monitor;
   const auto* const words = static_cast<const Signal*>(packets);
@@ -293,17 +293,17 @@ void BlockCore::wait_packets(const void* packets, Size count, Size packet_bytes,
   if (monitor != nullptr) monitor->end_wait(role.thread, words, 0, 1, Cmp::kEq, flag, Order::kAcquire, false, site);
   role.report({.kind = OperationKind::kWait,
                .address = packets,
-               .bytes = count * packet_bytes,
+               .bytes = bytes,
                .value = flag,
                .order = Order::kAcquire,
                .begin = begin,
                .released_by = wait.released_by.lane,
                .released_at = wait.released_by.time},
               site);
-  role.report_access(AccessKind::kPacketLoad, packets, count * packet_bytes, site);
+  role.report_access(AccessKind::kPacketLoad, packets, bytes, site);
   const Time there = role.engine().now();
-  role.move(role.pe, role.pe, count * packet_bytes, Driver::kLoads);
-  role.report({.kind = OperationKind::kLoad, .address = packets, .bytes = count * packet_bytes, .begin = there}, site);
+  role.move(role.pe, role.pe, bytes, Driver::kLoads);
+  role.report({.kind = OperationKind::kLoad, .address = packets, .bytes = bytes, .begin = there}, site);
 }
 
 }  // namespace tandem::sim

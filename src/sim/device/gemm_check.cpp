@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gemm/contract/finish.h"
+#include "gemm/host/tile_work.h"
 #include "sim/device/gemm_kernel.h"
 #include "tandem/error.h"
 #include "tandem/world.h"
@@ -12,10 +13,6 @@
 namespace tandem::sim {
 
 namespace {
-
-void require(bool holds, const char* field, Size given, const char* allowed) {
-  if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
-}
 
 /// Whether what is read and written is there, and within reach of PE `pe`.
 class Addresses {
@@ -136,24 +133,7 @@ class Addresses {
 }  // namespace
 
 void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm) {
-  require(gemm.m >= 0, "m", gemm.m, "0 or more");
-  require(gemm.n >= 0, "n", gemm.n, "0 or more");
-  require(gemm.k >= 0, "k", gemm.k, "0 or more");
-  require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
-  require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
-  require(gemm.sms >= 0 && gemm.sms <= simulator.machine.gpu.sm_count, "sms", gemm.sms, "0 (all) to the machine's SMs");
-  const bool has_pieces = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
-                          gemm.c_at_collector || gemm.chain.begun != nullptr;
-  require(!has_pieces || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
-  require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
-  require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
-  require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
-  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
-          "1 where tiles go to all PEs");
-  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
-          "kPeersFirst where a chain is set");
-  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the simulator's kernel adds nothing up");
-  check_finish(gemm);
+  check_gemm_fields(gemm, simulator.machine.gpu.sm_count);
   Addresses(simulator, pe, gemm).check();
 }
 

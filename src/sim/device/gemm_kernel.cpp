@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "gemm/contract/finish.h"
-#include "gemm/host/host_gemm.h"
-#include "tandem/advanced/gemm_order.h"
+#include "gemm/host/tile_work.h"
 
 namespace tandem::sim {
 
@@ -33,7 +32,7 @@ struct Turn {
 class Worker {
  public:
   Worker(Role& role, const Gemm& gemm, const Tiles& tiles, std::shared_ptr<Turn> shared)
-      : role_(role), gemm_(gemm), tiles_(tiles), shared_(std::move(shared)), own_{role.index} {}
+      : role_(role), gemm_(gemm), work_(gemm), tiles_(tiles), shared_(std::move(shared)), own_{role.index} {}
 
   /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
   /// worker has tiles of its own, which nobody computes if it is not there.
@@ -58,7 +57,10 @@ class Worker {
   }
 
   void compute(const GemmTile& tile, Time takes) {
-    if (gemm_.gate.words != nullptr) pass_gate(tile.rows);
+    if (gemm_.gate.words != nullptr)
+      work_.for_each_gate(tile.rows, [&](int slot) {
+        await(gemm_.gate.words + slot, gemm_.gate.epoch, static_cast<Epoch>(gemm_.gate.arrivals));
+      });
     const Time begin = engine().now();
     const Operation operation{.kind = OperationKind::kCompute, .begin = begin, .rows = tile.rows, .columns = tile.cols};
     engine().sleep_until(begin + takes);
@@ -67,42 +69,16 @@ class Worker {
     role_.report(operation, Site::here());
     report_reads(tile);
     report_finish(tile);
-    if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) pass_chain(tile);
+    if (work_.adds_chain(tile)) pass_chain(tile);
     store(tile, multiply(tile));
   }
 
   /// Waits for what the chain brings for the tile's rows.
   void pass_chain(const GemmTile& tile) {
-    const int owner = gemm_.rows.owner_of(tile.rows.begin);
-    const int part = gemm_.rows.part_of(tile.rows.begin);
-    await(gemm_.chain.arrived + gemm_.rows.slot(owner, part), gemm_.chain.epoch,
-          static_cast<Epoch>(gemm_.tiles_of_piece(owner, part)));
+    await(gemm_.chain.arrived + work_.chain_slot(tile), gemm_.chain.epoch, work_.chain_arrivals(tile));
     if (role_.sim.seams.monitor == nullptr) return;
-    const Size element = size_of(gemm_.out_type);
     for (Size r = 0; r < tile.rows.size(); ++r)
-      role_.report_access(
-          AccessKind::kTensorLoad,
-          gemm_.chain.begun + ((row_in_blocks(tile.rows.begin) + r) * gemm_.n + tile.cols.begin) * element,
-          tile.cols.size() * element, Site::here());
-  }
-
-  /// Begin of a row in a buffer with a block for each owner.
-  Size row_in_blocks(Size row) const {
-    const int owner = gemm_.rows.owner_of(row);
-    return owner * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin;
-  }
-
-  /// Waits for every piece of A that the tile's rows touch, but for the own shard.
-  void pass_gate(Range rows) {
-    for (Size row = rows.begin; row < rows.end;) {
-      const int owner = gemm_.rows.owner_of(row);
-      const int part = gemm_.rows.part_of(row);
-      if (owner != gemm_.me || gemm_.own_a == nullptr) {
-        await(gemm_.gate.words + gemm_.rows.slot(owner, part), gemm_.gate.epoch,
-              static_cast<Epoch>(gemm_.gate.arrivals));
-      }
-      row = gemm_.rows.part(owner, part).end;
-    }
+      role_.report_access(AccessKind::kTensorLoad, work_.chain_row(tile, r), work_.row_bytes(tile), Site::here());
   }
 
   /// Until `word` is at least `*epoch` times `times`.
@@ -139,11 +115,9 @@ class Worker {
     if (role_.sim.seams.monitor == nullptr) return;
     const Site site = Site::here();
     const Size row_bytes = gemm_.k * size_of(gemm_.type);
-    for (Size row = tile.rows.begin; row < tile.rows.end;) {
-      Size end = tile.rows.end;
-      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
-      role_.report_access(AccessKind::kTensorLoad, a_row(row), (end - row) * row_bytes, site);
-      row = end;
+    for (Size row = tile.rows.begin, end = row; row < tile.rows.end; row = end) {
+      end = work_.end_of_a(row, tile.rows.end);
+      role_.report_access(AccessKind::kTensorLoad, work_.a_row(row), (end - row) * row_bytes, site);
     }
     const auto* const b = static_cast<const std::byte*>(gemm_.b);
     if (gemm_.b_layout == BLayout::kNxK)
@@ -171,71 +145,26 @@ class Worker {
     read(scales.c, sizeof(float), kOne);
   }
 
-  const std::byte* a_row(Size row) const {
-    const Size row_bytes = gemm_.k * size_of(gemm_.type);
-    if (gemm_.own_a != nullptr && gemm_.rows.owner_of(row) == gemm_.me)
-      return static_cast<const std::byte*>(gemm_.own_a) + (row - gemm_.rows.shard(gemm_.me).begin) * row_bytes;
-    return static_cast<const std::byte*>(gemm_.a) + row * row_bytes;
-  }
-
-  /// The tile's product, converted to the output type; empty in phantom mode.
+  /// Empty in phantom mode.
   Buffer multiply(const GemmTile& tile) const {
     if (role_.sim.phantom) return {};
-    const Size m = tile.rows.size();
-    const Size n = tile.cols.size();
-    std::vector<float> product(static_cast<std::size_t>(m * n));
-    const bool rows_of_b = gemm_.b_layout == BLayout::kNxK;
-    const auto* const b =
-        static_cast<const std::byte*>(gemm_.b) + tile.cols.begin * (rows_of_b ? gemm_.k : 1) * size_of(gemm_.type);
-    for (Size row = tile.rows.begin; row < tile.rows.end;) {
-      // Rows up to the next border between the own shard and the gathered buffer lie in one piece of memory.
-      Size end = tile.rows.end;
-      if (gemm_.own_a != nullptr) end = std::min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end);
-      if (gemm_.k > 0)  // an empty sum is zero
-        host_gemm_tile(a_row(row), gemm_.k, b, rows_of_b ? gemm_.k : gemm_.n,
-                       product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
-                       gemm_.b_layout);
-      row = end;
-    }
-    Buffer result(m * n * size_of(gemm_.out_type));
-    dispatch(gemm_.out_type, [&]<class T>() {
-      T* out = reinterpret_cast<T*>(result.data());
-      finish_sums(gemm_, tile.rows, tile.cols, product.data());
-      if (gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin))) {
-        const auto* const begun =
-            reinterpret_cast<const T*>(gemm_.chain.begun) + row_in_blocks(tile.rows.begin) * gemm_.n + tile.cols.begin;
-        for (Size i = 0; i < m; ++i)
-          for (Size j = 0; j < n; ++j)
-            product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[i * gemm_.n + j]);
-      }
-      if (gemm_.chain.begun != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
-        for (float& sum : product) sum = activate(gemm_.activation, sum);
-      for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
-    });
+    Buffer result(work_.bytes_of(tile));
+    work_.multiply(tile, result.data());
     return result;
   }
 
   void store(const GemmTile& tile, const Buffer& product) {
-    if (gemm_.c_at_all) {
-      const int block = gemm_.me % gemm_.node_size;
-      for (int i = 0; i < gemm_.node_size; ++i) {
-        const int to = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
-        const Time arrival = store_to(gemm_.c_at_all.on(to), block * gemm_.m + tile.rows.begin, tile, product);
-        if (gemm_.notify.words) notify(gemm_.notify.words.on(to) + block, arrival);
-      }
-      return;
-    }
-    const auto [c, first_row] = destination(tile.rows.begin);
-    const Time arrival = store_to(c, first_row, tile, product);
-    if (gemm_.chain.own_copy != nullptr && c == gemm_.c) store_to(gemm_.chain.own_copy, first_row, tile, product);
-    if (gemm_.notify.words || gemm_.chain.begun != nullptr) send_notification(tile.rows.begin, arrival);
+    work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
+      const Time arrival = store_to(to.c, to.row, tile, product);
+      if (to.second != nullptr) store_to(to.second, to.row, tile, product);
+      if (to.told != nullptr) notify(to.told, arrival);
+    });
   }
 
   /// Stores a tile to rows [first_row, ...) of `c`; returns when it is visible there.
   Time store_to(std::byte* c, Size first_row, const GemmTile& tile, const Buffer& product) {
-    const Size element = size_of(gemm_.out_type);
     const int target = role_.sim.memory.pe_of(c);
-    const Size bytes = tile.rows.size() * tile.cols.size() * element;
+    const Size bytes = work_.bytes_of(tile);
     Time arrival = engine().now();
     if (target != role_.pe) {
       // The store of one tile runs while the next is computed: only the link's time counts.
@@ -245,12 +174,11 @@ class Worker {
       role_.last_arrival = std::max(role_.last_arrival, arrival);
     }
     const Time begin = engine().now();
-    const Size row_bytes = tile.cols.size() * element;
+    const Size row_bytes = work_.row_bytes(tile);
     for (Size r = 0; role_.sim.seams.monitor != nullptr && r < tile.rows.size(); ++r)
-      role_.report_access(AccessKind::kStore, c + ((first_row + r) * gemm_.n + tile.cols.begin) * element, row_bytes,
-                          Site::here());
+      role_.report_access(AccessKind::kStore, work_.row_in(c, first_row, tile, r), row_bytes, Site::here());
     for (Size r = 0; product && r < tile.rows.size(); ++r) {
-      std::byte* const to = c + ((first_row + r) * gemm_.n + tile.cols.begin) * element;
+      std::byte* const to = work_.row_in(c, first_row, tile, r);
       const std::byte* const from = product.data() + r * row_bytes;
       if (target == role_.pe) {
         std::memcpy(to, from, static_cast<std::size_t>(row_bytes));
@@ -262,30 +190,6 @@ class Worker {
     }
     role_.report({.kind = OperationKind::kStore, .target = c, .bytes = bytes, .begin = begin}, Site::here());
     return arrival;
-  }
-
-  struct Destination {
-    std::byte* c;
-    Size row;
-  };
-  Destination destination(Size row) const {
-    const int owner = gemm_.rows.owner_of(row);
-    if (gemm_.chain.begun != nullptr && owner == gemm_.me)
-      return {static_cast<std::byte*>(gemm_.c), row - gemm_.rows.shard(owner).begin};
-    if (gemm_.chain.begun != nullptr) return {gemm_.chain.passed_on, row_in_blocks(row)};
-    if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row};
-    return {gemm_.c_at_collector.on(gemm_.collector(owner)),
-            gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + row - gemm_.rows.shard(owner).begin};
-  }
-
-  void send_notification(Size row, Time visible) {
-    const int owner = gemm_.rows.owner_of(row);
-    const bool chained = gemm_.chain.begun != nullptr && owner != gemm_.me;
-    if (!chained && !gemm_.notify.words) return;
-    const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
-    const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
-    const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
-    notify((chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot, visible);
   }
 
   void notify(Signal* word, Time visible) {
@@ -308,6 +212,7 @@ class Worker {
 
   Role& role_;
   const Gemm& gemm_;
+  const TileWork work_;
   const Tiles& tiles_;
   std::shared_ptr<Turn> shared_;  // null: each worker has every `count`-th tile
   Turn own_;

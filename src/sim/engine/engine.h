@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fiber/fiber.h"
 #include "sim/engine/event_queue.h"
-#include "sim/engine/fiber.h"
 
 namespace tandem::sim {
 

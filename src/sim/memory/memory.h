@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "base/reuse.h"
 #include "runtime/heap_book.h"
-#include "sim/memory/reuse.h"
 #include "tandem/range.h"
 
 namespace tandem::sim {

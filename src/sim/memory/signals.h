@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sim/engine/engine.h"
+#include "sim/memory/cpu_names.h"
 #include "sim/memory/memory.h"
 #include "sim/run/observer.h"
-#include "tandem/impl/sim/block_core.h"
 
 namespace tandem::sim {
 

@@ -8,7 +8,7 @@
 
 #include "sim/device/polling.h"
 #include "sim/engine/engine.h"
-#include "tandem/impl/sim/block_core.h"
+#include "sim/memory/cpu_names.h"
 
 namespace tandem::sim {
 

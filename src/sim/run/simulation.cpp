@@ -56,7 +56,7 @@ class SimWorld : public detail::WorldBackend {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
   void free_symmetric(const void* memory) override {
-    if (sim::Fiber::unwinding()) return;  // nobody comes any more
+    if (Fiber::unwinding()) return;  // nobody comes any more
     barrier();
     sim_.memory.free_symmetric(pe_, memory);
   }
@@ -93,7 +93,7 @@ class SimWorld : public detail::WorldBackend {
     sim::Engine& engine = sim_.engine;
     if (engine.current() == nullptr)
       throw InvalidArgument(fmt::format("{}: allowed within a host program's run alone", where));
-    if (sim::Fiber::unwinding()) return;
+    if (Fiber::unwinding()) return;
     if (static_cast<int>(barrier_.waiting.size()) + 1 < barrier_.size) {
       barrier_.waiting.push_back(engine.current());
       engine.block([this, &where] {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/device/block_core.h"
 #include "sim/device/gemm_kernel.h"
 #include "sim/device/kernel.h"
 #include "tandem/error.h"
@@ -159,10 +160,11 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
   request.epoch_first = kernel.epoch_first;
   request.startup = sim_.costs.kernel;
-  request.body = [simulate = std::move(kernel.simulate), holds_next = kernel.holds_next](Role& role) {
+  request.body = [run = std::move(kernel.on_cpu), holds_next = kernel.holds_next](Role& role) {
     if (!holds_next) role.let_next_start();
-    Block block{BlockCore(role)};
-    simulate(block);
+    BlockCore core(role);
+    cpu::Block block(core);
+    run(block);
   };
   enqueue_kernel(std::move(request));
 }

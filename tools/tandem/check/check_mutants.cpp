@@ -8,7 +8,7 @@
 #include <set>
 
 #include "check/schedules.h"
-#include "sim/memory/reuse.h"
+#include "base/reuse.h"
 
 namespace tandem::cli {
 
@@ -195,7 +195,7 @@ bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, M
 MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
   MutantResult result = planned.about;
   const Equivalence* const known = equivalence(result);
-  const sim::Reuse reuse;
+  const Reuse reuse;
   if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
   // Some races need a PE that is later than random schedules make it.
   for (const Strategy strategy : {Strategy::kRandom, Strategy::kDelay})

@@ -21,8 +21,8 @@ namespace tandem::cuda {
 
 /// In each PE's device memory; zeros at first. What is seen of PE i is the i-th Seen behind it.
 struct WaitWords {
-  std::uint32_t abort;  // Context::abort
-  std::uint32_t unused;
+  std::uint32_t abort;         // Context::abort
+  std::uint32_t bell;          // of CPUs: not 0 where a thread of this PE may be asleep
   std::uint64_t look;          // changes while a wait of this PE lasts
   std::uint64_t looked_ns;     // by this PE's clock: when a wait of it last looked at its peers,
   std::uint64_t waits_for_ns;  // and last found one without a wait
@@ -35,6 +35,24 @@ struct SeenLook {
 /// Bytes of a PE's WaitWords with what is seen of `pes` PEs.
 constexpr Size wait_words_bytes(int pes) {
   return static_cast<Size>(sizeof(WaitWords)) + pes * static_cast<Size>(sizeof(SeenLook));
+}
+
+/// Words that other PEs look at and change meanwhile.
+template <class T>
+TANDEM_DEVICE inline T peek(const volatile T& word) {
+#if defined(__CUDA_ARCH__)
+  return word;
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+template <class T>
+TANDEM_DEVICE inline void poke(volatile T& word, T value) {
+#if defined(__CUDA_ARCH__)
+  word = value;
+#else
+  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+#endif
 }
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -58,7 +76,7 @@ TANDEM_DEVICE inline volatile SeenLook* seen_looks(const Context& context) {
 TANDEM_DEVICE inline int pe_without_wait(const Context& context, std::uint64_t now) {
   TANDEM_NOT_UNROLLED
   for (int pe = 0; pe < context.world_pes; ++pe)
-    if (pe != context.world_pe && seen_looks(context)[pe].changed_ns + kStaleNs < now) return pe;
+    if (pe != context.world_pe && peek(seen_looks(context)[pe].changed_ns) + kStaleNs < now) return pe;
   return -1;
 }
 
@@ -66,20 +84,20 @@ TANDEM_DEVICE inline int pe_without_wait(const Context& context, std::uint64_t n
 /// `begin` by this PE's clock and lasts; its threads may race: each writes what the others would.
 TANDEM_DEVICE inline bool stands_still(const Context& context, std::uint64_t begin, std::uint64_t now) {
   volatile WaitWords& own = *wait_words(context, context.world_pe);
-  own.look = now;
-  if (own.looked_ns + kLookNs <= now) {
-    own.looked_ns = now;
+  poke(own.look, now);
+  if (peek(own.looked_ns) + kLookNs <= now) {
+    poke(own.looked_ns, now);
     TANDEM_NOT_UNROLLED
     for (int pe = 0; pe < context.world_pes; ++pe) {
-      const std::uint64_t look = wait_words(context, pe)->look;
+      const std::uint64_t look = peek(wait_words(context, pe)->look);
       volatile SeenLook& seen = seen_looks(context)[pe];
-      if (look == seen.look) continue;
-      seen.look = look;
-      seen.changed_ns = now;
+      if (look == peek(seen.look)) continue;
+      poke(seen.look, look);
+      poke(seen.changed_ns, now);
     }
-    if (pe_without_wait(context, now) >= 0) own.waits_for_ns = now;
+    if (pe_without_wait(context, now) >= 0) poke(own.waits_for_ns, now);
   }
-  const std::uint64_t moved = own.waits_for_ns;
+  const std::uint64_t moved = peek(own.waits_for_ns);
   return (moved > begin ? moved : begin) + context.timeout_ns <= now;
 }
 

@@ -1,4 +1,4 @@
-#include "sim/engine/fiber_stacks.h"
+#include "base/fiber/fiber_stacks.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) (static_cast<void>(address), static_cast<void>(bytes))
 #endif
 
-namespace tandem::sim {
+namespace tandem {
 namespace {
 
 /// Guarded stacks of all pools together: the limit on mappings is the process's.
@@ -138,4 +138,4 @@ void StackPool::make_slab() {
   made_ += kSlabStacks;
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem

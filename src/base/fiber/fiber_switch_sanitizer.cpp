@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "sim/engine/fiber_switch.h"
+#include "base/fiber/fiber_switch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TANDEM_ASAN 1
@@ -28,7 +28,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace tandem::sim {
+namespace tandem {
 
 /// What the sanitizers must be told: each side's stack for ASan, an identity for TSan. Inline always: TSan counts calls
 /// and returns on each fiber, so that a helper called on one side must not return on the other.
@@ -128,6 +128,6 @@ void Switch::leave_for_good() {
   __builtin_unreachable();
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem
 
 #endif

@@ -1,8 +1,8 @@
 #if !defined(TANDEM_SANITIZER_FIBERS)
 
-#include "sim/engine/fiber_switch.h"
+#include "base/fiber/fiber_switch.h"
 
-namespace tandem::sim {
+namespace tandem {
 
 namespace fcontext = boost::context::detail;
 
@@ -26,6 +26,6 @@ void Switch::leave_for_good() {
   __builtin_unreachable();
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem
 
 #endif

@@ -1,11 +1,11 @@
-#include "sim/memory/reuse.h"
+#include "base/reuse.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <new>
 
-namespace tandem::sim {
+namespace tandem {
 
 namespace {
 thread_local Reuse* innermost = nullptr;
@@ -38,4 +38,4 @@ void Reuse::give(Use use, Mapping mapping) noexcept {
   munmap(mapping.address, mapping.bytes);
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem

@@ -6,13 +6,13 @@
 
 #include <memory>
 
-#include "sim/engine/fiber_stacks.h"
+#include "base/fiber/fiber_stacks.h"
 
 #if !defined(TANDEM_SANITIZER_FIBERS)
 #include <boost/context/detail/fcontext.hpp>
 #endif
 
-namespace tandem::sim {
+namespace tandem {
 
 class Switch {
  public:
@@ -52,4 +52,4 @@ inline void Switch::enter() { other_ = boost::context::detail::jump_fcontext(oth
 inline void Switch::leave() { other_ = boost::context::detail::jump_fcontext(other_, this).fctx; }
 #endif
 
-}  // namespace tandem::sim
+}  // namespace tandem

@@ -3,10 +3,10 @@
 
 #include <exception>
 
-#include "sim/engine/fiber_stacks.h"
-#include "sim/engine/fiber_switch.h"
+#include "base/fiber/fiber_stacks.h"
+#include "base/fiber/fiber_switch.h"
 
-namespace tandem::sim {
+namespace tandem {
 
 /// One OS thread runs all fibers that share a pool. A fiber runs when somebody calls `resume`, until it calls `suspend`
 /// or its entry returns. Making one costs no system call once the pool is warm; a finished fiber returns its stack at
@@ -79,4 +79,4 @@ class Fiber {
   std::exception_ptr error_;
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem

@@ -1,4 +1,4 @@
-#include "sim/engine/fiber.h"
+#include "base/fiber/fiber.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "tandem/error.h"
 
-namespace tandem::sim {
+namespace tandem {
 namespace {
 
 constexpr Size kSlabsOnly = 0;
@@ -350,4 +350,4 @@ TEST(Fiber, UsesNearlyAllOfItsStack) {
 TEST(StackPool, RefusesStacksThatAreTooSmall) { EXPECT_THROW(StackPool(1024), InvalidArgument); }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tandem::sim {
+namespace tandem {
 
 /// While one lives, simulations of its thread that end leave their address ranges (the PEs' memory, guarded stacks) to
 /// those that come: to map and touch them anew takes longer than a small run. What is kept is committed memory.
@@ -37,4 +37,4 @@ class Reuse {
   std::vector<Kept> kept_;
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem

@@ -6,7 +6,7 @@
 
 #include "tandem/range.h"
 
-namespace tandem::sim {
+namespace tandem::cpu {
 
 std::byte* take_memory(Size bytes);
 void give_memory(std::byte* memory, Size bytes) noexcept;
@@ -36,4 +36,4 @@ class Buffer {
   Size bytes_ = 0;
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem::cpu

@@ -1,29 +1,39 @@
 #pragma once
-/// The simulator's Block. What each operation promises is written once, in tandem/block.h.
+/// The Block on CPUs: typed operations above an engine (BlockCore). What each promises is written once, in
+/// tandem/block.h.
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 #include "tandem/impl/block_ops.h"
-#include "tandem/impl/sim/block_core.h"
-#include "tandem/impl/sim/fragment.h"
+#include "tandem/impl/cpu/block_core.h"
+#include "tandem/impl/cpu/fragment.h"
 #include "tandem/reduce_op.h"
 
-namespace tandem::sim {
+namespace tandem::cpu {
 
-class Block : public BlockCore, public BlockOps<Block> {
+class Block : public BlockOps<Block> {
  public:
-  using BlockCore::BlockCore;
-  explicit Block(BlockCore core) : BlockCore(core) {}
+  /// `core` has to live as long.
+  explicit Block(BlockCore& core) : core_(&core) {}
   template <class T>
   using FragmentOf = Fragment<T>;
+
+  int pe() const { return core_->pe(); }
+  int num_pes() const { return core_->num_pes(); }
+  int index() const { return core_->index(); }
+  int count() const { return core_->count(); }
+  const Team& team() const { return core_->team(); }
+  bool reachable(int pe) const { return core_->reachable(pe); }
+  bool has_multicast() const { return core_->has_multicast(); }
 
   // --- loops -------------------------------------------------------------------------------------------------------
 
   template <class T>
   Tiles tiles(Range range) const {
-    return {range, max(1, tile_bytes() / static_cast<Size>(sizeof(T)))};
+    return {range, max(1, core_->tile_bytes() / static_cast<Size>(sizeof(T)))};
   }
 
   // --- memory ------------------------------------------------------------------------------------------------------
@@ -35,47 +45,47 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class A, class T>
   Fragment<A> load(const T* from, Range range, Site site = Site::here()) {
-    require_tile(range.size(), sizeof(T), "load", site);
-    read(from + range.begin, range.size() * Size{sizeof(T)}, site);
+    core_->require_tile(range.size(), sizeof(T), "load", site);
+    core_->read(from + range.begin, range.size() * Size{sizeof(T)}, site);
     return gather<A>(from, range);
   }
 
   template <class T>
   T load_scalar(const T* from, Site site = Site::here()) {
-    read_scalar(from, sizeof(T), site);
-    return backed(from) ? *from : T{};
+    T value{};
+    core_->read_scalar(&value, from, sizeof(T), site);
+    return value;
   }
 
   template <class A, class T>
   Fragment<A> load_reduce(Symm<T> from, Range range, ReduceOp op, Site site = Site::here()) {
-    require_tile(range.size(), sizeof(T), "load_reduce", site);
-    read_all((from + range.begin).template as<const std::byte>(), range.size() * Size{sizeof(T)}, site);
-    Fragment<A> result = gather<A>(from.on(0), range);
-    for (int other = 1; other < num_pes(); ++other) result = combine(op, result, gather<A>(from.on(other), range));
-    return result;
+    core_->require_tile(range.size(), sizeof(T), "load_reduce", site);
+    core_->read_all((from + range.begin).template as<const std::byte>(), range.size() * Size{sizeof(T)}, site);
+    return gather_all<A>(from, range, op);
   }
 
   template <class T, class A>
   void store(T* to, Range range, const Fragment<A>& values, Site site = Site::here()) {
-    require_fragment(values.size(), values.layout(), range.size(), 0, "store", site);
-    write(to + range.begin, pack<T>(to, values), range.size() * Size{sizeof(T)}, site);
+    core_->require_fragment(values.size(), values.layout(), range.size(), 0, "store", site);
+    if (core_->stores_at_once())
+      unload(to + range.begin, values);
+    else
+      core_->write(to + range.begin, pack<T>(to, values), range.size() * Size{sizeof(T)}, site);
   }
 
   template <class T>
   void store_scalar(T* to, T value, Site site = Site::here()) {
-    Buffer payload = backed(to) ? Buffer(sizeof(T)) : Buffer();
-    if (payload) std::memcpy(payload.data(), &value, sizeof(T));
-    write(to, std::move(payload), sizeof(T), site);
+    core_->write_scalar(to, &value, sizeof(T), site);
   }
 
   template <class T>
   void copy(T* to, const std::type_identity_t<T>* from, Size count, Site site = Site::here()) {
-    BlockCore::copy(to, from, count * Size{sizeof(T)}, site);
+    core_->copy(to, from, count * Size{sizeof(T)}, site);
   }
 
   template <class A>
   Fragment<A> combine(ReduceOp op, const Fragment<A>& a, const Fragment<A>& b) const {
-    return a.zip(b, [op](A x, A y) { return apply(op, x, y); });
+    return by_operation<A>(op, [&](auto operation) { return a.zip(b, operation); });
   }
 
   template <class T>
@@ -91,72 +101,72 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class T>
   void put(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe, Site site = Site::here()) {
-    BlockCore::put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kBlocking, nullptr, site);
+    core_->put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kBlocking, nullptr, site);
   }
   template <class T>
   void put_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe, Site site = Site::here()) {
-    BlockCore::put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kNonBlocking, nullptr, site);
+    core_->put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kNonBlocking, nullptr, site);
   }
   template <class T>
   void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
                   SignalOp op = SignalOp::kSet, Site site = Site::here()) {
     const SignalUpdate update{word.on(pe), value, op};
-    BlockCore::put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kBlocking, &update, site);
+    core_->put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kBlocking, &update, site);
   }
   template <class T>
   void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value, int pe,
                       SignalOp op = SignalOp::kSet, Site site = Site::here()) {
     const SignalUpdate update{word.on(pe), value, op};
-    BlockCore::put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kNonBlocking, &update, site);
+    core_->put(to.on(pe), from, count * Size{sizeof(T)}, Completion::kNonBlocking, &update, site);
   }
   template <class T>
   void get(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe, Site site = Site::here()) {
-    BlockCore::get(to, from.on(pe), count * Size{sizeof(T)}, Completion::kBlocking, site);
+    core_->get(to, from.on(pe), count * Size{sizeof(T)}, Completion::kBlocking, site);
   }
   template <class T>
   void get_nbi(T* to, std::type_identity_t<Symm<const T>> from, Size count, int pe, Site site = Site::here()) {
-    BlockCore::get(to, from.on(pe), count * Size{sizeof(T)}, Completion::kNonBlocking, site);
+    core_->get(to, from.on(pe), count * Size{sizeof(T)}, Completion::kNonBlocking, site);
   }
 
   // --- signals -----------------------------------------------------------------------------------------------------
 
   void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet, Site site = Site::here()) {
-    BlockCore::signal({word.on(pe), value, op}, Order::kRelaxed, site);
+    core_->signal({word.on(pe), value, op}, Order::kRelaxed, site);
   }
   void notify(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet, Site site = Site::here()) {
-    BlockCore::signal({word.on(pe), value, op}, Order::kRelease, site);
+    core_->signal({word.on(pe), value, op}, Order::kRelease, site);
   }
   void signal_after_reads(Signals word, Epoch value, int pe, Site site = Site::here()) {
-    BlockCore::signal({word.on(pe), value, SignalOp::kSet, true}, Order::kRelaxed, site);
+    core_->signal({word.on(pe), value, SignalOp::kSet, true}, Order::kRelaxed, site);
   }
   void notify_all(Signals words, Epoch value, Site site = Site::here()) {
-    require_slots(words, "notify_all", site);
+    core_->require_slots(words, "notify_all", site);
     for (int other : pes_from_self()) notify(slots(words) + pe(), value, other, SignalOp::kSet, site);
   }
   Token wait(Signals words, Size n, Epoch value, Site site = Site::here()) {
-    BlockCore::wait(words.local(), n, 1, Cmp::kGe, value, Order::kAcquire, site);
+    core_->wait(words.local(), n, 1, Cmp::kGe, value, Order::kAcquire, site);
     return {};
   }
   Token wait_all(Signals words, Epoch value, Site site = Site::here()) {
-    require_slots(words, "wait_all", site);
+    core_->require_slots(words, "wait_all", site);
     return wait(slots(words), num_pes(), value, site);
   }
   void signal_wait_until(Signals word, Cmp cmp, Epoch value, Site site = Site::here()) {
-    BlockCore::wait(word.local(), 1, 1, cmp, value, Order::kAcquire, site);
+    core_->wait(word.local(), 1, 1, cmp, value, Order::kAcquire, site);
   }
   bool signal_test(Signals word, Cmp cmp, Epoch value, Site site = Site::here()) {
-    return BlockCore::test(word.local(), cmp, value, site);
+    return core_->test(word.local(), cmp, value, site);
   }
   template <class T>
   T* consume_token(T* pointer, Token) const {
     return pointer;
   }
   Epoch next_epoch(Epochs epochs, Epoch count = 1, Site site = Site::here()) {
-    return BlockCore::next_epoch(epochs, count, site);
+    return core_->next_epoch(epochs, count, site);
   }
-  void fence(Site site = Site::here()) { BlockCore::fence(site); }
-  void quiet(Site site = Site::here()) { BlockCore::quiet(site); }
-  void sync(Site site = Site::here()) { BlockCore::sync(site); }
+  void fence(Site site = Site::here()) { core_->fence(site); }
+  void quiet(Site site = Site::here()) { core_->quiet(site); }
+  void sync(Site site = Site::here()) { core_->sync(site); }
 
   // --- atomics -----------------------------------------------------------------------------------------------------
 
@@ -178,12 +188,12 @@ class Block : public BlockCore, public BlockOps<Block> {
 
   template <class P, class T>
   void ll_put(Symm<P> to, const T* from, Size count, Epoch epoch, int pe, Site site = Site::here()) {
-    read(from, count * Size{sizeof(T)}, site, true);
-    send_packets(to.on(pe), backed(from) ? from : nullptr, count * Size{sizeof(T)}, epoch, site);
+    core_->read(from, count * Size{sizeof(T)}, site, true);
+    send_packets(to.on(pe), core_->backed(from) ? from : nullptr, count * Size{sizeof(T)}, epoch, site);
   }
   template <class T, class P, class A>
   void ll_put_fragment(Symm<P> to, const Fragment<A>& values, Epoch epoch, int pe, Site site = Site::here()) {
-    require_fragment(values.size(), values.layout(), values.size(), sizeof(T), "ll_put_fragment", site);
+    core_->require_fragment(values.size(), values.layout(), values.size(), sizeof(T), "ll_put_fragment", site);
     const Fragment<T> converted = values.template convert<T>();
     const T* bytes = converted.size() > 0 && converted.backed() ? converted.data() : nullptr;
     send_packets(to.on(pe), bytes, values.size() * Size{sizeof(T)}, epoch, site);
@@ -194,16 +204,16 @@ class Block : public BlockCore, public BlockOps<Block> {
   }
   template <class A, class T, class P>
   Fragment<A> ll_get(const P* from, Size count, Epoch epoch, Site site = Site::here()) {
-    require_tile(count, sizeof(T), "ll_get", site);
+    core_->require_tile(count, sizeof(T), "ll_get", site);
     wait_for_packets(from, packets_for<P>(count * Size{sizeof(T)}), epoch, site);
-    Fragment<T> raw(count, !phantom(), layout(sizeof(T)));
+    Fragment<T> raw(count, !core_->phantom(), core_->layout(sizeof(T)));
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
   }
   template <class T, class A, class P, class F>
   void ll_get_all(const Fragment<A>& own, const P* from, Size stride, Epoch epoch, const F& on_pe,
                   Site site = Site::here()) {
-    require_fragment(own.size(), own.layout(), own.size(), sizeof(T), "ll_get_all", site);
+    core_->require_fragment(own.size(), own.layout(), own.size(), sizeof(T), "ll_get_all", site);
     for (int other = 0; other < num_pes(); ++other) {
       if (other == pe())
         on_pe(other, own);
@@ -217,35 +227,38 @@ class Block : public BlockCore, public BlockOps<Block> {
     wait_for_packets(from, packets, epoch, site);
     Buffer copy(packets * Size{sizeof(P)});
     if (packets > 0) std::memcpy(copy.data(), from, static_cast<std::size_t>(copy.bytes()));
-    write_packets(to.on(pe), std::move(copy), site);
+    core_->write_packets(to.on(pe), std::move(copy), PacketForm::of<P>(), site);
   }
 
   // --- multicast ---------------------------------------------------------------------------------------------------
 
   template <class T, class A>
   void multimem_store(Symm<T> to, Range range, const Fragment<A>& values, Site site = Site::here()) {
-    require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_store", site);
-    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kStore, site);
-    for (int other = 0; other < num_pes(); ++other)
-      deliver_multimem(to.on(other) + range.begin, pack<T>(to.on(other), values), site);
+    core_->require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_store", site);
+    core_->multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kStore,
+                    site);
+    for (int other = 0; other < num_pes(); ++other) {
+      if (core_->stores_at_once())
+        unload(to.on(other) + range.begin, values);
+      else
+        core_->deliver_multimem(to.on(other) + range.begin, pack<T>(to.on(other), values), site);
+    }
   }
   template <class A, class T>
   Fragment<A> multimem_load_reduce(Symm<T> from, Range range, ReduceOp op, Site site = Site::here()) {
-    require_tile(range.size(), sizeof(T), "multimem_load_reduce", site);
-    multimem((from + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kLoad, site);
-    Fragment<A> result = gather<A>(from.on(0), range);
-    for (int other = 1; other < num_pes(); ++other) result = combine(op, result, gather<A>(from.on(other), range));
-    return result;
+    core_->require_tile(range.size(), sizeof(T), "multimem_load_reduce", site);
+    core_->multimem((from + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kLoad,
+                    site);
+    return gather_all<A>(from, range, op);
   }
   /// Adds (or as `op` says) the values into every PE's copy.
   template <class T, class A>
   void multimem_reduce(Symm<T> to, Range range, const Fragment<A>& values, ReduceOp op, Site site = Site::here()) {
-    require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_reduce", site);
-    multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kReduce, site);
-    for (int other = 0; other < num_pes(); ++other) {
-      Fragment<A> sum = combine(op, gather<A>(to.on(other), range, values.layout()), values);
-      write_now(to.on(other) + range.begin, pack<T>(to.on(other), sum));
-    }
+    core_->require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_reduce", site);
+    core_->multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kReduce,
+                    site);
+    for (int other = 0; other < num_pes(); ++other)
+      if (values.backed() && core_->backed(to.on(other))) reduce_into(to.on(other) + range.begin, values, op);
   }
 
   // --- roles -------------------------------------------------------------------------------------------------------
@@ -255,9 +268,9 @@ class Block : public BlockCore, public BlockOps<Block> {
   void parallel(F&&... bodies) {
     static_assert(sizeof...(Widths) == sizeof...(F) && sizeof...(F) <= 15);
     constexpr std::array<int, sizeof...(Widths)> widths{Widths...};
-    run_roles(
+    core_->run_roles(
         sizeof...(F), widths.data(),
-        [&](int role, BlockCore core) {
+        [&](int role, BlockCore& core) {
           Block block(core);
           int at = 0;
           ((at++ == role ? void(bodies(block)) : void()), ...);
@@ -269,9 +282,9 @@ class Block : public BlockCore, public BlockOps<Block> {
   void parallel_for(int n, F&& body, Site site = Site::here()) {
     std::array<int, 15> widths;
     widths.fill(Width);
-    run_roles(
+    core_->run_roles(
         n, widths.data(),
-        [&](int role, BlockCore core) {
+        [&](int role, BlockCore& core) {
           Block block(core);
           body(block, role);
         },
@@ -281,42 +294,79 @@ class Block : public BlockCore, public BlockOps<Block> {
  private:
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
-    return gather<A>(from, range, layout(sizeof(T)));
+    Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(T)));
+    if (result.backed() && !range.empty())
+      impl::for_each_element(result.data(), from + range.begin, range.size(),
+                             [](T x) { return tandem::convert<A>(x); });
+    return result;
   }
   template <class A, class T>
-  Fragment<A> gather(const T* from, Range range, const Layout& layout) const {
-    Fragment<A> result(range.size(), backed(from), layout);
-    if (result.backed() && !range.empty())
-      for (Size i = 0; i < range.size(); ++i) result.data()[i] = tandem::convert<A>(from[range.begin + i]);
+  Fragment<A> gather_all(Symm<T> from, Range range, ReduceOp op) const {
+    Fragment<A> result = gather<A>(from.on(0), range);
+    if (!result.backed() || range.empty()) return result;
+    by_operation<A>(op, [&](auto operation) {
+      for (int other = 1; other < num_pes(); ++other) {
+        const auto* const values = from.on(other) + range.begin;
+        Fragment<A> sum(range.size(), true, result.layout());
+        impl::for_each_pair(sum.data(), result.data(), values, range.size(),
+                            [operation](A x, T y) { return operation(x, tandem::convert<A>(y)); });
+        result = std::move(sum);
+      }
+    });
     return result;
+  }
+
+  /// Calls `use` with `apply` for this operation: the choice stands outside of the loop.
+  template <class A, class Use>
+  static auto by_operation(ReduceOp op, const Use& use) {
+    switch (op) {
+      case ReduceOp::kProd:
+        return use([](A x, A y) { return apply(ReduceOp::kProd, x, y); });
+      case ReduceOp::kMin:
+        return use([](A x, A y) { return apply(ReduceOp::kMin, x, y); });
+      case ReduceOp::kMax:
+        return use([](A x, A y) { return apply(ReduceOp::kMax, x, y); });
+      default:
+        return use([](A x, A y) { return apply(ReduceOp::kSum, x, y); });
+    }
   }
 
   template <class T, class A>
   Buffer pack(const T* to, const Fragment<A>& values) const {
-    if (values.size() == 0 || !values.backed() || !backed(to)) return {};
+    if (values.size() == 0 || !values.backed() || !core_->backed(to)) return {};
     Buffer payload(values.size() * Size{sizeof(T)});
-    T* out = reinterpret_cast<T*>(payload.data());
-    for (Size i = 0; i < values.size(); ++i) out[i] = tandem::convert<T>(values.data()[i]);
+    unload(reinterpret_cast<T*>(payload.data()), values);
     return payload;
   }
-
-  static void write_now(void* to, const Buffer& payload) {
-    if (payload) std::memcpy(to, payload.data(), static_cast<std::size_t>(payload.bytes()));
+  template <class T, class A>
+  static void unload(T* to, const Fragment<A>& values) {
+    impl::for_each_element(to, values.data(), values.size(), [](A x) { return tandem::convert<T>(x); });
+  }
+  /// Element by element, each as one: PEs may reduce into the same ones at the same time.
+  template <class T, class A>
+  static void reduce_into(T* to, const Fragment<A>& values, ReduceOp op) {
+    for (Size i = 0; i < values.size(); ++i) {
+      T old, sum;
+      __atomic_load(to + i, &old, __ATOMIC_RELAXED);
+      do {
+        sum = tandem::convert<T>(apply(op, tandem::convert<A>(old), values.data()[i]));
+      } while (!__atomic_compare_exchange(to + i, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    }
   }
 
   template <class T>
   T atomic_op(T* word, AtomicOp op, T operand, T expected, Scope scope, Order order, Site site) {
     static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
     using Bits = std::make_unsigned_t<T>;  // a negative value of 4 bytes has no others
-    return static_cast<T>(
-        atomic(word, sizeof(T), op, static_cast<Bits>(operand), static_cast<Bits>(expected), scope, order, site));
+    return static_cast<T>(core_->atomic(word, sizeof(T), op, static_cast<Bits>(operand), static_cast<Bits>(expected),
+                                        scope, order, site));
   }
 
   template <class P>
   void send_packets(P* to, const void* from, Size bytes, Epoch epoch, Site site) {
     if (bytes <= 0) return;
-    check_packets(to, packets_for<P>(bytes) * Size{sizeof(P)}, site);
-    write_packets(to, pack_packets<P>(from, bytes, epoch), site);
+    core_->check_packets(to, packets_for<P>(bytes) * Size{sizeof(P)}, site);
+    core_->write_packets(to, pack_packets<P>(from, bytes, epoch), PacketForm::of<P>(), site);
   }
   template <class P>
   static Buffer pack_packets(const void* from, Size bytes, Epoch epoch) {
@@ -341,9 +391,10 @@ class Block : public BlockCore, public BlockOps<Block> {
   }
   template <class P>
   void wait_for_packets(const P* from, Size packets, Epoch epoch, Site site) {
-    wait_packets(from, packets, sizeof(P), offsetof(P, flag), sizeof(P::flag), static_cast<decltype(P::flag)>(epoch),
-                 site);
+    core_->wait_packets(from, packets, PacketForm::of<P>(), static_cast<decltype(P::flag)>(epoch), site);
   }
+
+  BlockCore* core_;
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem::cpu

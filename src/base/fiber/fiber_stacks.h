@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/memory/reuse.h"
+#include "base/reuse.h"
 #include "tandem/range.h"
 
-namespace tandem::sim {
+namespace tandem {
 
 /// One stack. It grows down from `low + bytes`.
 struct Stack {
@@ -73,4 +73,4 @@ class StackPool {
   std::vector<Reuse::Mapping> mappings_;
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem

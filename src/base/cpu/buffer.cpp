@@ -1,4 +1,4 @@
-#include "tandem/impl/sim/buffer.h"
+#include "tandem/impl/cpu/buffer.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "tandem/error.h"
 
-namespace tandem::sim {
+namespace tandem::cpu {
 
 namespace {
 
@@ -58,4 +58,4 @@ void give_memory(std::byte* memory, Size bytes) noexcept {
   }
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem::cpu

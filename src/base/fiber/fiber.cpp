@@ -1,4 +1,4 @@
-#include "sim/engine/fiber.h"
+#include "base/fiber/fiber.h"
 
 #include <cxxabi.h>
 
@@ -8,7 +8,7 @@
 
 #include "tandem/error.h"
 
-namespace tandem::sim {
+namespace tandem {
 namespace {
 
 thread_local Fiber* running = nullptr;
@@ -110,4 +110,4 @@ void Fiber::abandon() noexcept {
   state_ = State::kFinished;
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem

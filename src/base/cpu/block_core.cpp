@@ -1,19 +1,15 @@
-/// What fragments may be used for. Nothing of it costs the simulator anything; on a GPU, elements would be lost or
-/// mixed.
+/// What fragments may be used for, and which roles a block may have. Nothing of it costs the simulator anything; on a
+/// GPU, elements would be lost or mixed.
+
+#include "tandem/impl/cpu/block_core.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/device/role.h"
 #include "tandem/error.h"
-#include "tandem/impl/sim/block_core.h"
 
-namespace tandem::sim {
-
-Layout BlockCore::layout(Size element_bytes) const {
-  return {static_cast<int>(element_bytes), role_->engine().current()->id() + 1};
-}
+namespace tandem::cpu {
 
 void BlockCore::require_tile(Size elements, Size element_bytes, const char* operation, Site site) const {
   // A warp moves so much at least, however small a check's tiles are.
@@ -38,6 +34,18 @@ void BlockCore::require_fragment(Size size, const Layout& its, Size elements, Si
   refuse(fmt::format("that was loaded from elements of {} bytes, allowed are {}", its.element_bytes, element_bytes));
 }
 
+void BlockCore::require_roles(int n, const int* widths, int warps, bool is_role) {
+  if (n < 0 || n > 15) throw InvalidArgument(fmt::format("parallel: {} roles asked, 0 to 15 are allowed", n));
+  if (is_role) throw InvalidArgument("parallel: roles must not be nested");
+  int width = 0;
+  for (int i = 0; i < n; ++i) {
+    if (widths[i] < 1) throw InvalidArgument(fmt::format("parallel: a role of {} warps asked, at least 1", widths[i]));
+    width += widths[i];
+  }
+  if (width > warps)
+    throw InvalidArgument(fmt::format("parallel: roles of {} warps in all asked, the block has {}", width, warps));
+}
+
 void refuse_pair(Size size, const Layout& layout, Size other_size, const Layout& other, Site site) {
   const std::string at = fmt::format("{}:{}: two fragments", site.file, site.line);
   if (size != other_size) throw CheckFailed(fmt::format("{} of {} and {} elements", at, size, other_size));
@@ -47,4 +55,4 @@ void refuse_pair(Size size, const Layout& layout, Size other_size, const Layout&
   throw CheckFailed(fmt::format("{} that two blocks or roles have loaded: each holds its own", at));
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem::cpu

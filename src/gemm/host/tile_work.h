@@ -1,0 +1,74 @@
+#pragma once
+/// A GEMM with hooks on CPUs, tile by tile: what a tile waits for, its product, where it goes and whom it tells. The
+/// simulator and the host's kernel share it.
+
+#include "tandem/advanced/gemm.h"
+#include "tandem/advanced/gemm_order.h"
+
+namespace tandem {
+
+/// Throws InvalidArgument or Unsupported naming the field that no GEMM with hooks on `most_sms` SMs has.
+void check_gemm_fields(const Gemm& gemm, int most_sms);
+
+/// The addresses and values of one PE's GEMM; `gemm` has to live as long.
+class TileWork {
+ public:
+  explicit TileWork(const Gemm& gemm) : gemm_(gemm) {}
+
+  /// Calls wait(slot) for every piece of A that the rows touch and that comes from a peer.
+  template <class F>
+  void for_each_gate(Range rows, const F& wait) const {
+    for (Size row = rows.begin; row < rows.end;) {
+      const int owner = gemm_.rows.owner_of(row);
+      const int part = gemm_.rows.part_of(row);
+      if (owner != gemm_.me || gemm_.own_a == nullptr) wait(gemm_.rows.slot(owner, part));
+      row = gemm_.rows.part(owner, part).end;
+    }
+  }
+  const std::byte* a_row(Size row) const;
+  /// Where the rows from `row` that lie in one piece of memory end, at most `end`: at a border of the own shard.
+  Size end_of_a(Size row, Size end) const;
+
+  /// Whether the ring delivers sums for the tile's rows, to be added.
+  bool adds_chain(const GemmTile& tile) const { return gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin)); }
+  /// Their piece, and how many tiles of it arrive in each call.
+  int chain_slot(const GemmTile& tile) const;
+  Epoch chain_arrivals(const GemmTile& tile) const;
+  /// Of the sums that the ring delivers: their elements in row `row` of the tile.
+  const std::byte* chain_row(const GemmTile& tile, Size row) const;
+
+  /// The tile's product with the chain's sums, finished and converted to the output type, row by row.
+  void multiply(const GemmTile& tile, std::byte* result) const;
+  Size bytes_of(const GemmTile& tile) const { return tile.rows.size() * row_bytes(tile); }
+  Size row_bytes(const GemmTile& tile) const { return tile.cols.size() * static_cast<Size>(size_of(gemm_.out_type)); }
+  /// Copies what `multiply` gave to rows [first_row, ...) of `c`.
+  std::byte* row_in(std::byte* c, Size first_row, const GemmTile& tile, Size row) const;
+
+  struct Destination {
+    std::byte* c = nullptr;
+    Size row = 0;
+    Signal* told = nullptr;       ///< grows by 1 once the tile is visible; null: none
+    std::byte* second = nullptr;  ///< another buffer with the same rows; null: none
+  };
+  /// Calls to(Destination) for each: one, or every PE of the node.
+  template <class F>
+  void for_each_destination(const GemmTile& tile, const F& to) const {
+    if (!gemm_.c_at_all) return to(destination(tile.rows.begin));
+    const int block = gemm_.me % gemm_.node_size;
+    for (int i = 0; i < gemm_.node_size; ++i) {
+      const int pe = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
+      to(Destination{gemm_.c_at_all.on(pe), block * gemm_.m + tile.rows.begin,
+                     gemm_.notify.words ? gemm_.notify.words.on(pe) + block : nullptr, nullptr});
+    }
+  }
+
+ private:
+  Destination destination(Size row) const;
+  /// Begin of a row in a buffer with a block for each owner.
+  Size row_in_blocks(Size row) const;
+  Signal* told(Size row) const;
+
+  const Gemm& gemm_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,292 @@
+#include "host/block_core.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "host/bell.h"
+#include "tandem/error.h"
+
+namespace tandem::host {
+
+namespace {
+
+constexpr std::uint32_t kHoldersOfBlock = 16;  // the block itself, and its roles
+
+void move_bytes(const char* operation, void* to, const void* from, Size bytes, Site site) {
+  if (bytes < 0)
+    throw InvalidArgument(
+        fmt::format("{}:{}: {} of {} bytes, must not be negative", site.file, site.line, operation, bytes));
+  if (bytes > 0) std::memmove(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Calls use(T{}) with the unsigned type of so many bytes.
+template <class Use>
+void with_word(Size bytes, const Use& use) {
+  if (bytes == 1) return use(std::uint8_t{});
+  if (bytes == 2) return use(std::uint16_t{});
+  if (bytes == 4) return use(std::uint32_t{});
+  use(std::uint64_t{});
+}
+
+template <class T>
+std::uint64_t atomic_of(T* word, cpu::AtomicOp op, T operand, T expected, std::memory_order order) {
+  const std::atomic_ref<T> at(*word);
+  switch (op) {
+    case cpu::AtomicOp::kAdd:
+      return at.fetch_add(operand, order);
+    case cpu::AtomicOp::kExchange:
+      return at.exchange(operand, order);
+    case cpu::AtomicOp::kCompareSwap:
+      break;
+  }
+  at.compare_exchange_strong(expected, operand, order);
+  return expected;
+}
+
+}  // namespace
+
+BlockCore::BlockCore(Strand& strand, const GridShape& grid, int index, int warps, int role, FenceOrder* order)
+    : cpu::BlockCore(grid.context.team, index, grid.blocks,
+                     static_cast<std::uint32_t>(index) * kHoldersOfBlock + static_cast<std::uint32_t>(role) + 1, true),
+      strand_(strand),
+      grid_(grid),
+      warps_(warps),
+      role_(role),
+      order_(order != nullptr ? *order : own_order_) {}
+
+void BlockCore::require_word(const void* word, const char* operation, Site site) const {
+  if (owner_of(grid_.context, word) < 0)
+    throw InvalidArgument(fmt::format("{}:{}: {} to {}, which is no PE's memory: PEs are 0 to {}", site.file, site.line,
+                                      operation, word, num_pes() - 1));
+}
+
+void BlockCore::looked(const void* word, std::uint64_t value, std::uint64_t expected) {
+  // A loop over several words is one, too.
+  constexpr unsigned kLooksOfLoop = 64;
+  const bool same = looked_at_ == word && looked_value_ == value;
+  looked_at_ = word;
+  looked_value_ = value;
+  if (same || ++looks_ % kLooksOfLoop == 0) strand_.look_again({index(), word, expected, value});
+}
+
+void BlockCore::read_scalar(void* to, const void* from, Size bytes, Site) {
+  std::uint64_t value = 0;
+  with_word(bytes, [&](auto word) {
+    word = __atomic_load_n(static_cast<const decltype(word)*>(from), __ATOMIC_RELAXED);
+    std::memcpy(to, &word, sizeof word);
+    value = word;
+  });
+  looked(from, value, value);
+}
+
+void BlockCore::write(void* to, cpu::Buffer payload, Size bytes, Site site) {
+  move_bytes("store", to, payload.data(), bytes, site);
+}
+
+void BlockCore::write_scalar(void* to, const void* value, Size bytes, Site) {
+  with_word(bytes, [&](auto word) {
+    std::memcpy(&word, value, sizeof word);
+    __atomic_store_n(static_cast<decltype(word)*>(to), word, __ATOMIC_RELAXED);
+  });
+  acted();
+  ring_owner(grid_.context, to);
+}
+
+void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
+  acted();
+  move_bytes("copy", to, from, bytes, site);
+}
+
+void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion, const cpu::SignalUpdate* signal,
+                    Site site) {
+  acted();
+  if (signal != nullptr) require_word(signal->word, "put_signal's signal", site);
+  move_bytes("put", to, from, bytes, site);
+  if (signal == nullptr) return;
+  change(*signal, std::memory_order_release);
+  ring_owner(grid_.context, signal->word);
+}
+
+void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion, Site site) {
+  acted();
+  move_bytes("get", to, from, bytes, site);
+}
+
+void BlockCore::signal(const cpu::SignalUpdate& update, Order order, Site site) {
+  acted();
+  require_word(update.word, "signal", site);
+  // A release is also what keeps earlier reads before it.
+  if (order == Order::kRelaxed && !update.after_reads)
+    order_.change_behind(update);
+  else
+    change(update, std::memory_order_release);
+  ring_owner(grid_.context, update.word);
+}
+
+namespace {
+
+class WordsWait final : public Wait {
+ public:
+  WordsWait(int block, const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, std::memory_order order)
+      : block_(block), word_(words), left_(n), stride_(stride), cmp_(cmp), value_(value), order_(order) {}
+
+  bool is_answered() override {
+    for (; left_ > 0; --left_, word_ += stride_)
+      if (!compare(found_ = load(word_, order_), cmp_, value_)) return false;
+    return true;
+  }
+  Awaited awaited() const override { return {block_, word_, value_, found_}; }
+
+ private:
+  int block_;
+  const Signal* word_;
+  Size left_;
+  Size stride_;
+  Cmp cmp_;
+  Epoch value_;
+  std::memory_order order_;
+  Epoch found_ = 0;
+};
+
+/// Packets of 8 bytes carry their flag in the upper half, longer ones behind their data.
+class PacketsWait final : public Wait {
+ public:
+  PacketsWait(int block, const void* packets, Size count, const cpu::PacketForm& form, std::uint64_t flag)
+      : block_(block), packet_(static_cast<const std::byte*>(packets)), left_(count), form_(form), flag_(flag) {}
+
+  bool is_answered() override {
+    for (; left_ > 0; --left_, packet_ += form_.bytes)
+      if ((found_ = flag_of(packet_)) != flag_) return false;
+    return true;
+  }
+  Awaited awaited() const override { return {block_, packet_, flag_, found_}; }
+
+ private:
+  std::uint64_t flag_of(const std::byte* packet) const {
+    const bool is_whole = form_.bytes == Size{sizeof(std::uint64_t)};
+    const auto* const word = reinterpret_cast<const std::uint64_t*>(packet + (is_whole ? 0 : form_.flag_offset));
+    const std::uint64_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    return is_whole ? value >> 32 : value;
+  }
+
+  int block_;
+  const std::byte* packet_;
+  Size left_;
+  const cpu::PacketForm& form_;
+  std::uint64_t flag_;
+  std::uint64_t found_ = 0;
+};
+
+class RolesWait final : public Wait {
+ public:
+  explicit RolesWait(const int& running) : running_(running) {}
+  bool is_answered() override { return running_ == 0; }
+
+ private:
+  const int& running_;
+};
+
+}  // namespace
+
+void BlockCore::wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) {
+  if (n < 0)
+    throw InvalidArgument(fmt::format("{}:{}: wait of {} words, must not be negative", site.file, site.line, n));
+  if (n > 0) require_word(words, "wait", site);
+  WordsWait wait(index(), words, n, stride, cmp, value, memory_order(order));
+  strand_.await(wait);
+}
+
+bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
+  require_word(word, "signal_test", site);
+  const Epoch found = load(word, std::memory_order_acquire);
+  if (compare(found, cmp, value)) {
+    acted();
+    return true;
+  }
+  strand_.look_again({index(), word, value, found});
+  return false;
+}
+
+Epoch BlockCore::next_epoch(Epochs epochs, Epoch count, Site) {
+  Epoch& word = epochs.words[index()];
+  const Epoch first = word + 1;
+  word += count;
+  return first;
+}
+
+std::uint64_t BlockCore::atomic(void* word, int bytes, cpu::AtomicOp op, std::uint64_t operand, std::uint64_t expected,
+                                Scope, Order order, Site) {
+  const std::memory_order by = memory_order(order);
+  const std::uint64_t old = bytes == 4
+                                ? atomic_of(static_cast<std::uint32_t*>(word), op, static_cast<std::uint32_t>(operand),
+                                            static_cast<std::uint32_t>(expected), by)
+                                : atomic_of(static_cast<std::uint64_t*>(word), op, operand, expected, by);
+  const bool changes = op == cpu::AtomicOp::kAdd        ? operand != 0
+                       : op == cpu::AtomicOp::kExchange ? operand != old
+                                                        : old == expected && operand != expected;
+  if (changes) {
+    acted();
+    ring_owner(grid_.context, word);
+  } else {
+    looked(word, old, expected);
+  }
+  return old;
+}
+
+void BlockCore::check_packets(const void* to, Size, Site site) const {
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
+    throw CheckFailed(fmt::format("{}:{}: packet store at {} by PE {}: packets begin at a multiple of 16 bytes",
+                                  site.file, site.line, to, pe()));
+}
+
+void BlockCore::write_packets(void* to, cpu::Buffer packets, const cpu::PacketForm& form, Site) {
+  acted();
+  auto* at = static_cast<std::byte*>(to);
+  const std::byte* from = packets.data();
+  for (const std::byte* const end = from + packets.bytes(); from < end; from += form.bytes, at += form.bytes) {
+    const bool is_whole = form.bytes == Size{sizeof(std::uint64_t)};
+    const Size before_word = is_whole ? 0 : form.flag_offset;
+    if (!is_whole) std::memcpy(at, from, static_cast<std::size_t>(before_word));
+    std::uint64_t word;
+    std::memcpy(&word, from + before_word, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(at + before_word), word, __ATOMIC_RELEASE);
+  }
+  ring_owner(grid_.context, to);
+}
+
+void BlockCore::wait_packets(const void* packets, Size count, const cpu::PacketForm& form, std::uint64_t flag, Site) {
+  PacketsWait wait(index(), packets, count, form, flag);
+  strand_.await(wait);
+}
+
+void BlockCore::multimem(Symm<std::byte>, Size, cpu::MultimemOp, Site site) {
+  acted();
+  if (!grid_.has_multicast)
+    throw Unsupported(fmt::format("{}:{}: machine '{}' has no multicast", site.file, site.line, grid_.machine));
+}
+
+void BlockCore::deliver_multimem(void* to, cpu::Buffer payload, Site site) {
+  move_bytes("multimem store", to, payload.data(), payload.bytes(), site);
+}
+
+void BlockCore::run_roles(int n, const int* widths, const std::function<void(int, cpu::BlockCore&)>& body, Site) {
+  require_roles(n, widths, warps_, role_ != 0);
+  int running = n;
+  bool in_vain = false;
+  for (int i = 0; i < n; ++i)
+    strand_.worker().add([&, i](Strand& strand) {
+      try {
+        BlockCore core(strand, grid_, index(), widths[i], i + 1, &order_);
+        body(i, core);
+      } catch (const WaitIsOver&) {
+        in_vain = true;
+      }
+      --running;
+    });
+  RolesWait wait(running);
+  strand_.await(wait);
+  if (in_vain) throw WaitIsOver{};
+}
+
+}  // namespace tandem::host

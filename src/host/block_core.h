@@ -1,0 +1,92 @@
+#pragma once
+/// A block's operations in real time.
+
+#include <string>
+
+#include "host/fence_order.h"
+#include "host/worker.h"
+#include "tandem/impl/cpu/block_core.h"
+
+namespace tandem::host {
+
+/// What the blocks of a grid have in common.
+struct GridShape {
+  cuda::Context context;
+  int blocks = 1;
+  int warps = 1;  ///< of a block
+  std::string machine;
+  bool has_multicast = false;
+};
+
+/// Of one strand.
+class BlockCore final : public cpu::BlockCore {
+ public:
+  BlockCore(Strand& strand, const GridShape& grid, int index)
+      : BlockCore(strand, grid, index, grid.warps, 0, nullptr) {}
+
+  bool reachable(int) const override { return true; }
+  bool has_multicast() const override { return grid_.has_multicast; }
+  bool phantom() const override { return false; }
+  bool backed(const void*) const override { return true; }
+  Size tile_bytes() const override { return kTileBytes; }
+  void require_slots(Signals, const char*, Site) const override {}
+
+  void read(const void*, Size, Site, bool) override { acted(); }
+  void read_scalar(void* to, const void* from, Size bytes, Site site) override;
+  void read_all(Symm<const std::byte>, Size, Site) override { acted(); }
+  void write(void* to, cpu::Buffer payload, Size bytes, Site site) override;
+  void write_scalar(void* to, const void* value, Size bytes, Site site) override;
+  void copy(void* to, const void* from, Size bytes, Site site) override;
+
+  void put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
+           Site site) override;
+  void get(void* to, const void* from, Size bytes, cpu::Completion completion, Site site) override;
+  void fence(Site) override { order_.fence(); }
+  void quiet(Site) override { order_.fence(); }
+
+  void signal(const cpu::SignalUpdate& update, Order order, Site site) override;
+  void wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) override;
+  bool test(const Signal* word, Cmp cmp, Epoch value, Site site) override;
+  Epoch next_epoch(Epochs epochs, Epoch count, Site site) override;
+
+  std::uint64_t atomic(void* word, int bytes, cpu::AtomicOp op, std::uint64_t operand, std::uint64_t expected,
+                       Scope scope, Order order, Site site) override;
+
+  void check_packets(const void* to, Size bytes, Site site) const override;
+  void write_packets(void* to, cpu::Buffer packets, const cpu::PacketForm& form, Site site) override;
+  void wait_packets(const void* packets, Size count, const cpu::PacketForm& form, std::uint64_t flag,
+                    Site site) override;
+
+  void multimem(Symm<std::byte> at, Size bytes, cpu::MultimemOp op, Site site) override;
+  void deliver_multimem(void* to, cpu::Buffer payload, Site site) override;
+
+  void sync(Site) override {}
+  void run_roles(int n, const int* widths, const std::function<void(int, cpu::BlockCore&)>& body, Site site) override;
+
+ private:
+  /// What is loaded, computed and stored for one tile stays in the first-level caches, or nearly so.
+  static constexpr Size kTileBytes = 16 * 1024;
+
+  /// `role`: 1, 2, ... of the block, whose order it shares; 0: the block itself.
+  BlockCore(Strand& strand, const GridShape& grid, int index, int warps, int role, FenceOrder* order);
+  void require_word(const void* word, const char* operation, Site site) const;
+  /// A look at a word that found `value`. Lets others go on where it may be one of a loop.
+  void looked(const void* word, std::uint64_t value, std::uint64_t expected);
+  /// It did something else.
+  void acted() {
+    strand_.acted();
+    looked_at_ = nullptr;
+  }
+
+  Strand& strand_;
+  const GridShape& grid_;
+  const int warps_;
+  const int role_;
+  FenceOrder own_order_;
+  FenceOrder& order_;
+  const void* looked_at_ = nullptr;
+  std::uint64_t looked_value_ = 0;
+  unsigned looks_ = 0;
+};
+
+}  // namespace tandem::host

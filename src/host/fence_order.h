@@ -1,0 +1,53 @@
+#pragma once
+/// The order that a block's last fence gives to the plain signals behind it.
+
+#include "host/words.h"
+
+#if defined(TANDEM_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace tandem::host {
+
+#if !defined(TANDEM_THREAD_SANITIZER)
+
+class FenceOrder {
+ public:
+  void fence() { std::atomic_thread_fence(std::memory_order_release); }
+  void change_behind(const cpu::SignalUpdate& update) { change(update, std::memory_order_relaxed); }
+};
+
+#else
+
+/// ThreadSanitizer does not model fences. A fiber of its own, on which nothing runs, stands for the fence: it knows
+/// what the block had done then, and signals are released in its name.
+class FenceOrder {
+ public:
+  FenceOrder() = default;
+  ~FenceOrder() {
+    if (fiber_ != nullptr) __tsan_destroy_fiber(fiber_);
+  }
+  FenceOrder(const FenceOrder&) = delete;
+  FenceOrder& operator=(const FenceOrder&) = delete;
+
+  void fence() {
+    if (fiber_ == nullptr) fiber_ = __tsan_create_fiber(0);
+    void* const self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(fiber_, 0);
+    __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
+  }
+  void change_behind(const cpu::SignalUpdate& update) {
+    if (fiber_ == nullptr) return change(update, std::memory_order_relaxed);
+    void* const self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);
+    change(update, std::memory_order_release);
+    __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
+  }
+
+ private:
+  void* fiber_ = nullptr;
+};
+
+#endif
+
+}  // namespace tandem::host

@@ -1,0 +1,103 @@
+/// The GEMM with hooks on CPUs: a grid whose blocks take tiles in order.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "gemm/host/tile_work.h"
+#include "host/block_core.h"
+#include "host/grid.h"
+#include "tandem/error.h"
+
+namespace tandem::host {
+
+namespace {
+
+/// The tiles that nobody has taken yet.
+struct Turn {
+  Size next = 0;
+  TileSequence::Place place = {};
+};
+
+class TileBlock {
+ public:
+  TileBlock(BlockCore& core, const Gemm& gemm) : core_(core), gemm_(gemm), work_(gemm) {}
+
+  void run(const TileSequence& sequence, Size count, Turn& turn) {
+    while (turn.next < count) {
+      const Size number = std::exchange(turn.next, turn.next + 1);
+      compute(sequence.tile(number, turn.place));
+    }
+  }
+
+ private:
+  void compute(const GemmTile& tile) {
+    if (gemm_.gate.words != nullptr)
+      work_.for_each_gate(tile.rows, [&](int slot) {
+        await(gemm_.gate.words + slot, *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals));
+      });
+    if (work_.adds_chain(tile))
+      await(gemm_.chain.arrived + work_.chain_slot(tile), *gemm_.chain.epoch * work_.chain_arrivals(tile));
+    const cpu::Buffer product(work_.bytes_of(tile));
+    work_.multiply(tile, product.data());
+    work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
+      store(to.c, to.row, tile, product);
+      if (to.second != nullptr) store(to.second, to.row, tile, product);
+      if (to.told != nullptr) core_.signal({to.told, 1, SignalOp::kAdd}, Order::kRelease, Site::here());
+    });
+  }
+
+  void await(const Signal* word, Epoch value) {
+    core_.wait(word, 1, 1, Cmp::kGe, value, Order::kAcquire, Site::here());
+  }
+
+  void store(std::byte* c, Size first_row, const GemmTile& tile, const cpu::Buffer& product) {
+    const Size bytes = work_.row_bytes(tile);
+    for (Size row = 0; row < tile.rows.size(); ++row)
+      std::memcpy(work_.row_in(c, first_row, tile, row), product.data() + row * bytes, static_cast<std::size_t>(bytes));
+  }
+
+  BlockCore& core_;
+  const Gemm& gemm_;
+  const TileWork work_;
+};
+
+}  // namespace
+
+void check_gemm(const Gemm& gemm, int sms) {
+  check_gemm_fields(gemm, sms);
+  if (gemm.m == 0 || gemm.n == 0) return;
+  const auto require = [](const void* address, const char* field) {
+    if (address == nullptr) throw InvalidArgument(fmt::format("gemm: {} is null, allowed: an address", field));
+  };
+  const bool is_own_all = gemm.own_a != nullptr && gemm.rows.shards == 1;
+  if (gemm.k > 0 && !is_own_all) require(gemm.a, "a");
+  if (gemm.k > 0) require(gemm.b, "b");
+  if (!gemm.c_at_all && !gemm.c_at_collector) require(gemm.c, "c");
+  if (gemm.gate.words != nullptr) require(gemm.gate.epoch, "gate.epoch");
+  if (gemm.chain.begun == nullptr || gemm.rows.shards == 1) return;
+  require(gemm.chain.passed_on, "chain.passed_on");
+  require(gemm.chain.arrived, "chain.arrived");
+  require(gemm.chain.told, "chain.told");
+  require(gemm.chain.epoch, "chain.epoch");
+}
+
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms) {
+  check_gemm(gemm, sms);
+  if (who_gave_up(context) != 0) return;
+  const TileSequence sequence(gemm);
+  const Size count = sequence.tiles();
+  const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, count));
+  const GridShape shape{context, blocks, 1, "", false};
+  Turn turn;
+  Worker worker(context);
+  for (int i = 0; i < blocks; ++i)
+    worker.add([&, i](Strand& strand) {
+      BlockCore core(strand, shape, i);
+      TileBlock(core, gemm).run(sequence, count, turn);
+    });
+  worker.run();
+}
+
+}  // namespace tandem::host

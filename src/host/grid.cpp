@@ -1,0 +1,109 @@
+#include "host/grid.h"
+
+#include <fmt/format.h>
+
+#include "host/bell.h"
+#include "host/block_core.h"
+#include "tandem/error.h"
+#include "tandem/impl/cuda/standstill.h"
+
+namespace tandem::host {
+
+namespace {
+
+/// One block that does `body`, without roles.
+void run_alone(const cuda::Context& context, const std::function<void(Strand&, BlockCore&)>& body) {
+  if (who_gave_up(context) != 0) return;
+  const GridShape shape{context, 1, 1, "", false};
+  Worker worker(context);
+  worker.add([&](Strand& strand) {
+    BlockCore core(strand, shape, 0);
+    body(strand, core);
+  });
+  worker.run();
+}
+
+/// Waits for what a PE tells of a call.
+class CallWait final : public Wait {
+ public:
+  CallWait(int pe, const Signal* word, Epoch call, Epoch told) : pe_(pe), word_(word), call_(call), told_(told) {}
+
+  bool is_answered() override { return cuda::is_of_call(found_ = load(word_, std::memory_order_acquire), call_); }
+  Awaited awaited() const override { return {0, word_, told_, found_}; }
+  /// Of a PE that calls something else: reports name it in place of the block.
+  Awaited answer() const { return {pe_, word_, told_, found_}; }
+  Epoch found() const { return found_; }
+
+ private:
+  int pe_;
+  const Signal* word_;
+  Epoch call_;
+  Epoch told_;
+  Epoch found_ = 0;
+};
+
+/// Another PE may have said so first: this PE's report has to say at least that something ended it.
+void disagree(const cuda::Context& context, std::uint32_t why, const Awaited& answer) {
+  give_up(context, why, answer);
+  cuda::poke(context.report->ended_by, who_gave_up(context) & ~cuda::kEndIsReported);
+}
+
+/// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
+void tell_and_compare(Strand& strand, BlockCore& core, const cuda::Comparison& own, const cuda::Context& context) {
+  const Epoch call = *own.calls + 1;
+  const int n = core.num_pes();
+  const Signals slot = own.words + 2 * n * static_cast<Size>(call % 2);
+  const Epoch told = cuda::told_of(call, own.signature);
+  for (int pe = 0; pe < n; ++pe) {
+    Signal* const there = (slot + Size{2} * core.pe()).on(pe);
+    change({there + 1, own.count}, std::memory_order_relaxed);
+    core.signal({there, told}, Order::kRelease, Site::here());
+  }
+  for (int pe = 0; pe < n; ++pe) {
+    const Signal* const here = slot.local() + Size{2} * pe;
+    CallWait wait(pe, here, call, told);
+    strand.await(wait);
+    const Epoch count = load(here + 1, std::memory_order_relaxed);
+    if (wait.found() != told)
+      disagree(context, cuda::kOtherCalls, wait.answer());
+    else if (count != own.count)
+      disagree(context, cuda::kCallsOfOtherCounts, {pe, here, own.count, count});
+  }
+  *own.calls = call;
+}
+
+}  // namespace
+
+void run_grid(const GridRequest& request) {
+  if (request.blocks < 1)
+    throw InvalidArgument(
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", request.name, request.blocks));
+  if (who_gave_up(request.context) != 0) return;
+  constexpr int kWarp = 32;
+  const GridShape shape{request.context, request.blocks, request.threads / kWarp, request.machine,
+                        request.has_multicast};
+  Worker worker(request.context);
+  for (int i = 0; i < request.blocks; ++i)
+    worker.add([&, i](Strand& strand) {
+      BlockCore core(strand, shape, i);
+      cpu::Block block(core);
+      request.body(block);
+    });
+  worker.run();
+}
+
+void write_signal(const cuda::Context& context, Signal* word, Epoch value) {
+  change({word, value}, std::memory_order_release);
+  ring_owner(context, word);
+}
+
+void wait_signal(const cuda::Context& context, const Signal* word, Epoch value) {
+  run_alone(context,
+            [&](Strand&, BlockCore& core) { core.wait(word, 1, 1, Cmp::kGe, value, Order::kAcquire, Site::here()); });
+}
+
+void compare_calls(const cuda::Context& context, const cuda::Comparison& comparison) {
+  run_alone(context, [&](Strand& strand, BlockCore& core) { tell_and_compare(strand, core, comparison, context); });
+}
+
+}  // namespace tandem::host

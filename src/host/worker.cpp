@@ -1,0 +1,139 @@
+#include "host/worker.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "host/bell.h"
+
+namespace tandem::host {
+
+namespace {
+
+/// Looks before a thread yields its processor, and before it sleeps.
+constexpr int kSpins = 100, kYields = 50;
+/// How often a thread with much to do looks at what its waits wait for.
+constexpr int kPassesBetweenWatches = 1024;
+
+StackPool& stacks() {
+  thread_local StackPool pool;
+  return pool;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+void Strand::suspend() {
+  Fiber::suspend();
+  wait_ = nullptr;
+  looks_ = false;
+  if (is_over_) throw WaitIsOver{};
+}
+
+void Strand::await(Wait& wait) {
+  if (wait.is_answered() || Fiber::unwinding()) return acted();
+  wait_ = &wait;
+  suspend();
+  acted();
+}
+
+void Strand::look_again(const Awaited& looked_at) {
+  if (Fiber::unwinding()) return;
+  looks_ = true;
+  looked_at_ = looked_at;
+  suspend();
+}
+
+void Strand::run(void* strand) {
+  try {
+    auto& self = *static_cast<Strand*>(strand);
+    self.body_(self);
+  } catch (const WaitIsOver&) {
+  }
+}
+
+Worker::~Worker() { unwind_all(); }
+
+void Worker::add(std::function<void(Strand&)> body) {
+  strands_.push_back(std::make_unique<Strand>(*this, std::move(body)));
+}
+
+void Worker::run() {
+  int idle = 0;
+  for (int passes = 1; !strands_.empty(); ++passes) {
+    idle = pass() ? 0 : idle + 1;
+    if (passes % kPassesBetweenWatches == 0) watch();
+    if (idle > 0) pause(idle);
+  }
+}
+
+bool Worker::pass() {
+  bool has_moved = false;
+  bool has_ended = false;
+  for (std::size_t i = 0; i < strands_.size(); ++i) {  // those that are added meanwhile too
+    Strand& strand = *strands_[i];
+    if (strand.wait_ != nullptr && !strand.is_over_ && !strand.wait_->is_answered()) continue;
+    has_moved |= !strand.looks_ || strand.is_over_;
+    resume(strand);
+    has_ended |= strand.has_ended_;
+  }
+  if (has_ended) std::erase_if(strands_, [](const auto& strand) { return strand->has_ended_; });
+  return has_moved;
+}
+
+void Worker::resume(Strand& strand) {
+  if (!strand.has_begun_) {
+    strand.has_begun_ = true;
+    strand.fiber_.start(stacks(), &Strand::run, &strand);
+  }
+  strand.fiber_.resume();
+  strand.has_ended_ = strand.fiber_.finished();
+}
+
+bool Worker::has_answer() const {
+  return std::any_of(strands_.begin(), strands_.end(),
+                     [](const auto& strand) { return strand->wait_ != nullptr && strand->wait_->is_answered(); });
+}
+
+void Worker::pause(int times) {
+  if (times <= kSpins) return relax();
+  watch();
+  if (times <= kSpins + kYields) {
+    sched_yield();
+    return;
+  }
+  set_bell(context_);
+  if (!has_answer() && who_gave_up(context_) == 0) sleep_until_rung(context_);
+}
+
+void Worker::watch() {
+  const std::uint64_t now = now_ns();
+  for (const auto& strand : strands_) {
+    if (strand->wait_ == nullptr && !strand->looks_) continue;
+    const Awaited awaited = strand->awaited();
+    if (awaited.word == nullptr) continue;
+    if (strand->lasts_since_ == 0) strand->lasts_since_ = now;
+    if (is_wait_over(context_, strand->lasts_since_, now, awaited)) strand->is_over_ = true;
+  }
+}
+
+void Worker::unwind_all() {
+  // The last one first: roles use what lies on their block's stack.
+  for (auto at = strands_.rbegin(); at != strands_.rend(); ++at) {
+    try {
+      (*at)->fiber_.unwind();
+    } catch (...) {
+      // The grid has failed already with the error that is reported.
+    }
+  }
+  strands_.clear();
+}
+
+}  // namespace tandem::host
