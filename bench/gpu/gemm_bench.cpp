@@ -117,7 +117,9 @@ class Bench {
 
  private:
   int tile_n(const Problem& p, const Candidate& candidate) const {
-    return candidate.tile_n > 0 ? candidate.tile_n : ops::suitable_tile_n(p.m, p.n, p.k, world_.machine().gpu.sm_count);
+    return candidate.tile_n > 0 ? candidate.tile_n
+                                : ops::suitable_tile_n(ops::operator_table(world_.machine()), p.m, p.n, p.k,
+                                                       world_.machine().gpu.sm_count);
   }
 
   Gemm gemm_of(const Problem& p, const Candidate& candidate) const {

@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "tandem/advanced/option_choice.h"
 #include "tandem/numeric.h"
 #include "tandem/reduce_op.h"
 #include "tandem/stream.h"
@@ -117,10 +118,15 @@ class CollectivePlan {
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
   /// Returns the name of the algorithm.
   virtual const std::string& algorithm() const = 0;
+  /// Returns the blocks of the kernel's grid; 0 for algorithms without such a grid (copy engines, groups).
+  virtual int blocks() const { return 0; }
+  /// Returns the algorithm, the blocks and the threads of a block, with the source of each.
+  const std::vector<OptionChoice>& choices() const { return choices_; }
 
  private:
   friend std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective,
                                                          const CollectiveOptions& options, const Team& team);
+  std::vector<OptionChoice> choices_;
   detail::PlanMemory memory_;
 };
 
@@ -151,6 +157,9 @@ const std::vector<AlgorithmInfo>& collective_algorithms();
 struct CollectiveChoice {
   std::string algorithm;
   int blocks = 0;  ///< 0: chosen by size
+  OptionSource algorithm_source = OptionSource::kRule;
+  OptionSource blocks_source = OptionSource::kRule;
+  std::string reason = {};  ///< the table and its entry, or the rule; empty for the caller's algorithm
 };
 /// Returns the choice of `make_collective` where the options leave it open: the entry of this machine's selection
 /// table. Throws InvalidArgument for invalid options and for a damaged table.

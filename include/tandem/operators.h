@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tandem/advanced/gemm.h"
+#include "tandem/advanced/option_choice.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
 
@@ -66,7 +67,9 @@ const char* name(Form form);
 /// Every order gives correct results on every machine. The transport sends in the order in which the GEMM consumes.
 std::vector<std::string> tile_orders(Operator op);
 
-/// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library.
+/// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library, which
+/// asks in this order: the tuner's cache (use_tuned), on GPUs the table of measured choices (selected_options), the
+/// rules. OperatorPlan::choices() shows the result.
 struct OperatorOptions {
   /// The largest global problem. m may be 0 (no work); n and k are at least 1. On GPUs a row of a
   /// PE's A, B or C is a multiple of 16 bytes. Its part of n or k is then a multiple of 8 bf16 elements.
@@ -168,6 +171,9 @@ class OperatorPlan {
 
   /// Returns the options with every open choice made; `form` is the strategy of runs with all rows.
   const OperatorOptions& options() const { return options_; }
+  /// Returns every option that a caller may leave open, with its value and its source. Options that follow from them,
+  /// such as the numbers of rows at which the strategy changes, come after them.
+  const std::vector<OptionChoice>& choices() const { return choices_; }
   /// Returns the strategy of runs with `m` rows: name(Form), or for an overlapped gemm_all_reduce one of
   ///   few_rows     the GEMM's blocks exchange and add what they computed (GPUs)
   ///   packets      a whole GEMM, then an all-reduce with packets
@@ -187,6 +193,7 @@ class OperatorPlan {
   virtual void enqueue(Stream& main, const OperatorCall& call) = 0;
 
   OperatorOptions options_;
+  std::vector<OptionChoice> choices_;
   Operator op_ = Operator::kAllGatherGemm;
   Team team_{.size = 0};  // 0: it is part of another plan, which has checked the call
   std::optional<World> world_;

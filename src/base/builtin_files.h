@@ -11,8 +11,9 @@ struct BuiltinFile {
   std::string_view text;
 };
 
-std::span<const BuiltinFile> builtin_machines();    ///< machines/*.json
-std::span<const BuiltinFile> builtin_selections();  ///< machines/selection/*.json
-std::span<const BuiltinFile> report_files();        ///< src/trace/report/*
+std::span<const BuiltinFile> builtin_machines();         ///< machines/*.json
+std::span<const BuiltinFile> builtin_selections();       ///< machines/selection/*.json
+std::span<const BuiltinFile> builtin_operator_tables();  ///< machines/operators/*.json
+std::span<const BuiltinFile> report_files();             ///< src/trace/report/*
 
 }  // namespace tandem::detail

@@ -34,18 +34,11 @@ char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter_or_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z'); }
 
-/// How well a table suits a machine: the length of the longest family that it is of, else 0 for its fabric, else -1.
-int fit(const SelectionTable& table, const Machine& machine) {
-  int best = table.fabric == machine.link.fabric ? 0 : -1;
-  for (const std::string& family : table.machines)
-    if (is_of_family(machine.name, family)) best = std::max(best, static_cast<int>(family.size()));
-  return best;
-}
-
 /// The tables in the order in which they are asked; those of one entry together.
 std::vector<Tables> ranked(const Machine& machine, const SelectionTable* own) {
   std::map<int, Tables, std::greater<>> by_fit;
-  for (const SelectionTable& table : builtin_tables()) by_fit[fit(table, machine)].push_back(&table);
+  for (const SelectionTable& table : builtin_tables())
+    by_fit[fit(table.machines, table.fabric, machine)].push_back(&table);
   std::vector<Tables> all;
   if (own != nullptr) all.push_back({own});
   for (auto& [number, tables] : by_fit) all.push_back(std::move(tables));
@@ -82,28 +75,29 @@ const SizeChoice& with_least_copies(const Group& group, const SizeChoice& first,
 }
 
 /// Rules 2 to 4, of groups less than `most_distance` away.
-std::optional<SizeChoice> choose(const Tables& tables, double most_distance, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
+std::optional<SelectedChoice> choose(const Tables& tables, double most_distance, const Query& query,
+                                     const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
   struct Found {
     const Group* group;
-    bool is_predicted;
+    const SelectionTable* table;
   };
   std::vector<Found> groups;
   for (const SelectionTable* const table : tables)
     for (const Group& group : table->groups)
       if (group.collective == query.collective && group.one_node == query.one_node &&
           distance(group.pes, query.pes) < most_distance)
-        groups.push_back({&group, table->is_predicted});
+        groups.push_back({&group, table});
   const auto key = [&](const Found& found) {
     const Group& group = *found.group;
-    return std::tuple(distance(group.pes, query.pes), group.pes, found.is_predicted,
+    return std::tuple(distance(group.pes, query.pes), group.pes, found.table->is_predicted,
                       distance(group.element_bytes, static_cast<double>(query.element_bytes)), group.element_bytes);
   };
   std::stable_sort(groups.begin(), groups.end(), [&](const Found& a, const Found& b) { return key(a) < key(b); });
   for (const Found& found : groups)
     for (const SizeChoice& choice : found.group->sizes)
       if (is_within(choice, query) && can_run(choice.algorithm))
-        return beside ? with_least_copies(*found.group, choice, query.bytes, can_run, beside) : choice;
+        return SelectedChoice{beside ? with_least_copies(*found.group, choice, query.bytes, can_run, beside) : choice,
+                              found.table->name, found.group->source};
   return std::nullopt;
 }
 
@@ -120,6 +114,13 @@ bool is_of_family(std::string_view machine, std::string_view family) {
   }
 }
 
+int fit(const std::vector<std::string>& families, std::optional<Fabric> fabric, const Machine& machine) {
+  int best = fabric == machine.link.fabric ? 0 : -1;
+  for (const std::string& family : families)
+    if (is_of_family(machine.name, family)) best = std::max(best, static_cast<int>(family.size()));
+  return best;
+}
+
 const std::vector<SelectionTable>& builtin_tables() {
   static const std::vector<SelectionTable> tables = [] {
     std::vector<SelectionTable> all;
@@ -130,13 +131,13 @@ const std::vector<SelectionTable>& builtin_tables() {
   return tables;
 }
 
-std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
+std::optional<SelectedChoice> choose(const SelectionTable& table, const Query& query,
+                                     const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
   return choose(Tables{&table}, kMostDistance, query, can_run, beside);
 }
 
-std::optional<SizeChoice> choose(const Machine& machine, const std::string& file, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
+std::optional<SelectedChoice> choose(const Machine& machine, const std::string& file, const Query& query,
+                                     const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
   const char* const set = std::getenv("TANDEM_SELECTION");
   const std::string own = !file.empty() ? file : set != nullptr ? set : "";
   const std::optional<SelectionTable> table = own.empty() ? std::nullopt : std::optional(load_selection(own));

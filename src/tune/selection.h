@@ -62,6 +62,10 @@ struct SelectionTable {
 /// Whether `machine` has `family` as a word, in any case of letters: letters may follow it, digits may not.
 bool is_of_family(std::string_view machine, std::string_view family);
 
+/// How well a table suits a machine: the length of the longest of its families that the machine is of, else 0 for its
+/// fabric, else -1. The best one counts.
+int fit(const std::vector<std::string>& families, std::optional<Fabric> fabric, const Machine& machine);
+
 /// Throws InvalidArgument with line and column for what is not JSON, and with the field for what is missing, unknown or
 /// absurd.
 SelectionTable parse_selection(std::string_view json, const std::string& origin);
@@ -84,12 +88,18 @@ struct Query {
 /// Microseconds that a call takes beside an algorithm.
 using Beside = std::function<double(const std::string& algorithm)>;
 
+/// A choice with the table and the group that it comes from.
+struct SelectedChoice : SizeChoice {
+  std::string table;
+  std::string source;  ///< Group::source
+};
+
 /// Rules 2 to 4: nothing where no group fits. `can_run` is asked for algorithms' names; no `beside`: nothing is copied.
-std::optional<SizeChoice> choose(const SelectionTable& table, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
+std::optional<SelectedChoice> choose(const SelectionTable& table, const Query& query,
+                                     const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
 /// All four rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
-std::optional<SizeChoice> choose(const Machine& machine, const std::string& file, const Query& query,
-                                 const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
+std::optional<SelectedChoice> choose(const Machine& machine, const std::string& file, const Query& query,
+                                     const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
 }  // namespace tandem::tune

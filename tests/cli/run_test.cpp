@@ -10,6 +10,7 @@
 namespace tandem::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::read_file;
 using testing::run_json;
@@ -265,6 +266,55 @@ TEST(Run, TableForPeople) {
     EXPECT_THAT(outcome.out, HasSubstr(word));
   // Another transport or tile may make it quicker: it is no lower bound of what goes one after the other.
   EXPECT_THAT(outcome.out, HasSubstr(" us, with these options; `tandem tune` looks for the quickest one\n"));
+}
+
+/// The value and the source of an option that --explain prints.
+std::pair<std::string, std::string> explained(const nlohmann::json& json, const std::string& option) {
+  for (const auto& choice : json["options"])
+    if (choice["option"] == option) return {choice["value"], choice["source"]};
+  ADD_FAILURE() << "no option " << option;
+  return {};
+}
+
+TEST(Run, ExplainsTheOptionsOfAnOperator) {
+  using Choice = std::pair<std::string, std::string>;
+  const std::string problem = "all_gather_gemm --shape 256x64x64 --phantom";
+  EXPECT_FALSE(run_json(problem).contains("options"));
+  const auto json = run_json(problem + " --explain --splits 2 --tile 64x64");
+  EXPECT_EQ(explained(json, "splits"), Choice("2", "caller"));
+  EXPECT_EQ(explained(json, "tile"), Choice("64x64", "caller"));
+  EXPECT_EQ(explained(json, "transport"), Choice("sm", "rule"));
+  EXPECT_EQ(explained(json, "order"), Choice("own_first", "rule"));
+  for (const auto& choice : json["options"]) EXPECT_EQ(choice.size(), 4U);
+  const std::string text = tandem("run " + problem + " --explain --splits 2").out;
+  EXPECT_THAT(text, ContainsRegex("\n  options\n    option +value +source +reason\n    form "));
+  EXPECT_THAT(text, ContainsRegex("\n    splits +2 +caller\n"));
+  EXPECT_THAT(text, ContainsRegex("\n    transport +sm +rule +by the bytes of a shard"));
+}
+
+TEST(Run, ExplainsWhatTheCacheChose) {
+  const TemporaryFolder folder;
+  const std::string problem = "all_gather_gemm --shape 64x64x64 --pes 2 --machine h200x2";
+  const std::string cache = "TANDEM_OPERATOR_CACHE";
+  ASSERT_EQ(tandem("tune " + problem + " --out " + folder / "cache.json").code, 0);
+  ::setenv(cache.c_str(), (folder / "cache.json").c_str(), 1);
+  const auto json = run_json(problem + " --explain");
+  ::unsetenv(cache.c_str());
+  for (const char* const option : {"form", "transport", "tile"}) EXPECT_EQ(explained(json, option).second, "cache");
+}
+
+TEST(Run, ExplainsTheAlgorithmOfACollective) {
+  using Choice = std::pair<std::string, std::string>;
+  const auto chosen = run_json("all_reduce --bytes 1K --explain");
+  EXPECT_EQ(explained(chosen, "algorithm"), Choice(chosen["algorithm"], "table"));
+  EXPECT_THAT(chosen["options"][0]["reason"].get<std::string>(), HasSubstr("selection table nvidia-h200: "));
+  EXPECT_EQ(explained(chosen, "threads"), Choice("512", "rule"));
+  const auto given = run_json("all_reduce --bytes 1K --algo ring --blocks 3 --explain");
+  EXPECT_EQ(explained(given, "algorithm"), Choice("ring", "caller"));
+  EXPECT_EQ(explained(given, "blocks"), Choice("3", "caller"));
+  const auto by_size = run_json("all_reduce --bytes 1M --algo ring --explain");
+  EXPECT_EQ(explained(by_size, "blocks").second, "rule");
+  EXPECT_GT(std::stoi(explained(by_size, "blocks").first), 0);
 }
 
 TEST(Run, WritesItsFiles) {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "operators/resolve/operator_defaults.h"
+#include "operators/resolve/resolve.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
 
@@ -11,42 +11,48 @@ namespace {
 
 constexpr int kSms = 132;
 
+const ops::OperatorTable& h200() { return ops::operator_table(load_machine("h200x4")); }
+
 TEST(SuitableTile, LeavesTheFewestSmsIdle) {
-  EXPECT_EQ(ops::suitable_tile_n(8192, 5120, 8192, kSms), 256);   // 9.7 waves
-  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 2048, kSms), 128);  // 6.8 waves, of 256 columns 3.4
-  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 2048, kSms), 256);   // 15.5 waves, of 192 columns 20.8 with more overhead
-  EXPECT_EQ(ops::suitable_tile_n(128, 256, 8192, kSms), 128);     // a pair of tiles each to two SMs, not to one
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 5120, 8192, kSms), 256);   // 9.7 waves
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 1024, 14336, 2048, kSms), 128);  // 6.8 waves, of 256 columns 3.4
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 8192, 2048, kSms),
+            256);  // 15.5 waves, of 192 columns 20.8 with more overhead
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 128, 256, 8192, kSms), 128);  // a pair of tiles each to two SMs, not to one
 }
 
 TEST(SuitableTile, IsWideWhereTheDepthOfTheLastWaveIsShared) {
-  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 8192, kSms), 256);
-  EXPECT_EQ(ops::suitable_tile_n(8192, 8192, 14336, kSms), 256);
-  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 16384, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 1024, 14336, 8192, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 8192, 14336, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 9216, 16384, kSms), 256);
 }
 
 TEST(SuitableTile, IsWideWhereTilesTakeLittleTime) {
-  EXPECT_EQ(ops::suitable_tile_n(1024, 14336, 2048, kSms), 128);
-  EXPECT_EQ(ops::suitable_tile_n(8192, 9216, 512, kSms), 256);
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 1024, 14336, 2048, kSms), 128);
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 9216, 512, kSms), 256);
 }
 
 TEST(SuitableTile, IsNarrowWhereTheGemmWaitsForTheLink) {
-  EXPECT_EQ(ops::suitable_tile_n(8192, 2560, 8192, kSms), 256);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 4, kSms), 128);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 8192, 2, kSms), 256);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 4608, 16384, 4, kSms), 128);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 7168, 4096, 4, kSms), 256);   // many columns
-  EXPECT_EQ(ops::suitable_gather_tile_n(1024, 14336, 8192, 4, kSms), 128);  // a shard of wide ones is no wave
-  EXPECT_EQ(ops::suitable_gather_tile_n(1024, 28672, 8192, 2, kSms), 256);
-  EXPECT_EQ(ops::suitable_gather_tile_n(8192, 2560, 1024, 4, kSms), 256);  // little depth: 8 % more for narrow tiles
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 8192, 2560, 8192, kSms), 256);
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 8192, 2560, 8192, 4, kSms), 128);
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 8192, 2560, 8192, 2, kSms), 256);
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 8192, 4608, 16384, 4, kSms), 128);
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 8192, 7168, 4096, 4, kSms), 256);   // many columns
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 1024, 14336, 8192, 4, kSms), 128);  // a shard of wide ones is no wave
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 1024, 28672, 8192, 2, kSms), 256);
+  EXPECT_EQ(ops::suitable_gather_tile_n(h200(), 8192, 2560, 1024, 4, kSms),
+            256);  // little depth: 8 % more for narrow tiles
 }
 
 TEST(SuitableTile, OfAChainLetsAShardBeAWave) {
   constexpr int kBesideSteps = 130;
-  EXPECT_EQ(ops::suitable_tile_n(1024, 8192, 7168, kBesideSteps), 256);
-  EXPECT_EQ(ops::suitable_chain_tile_n(1024, 8192, 7168, 4, kBesideSteps), 128);   // 64 pairs of tiles a shard, of 65
-  EXPECT_EQ(ops::suitable_chain_tile_n(1024, 8192, 14336, 2, kBesideSteps), 256);  // two PEs wait for nothing twice
-  EXPECT_EQ(ops::suitable_chain_tile_n(2048, 8192, 7168, 4, kBesideSteps), 256);
-  EXPECT_EQ(ops::suitable_chain_tile_n(1024, 4096, 3584, 4, kSms), 128);  // no width fills a wave
+  EXPECT_EQ(ops::suitable_tile_n(h200(), 1024, 8192, 7168, kBesideSteps), 256);
+  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 8192, 7168, 4, kBesideSteps),
+            128);  // 64 pairs of tiles a shard, of 65
+  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 8192, 14336, 2, kBesideSteps),
+            256);  // two PEs wait for nothing twice
+  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 2048, 8192, 7168, 4, kBesideSteps), 256);
+  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 4096, 3584, 4, kSms), 128);  // no width fills a wave
 }
 
 TEST(SelectedOptions, CopiesOfFewRowsHideBehindDeepTiles) {
@@ -94,23 +100,16 @@ TEST(SelectedOptions, ShardsTravelInPartsWhereTheGemmWaitsForTheLink) {
 }
 
 /// What a plan on GPUs takes where only the problem is given, and up to how many rows one after the other.
-struct Selected {
-  OperatorOptions options;
-  Size sequential_rows = 0;
-};
-
-Selected selected(Operator op, const char* machine, int pes, const OperatorOptions& given) {
-  Selected found;
-  Simulation(load_machine(machine), pes).run([&](World& world) {
-    if (world.pe() != 0) return;
-    const Machine model = ops::planning_model(world.machine());
-    found.options = ops::complete(op, ops::with_measured(world, op, given), model, world.team());
-    found.sequential_rows = ops::sequential_rows(op, found.options, model, world.team(), true);
+ops::ResolvedOptions selected(Operator op, const char* machine, int pes, const OperatorOptions& given) {
+  ops::ResolvedOptions found;
+  Simulation(load_machine(machine), pes, {.phantom = true, .plan_for = DeviceKind::kGpu}).run([&](World& world) {
+    const ops::ResolvedOptions resolved = ops::resolve(world, op, given);
+    if (world.pe() == 0) found = resolved;
   });
   return found;
 }
 
-Selected all_reduce(const char* machine, int pes, OperatorOptions given) {
+ops::ResolvedOptions all_reduce(const char* machine, int pes, OperatorOptions given) {
   if (given.m == 0) given.m = 8192;
   given.n = 8192;
   return selected(Operator::kGemmAllReduce, machine, pes, given);
@@ -128,22 +127,22 @@ TEST(SelectedOptions, SumsOfMoreThanTwoPesAreFetchedBySms) {
   EXPECT_EQ(fewer.splits, 1);
   EXPECT_EQ(fewer.communication_sms, 4);
   const OperatorOptions of_two = all_reduce("h200x2", 2, {.k = 8192}).options;
-  EXPECT_EQ(of_two.communication_sms, -1);
+  EXPECT_EQ(of_two.communication_sms, 0);
   EXPECT_EQ(of_two.splits, 8);
-  EXPECT_EQ(all_reduce("h200x4", 1, {.k = 8192}).options.communication_sms, -1) << "nothing to fetch";
+  EXPECT_EQ(all_reduce("h200x4", 1, {.k = 8192}).options.communication_sms, 0) << "nothing to fetch";
 }
 
 TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
   EXPECT_EQ(all_reduce("h200x4", 4, {.k = 8192, .communication_sms = 0}).options.communication_sms, 0);
   const OperatorOptions o = all_reduce("h200x4", 4, {.k = 8192, .reduction = Reduction::kOwner}).options;
   EXPECT_EQ(o.reduction, Reduction::kOwner);
-  EXPECT_NE(o.communication_sms, -1);  // the owners' own default
+  EXPECT_GT(o.communication_sms, 0);  // the owners' own default
 }
 
 /// What was the quicker one on four GPUs.
 TEST(SequentialRows, OfAScatterAmongFourAreThoseOfShallowShardsOrHalfTiles) {
   const auto is_sequential = [](Size m, Size n, Size k) {
-    const Selected found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});
+    const ops::ResolvedOptions found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});
     return found.sequential_rows == m;
   };
   for (const auto& [n, k] : {std::pair<Size, Size>{8192, 28672}, {4096, 14336}, {8192, 8192}}) {

@@ -48,7 +48,7 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
   settings.options = {.m = kM, .n = kN, .k = kK, .type = DType::kF32, .form = Form::kOverlapped};
   settings.options.copy_by = copy_by;
   if (op == Operator::kGemmReduceScatter) settings.options.reduction = Reduction::kChain;
-  settings.communication_sms = op == Operator::kAllGatherGemm && copy_by == CopyBy::kSm ? 1 : 0;
+  settings.options.communication_sms = op == Operator::kAllGatherGemm && copy_by == CopyBy::kSm ? 1 : 0;
   settings.options.splits = 2;
   settings.options.tile_m = settings.options.tile_n = 16;
   settings.order = op == Operator::kAllGatherGemm ? TileOrder::kOwnFirst : TileOrder::kPeersFirst;

@@ -67,6 +67,7 @@ class CheckedPlan final : public CollectivePlan {
   }
 
   const std::string& algorithm() const override { return plan_->algorithm(); }
+  int blocks() const override { return plan_->blocks(); }
 
  private:
   /// A handle made for a team (Symm::of) would be taken for the world's.

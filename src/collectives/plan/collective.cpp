@@ -81,9 +81,12 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
     return copies_us(staged_buffers(find(collective, algorithm)->info, options, team), collective, options, team);
   };
   if (const auto choice = tune::choose(world.machine(), options.selection, query, is_possible, copies))
-    return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count)};
+    return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count), OptionSource::kTable,
+            choice->blocks > 0 ? OptionSource::kTable : OptionSource::kRule,
+            fmt::format("selection table {}: {}", choice->table, choice->source)};
   for (const Algorithm& algorithm : algorithms_of(collective))
-    if (is_possible(algorithm.info.name)) return {algorithm.info.name, 0};
+    if (is_possible(algorithm.info.name))
+      return {.algorithm = algorithm.info.name, .reason = "the first algorithm that can run, as no table has an entry"};
   throw Unsupported(fmt::format("{}: no algorithm runs on a team of {} nodes", name(collective), team.nodes()));
 }
 
@@ -118,6 +121,23 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
     throw InvalidArgument(
         fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for what suits",
                     options.blocks, what, most, options.threads, machine.name));
+}
+
+std::vector<OptionChoice> choices_of(const CollectivePlan& plan, const CollectiveChoice& choice, int threads) {
+  const bool default_threads = threads == CollectiveOptions{}.threads;
+  std::string of_blocks;
+  if (choice.blocks_source == OptionSource::kTable) of_blocks = "as the algorithm";
+  if (choice.blocks_source == OptionSource::kRule) of_blocks = "by the size of a call and the kernel";
+  return {{"algorithm", choice.algorithm, choice.algorithm_source, choice.reason},
+          {"blocks", std::to_string(plan.blocks()), choice.blocks_source, of_blocks},
+          {"threads", std::to_string(threads), default_threads ? OptionSource::kRule : OptionSource::kCaller,
+           default_threads ? "default" : ""}};
+}
+
+/// The end of the log's line about a plan.
+std::string origin(const CollectiveChoice& choice) {
+  if (choice.algorithm_source == OptionSource::kCaller) return "given by the caller";
+  return choice.algorithm_source == OptionSource::kTable ? "chosen by the " + choice.reason : choice.reason;
 }
 
 }  // namespace
@@ -205,9 +225,11 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
     of_piece.max_count = std::min(options.max_count, staged_piece(staged, collective, options, team));
     if (of_piece.max_count < options.max_count) choice = choose(world, collective, of_piece, team);
     if (options.blocks > 0) choice.blocks = options.blocks;
+    if (options.blocks > 0) choice.blocks_source = OptionSource::kCaller;
     return choice;
   }
-  return {named(collective, options.algorithm).info.name, options.blocks};
+  return {named(collective, options.algorithm).info.name, options.blocks, OptionSource::kCaller,
+          options.blocks > 0 ? OptionSource::kCaller : OptionSource::kRule};
 }
 
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
@@ -228,12 +250,12 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] {
     return fmt::format("{} of at most {} {} on {} PEs: {}, {} blocks, {}", name(collective), options.max_count,
                        name(options.type), team.size, choice.algorithm,
-                       choice.blocks > 0 ? std::to_string(choice.blocks) : "default",
-                       options.algorithm.empty() ? "chosen by the selection table" : "given by the caller");
+                       choice.blocks > 0 ? std::to_string(choice.blocks) : "default", origin(choice));
   });
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = compare_calls(world, collective, complete, team, staged_buffers(algorithm.info, complete, team),
                             make_with_copies(world, complete, team, algorithm));
+  plan->choices_ = choices_of(*plan, choice, complete.threads);
   plan->memory_ = allocations.take();
   return plan;
 }

@@ -51,6 +51,7 @@ class CopyEnginePlan final : public CollectivePlan {
   }
 
   const std::string& algorithm() const override { return algorithm_; }
+  int blocks() const override { return own_part_.blocks; }
 
  private:
   bool all_peers() const { return pattern_ == CopyPattern::kAllGather || pattern_ == CopyPattern::kAllToAll; }

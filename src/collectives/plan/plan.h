@@ -101,6 +101,7 @@ class KernelPlan final : public CollectivePlan {
   }
 
   const std::string& algorithm() const override { return algorithm_; }
+  int blocks() const override { return grid_.blocks; }
 
  private:
   std::string algorithm_;

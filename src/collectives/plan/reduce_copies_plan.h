@@ -81,6 +81,7 @@ class CopiedReducePlan final : public CollectivePlan {
   }
 
   const std::string& algorithm() const override { return algorithm_; }
+  int blocks() const override { return grid_.blocks; }
 
  private:
   static constexpr Size kMostChunks = 4;

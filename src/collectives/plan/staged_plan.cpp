@@ -78,6 +78,7 @@ class StagedPlan final : public CollectivePlan {
   }
 
   const std::string& algorithm() const override { return plan_->algorithm(); }
+  int blocks() const override { return plan_->blocks(); }
 
  private:
   struct Piece {

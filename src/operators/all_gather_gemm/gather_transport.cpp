@@ -31,7 +31,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
       rows_(settings.rows(team_, settings.options.m)),
       order_(piece_order(team_, settings)),
       row_bytes_(settings.options.k * size_of(settings.options.type)),
-      sms_(std::max(1, settings.communication_sms)),
+      sms_(std::max(1, settings.options.communication_sms)),
       arrivals_(copy_by_ == CopyBy::kSm ? sms_ : 1),
       full_mesh_(world.machine().link.fabric == Fabric::kFullMesh) {
   SymmetricHeap& heap = world.heap();

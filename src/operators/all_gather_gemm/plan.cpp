@@ -62,7 +62,7 @@ class AllGatherGemm final : public OperatorPlan {
     gemm.order = settings_.order;
     gemm.gate = transport_.gate();
     const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
-    gemm.sms = std::max(1, sms_ - settings_.communication_sms - steps);
+    gemm.sms = std::max(1, sms_ - settings_.options.communication_sms - steps);
     return gemm;
   }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "operators/gemm_all_reduce/plan.h"
-#include "operators/resolve/operator_defaults.h"
 
 namespace tandem::ops {
 
@@ -10,32 +9,8 @@ namespace {
 constexpr int kSumThreads = 512;
 /// A block that has less to add costs more in waiting than it saves.
 constexpr Size kLeastBytesOfBlock = 16 << 10;
-/// What a PE sends at most, and in what share of the GEMM's time: from there on two shots are quicker on the models.
-constexpr Size kMostSent = Size{4} << 20;
-constexpr double kHidden = 0.8;
-/// Results up to this size leave as packets. From 256 KB to 1 MB the two ways take the same time on the model of two
-/// H200.
-constexpr Size kPacketBytes = Size{512} << 10;
 
 }  // namespace
-
-Size OneShot::suitable_rows(const World& world, const OperatorOptions& o) {
-  const Machine machine = planning_model(world.machine());
-  const Team team = world.team();
-  const auto element = static_cast<int>(size_of(o.type));
-  const Size sum_bytes = size_of(o.result_type());
-  const double gbps = machine.link.store_gbps.at(machine.gpu.sm_count);
-  Size rows = 0;
-  for (Size m = 1; m < 2 * o.m && m * o.n * sum_bytes * (team.size - 1) <= kMostSent; m *= 2) {
-    const double link_us = static_cast<double>((team.size - 1) * m * o.n * sum_bytes) / (gbps * 1e3);
-    const double gemm_us = gemm_alone_us(machine, m, o.n, ceil_div(o.k, team.size), element, machine.gpu.sm_count);
-    if (link_us > kHidden * gemm_us) break;
-    rows = m;
-  }
-  return rows;
-}
-
-Size OneShot::packet_rows(const OperatorOptions& o) { return kPacketBytes / (o.n * size_of(o.result_type())); }
 
 OneShot::OneShot(World& world, const Settings& settings, Size max_m)
     : team_(world.team()), activation_(settings.options.activation) {

@@ -29,12 +29,9 @@ class GemmAllReduce final : public OperatorPlan {
       return;
     }
     if (o.form == Form::kOverlapped) {
-      packet_rows_ = o.shots == 2 || has_activation(o) ? 0 : std::min(o.m, OneShot::packet_rows(o));
-      // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
-      const bool on_gpus = world.on_gpus();
-      if (on_gpus && o.shots == 0) add_up_rows_ = FewRows::suitable_rows(world, o);
-      const bool one_shot = o.shots == 1 || (o.shots == 0 && !on_gpus);
-      one_shot_rows_ = !one_shot ? 0 : o.shots == 1 ? o.m : std::min(o.m, OneShot::suitable_rows(world, o));
+      add_up_rows_ = settings.all_reduce.few;
+      packet_rows_ = settings.all_reduce.packets;
+      one_shot_rows_ = settings.all_reduce.one_shot;
       is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);
     }
@@ -73,9 +70,8 @@ class GemmAllReduce final : public OperatorPlan {
   }
 
   static std::unique_ptr<OperatorPlan> sequential(World& world, Settings settings, Size rows) {
+    settings.options = settings.sequential;
     settings.options.m = rows;
-    settings.options.form = Form::kSequential;
-    settings.options.copy_by = CopyBy::kSm;  // few rows: copies start later
     return make_gemm_all_reduce(world, settings);
   }
 

@@ -17,9 +17,6 @@ class FewRows {
   /// gemm.c = the sum over all PEs; false, and nothing is done, where the stream's GEMM does not add it up.
   bool run(Stream& main, Gemm gemm, const Team& team) const;
 
-  /// Rows up to which there is a kernel for it.
-  static Size suitable_rows(const World& world, const OperatorOptions& options);
-
  private:
   GemmSum sum_;
   Activation activation_;
@@ -35,11 +32,6 @@ class OneShot {
   OneShot(World& world, const Settings& settings, Size max_m);
   /// c = the sum over all PEs of gemm's product.
   void run(Stream& main, Gemm gemm, void* c);
-
-  /// Rows up to which packets are.
-  static Size packet_rows(const OperatorOptions& options);
-  /// Rows up to which it is the faster one: what it sends hides behind the GEMM, and the sum takes no time to speak of.
-  static Size suitable_rows(const World& world, const OperatorOptions& options);
 
  private:
   template <class T>

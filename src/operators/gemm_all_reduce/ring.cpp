@@ -26,8 +26,8 @@ class GemmAllReduceChain final : public OperatorPlan {
         team_(world.team()),
         chain_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.result_row_bytes()),
-        by_sms_(settings.options.copy_by == CopyBy::kSm || settings.communication_sms > 0),
-        beside_{settings.communication_sms, kFetchThreads},
+        by_sms_(settings.options.copy_by == CopyBy::kSm || settings.options.communication_sms > 0),
+        beside_{settings.options.communication_sms, kFetchThreads},
         after_{std::min(kFetchBlocks, world.machine().gpu.sm_count), kFetchThreads},
         offers_(world.make_stream("offers")) {
     if (!by_sms_ || beside_.blocks > 0) takes_.emplace(world.make_stream("takes"));

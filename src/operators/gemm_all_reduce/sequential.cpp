@@ -8,12 +8,6 @@ namespace tandem::ops {
 
 namespace {
 
-// Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less. Below, the default
-// has no second shot either.
-constexpr Size kLeastOneShot = Size{512} << 10;
-constexpr Size kMostOneShot = Size{4} << 20;
-constexpr int kOneShotBlocks = 64;
-
 class GemmAllReduceSequential final : public OperatorPlan {
  public:
   GemmAllReduceSequential(World& world, const Settings& settings)
@@ -25,9 +19,12 @@ class GemmAllReduceSequential final : public OperatorPlan {
     CollectiveOptions collective;
     collective.type = o.result_type();
     collective.max_count = count;
-    if (team_.one_node() && team_.size == 2 && bytes > kLeastOneShot && bytes <= kMostOneShot) {
+    // Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less.
+    const OperatorTable::AllReduce& limits = operator_table(world.machine()).all_reduce;
+    if (team_.one_node() && team_.size == 2 && bytes > limits.two_pes_one_shot_above_bytes &&
+        bytes <= limits.two_pes_one_shot_bytes) {
       collective.algorithm = "one_shot";
-      collective.blocks = kOneShotBlocks;
+      collective.blocks = limits.two_pes_one_shot_blocks;
     }
     all_reduce_ = make_collective(world, Collective::kAllReduce, collective);
     const std::string& algorithm = all_reduce_->algorithm();

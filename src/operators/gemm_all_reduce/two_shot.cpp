@@ -24,15 +24,15 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       pushed_(form_ == Form::kOverlapped && settings.options.direction == Direction::kPush),
       row_bytes_(settings.result_row_bytes()),
       activation_(settings.options.activation) {
-  if ((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.communication_sms > 0)
+  if ((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.options.communication_sms > 0)
     additions_.emplace(world.make_stream("additions"));
   if (copy_by_ == CopyBy::kCopyEngine) copies_.emplace(world.make_stream("copies"));
-  const int of_others = settings.communication_sms + (additions_ && copies_ ? kStepSms : 0);
+  const int of_others = settings.options.communication_sms + (additions_ && copies_ ? kStepSms : 0);
   gemm_sms_ = std::max(1, world.machine().gpu.sm_count - of_others);
   rows_ = settings.rows(team_, settings.options.m);
   const Size shard_bytes = rows_.shard_rows() * row_bytes_;
   const Size useful = std::max<Size>(1, shard_bytes / kLeastBytesOfBlock);
-  const int most = additions_ ? settings.communication_sms : world.machine().gpu.sm_count;
+  const int most = additions_ ? settings.options.communication_sms : world.machine().gpu.sm_count;
   grid_ = {static_cast<int>(std::min<Size>(most, useful)), kSumThreads};
   SymmetricHeap& heap = world.heap();
   partials_ = heap.allocate<std::byte>(pushed_ ? 0 : settings.options.m * row_bytes_, "gemm_all_reduce partials");

@@ -48,7 +48,7 @@ class GemmReduceScatter final : public OperatorPlan {
 
   void overlap(Stream& main, Gemm gemm) {
     const int steps = settings_.options.copy_by == CopyBy::kCopyEngine ? kStepSms : 0;
-    gemm.sms = std::max(1, sms_ - settings_.communication_sms - steps);
+    gemm.sms = std::max(1, sms_ - settings_.options.communication_sms - steps);
     transport_.hook(gemm);
     main.gemm(gemm, team_);
     transport_.follow(gemm);

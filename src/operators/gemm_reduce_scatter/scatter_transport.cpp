@@ -15,7 +15,7 @@ constexpr Size kLeastBytesOfBlock = 16 << 10;
 
 Grid reduction_grid(const Settings& settings, const RowPartition& rows, Size row_bytes, int sm_count) {
   const Size useful = std::max<Size>(1, rows.shard_rows() * row_bytes / kLeastBytesOfBlock);
-  const int most = settings.communication_sms > 0 ? settings.communication_sms : sm_count;
+  const int most = settings.options.communication_sms > 0 ? settings.options.communication_sms : sm_count;
   return {static_cast<int>(std::min<Size>(most, useful)), kReduceThreads};
 }
 
@@ -34,7 +34,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
   layout_.me = team_.me;
   layout_.node_size = team_.node_size;
   if (copy_by_ == CopyBy::kCopyEngine) copies_.emplace(world.make_stream("copies"));
-  if (overlapped_ && settings.communication_sms > 0) reduction_.emplace(world.make_stream("reduction"));
+  if (overlapped_ && settings.options.communication_sms > 0) reduction_.emplace(world.make_stream("reduction"));
   SymmetricHeap& heap = world.heap();
   const bool stored_by_gemm = copy_by_ == CopyBy::kSm && direction_ == Direction::kPush;
   const bool staged = copy_by_ == CopyBy::kCopyEngine || stored_by_gemm;

@@ -1,8 +1,9 @@
 #pragma once
-/// What the operators' plans are made from: options that are checked and complete.
+/// The material of the operators' plans: options without an open choice, and shared memory.
 
 #include <memory>
 
+#include "operators/resolve/resolve.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/operators.h"
 
@@ -15,16 +16,14 @@ struct TurnWords {
 };
 TurnWords turn_words(World& world);
 
-/// Options with every default filled in.
-struct Settings {
-  OperatorOptions options;
-  TileOrder order = TileOrder::kOwnFirst;
-  int communication_sms = 0;
+/// Resolved options, and the memory that all parts of a plan share.
+struct Settings : ResolvedOptions {
+  Settings() = default;
+  explicit Settings(ResolvedOptions resolved) : ResolvedOptions(std::move(resolved)) {}
+
   const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
-  /// gemm_all_reduce in two shots: up to so many rows the sequential form is taken.
-  Size sequential_rows = 0;
-  TurnWords turns = {};          ///< none: the plan makes its own
-  GemmWorkspace workspace = {};  ///< of all GEMMs of the plan, which follow one another
+  TurnWords turns = {};           ///< none: the plan makes its own
+  GemmWorkspace workspace = {};   ///< of all GEMMs of the plan, which follow one another
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.
   RowPartition rows(const Team& team, Size m) const { return {m, team.size, options.splits, 2 * options.tile_m}; }

@@ -11,7 +11,6 @@
 #include <memory>
 
 #include "operators/plan/operator.h"
-#include "operators/resolve/operator_defaults.h"
 
 namespace tandem::ops {
 
@@ -32,10 +31,10 @@ class Turns final : public OperatorPlan {
   std::size_t turn_ = 0;
 };
 
-/// What `make` makes, twice where that pays: on GPUs, within a node.
+/// One plan, or two that take turns.
 inline std::unique_ptr<OperatorPlan> by_turns(World& world, const Settings& settings,
                                               std::unique_ptr<OperatorPlan> (*make)(World&, const Settings&)) {
-  if (!world.on_gpus() || !world.team().one_node() || world.num_pes() == 1) return make(world, settings);
+  if (!settings.double_buffered) return make(world, settings);
   Settings of_both = settings;
   of_both.turns = turn_words(world);
   auto first = make(world, of_both);

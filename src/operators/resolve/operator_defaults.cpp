@@ -6,33 +6,14 @@ namespace tandem::ops {
 
 namespace {
 
-/// Pieces of that size or less leave by SMs: a copy engine's start and the wait before it cost more than they save.
-constexpr Size kSmallShard = Size{2} << 20;
-/// Where the shards take longer to come than the GEMM to compute, SMs move pieces up to this size sooner, of more than
-/// four PEs: they send to all peers at once.
-constexpr Size kLargeShard = Size{8} << 20;
-constexpr int kFewPeers = 4;
-/// What a collective costs beside its bytes: launches, flags.
-constexpr double kCollectiveUs = 10;
-/// What signals, waits and the last additions cost beside that where a GEMM's sums are on their way meanwhile: by its
-/// own stores; by copy engines; by copy engines there and back.
-constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 50;
-constexpr double kShownOfMany = 0.75, kManyUs = 20;
+/// The most chunks of a shard (OperatorOptions::splits).
 constexpr int kMostSplits = 8;
-
-// Two H200s, bf16 (bench/NOTES.md). A collective by SMs, and what waits and signals add to a GEMM that overlaps.
-constexpr double kSmCollectiveUs = 14, kSmCollectiveBytesPerUs = 0.265e6;
-constexpr double kGatedUs = 5, kChainedUs = 20, kFetchedUs = 40;
-constexpr int kSequentialGatherSms = 16;
-// Four H200s (2026-11-22), GEMM + ReduceScatter of 256 to 2,048 rows: what a whole reduction by SMs takes behind the
-// GEMM, and what a chain adds to one.
-constexpr double kScatterOfMoreUs = 20, kScatterOfMoreBytesPerUs = 0.21e6, kChainOfMoreUs = 8;
 
 /// A PE's part of the problem with `m` rows, as tiles.
 class Work {
  public:
-  Work(Operator op, const OperatorOptions& o, const Machine& model, const Team& team, Size m)
-      : op_(op), o_(o), model_(model), team_(team), pes_(team.size), m_(m) {
+  Work(const Place& place, Operator op, const OperatorOptions& o, Size m)
+      : op_(op), o_(o), table_(place.table), model_(place.model), team_(place.team), pes_(place.team.size), m_(m) {
     const bool gather = op == Operator::kAllGatherGemm;
     n_ = gather ? ceil_div(o.n, pes_) : o.n;
     k_ = gather ? o.k : ceil_div(o.k, pes_);
@@ -65,7 +46,7 @@ class Work {
     const double within = moved_bytes() * (team_.node_size - 1) / team_.node_size / bytes_per_us(by);
     const double bytes_us = within * (op_ == Operator::kGemmAllReduce ? 2 : 1);
     const double starts_us = by == CopyBy::kCopyEngine ? copies() * model_.gpu.copy_engine_startup_us : 0;
-    return kCollectiveUs + std::max(bytes_us, starts_us) + nic_us();
+    return table_.predicted.collective_us + std::max(bytes_us, starts_us) + nic_us();
   }
 
   /// One after the other. Sums of all are added up by SMs, in symmetric memory, from where they are copied.
@@ -81,20 +62,23 @@ class Work {
     const double collective = collective_us(*o_.copy_by);
     const double side_by_side = std::max(gemm, collective) + collective / pes_;
     if (op_ == Operator::kAllGatherGemm) return side_by_side;
-    if (*o_.copy_by == CopyBy::kSm) return side_by_side + kStoredUs;
+    if (*o_.copy_by == CopyBy::kSm) return side_by_side + table_.predicted.stored_us;
     const double after_a_wave = std::max(gemm, gemm_us(1, sms) + collective);
-    if (op_ == Operator::kGemmReduceScatter) return after_a_wave + kCopiedUs;
+    if (op_ == Operator::kGemmReduceScatter) return after_a_wave + table_.predicted.copied_us;
     const double there_and_back =
-        after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + kCopiedTwiceUs;
+        after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + table_.predicted.copied_twice_us;
     // Between many PEs little of the sums hides behind the GEMM (fitted to the simulator, 1024 to 8192 rows on h200x8).
-    const bool is_shown = pes_ > kFewPeers && model_.link.fabric == Fabric::kSwitched;
-    return is_shown ? std::max(there_and_back, gemm + kShownOfMany * collective + kManyUs) : there_and_back;
+    const bool is_shown = pes_ > table_.predicted.few_pes && model_.link.fabric == Fabric::kSwitched;
+    return is_shown
+               ? std::max(there_and_back, gemm + table_.predicted.shown_share * collective + table_.predicted.shown_us)
+               : there_and_back;
   }
 
   double measured_collective_us() const {
     const double bytes = moved_bytes() * (pes_ - 1) / pes_;
-    if (scatters_to_more()) return kScatterOfMoreUs + bytes / kScatterOfMoreBytesPerUs;
-    return kSmCollectiveUs + bytes / kSmCollectiveBytesPerUs * (op_ == Operator::kGemmAllReduce ? 2 : 1);
+    if (scatters_to_more()) return table_.measured.scatter_us + bytes / table_.measured.scatter_bytes_per_us;
+    return table_.measured.collective_us +
+           bytes / table_.measured.collective_bytes_per_us * (op_ == Operator::kGemmAllReduce ? 2 : 1);
   }
   double measured_sequential_us() const {
     return gemm_alone_us(model_, m_, n_, k_, static_cast<int>(size_of(o_.type)), model_.gpu.sm_count) +
@@ -108,10 +92,10 @@ class Work {
     // Two blocks compute tiles below each other: of a piece with less than two panels, one of them computes nothing.
     const int rows_at_once = (scatters_to_more() ? 2 : 1) * o_.tile_m;
     const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits, rows_at_once), sms), beside + gemm_us(1, sms));
-    if (op_ == Operator::kAllGatherGemm) return gemm + kGatedUs;
-    if (fetched_after) return gemm + kFetchedUs + measured_collective_us() / 2;
-    if (scatters_to_more()) return gemm + kChainOfMoreUs;
-    return gemm + kChainedUs + (op_ == Operator::kGemmAllReduce ? measured_collective_us() / 2 : 0);
+    if (op_ == Operator::kAllGatherGemm) return gemm + table_.measured.gather_us;
+    if (fetched_after) return gemm + table_.measured.fetch_us + measured_collective_us() / 2;
+    if (scatters_to_more()) return gemm + table_.measured.scatter_chain_us;
+    return gemm + table_.measured.chain_us + (op_ == Operator::kGemmAllReduce ? measured_collective_us() / 2 : 0);
   }
 
  private:
@@ -142,38 +126,28 @@ class Work {
 
   Operator op_;
   const OperatorOptions& o_;
+  const OperatorTable& table_;
   const Machine& model_;
   const Team& team_;
   int pes_;
   Size m_, n_ = 0, k_ = 0, columns_ = 0;
 };
 
-CopyBy suitable_mover(Operator op, const OperatorOptions& o, const Work& work, const Machine& model, const Team& team) {
-  if (op == Operator::kGemmAllReduce || !team.one_node()) return CopyBy::kCopyEngine;
-  // The GEMM's own stores: nothing has to start when a piece is complete.
-  if (op == Operator::kGemmReduceScatter)
-    return model.link.fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
-  const Size shard = ceil_div(o.m, team.size) * o.k * size_of(o.type);
-  if (shard <= kSmallShard) return CopyBy::kSm;
-  if (model.link.fabric != Fabric::kSwitched || team.size <= kFewPeers || shard > kLargeShard)
-    return CopyBy::kCopyEngine;
-  const bool is_late = work.collective_us(CopyBy::kSm) > work.gemm_us(work.tiles(), model.gpu.sm_count);
-  return is_late ? CopyBy::kSm : CopyBy::kCopyEngine;
-}
-
 /// All-reduced pieces travel twice: half a wave or more. The shards of a mesh come all at the same time, each by its
 /// own link: there only pieces let a GEMM begin before all of them are there.
-int suitable_splits(Operator op, const Work& work, const Machine& model, int pes) {
-  if (op == Operator::kAllGatherGemm) return model.link.fabric == Fabric::kFullMesh ? kMostSplits : 1;
+int splits_on_a_node(const Place& place, Operator op, const Work& work) {
+  if (op == Operator::kAllGatherGemm) return place.model.link.fabric == Fabric::kFullMesh ? kMostSplits : 1;
   if (op != Operator::kGemmAllReduce) return 1;
-  return static_cast<int>(std::clamp<Size>(2 * work.tiles() / pes / model.gpu.sm_count, 1, kMostSplits));
+  return static_cast<int>(
+      std::clamp<Size>(2 * work.tiles() / place.team.size / place.model.gpu.sm_count, 1, kMostSplits));
 }
 
-/// The owners' SMs that add up all-reduced sums beside the GEMM: more of them where the link and not the GEMM takes the
-/// longest.
-int reducing_sms(const Work& work, int sm_count) {
-  const bool is_late = work.collective_us(CopyBy::kCopyEngine) > work.gemm_us(work.tiles(), sm_count);
-  return std::max(1, is_late ? 3 * sm_count / 16 : sm_count / 8);
+/// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.
+int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
+  const int links = machine.link.fabric == Fabric::kFullMesh ? std::max(1, peers) : 1;
+  int blocks = 1;
+  while (blocks < machine.gpu.sm_count && curve.at(blocks) < 0.95 * curve.at(machine.gpu.sm_count)) ++blocks;
+  return std::min(blocks * links, machine.gpu.sm_count / 2);
 }
 
 }  // namespace
@@ -185,41 +159,68 @@ Machine planning_model(const Machine& machine) {
   return model;
 }
 
-OperatorOptions complete(Operator op, const OperatorOptions& given, const Machine& model, const Team& team) {
-  OperatorOptions o = given;
-  const Work work(op, o, model, team, std::max<Size>(o.m, 1));
-  // The chain of two has one link; longer ones keep the sums on their way for longer than the owner needs to add them.
+Reduction suitable_reduction(const Place& place, Operator op) {
   constexpr int kShortChain = 2;
-  if (!o.reduction)
-    o.reduction = op == Operator::kGemmAllReduce && team.one_node() && team.size == kShortChain ? Reduction::kChain
-                                                                                                : Reduction::kOwner;
-  // Collectives between nodes in pieces, each behind its part of the GEMM, take longer than all in one.
-  if (op == Operator::kGemmAllReduce && !team.one_node() && o.form == Form::kSuitable && o.splits == 0)
-    o.form = Form::kSequential;
-  if (o.splits == 0) o.splits = team.one_node() ? suitable_splits(op, work, model, team.size) : 1;
-  if (!o.copy_by) o.copy_by = suitable_mover(op, o, work, model, team);
-  if (op == Operator::kGemmAllReduce && o.communication_sms < 0 && team.one_node() && o.reduction == Reduction::kOwner)
-    o.communication_sms = reducing_sms(work, model.gpu.sm_count);
-  return o;
+  const bool chain = op == Operator::kGemmAllReduce && place.team.one_node() && place.team.size == kShortChain;
+  return chain ? Reduction::kChain : Reduction::kOwner;
 }
 
-void choose_sequential_transport(Operator op, OperatorOptions& options, int sm_count) {
+int suitable_splits(const Place& place, Operator op, const OperatorOptions& o) {
+  if (!place.team.one_node()) return 1;
+  return splits_on_a_node(place, op, Work(place, op, o, std::max<Size>(o.m, 1)));
+}
+
+CopyBy suitable_mover(const Place& place, Operator op, const OperatorOptions& o) {
+  const OperatorTable::Predicted& limits = place.table.predicted;
+  const Fabric fabric = place.model.link.fabric;
+  if (op == Operator::kGemmAllReduce || !place.team.one_node()) return CopyBy::kCopyEngine;
+  // The GEMM's own stores: nothing has to start when a piece is complete.
+  if (op == Operator::kGemmReduceScatter) return fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
+  const Size shard = ceil_div(o.m, place.team.size) * o.k * size_of(o.type);
+  if (shard <= limits.small_shard_bytes) return CopyBy::kSm;
+  if (fabric != Fabric::kSwitched || place.team.size <= limits.few_pes || shard > limits.large_shard_bytes)
+    return CopyBy::kCopyEngine;
+  const Work work(place, op, o, std::max<Size>(o.m, 1));
+  const bool is_late = work.collective_us(CopyBy::kSm) > work.gemm_us(work.tiles(), place.model.gpu.sm_count);
+  return is_late ? CopyBy::kSm : CopyBy::kCopyEngine;
+}
+
+int suitable_communication_sms(const Place& place, Operator op, const OperatorOptions& o) {
+  const Machine& model = place.model;
+  const Team& team = place.team;
+  const int sm_count = model.gpu.sm_count;
+  if (op == Operator::kAllGatherGemm) {
+    const Curve& curve = o.direction == Direction::kPush ? model.link.store_gbps : model.link.load_gbps;
+    return o.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(model, curve, team.node_size - 1)) : 0;
+  }
+  if (op == Operator::kGemmAllReduce && team.one_node() && o.reduction == Reduction::kOwner) {
+    // The owners add up beside the GEMM: by more SMs where the link and not the GEMM takes the longest.
+    const Work work(place, op, o, std::max<Size>(o.m, 1));
+    const bool is_late = work.collective_us(CopyBy::kCopyEngine) > work.gemm_us(work.tiles(), sm_count);
+    return std::max(1, is_late ? 3 * sm_count / 16 : sm_count / 8);
+  }
+  // Between nodes the reduction feeds the NIC while the GEMM runs; on one node all SMs reduce when the GEMM is done.
+  return team.one_node() || o.reduction == Reduction::kChain ? 0 : std::min(8, sm_count / 2);
+}
+
+void choose_sequential_transport(const Place& place, Operator op, OperatorOptions& options) {
   options.copy_by = CopyBy::kSm;
   options.splits = 1;
   options.communication_sms =
-      op == Operator::kAllGatherGemm ? std::min(kSequentialGatherSms, std::max(1, sm_count / 2)) : 0;
+      op == Operator::kAllGatherGemm ? std::min(place.table.gather.sequential_sms, std::max(1, place.sm_count / 2)) : 0;
 }
 
-Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model, const Team& team, bool measured) {
+Size sequential_rows(const Place& place, Operator op, const OperatorOptions& o) {
+  const Team& team = place.team;
   if (team.size == 1) return 0;
   // Between nodes GEMM + AllReduce has one form alone, and gathered rows come no later than all of them.
   if (!team.one_node() && op != Operator::kGemmReduceScatter) return 0;
-  const int sms = model.gpu.sm_count;
+  const int sms = place.model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));
-  const bool by_measurements = measured && team.one_node();
+  const bool by_measurements = place.on_gpus && team.one_node();
   Size rows = 0;
   for (Size m = std::min<Size>(o.tile_m, o.m); m > rows && m <= o.m; m = std::min<Size>(2 * m, o.m)) {
-    const Work work(op, o, model, team, m);
+    const Work work(place, op, o, m);
     const bool is_overlapped = by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
                                                : work.sequential_us(sms) >= work.overlapped_us(gemm_sms);
     if (is_overlapped) break;

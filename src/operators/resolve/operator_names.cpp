@@ -86,6 +86,12 @@ TileOrder default_order(Operator op, const World& world) {
   return world.machine().link.fabric == Fabric::kFullMesh ? TileOrder::kInterleaved : TileOrder::kOwnFirst;
 }
 
+std::string order_name(Operator op, TileOrder order) {
+  for (const OrderName& known : orders(op))
+    if (order == known.order) return known.name;
+  return "";
+}
+
 TileOrder parse_order(Operator op, const std::string& text) {
   for (const OrderName& known : orders(op))
     if (text == known.name) return known.order;

@@ -8,6 +8,9 @@ namespace tandem::ops {
 /// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
 TileOrder default_order(Operator op, const World& world);
 
+/// Its name among the operator's orders.
+std::string order_name(Operator op, TileOrder order);
+
 /// Throws InvalidArgument that lists the operator's orders.
 TileOrder parse_order(Operator op, const std::string& text);
 

@@ -12,9 +12,12 @@ namespace tandem::ops {
 
 namespace {
 
+/// A cached configuration is one unit: a caller who chose any part of it chooses the rest by other means.
 bool leaves_open(const OperatorOptions& o) {
-  return o.use_tuned && o.form == Form::kSuitable && !o.copy_by && !o.reduction && o.order.empty() && o.splits == 0 &&
-         o.shots == 0 && o.communication_sms < 0;
+  const OperatorOptions open;
+  return o.use_tuned && o.form == Form::kSuitable && !o.copy_by && o.direction == open.direction && !o.reduction &&
+         o.order.empty() && o.splits == 0 && o.shots == 0 && o.communication_sms < 0 && o.tile_m == open.tile_m &&
+         o.tile_n == open.tile_n && o.panel_group == open.panel_group;
 }
 
 /// FNV-1a, of 48 bits and never 0.
@@ -26,9 +29,9 @@ Epoch digest(const std::string& text) {
 
 }  // namespace
 
-OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& options) {
+std::optional<OperatorOptions> find_agreed(World& world, Operator op, const OperatorOptions& options) {
   const char* const file = std::getenv(kOperatorCacheVariable);
-  if (file == nullptr || *file == '\0' || !leaves_open(options)) return options;
+  if (file == nullptr || *file == '\0' || !leaves_open(options)) return std::nullopt;
   std::string warning;
   const auto found = find_tuned(file, operator_key(world, op, options), warning);
   const bool speaks = world.pe() == 0;  // for all PEs, which read the same file
@@ -41,15 +44,7 @@ OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& optio
       return fmt::format("{} {}x{}x{}: {} in {}", name(op), options.m, options.n, options.k,
                          hit ? "tuned options found" : "no tuned options", file);
     });
-  if (!hit) return options;
-  OperatorOptions tuned = found->options;
-  tuned.ns = options.ns;
-  tuned.out_type = options.out_type;
-  tuned.b_layout = options.b_layout;
-  tuned.activation = options.activation;
-  tuned.a_scale_per_row = options.a_scale_per_row;
-  tuned.b_scale_per_column = options.b_scale_per_column;
-  return tuned;
+  return hit ? std::optional(found->options) : std::nullopt;
 }
 
 }  // namespace tandem::ops

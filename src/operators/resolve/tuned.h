@@ -1,12 +1,14 @@
 #pragma once
 /// What the tuner's cache says about an operator, agreed by all PEs.
 
+#include <optional>
+
 #include "tandem/operators.h"
 
 namespace tandem::ops {
 
-/// The options with the configuration that the cache has for them, where they leave it open, a cache is named and all
-/// PEs find the same entry; else as they are. Collective.
-OperatorOptions tuned_or(World& world, Operator op, const OperatorOptions& options);
+/// The configuration that the cache has for these options, if they leave all choices open, a cache is named and all PEs
+/// find the same entry. Collective.
+std::optional<OperatorOptions> find_agreed(World& world, Operator op, const OperatorOptions& options);
 
 }  // namespace tandem::ops

@@ -30,7 +30,7 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   steps_.with_copies = copies_.has_value();
   class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
   if (copies_) partials_ = heap.allocate<std::byte>(bytes, name + " partials").local();
-  const int left_free = std::max(settings.communication_sms, steps_beside || copies_ ? kStepSms : 0);
+  const int left_free = std::max(settings.options.communication_sms, steps_beside || copies_ ? kStepSms : 0);
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }
 

@@ -8,7 +8,7 @@ BetweenNodes::BetweenNodes(World& world, const Settings& settings)
     : team_(world.team()),
       form_(settings.options.form),
       chunks_(form_ == Form::kOverlapped || form_ == Form::kDecomposed ? settings.options.splits : 1),
-      gemm_sms_(world.machine().gpu.sm_count - (chunks_ > 1 ? settings.communication_sms : 0)),
+      gemm_sms_(world.machine().gpu.sm_count - (chunks_ > 1 ? settings.options.communication_sms : 0)),
       row_bytes_(settings.result_row_bytes()),
       reductions_(world.make_stream("reductions")) {
   const OperatorOptions& o = settings.options;
@@ -18,7 +18,7 @@ BetweenNodes::BetweenNodes(World& world, const Settings& settings)
   CollectiveOptions options;
   options.type = o.result_type();
   options.max_count = split(o.m, chunks_, o.tile_m).step() * o.n;
-  if (chunks_ > 1) options.blocks = settings.communication_sms;
+  if (chunks_ > 1) options.blocks = settings.options.communication_sms;
   all_reduce_ = make_collective(world, Collective::kAllReduce, options);
 }
 

@@ -30,6 +30,7 @@ Result to_result(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
   result.bus_factor = bus_factor(run.collective, job.pes);
   result.dtype = name(run.options.type);
   result.algorithm = row.algorithm;
+  if (run.explain) result.options = row.choices;
   result.seed = job.method.seed;
   result.check = row.check;
   result.time_us = row.us;

@@ -71,6 +71,7 @@ Result to_result(const OperatorJob& job, const GpuOperator& measured, const Oper
   result.shape = Shape{measured.m, options.n, options.k}.text();
   result.dtype = name(options.type);
   result.algorithm = algorithm(job, measured, options);
+  if (job.run.explain) result.options = measured.choices;
   result.extras = extras_text(job.run);
   result.seed = job.job.method.seed;
   const bool is_part = options.form == Form::kComputeOnly || options.form == Form::kCommunicationOnly;

@@ -118,6 +118,8 @@ void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
       ->group("Collectives");
   add_operator(run, a);
+  run.add_flag("--explain", a.explain,
+               "print every option with its value and its source: caller, cache, table or rule");
   constexpr const char* group = "Pictures";
   run.add_option("--trace", a.trace, "write a trace for the Perfetto viewer")->type_name("FILE")->group(group);
   run.add_option("--report", a.report, "write the timelines as one HTML page")->type_name("FILE.html")->group(group);

@@ -53,6 +53,8 @@ struct Arguments {
 
   std::optional<std::string> selection;
 
+  bool explain = false;  ///< of run
+
   // The sweep of bench and tune.
   std::optional<std::string> first, last;
   int factor = 2;

@@ -129,6 +129,7 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   run.op = op;
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
+  run.explain = a.explain;
   if (a.shots && op != Operator::kGemmAllReduce)
     throw InvalidArgument(fmt::format("--shots: does not apply to {}, which is no gemm_all_reduce", name(op)));
   OperatorOptions& o = run.options;

@@ -28,6 +28,18 @@ std::string check_lines(const Check& check) {
          line("checked", fmt::format("{} elements, {} wrong", check.checked, check.wrong));
 }
 
+nlohmann::ordered_json to_json(const OptionChoice& choice) {
+  return {
+      {"option", choice.option}, {"value", choice.value}, {"source", name(choice.source)}, {"reason", choice.reason}};
+}
+
+std::string option_line(const OptionChoice& choice) {
+  std::string text = fmt::format("    {:<22}{:<22}{:<8}{}", choice.option, choice.value, name(choice.source),
+                                 printable(choice.reason));
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + '\n';
+}
+
 }  // namespace
 
 std::optional<double> Result::overlap_percent() const {
@@ -71,6 +83,7 @@ nlohmann::ordered_json to_json(const Result& r) {
   json["overlap_percent"] = value_or_null(r.overlap_percent());
   // Text: a JSON number holds 53 bits in many readers.
   json["trace_hash"] = value_or_null(trace_hash_text(r));
+  for (const OptionChoice& choice : r.options) json["options"].push_back(to_json(choice));
   return json;
 }
 
@@ -98,6 +111,9 @@ std::string to_table(const Result& r) {
   if (!r.check)
     text += line("checked", r.phantom ? "nothing: phantom" : "nothing: a part alone has no meaningful result");
   if (const auto hash = trace_hash_text(r)) text += line("trace hash", *hash);
+  if (!r.options.empty())
+    text += fmt::format("  options\n    {:<22}{:<22}{:<8}{}\n", "option", "value", "source", "reason");
+  for (const OptionChoice& choice : r.options) text += option_line(choice);
   return text;
 }
 

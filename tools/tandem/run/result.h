@@ -5,7 +5,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "tandem/advanced/option_choice.h"
 #include "tandem/range.h"
 
 namespace tandem::cli {
@@ -41,6 +43,7 @@ struct Result {
   std::string beyond_fit;  ///< why a prediction was not compared with measurements of its kind; empty where it was
   std::optional<double> sequential_us, ideal_us;
   std::optional<std::uint64_t> trace_hash;
+  std::vector<OptionChoice> options;  ///< of --explain
 
   // For the tables of people alone.
   std::optional<Size> count;

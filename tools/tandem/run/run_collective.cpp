@@ -69,6 +69,7 @@ class Program {
     options.scale = data_->scale(world.pe());
     const auto plan = make_collective(world, run_.collective, options);
     algorithm_ = plan->algorithm();
+    choices_ = plan->choices();
     Stream stream = world.make_stream("main");
     measurement_.run(
         world, stream, [&] { prepare(world, buffers); }, [&] { plan->run(stream, buffers.in, buffers.out, count_); });
@@ -80,6 +81,7 @@ class Program {
     return static_cast<double>(bytes.in + bytes.out);
   }
   const std::string& algorithm() const { return algorithm_; }
+  const std::vector<OptionChoice>& choices() const { return choices_; }
   const Measurement& measurement() const { return measurement_; }
   const Check& check() const { return check_; }
 
@@ -109,6 +111,7 @@ class Program {
   std::unique_ptr<CollectiveData> data_;
   Measurement measurement_;
   std::string algorithm_;
+  std::vector<OptionChoice> choices_;
   Check check_;
 };
 
@@ -191,6 +194,7 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   if (run.in_place) check_in_place(collective);
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
+  run.explain = a.explain;
   return run;
 }
 
@@ -221,6 +225,7 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
   result.bus_factor = bus_factor(run.collective, setup.pes);
   result.dtype = name(run.options.type);
   result.algorithm = program.algorithm();
+  if (run.explain) result.options = program.choices();
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;
   if (!result.phantom) result.check = program.check();

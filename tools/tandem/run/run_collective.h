@@ -28,6 +28,7 @@ struct CollectiveRun {
   bool in_place = false;
   int warmups = 1;
   int iterations = 1;
+  bool explain = false;
 };
 
 /// Throws InvalidArgument for options that are none or do not fit together.

@@ -36,6 +36,7 @@ class Program {
     auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");
     const auto plan = make_operator(world, run_.op, run_.options);
     options_ = plan->options();
+    choices_ = plan->choices();
     way_ = plan->way(run_.options.m);
     OperatorExtras extras(world, run_, seed_);
     if (data_ != nullptr) {
@@ -55,6 +56,7 @@ class Program {
   const Check& check() const { return check_; }
   /// What the plan made of the run's options.
   const OperatorOptions& options() const { return options_; }
+  const std::vector<OptionChoice>& choices() const { return choices_; }
   const std::string& way() const { return way_; }
 
  private:
@@ -64,6 +66,7 @@ class Program {
   Measurement measurement_;
   Check check_;
   OperatorOptions options_;
+  std::vector<OptionChoice> choices_;
   std::string way_;
 };
 
@@ -149,6 +152,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   result.shape = run.shape().text();
   result.dtype = name(run.options.type);
   result.algorithm = algorithm_name(program.options(), program.way());
+  if (run.explain) result.options = program.choices();
   result.extras = extras_text(run);
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;

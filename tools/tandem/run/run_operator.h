@@ -17,6 +17,7 @@ struct OperatorRun {
   int warmups = 1;
   int iterations = 1;
   bool bias = false;
+  bool explain = false;
   bool scales = false;  ///< of fp8: of A and B, by row and by column as the options say
 
   Shape shape() const { return {options.m, options.n, options.k}; }

@@ -138,6 +138,7 @@ CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candida
   Program program;
   program.row.algorithm = made->algorithm();
   program.row.blocks = blocks_of(candidate);
+  program.row.choices = made->choices();
   program.row.selected = candidate.algorithm.empty() && candidate.blocks == 0 && run_.options.algorithm.empty() &&
                          run_.options.blocks == 0;
   const bool is_plain = method_.buffers == GpuBuffers::kPlain;

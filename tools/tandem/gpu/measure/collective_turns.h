@@ -43,6 +43,7 @@ struct GpuRow {
   bool selected = false;  ///< the library's own choice
   double us = 0;          ///< of the slowest PE
   Check check;            ///< over all PEs
+  std::vector<OptionChoice> choices;
 };
 
 /// What was measured at one size.

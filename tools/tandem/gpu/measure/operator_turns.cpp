@@ -175,6 +175,7 @@ GpuOperator OperatorTurns::measure(Size m) {
   for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
   GpuOperator measured;
   measured.way = plan_->way(m);
+  measured.choices = plan_->choices();
   measured.m = m;
   std::map<std::string, bool> right;
   for (Program& program : programs) {

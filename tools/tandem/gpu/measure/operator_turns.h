@@ -26,6 +26,7 @@ struct GpuOperator {
   double sequential_us = 0;  ///< 0: not asked for
   std::map<std::string, double> peers;
   Check check;  ///< over all PEs
+  std::vector<OptionChoice> choices;
 };
 
 /// Bytes of heap that a PE needs for a run.

@@ -1,0 +1,59 @@
+/// The rows of GEMM + AllReduce up to which other ways than the sequential and the overlapped one are taken.
+
+#include <algorithm>
+
+#include "gemm/contract/few_rows.h"
+#include "operators/resolve/operator_defaults.h"
+
+namespace tandem::ops {
+
+namespace {
+
+/// Rows up to which there is a kernel whose blocks add up what they computed.
+Size few_rows(const Place& place, const OperatorOptions& o) {
+  // Rows of A and C of whole 16-byte vectors, on all PEs: either all of them add up in their GEMM or none.
+  constexpr Size kVector = 8;
+  const Team& team = place.team;
+  if (o.type != DType::kBF16 || o.result_type() != DType::kBF16 || o.b_layout != BLayout::kNxK) return 0;
+  if (o.n % kVector != 0 || o.k / team.size < place.table.all_reduce.few_rows_depth) return 0;
+  for (int pe = 0; pe < team.size; ++pe)
+    if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
+  if (!few_rows_fill(kFewRowsBlock, o.n, place.sm_count)) return 0;
+  const bool slices = few_rows_fill(kFewRowsMost, o.n, place.sm_count);
+  return std::min<Size>(o.m, slices ? kFewRowsMost : kFewRowsBlock);
+}
+
+/// Rows up to which one shot is the faster one: what it sends hides behind the GEMM.
+Size one_shot_rows(const Place& place, const OperatorOptions& o) {
+  const OperatorTable::AllReduce& limits = place.table.all_reduce;
+  const Machine& model = place.model;
+  const int sms = model.gpu.sm_count;
+  const int others = place.team.size - 1;
+  const Size row_bytes = o.n * size_of(o.result_type());
+  const double gbps = model.link.store_gbps.at(sms);
+  Size rows = 0;
+  for (Size m = 1; m < 2 * o.m && m * row_bytes * others <= limits.one_shot_bytes; m *= 2) {
+    const double link_us = static_cast<double>(others * m * row_bytes) / (gbps * 1e3);
+    const double gemm_us =
+        gemm_alone_us(model, m, o.n, ceil_div(o.k, place.team.size), static_cast<int>(size_of(o.type)), sms);
+    if (link_us > limits.one_shot_hidden * gemm_us) break;
+    rows = m;
+  }
+  return rows;
+}
+
+}  // namespace
+
+AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& o) {
+  AllReduceRows rows;
+  const Size packet_rows = place.table.all_reduce.packet_bytes / (o.n * size_of(o.result_type()));
+  // Collectives round the sums that they give, before an activation.
+  rows.packets = o.shots == 2 || o.activation != Activation::kNone ? 0 : std::min(o.m, packet_rows);
+  // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
+  if (place.on_gpus && o.shots == 0) rows.few = few_rows(place, o);
+  if (o.shots == 1) rows.one_shot = o.m;
+  if (o.shots == 0 && !place.on_gpus) rows.one_shot = std::min(o.m, one_shot_rows(place, o));
+  return rows;
+}
+
+}  // namespace tandem::ops
