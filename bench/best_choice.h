@@ -3,91 +3,22 @@
 /// selection tables of machines that nobody measured are made from.
 
 #include <algorithm>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tandem/collectives.h"
-#include "tandem/error.h"
-#include "tandem/simulation.h"
+#include "simulated_call.h"
 #include "tune/sweep.h"
 
 namespace tandem::bench {
 
-/// One call of a collective.
-struct CollectiveCase {
-  Collective collective = Collective::kAllReduce;
-  int pes = 2;
-  Size bytes = 0;  ///< of a PE's larger buffer
-};
-
-struct SimulatedCall {
-  std::string algorithm;
-  int blocks = 0;
-  double us = 0;
-  std::uint64_t events = 0;
-};
-
-inline Size count_of(const CollectiveCase& c, DType type) {
-  const Size parts = max(input_elements(c.collective, 1, c.pes, 0, 0), output_elements(c.collective, 1, c.pes, 0, 0));
-  return c.bytes / size_of(type) / parts;
-}
-
-/// One call, behind one that warms up, as `tandem run` measures it. No algorithm: the library's choice. Nothing where
-/// the machine cannot run it.
-inline std::optional<SimulatedCall> simulate(const Machine& machine, const CollectiveCase& c,
-                                             const std::string& algorithm = "", int blocks = 0) {
-  SimOptions sim;
-  sim.phantom = true;
-  sim.heap_bytes = Size{32} << 30;
-  const DType type = DType::kF32;
-  CollectiveOptions options;
-  options.type = type;
-  options.max_count = count_of(c, type);
-  options.algorithm = algorithm;
-  options.blocks = blocks;
-  SimulatedCall result;
-  try {
-    Simulation simulation(machine, c.pes, sim);
-    simulation.run([&](World& world) {
-      const auto in = world.heap().allocate<std::byte>(c.bytes, "in");
-      const auto out = world.heap().allocate<std::byte>(c.bytes, "out");
-      if (world.pe() == 0) {
-        const CollectiveChoice choice = choose_collective(world, c.collective, options, world.team());
-        result.algorithm = choice.algorithm;
-        result.blocks = choice.blocks;
-      }
-      const auto plan = make_collective(world, c.collective, options);
-      Stream stream = world.make_stream("main");
-      for (const bool measured : {false, true}) {
-        world.barrier();
-        const double begin = world.time_us();
-        plan->run(stream, in, out, options.max_count);
-        stream.synchronize();
-        if (measured) result.us = std::max(result.us, world.time_us() - begin);
-        world.barrier();
-      }
-    });
-    result.events = simulation.events();
-  } catch (const Unsupported&) {
-    return std::nullopt;
-  } catch (const OutOfMemory&) {
-    return std::nullopt;
-  } catch (const Deadlock&) {  // more blocks than are resident
-    return std::nullopt;
-  }
-  return result;
-}
-
 /// Looks for the quickest algorithm and blocks of one collective on so many PEs, at sizes that ascend.
 class BestChoice {
  public:
-  /// Where a way with a chance would take more than `most_events` events, as the size before lets expect, the search is
-  /// over: what is left would win for want of better ones.
+  /// No simulation takes more than `most_events` events.
   BestChoice(const Machine& machine, Collective collective, int pes, std::uint64_t most_events)
       : machine_(machine), collective_(collective), pes_(pes), most_events_(most_events) {
-    const bool one_node = machine.max_nodes == 1;
-    for (const tune::Candidate& candidate : tune::candidates(collective, one_node)) {
+    for (const tune::Candidate& candidate : tune::candidates(collective, pes <= machine.pes_per_node)) {
       // GPUs of this version have no multicast.
       if (candidate.algorithm == "multimem") continue;
       if (ways_.empty() || ways_.back().algorithm != candidate.algorithm)
@@ -96,26 +27,34 @@ class BestChoice {
     }
   }
 
-  /// Returns the choices that were tried at `bytes`; none once the search is over.
-  std::vector<tune::Measured> at(Size bytes) {
-    constexpr double has_a_chance = 3;
-    measured_.clear();
-    best_us_ = 0;
-    const Size before = std::exchange(bytes_, bytes);
-    for (Way& way : ways_)
-      if (bytes > way.most_bytes) way.us = kNever;
-    // The quickest of the size before comes first, so that others are seen to be far behind.
+  /// Returns the choices that were tried at `bytes` and ended. `known`: a call that is one of them, whose time bounds
+  /// the others' from the beginning.
+  std::vector<tune::Measured> at(Size bytes, const SimulatedCall& known = {}) {
+    bytes_ = bytes;
+    tried_.clear();
+    best_us_ = kNever;
+    is_complete_ = true;
+    if (known.outcome == Outcome::kRan) add(known);
+    // The quickest of the size before comes first, so that the others are soon seen to be behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
-    const double growth = before > 0 ? static_cast<double>(bytes) / static_cast<double>(before) : 1;
-    for (const Way& way : ways_)
-      if (is_too_long(way, growth) && way.us <= has_a_chance * ways_.front().us) return {};
     for (Way& way : ways_)
-      if (bytes <= way.most_bytes && !is_too_long(way, growth)) climb(way);
-    return measured_;
+      if (bytes <= way.most_bytes)
+        climb(way);
+      else
+        way.us = kNever;
+    is_first_ = false;
+    std::vector<tune::Measured> ended;
+    for (const SimulatedCall& call : tried_)
+      if (call.outcome == Outcome::kRan) ended.push_back({bytes, call.algorithm, call.blocks, call.us});
+    return ended;
   }
+
+  /// Whether, at the last size, each algorithm either ended with some number of blocks or was seen to be behind.
+  bool is_complete() const { return is_complete_; }
 
  private:
   static constexpr double kNever = 1e12;  ///< microseconds of what cannot run
+  static constexpr double kHopeless = 2;  ///< times the quickest
 
   struct Way {
     std::string algorithm;
@@ -123,49 +62,81 @@ class BestChoice {
     Size most_bytes = 0;
     std::size_t best = 0;  ///< of `blocks`, at the size before
     double us = 0;
-    std::uint64_t events = 0;
   };
 
-  bool is_too_long(const Way& way, double growth) const {
-    return static_cast<double>(way.events) * growth > static_cast<double>(most_events_);
+  const SimulatedCall& add(const SimulatedCall& call) {
+    tried_.push_back(call);
+    if (call.outcome == Outcome::kRan) best_us_ = std::min(best_us_, call.us);
+    return tried_.back();
   }
 
-  double run(Way& way, std::size_t index) {
-    if (index >= way.blocks.size()) return kNever;
-    for (const tune::Measured& one : measured_)
-      if (one.algorithm == way.algorithm && one.blocks == way.blocks[index]) return one.us;
-    const auto call = simulate(machine_, {collective_, pes_, bytes_}, way.algorithm, way.blocks[index]);
-    measured_.push_back({bytes_, way.algorithm, way.blocks[index], call ? call->us : kNever});
-    if (!call) return kNever;
-    way.events = call->events;
-    if (best_us_ == 0 || call->us < best_us_) best_us_ = call->us;
-    return call->us;
+  SimulatedCall run(const Way& way, std::size_t index) {
+    if (index >= way.blocks.size()) return {};
+    const int blocks = way.blocks[index];
+    for (const SimulatedCall& call : tried_)
+      if (call.algorithm == way.algorithm && call.blocks == blocks) return call;
+    if (is_surely_too_dear(way, blocks))
+      return add({.outcome = Outcome::kTooDear, .algorithm = way.algorithm, .blocks = blocks});
+    return add(simulate(machine_, {collective_, pes_, bytes_}, way.algorithm, blocks,
+                        {.us = kHopeless * best_us_, .events = most_events_}));
   }
 
-  /// From the best number of blocks at the size before, in steps of two, while that gains.
+  /// Events grow with the blocks, and memory does: what some blocks could not do is not tried with more of them.
+  bool is_surely_too_dear(const Way& way, int blocks) const {
+    return std::any_of(tried_.begin(), tried_.end(), [&](const SimulatedCall& call) {
+      return call.algorithm == way.algorithm && call.blocks < blocks && call.outcome == Outcome::kTooDear;
+    });
+  }
+
+  static double us_of(const SimulatedCall& call) { return call.outcome == Outcome::kRan ? call.us : kNever; }
+
+  /// From the best number of blocks at the size before, in both directions, while that gains.
   void climb(Way& way) {
-    constexpr double hopeless = 2, level = 1.005;
-    way.us = run(way, way.best);
-    if (way.us > hopeless * best_us_ && way.us < kNever) {
-      // One look at more blocks: what moves little at a time may be far behind only for that.
-      const double more = run(way, way.best + 2);
-      if (more >= way.us / 1.5) return;
-    }
-    for (const int direction : {1, -1})
-      for (std::size_t misses = 0, i = way.best; misses < 2;) {
-        if (direction < 0 && i == 0) break;
-        i += static_cast<std::size_t>(direction);
-        if (i >= way.blocks.size()) break;
-        const double us = run(way, i);
-        if (us > level * way.us || us == way.us) ++misses;
-        if (us < way.us) {
-          way.us = us;
-          way.best = i;
-          misses = 0;
-        } else if (direction < 0) {
-          break;
-        }
+    SimulatedCall first = run(way, way.best);
+    // What moves little at a time may be behind only for that. At the first size nothing is known: all blocks are
+    // looked at; later one step suffices, since sizes ascend.
+    constexpr std::size_t step = 2;
+    for (std::size_t i = way.best + step; first.outcome == Outcome::kTooSlow && i < way.blocks.size(); i += step) {
+      const SimulatedCall more = run(way, i);
+      if (more.outcome == Outcome::kTooDear) break;
+      if (more.outcome == Outcome::kRan) {
+        way.best = i;
+        first = more;
       }
+      if (!is_first_) break;
+    }
+    while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
+    if (first.outcome == Outcome::kTooDear) is_complete_ = false;
+    // Who was stopped is placed behind all who ended, and before those that cannot run.
+    way.us = first.outcome == Outcome::kTooSlow ? kHopeless * best_us_ : us_of(first);
+    if (first.outcome != Outcome::kRan) return;
+    for (const int direction : {1, -1}) follow(way, direction);
+  }
+
+  /// More blocks cost more events. Where they are dear, the first step that gains little is the last one.
+  void follow(Way& way, int direction) {
+    constexpr double level = 1.005, level_of_dear = 1.02;
+    constexpr std::uint64_t dear = 1'000'000;
+    constexpr int most_misses = 2;
+    std::size_t i = way.best;
+    std::uint64_t events = 0;
+    for (int misses = 0; misses < most_misses;) {
+      if ((direction < 0 && i == 0) || (direction > 0 && i + 1 >= way.blocks.size())) return;
+      if (direction > 0 && 2 * events > most_events_) return;
+      i = direction > 0 ? i + 1 : i - 1;
+      const SimulatedCall call = run(way, i);
+      if (call.outcome != Outcome::kRan) return;
+      events = call.events;
+      const double gain = way.us / call.us;
+      if (gain > 1) {
+        way.us = call.us;
+        way.best = i;
+      } else if (direction < 0) {
+        return;
+      }
+      if (events > dear && gain < level_of_dear) return;
+      misses = gain < level ? misses + 1 : 0;
+    }
   }
 
   const Machine& machine_;
@@ -174,8 +145,10 @@ class BestChoice {
   std::uint64_t most_events_;
   std::vector<Way> ways_;
   Size bytes_ = 0;
-  std::vector<tune::Measured> measured_;
-  double best_us_ = 0;
+  std::vector<SimulatedCall> tried_;
+  double best_us_ = kNever;
+  bool is_first_ = true;
+  bool is_complete_ = true;
 };
 
 }  // namespace tandem::bench

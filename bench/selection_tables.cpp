@@ -1,8 +1,12 @@
 // Makes the selection tables of machines that nobody measured: `selection_tables FOLDER [TABLE ...]` sweeps all
 // collectives on the tables' machine models in the simulator, and writes FOLDER/TABLE.json for each (no TABLE: all).
-// Groups that the file has already stay: remove it first to make all of them anew.
+// Groups that the file has already stay: remove it first to make all of them anew. A table's file is written after each
+// group, so that a run that was ended can be continued. All of them take about three CPU hours.
 //
 //   build/release/bench/selection_tables machines/selection
+//
+// `selection_tables --check FOLDER` makes some small groups again and compares them with the files; it fails where one
+// differs or a group is missing.
 
 #include <fmt/format.h>
 
@@ -26,8 +30,8 @@ constexpr Size kFirstBytes = 1024, kLastBytes = Size{1} << 30;
 struct Sweep {
   const char* machine;
   std::vector<int> pes;
-  Size step = 4;  ///< from one size to the next
-  std::uint64_t most_events = 3'000'000;
+  Size step = 2;                          ///< from one size to the next
+  std::uint64_t most_events = 4'000'000;  ///< of a simulation
 };
 
 struct Table {
@@ -44,14 +48,17 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kSwitched,
         true},
-       {{"h200x8", {8}}, {"h100x8-rail", {16}}, {"h200x8", {2, 4}, 8}}},
+       {{"h200x8", {2, 3, 4, 5, 6, 8}},
+        {"h100x8-rail", {16, 32, 64}, 4, 10'000'000},
+        {"h100x8-rail", {128, 256}, 4, 15'000'000},
+        {"h100x8-rail", {1024}, 16, 40'000'000}}},
       {{"predicted-mesh",
         "GPUs with a link for each pair, as the simulator predicts",
         {"MI300X", "MI300A", "MI325X"},
         {},
         Fabric::kFullMesh,
         true},
-       {{"mi300x8", {2, 4, 8}}}},
+       {{"mi300x8", {2, 3, 4, 6, 8}}}},
       {{"predicted-pcie",
         "GPUs on PCIe, of one socket and of two, as the simulator predicts",
         {"pcie", "RTX PRO 6000", "RTX 6000", "L40", "L40S", "L20", "L4", "A40", "A10", "H100 PCIe", "A100 80GB PCIe",
@@ -59,7 +66,7 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kPcie,
         true},
-       {{"pcie-2numa", {2, 4, 8}}}},
+       {{"pcie-2numa", {2, 3, 4, 6, 8}}}},
   };
   return all;
 }
@@ -71,11 +78,12 @@ struct Task {
   int pes;
 };
 
-bool has_group(const tune::SelectionTable& table, const Task& task) {
+const tune::Group* find_group(const tune::SelectionTable& table, const Task& task) {
   const bool one_node = load_machine(task.sweep->machine).max_nodes == 1;
-  return std::any_of(table.groups.begin(), table.groups.end(), [&](const tune::Group& group) {
+  const auto found = std::find_if(table.groups.begin(), table.groups.end(), [&](const tune::Group& group) {
     return group.collective == task.collective && group.pes == task.pes && group.one_node == one_node;
   });
+  return found == table.groups.end() ? nullptr : &*found;
 }
 
 /// Between nodes every block multiplies the messages: the fewest within 3 % of an algorithm's other numbers are enough.
@@ -110,6 +118,7 @@ tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   bench::BestChoice search(machine, collective, pes, sweep.most_events);
   std::vector<tune::Measured> all;
   for (Size bytes = kFirstBytes; bytes <= kLastBytes; bytes *= sweep.step) {
+    if (bench::count_of({collective, pes, bytes}, DType::kF32) == 0) continue;
     auto tried = search.at(bytes);
     if (tried.empty()) break;
     if (!group.one_node) keep_the_thrifty(tried);
@@ -126,35 +135,93 @@ void write(const tune::SelectionTable& table, const std::filesystem::path& file)
   if (!stream.flush()) throw RuntimeFailure(fmt::format("{}: cannot be written", file.string()));
 }
 
-void sweep_all(const Table& table, const std::filesystem::path& folder) {
+/// All groups of a table, those of most PEs first: they take the longest.
+std::vector<Task> tasks_of(const Table& table) {
   std::vector<Task> tasks;
   for (const Sweep& sweep : table.sweeps)
     for (const int pes : sweep.pes)
       for (int i = 0; i < kCollectives; ++i) tasks.push_back({&sweep, static_cast<Collective>(i), pes});
-  tune::SelectionTable result = table.head;
-  const std::filesystem::path file = folder / (result.name + ".json");
-  if (std::filesystem::exists(file)) result.groups = tune::load_selection(file.string()).groups;
-  std::erase_if(tasks, [&](const Task& task) { return has_group(result, task); });
+  std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.pes > b.pes; });
+  return tasks;
+}
+
+/// A missing group of a table, which is to be made.
+struct Missing {
+  tune::SelectionTable* table;
+  std::filesystem::path file;
+  Task task;
+};
+
+void make_missing(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+  std::vector<tune::SelectionTable> made;
+  made.reserve(tables().size());
+  std::vector<Missing> missing;
+  for (const Table& table : tables()) {
+    if (!names.empty() && std::count(names.begin(), names.end(), table.head.name) == 0) continue;
+    tune::SelectionTable& result = made.emplace_back(table.head);
+    const std::filesystem::path file = folder / (result.name + ".json");
+    if (std::filesystem::exists(file)) result.groups = tune::load_selection(file.string()).groups;
+    for (const Task& task : tasks_of(table))
+      if (find_group(result, task) == nullptr) missing.push_back({&result, file, task});
+  }
   std::mutex mutex;
-  cli::for_pieces(static_cast<Size>(tasks.size()), 1, [&](Range piece) {
-    const Task& task = tasks[static_cast<std::size_t>(piece.begin)];
+  cli::for_pieces(static_cast<Size>(missing.size()), 1, [&](Range piece) {
+    const auto& [table, file, task] = missing[static_cast<std::size_t>(piece.begin)];
     const tune::Group group = swept(*task.sweep, task.collective, task.pes);
     const std::lock_guard lock(mutex);
-    tune::put(result, group);
-    write(result, file);
+    tune::put(*table, group);
+    write(*table, file);
     fmt::print("{} {} of {} PEs\n", task.sweep->machine, name(task.collective), task.pes);
     std::fflush(stdout);
   });
 }
 
+std::string text_of(const Table& table, const tune::Group& group) {
+  tune::SelectionTable one = table.head;
+  one.groups = {group};
+  return tune::to_text(one);
+}
+
+/// Whether a table has all groups, and whether some that are made soon are what the file says.
+bool is_as_made(const Table& table, const std::filesystem::path& folder) {
+  constexpr Collective checked[] = {Collective::kAllReduce, Collective::kBroadcast, Collective::kSendRecv};
+  const tune::SelectionTable file = tune::load_selection((folder / (table.head.name + ".json")).string());
+  bool is_right = true;
+  const auto wrong = [&](const Task& task, const char* what) {
+    fmt::print("{}: {} of {} PEs {}\n", file.name, name(task.collective), task.pes, what);
+    is_right = false;
+  };
+  for (const Task& task : tasks_of(table)) {
+    const tune::Group* const group = find_group(file, task);
+    if (group == nullptr) {
+      wrong(task, "is missing");
+      continue;
+    }
+    const bool is_small = task.pes == 2 || (load_machine(task.sweep->machine).max_nodes > 1 && task.pes == 16 &&
+                                            task.collective == Collective::kSendRecv);
+    if (!is_small || std::find(std::begin(checked), std::end(checked), task.collective) == std::end(checked)) continue;
+    if (text_of(table, *group) != text_of(table, swept(*task.sweep, task.collective, task.pes)))
+      wrong(task, "differs from what is made now");
+  }
+  return is_right;
+}
+
+bool check(const std::filesystem::path& folder) {
+  bool is_right = true;
+  for (const Table& table : tables()) is_right = is_as_made(table, folder) && is_right;
+  return is_right;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.empty()) throw InvalidArgument("FOLDER is missing: selection_tables FOLDER [TABLE ...]");
-  for (const Table& table : tables())
-    if (arguments.size() == 1 || std::count(arguments.begin() + 1, arguments.end(), table.head.name) > 0)
-      sweep_all(table, arguments[0]);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool is_check = !arguments.empty() && arguments[0] == "--check";
+  if (is_check) arguments.erase(arguments.begin());
+  if (arguments.empty() || (is_check && arguments.size() > 1))
+    throw InvalidArgument("usage: selection_tables FOLDER [TABLE ...], or selection_tables --check FOLDER");
+  if (is_check) return check(arguments[0]) ? 0 : 1;
+  make_missing(arguments[0], {arguments.begin() + 1, arguments.end()});
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "selection_tables: " << error.what() << '\n';

@@ -235,6 +235,27 @@ TEST(MultiRing, VisitsEveryPeOnceAndKeepsToRails) {
   }
 }
 
+TEST(MultiRing, FillsNicsWithItsDefaultBlocks) {
+  constexpr Size bytes = Size{256} << 20;
+  SimOptions options;
+  options.phantom = true;
+  const Machine machine = load_machine("h100x8-rail");
+  Simulation simulation(machine, 2 * machine.pes_per_node, options);
+  simulation.run([&](World& world) {
+    const auto buffer = world.heap().allocate<std::byte>(bytes, "buffer");
+    CollectiveOptions collective;
+    collective.max_count = bytes / size_of(collective.type);
+    collective.algorithm = "multi_ring";
+    const auto plan = make_collective(world, Collective::kAllReduce, collective);
+    Stream stream = world.make_stream("main");
+    plan->run(stream, buffer, buffer, collective.max_count);
+    stream.synchronize();
+  });
+  constexpr double pes = 16;
+  const double nic_us = 2 * (pes - 1) / pes * static_cast<double>(bytes) / (8 * machine.nic.gbps * 1e3);
+  EXPECT_LT(simulation.time_us(), 1.1 * nic_us);
+}
+
 TEST(Tree, JoinsAllPesAndCrossesEachNodeOnce) {
   for (const auto& [nodes, m] : {std::pair{1, 1}, {1, 7}, {2, 4}, {3, 3}, {5, 2}})
     for (int root = 0; root < nodes * m; ++root) {

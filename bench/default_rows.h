@@ -1,0 +1,136 @@
+#pragma once
+/// Comparisons that show how good the library's defaults are, by the simulator.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "best_choice.h"
+#include "tandem/operators.h"
+#include "tune/selection.h"
+
+namespace tandem::bench {
+
+/// A default may take so much more than the best, an operator than its sequential form.
+inline constexpr double kMostOverBest = 1.05, kMostOverSequential = 1.02;
+/// For twice the bytes, and for one node or a few PEs more.
+inline constexpr double kMostForTwice = 2.25, kMostForNeighbour = 1.6;
+
+/// One comparison: `us` may be `most` times `than_us`.
+struct DefaultRow {
+  std::string what, taken, than;
+  double us = 0, than_us = 0, most = 1;
+  bool is_complete = true;  ///< no simulation was too dear
+
+  bool is_right() const { return us <= most * than_us; }
+};
+
+inline std::string place(const Machine& machine, Collective collective, int pes, Size bytes) {
+  return fmt::format("{} {} PEs {} {}", machine.name, pes, name(collective), bytes);
+}
+
+inline std::string way_of(const std::string& algorithm, int blocks) {
+  return blocks > 0 ? fmt::format("{}/{}", algorithm, blocks) : algorithm;
+}
+
+/// Whether the default of this collective was measured on GPUs of this family, so that no model decides it.
+inline bool is_measured(const Machine& machine, Collective collective, int pes) {
+  for (const tune::SelectionTable& table : tune::builtin_tables()) {
+    if (table.is_predicted) continue;
+    const bool is_of = std::any_of(table.machines.begin(), table.machines.end(),
+                                   [&](const std::string& family) { return tune::is_of_family(machine.name, family); });
+    if (!is_of || pes > machine.pes_per_node) continue;
+    for (const tune::Group& group : table.groups)
+      if (group.collective == collective && group.one_node && group.pes == pes) return true;
+  }
+  return false;
+}
+
+/// The default against the quickest algorithm and blocks, at sizes that ascend.
+inline std::vector<DefaultRow> against_best(const Machine& machine, Collective collective, int pes,
+                                            const std::vector<Size>& sizes, std::uint64_t most_events) {
+  std::vector<DefaultRow> rows;
+  BestChoice search(machine, collective, pes, most_events);
+  for (const Size bytes : sizes) {
+    const CollectiveCase one{collective, pes, bytes};
+    if (count_of(one, DType::kF32) == 0) continue;
+    const SimulatedCall chosen = simulate(machine, one, "", 0, {.events = most_events});
+    DefaultRow row{place(machine, collective, pes, bytes),
+                   way_of(chosen.algorithm, chosen.blocks),
+                   "",
+                   chosen.us,
+                   0,
+                   kMostOverBest,
+                   chosen.outcome == Outcome::kRan};
+    if (row.is_complete) {
+      for (const tune::Measured& tried : search.at(bytes, chosen))
+        if (row.than_us == 0 || tried.us < row.than_us) {
+          row.than = way_of(tried.algorithm, tried.blocks);
+          row.than_us = tried.us;
+        }
+      row.is_complete = search.is_complete();
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+struct Shape {
+  Size m, n, k;
+};
+
+inline double operator_us(const Machine& machine, int pes, Operator op, const Shape& shape, Form form,
+                          std::string& way) {
+  SimOptions sim;
+  sim.phantom = true;
+  sim.heap_bytes = Size{32} << 30;
+  Simulation simulation(machine, pes, sim);
+  double us = 0;
+  simulation.run([&](World& world) {
+    const auto buffer = [&](Size rows, Size cols, const char* what) {
+      return world.heap().allocate_local<bf16>(rows * cols, what);
+    };
+    bf16* const a = buffer(shape.m, shape.k, "a");
+    bf16* const b = buffer(shape.n, shape.k, "b");
+    bf16* const c = buffer(shape.m, shape.n, "c");
+    const auto plan =
+        make_operator(world, op, {.m = shape.m, .n = shape.n, .k = shape.k, .type = DType::kBF16, .form = form});
+    if (world.pe() == 0) way = plan->way(shape.m);
+    Stream stream = world.make_stream("main");
+    for (const bool measured : {false, true}) {
+      world.barrier();
+      const double begin = world.time_us();
+      plan->run(stream, a, b, c);
+      stream.synchronize();
+      if (measured) us = std::max(us, world.time_us() - begin);
+    }
+  });
+  return us;
+}
+
+inline DefaultRow against_sequential(const Machine& machine, int pes, Operator op, const Shape& shape) {
+  DefaultRow row;
+  row.what = fmt::format("{} {} PEs {} {}x{}x{}", machine.name, pes, name(op), shape.m, shape.n, shape.k);
+  row.most = kMostOverSequential;
+  row.us = operator_us(machine, pes, op, shape, Form::kSuitable, row.taken);
+  row.than_us = operator_us(machine, pes, op, shape, Form::kSequential, row.than);
+  return row;
+}
+
+/// `more` against `fewer`.
+inline DefaultRow against_neighbour(const Machine& machine, const CollectiveCase& more, const CollectiveCase& fewer,
+                                    std::uint64_t most_events) {
+  const SimulatedCall a = simulate(machine, more, "", 0, {.events = most_events});
+  const SimulatedCall b = simulate(machine, fewer, "", 0, {.events = most_events});
+  return {place(machine, more.collective, more.pes, more.bytes),
+          way_of(a.algorithm, a.blocks),
+          fmt::format("{} PEs, {} bytes: {}", fewer.pes, fewer.bytes, way_of(b.algorithm, b.blocks)),
+          a.us,
+          b.us,
+          more.pes == fewer.pes ? kMostForTwice : kMostForNeighbour,
+          a.outcome == Outcome::kRan && b.outcome == Outcome::kRan};
+}
+
+}  // namespace tandem::bench

@@ -1,0 +1,150 @@
+#pragma once
+/// One call of a collective in the simulator, without data, which ends early where it takes too long or is too dear.
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+
+#include "sim/run/simulator.h"
+#include "tandem/collectives.h"
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem::bench {
+
+/// One call of a collective.
+struct CollectiveCase {
+  Collective collective = Collective::kAllReduce;
+  int pes = 2;
+  Size bytes = 0;  ///< of a PE's larger buffer
+};
+
+/// Bounds of a simulated call: its simulated time, and the events that the whole simulation may take.
+struct Budget {
+  double us = std::numeric_limits<double>::infinity();
+  std::uint64_t events = std::numeric_limits<std::uint64_t>::max();
+};
+
+enum class Outcome {
+  kRan,
+  kCannotRun,  ///< the machine or the team does not suit the algorithm
+  kTooSlow,    ///< takes longer than the budget's time
+  kTooDear,    ///< takes more than the budget's events
+};
+
+struct SimulatedCall {
+  Outcome outcome = Outcome::kCannotRun;
+  std::string algorithm;
+  int blocks = 0;
+  double us = 0;             ///< kTooSlow: a lower bound
+  std::uint64_t events = 0;  ///< until the end, or until the simulation was stopped
+};
+
+inline Size count_of(const CollectiveCase& c, DType type) {
+  const Size parts = max(input_elements(c.collective, 1, c.pes, 0, 0), output_elements(c.collective, 1, c.pes, 0, 0));
+  return c.bytes / size_of(type) / parts;
+}
+
+/// Stops a simulation that exceeds its budget.
+class BudgetGuard {
+ public:
+  BudgetGuard(sim::Engine& engine, const Budget& budget, int pes) : engine_(engine), budget_(budget), pes_(pes) {}
+
+  /// Each PE says when it begins a call; the call may take `factor` times the budget's time.
+  void begin(double factor) {
+    if (at_work_++ > 0) return;
+    begin_us_ = sim::to_us(engine_.now());
+    most_us_ = factor * budget_.us;
+    if (!is_watching_) watch();
+  }
+  void end() {
+    if (++ended_ % pes_ == 0) at_work_ = 0;
+  }
+  Outcome outcome() const { return outcome_; }
+
+  struct Stopped {};
+
+ private:
+  // The checks are events too. They come at fixed times, so that a budget changes no order of other events.
+  static constexpr sim::Time kInterval = 4 * sim::kMicrosecond;
+
+  void watch() {
+    is_watching_ = true;
+    engine_.at(
+        engine_.now() + kInterval, [](void* guard) { static_cast<BudgetGuard*>(guard)->check(); }, this);
+  }
+  void check() {
+    is_watching_ = false;
+    if (at_work_ == 0 || engine_.pending() == 0) return;  // without events to come the run has ended in a deadlock
+    if (sim::to_us(engine_.now()) - begin_us_ > most_us_) return stop(Outcome::kTooSlow);
+    if (engine_.events() > budget_.events) return stop(Outcome::kTooDear);
+    watch();
+  }
+  void stop(Outcome outcome) {
+    outcome_ = outcome;
+    engine_.fail(std::make_exception_ptr(Stopped{}));
+  }
+
+  sim::Engine& engine_;
+  const Budget budget_;
+  const int pes_;
+  int at_work_ = 0, ended_ = 0;
+  double begin_us_ = 0, most_us_ = 0;
+  bool is_watching_ = false;
+  Outcome outcome_ = Outcome::kRan;
+};
+
+/// One call, behind one that warms up, as `tandem run` measures it. No algorithm: the library's choice.
+inline SimulatedCall simulate(const Machine& machine, const CollectiveCase& c, const std::string& algorithm = "",
+                              int blocks = 0, const Budget& budget = {}) {
+  constexpr double kColdFactor = 2;  // the first call may take so much longer
+  SimOptions sim;
+  sim.phantom = true;
+  sim.heap_bytes = Size{32} << 30;
+  const DType type = DType::kF32;
+  CollectiveOptions options;
+  options.type = type;
+  options.max_count = count_of(c, type);
+  options.algorithm = algorithm;
+  options.blocks = blocks;
+  SimulatedCall result{.outcome = Outcome::kRan, .algorithm = algorithm, .blocks = blocks};
+  Simulation simulation(machine, c.pes, sim);
+  BudgetGuard guard(simulation.simulator().engine, budget, c.pes);
+  try {
+    simulation.run([&](World& world) {
+      const auto in = world.heap().allocate<std::byte>(c.bytes, "in");
+      const auto out = world.heap().allocate<std::byte>(c.bytes, "out");
+      if (world.pe() == 0) {
+        const CollectiveChoice choice = choose_collective(world, c.collective, options, world.team());
+        result.algorithm = choice.algorithm;
+        result.blocks = choice.blocks;
+      }
+      const auto plan = make_collective(world, c.collective, options);
+      Stream stream = world.make_stream("main");
+      for (const bool measured : {false, true}) {
+        world.barrier();
+        const double begin = world.time_us();
+        guard.begin(measured ? 1 : kColdFactor);
+        plan->run(stream, in, out, options.max_count);
+        stream.synchronize();
+        guard.end();
+        if (measured) result.us = std::max(result.us, world.time_us() - begin);
+        world.barrier();
+      }
+    });
+  } catch (const BudgetGuard::Stopped&) {
+    result.outcome = guard.outcome();
+    result.us = budget.us;
+  } catch (const Unsupported&) {
+    result.outcome = Outcome::kCannotRun;
+  } catch (const OutOfMemory&) {
+    result.outcome = Outcome::kCannotRun;
+  } catch (const Deadlock&) {  // more blocks than are resident
+    result.outcome = Outcome::kCannotRun;
+  }
+  result.events = simulation.events();
+  return result;
+}
+
+}  // namespace tandem::bench
