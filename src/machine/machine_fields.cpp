@@ -5,8 +5,8 @@
 namespace tandem::detail {
 namespace {
 
-// The simulator counts in whole MB/s: what efficiencies leave of the least rate, and what one warp has of it, is more
-// than none.
+// The simulator counts in whole MB/s. The limits keep the smallest rate above zero after all efficiencies, also for the
+// share of one warp.
 constexpr double min_gbps = 0.1;
 constexpr double min_efficiency = 0.1;
 constexpr double max_gbps = 100'000;

@@ -70,7 +70,7 @@ void Topology::add_ports(const Machine& machine) {
   }
 }
 
-/// One link for each ordered pair of a host; the places of the pairs (i, i) stay unused, which keeps numbers simple.
+/// Makes one link for each ordered pair of a host's PEs. The entries (i, i) are unused and keep the numbering simple.
 void Topology::add_mesh(const Machine& machine) {
   first_mesh_ = static_cast<int>(resources_.size());
   const int host_size = virtual_nodes_ ? num_pes_ : pes_per_node_;
@@ -98,8 +98,8 @@ void Topology::add_nics(const Machine& machine) {
     }
 }
 
-/// The NICs of a rail meet in one leaf switch. What goes to other rails shares the leaf's links to the spine, which are
-/// left out where they carry all that the NICs send.
+/// All NICs of a rail connect to one leaf switch. Traffic to other rails shares the leaf's links to the spine. These
+/// links are left out if they carry all that the NICs send.
 void Topology::add_spine(const Machine& machine) {
   first_spine_ = static_cast<int>(resources_.size());
   has_spine_ = nics_ > 0 && nodes() > 1 && machine.nic.cross_rail_share < 1;
@@ -110,7 +110,7 @@ void Topology::add_spine(const Machine& machine) {
   }
 }
 
-/// PEs of a host are spread over its sockets in equal consecutive groups.
+/// The PEs of a host are divided among its sockets in equal consecutive groups.
 int Topology::socket_of(int pe) const {
   const int on_host = virtual_nodes_ ? pe : local_index(pe);
   return on_host * numa_nodes_ / pes_per_host_;

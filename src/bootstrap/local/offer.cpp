@@ -18,7 +18,8 @@ namespace {
 constexpr double kAnswer = 2;
 constexpr const char* kAdvice = "jobs that run at the same time need a MASTER_PORT or a TANDEM_RUN_ID of their own";
 
-/// A listener under that name, or its holder; neither if the holder does not listen.
+/// Returns a listener with that name, or the process that holds the name. Returns neither if the holder does not
+/// listen.
 struct Claim {
   Fd listener;
   std::optional<Peer> holder;
@@ -36,7 +37,7 @@ Claim claim(const std::string& name) {
 
 bool lives(const Peer& peer) { return peer.process > 0 && (::kill(peer.process, 0) == 0 || errno == EPERM); }
 
-/// Returns nothing if the other end does not prove that it is of the job.
+/// Returns nothing if the other end does not prove that it belongs to the job.
 std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) {
   try {
     return UniqueId::from_bytes(shake_hands(socket, job, pe, size, Deadline(kAnswer)).welcome);

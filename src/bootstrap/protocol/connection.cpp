@@ -12,9 +12,9 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Bytes that are read at once. The rest waits for the next turn, so that one connection cannot delay the others.
+/// Bytes that are read at once. The rest waits for the next poll, so that one connection cannot delay the others.
 constexpr std::size_t kChunk = std::size_t{64} << 10;
-/// Bytes that may wait for a process that does not read. Its connection is closed where there are more.
+/// Most bytes that may wait for a process that does not read. Beyond that its connection is closed.
 constexpr std::size_t kMostOutput = std::size_t{512} << 20;
 
 }  // namespace

@@ -100,7 +100,7 @@ void Coordinator::join(int pe, int size) {
 }
 
 void Coordinator::contribute(int pe, Contribution contribution) {
-  if (failure_) return;  // it has been told, or is about to be
+  if (failure_) return;  // the member has been or will be notified
   const Contribution& c = contribution;
   const int offset = pe - c.first;
   if (c.first + (c.size - 1) * c.stride >= size_ || offset < 0 || offset % c.stride != 0 || offset / c.stride >= c.size)
