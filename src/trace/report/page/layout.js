@@ -41,13 +41,13 @@ function viewChanged() {
 const xOf = time => NAMES + (time - view.from) * view.scale / view.dpr;
 const timeOf = x => view.from + (x - NAMES) * view.dpr / view.scale;
 
-// ---- Panels: a panel is a timeline on the page; its groups are PEs; a group is open (one row for each lane) or folded (one summary).
+// ---- Panels: a panel is a timeline on the page. Its groups are PEs, either open (a row for each lane) or folded.
 
 class Panel {
   constructor(timeline) {
     this.timeline = timeline;
     this.groups = this.makeGroups();
-    // Lanes of one PE are shown where it helps; a folded PE is a summary of all its lanes.
+    // The first PE is open, and so is any PE if there are few lanes. A folded PE is a summary of all its lanes.
     this.groups.forEach((group, i) => { group.open = i === 0 || timeline.lanes.length <= 4 * DENSE; });
     this.makeElements();
   }
