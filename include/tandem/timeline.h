@@ -163,7 +163,7 @@ struct Report {
 /// Writes one HTML file that needs no network. It shows lanes grouped by PE, with zoom, pan, hover, arrows from cause
 /// to wait, idle time, and the critical path. The file takes about 15 bytes for a span and 25 for an arrow.
 ///
-/// Beyond half a million spans it holds as many PEs as fit, and the page says so. Those of the critical path come
+/// Beyond half a million spans it holds as many PEs as fit, and the page says so. PEs of the critical path come
 /// first, then the last to end. Above them each node is one row of its SMs, links and NICs.
 ///
 /// The page sets `data-rendered` of its body to the number of lanes that it drew, and `data-error` if its script

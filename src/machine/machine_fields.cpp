@@ -18,7 +18,7 @@ constexpr Presence nic = Presence::kNic;
 
 const Field fields[] = {
     {"pes_per_node", "PEs", 1, 72, all, "GPUs of one node", [](Machine& m) -> Slot { return &m.pes_per_node; }},
-    {"default_nodes", "nodes", 1, 1 << 20, all, "nodes of a run that does not say",
+    {"default_nodes", "nodes", 1, 1 << 20, all, "nodes of a run that gives no number",
      [](Machine& m) -> Slot { return &m.default_nodes; }},
     {"max_nodes", "nodes", 1, 1 << 20, all, "most nodes of a run", [](Machine& m) -> Slot { return &m.max_nodes; }},
 
@@ -90,7 +90,7 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.nic.message_rate_mps; }},
     {"nic.queue_gbps", "queues -> GB/s", min_gbps, max_gbps, nic, "one NIC driven by that many queue pairs",
      [](Machine& m) -> Slot { return &m.nic.queue_gbps; }},
-    {"nic.issue_us", "us", 0, max_us, nic, "what posting a message costs the block",
+    {"nic.issue_us", "us", 0, max_us, nic, "cost of posting a message, for the block",
      [](Machine& m) -> Slot { return &m.nic.issue_us; }},
     {"nic.cross_rail_latency_us", "us", 0, max_us, nic, "added between different rails",
      [](Machine& m) -> Slot { return &m.nic.cross_rail_latency_us; }},

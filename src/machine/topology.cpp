@@ -53,8 +53,9 @@ void Topology::check(const Machine& machine, int pes_per_node) const {
                                       one_host ? ", as many as one fabric is simulated for" : ""));
   const bool whole_nodes = !one_host || pes_per_node > 0;
   if (whole_nodes && num_pes_ % node != 0)
-    throw InvalidArgument(fmt::format("PEs: {} given, allowed on {} is what fills whole nodes, a multiple of {}",
-                                      num_pes_, machine.name, node));
+    throw InvalidArgument(
+        fmt::format("PEs: {} given, allowed on {} is a number that fills whole nodes, a multiple of {}", num_pes_,
+                    machine.name, node));
 }
 
 int Topology::add(std::string name, double gbps) {

@@ -49,10 +49,11 @@ std::uint32_t call_signature(const std::string& text);
 
 class CallLog {
  public:
-  /// Returns the memory in which PE `pe` keeps the calls of its plan `number`. Returns null on all PEs if there is no
-  /// room.
+  /// A function for the memory in which PE `pe` keeps the calls of its plan `number`. Returns null on all PEs if there
+  /// is no room.
   using Records = std::function<PlanCalls*(int pe, std::size_t number)>;
-  /// Returns how this PE's call and the call of PE `pe` with the same number differ, or "" if they match.
+  /// A function for the text how this PE's call and the call of PE `pe` with the same number differ, or "" if they
+  /// match.
   using Difference = std::function<std::string(const NotedCall& own, const NotedCall& its, int pe)>;
 
   /// Makes the log of PE `me`. On a mismatch `tell` is called before `note` throws.

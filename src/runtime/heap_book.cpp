@@ -277,7 +277,7 @@ void HeapBook::free_local(int pe, Size offset) {
   Buffers& buffers = local_[static_cast<std::size_t>(pe)];
   const auto found = buffers.find(offset);
   if (found == buffers.end())
-    throw InvalidArgument(fmt::format("free: no buffer of PE {} alone begins at offset {} of its heap", pe, offset));
+    throw InvalidArgument(fmt::format("free: no local buffer of PE {} begins at offset {} of its heap", pe, offset));
   auto freed = buffers.extract(found);
   if (guarded_)
     freed_local_[static_cast<std::size_t>(pe)].insert(std::move(freed));

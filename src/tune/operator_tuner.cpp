@@ -121,7 +121,8 @@ std::vector<OperatorTrial*> order_of_trials(std::vector<OperatorTrial>& trials, 
 }
 
 void check(const TuneSetup& setup) {
-  if (!setup.in_world) throw InvalidArgument("in_world: none given, allowed is what runs a host program in a world");
+  if (!setup.in_world)
+    throw InvalidArgument("in_world: none given, allowed is a function that runs a host program in a world");
   const auto check_at_least = [](int least, int given, const char* what) {
     if (given < least) throw InvalidArgument(fmt::format("{}: {} given, allowed is {} or more", what, given, least));
   };

@@ -143,7 +143,7 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
     }
     // The rendezvous was open before its id was handed over, so a refusal means that it has ended.
     if (error == ECONNREFUSED)
-      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: nobody listens there any more", address, port));
+      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: no process listens there any more", address, port));
     if (deadline.passed())
       throw Timeout(fmt::format("rendezvous at {} port {}: not reached: {}", address, port, reason(error)));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

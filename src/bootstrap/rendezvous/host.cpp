@@ -183,7 +183,7 @@ void Host::handle(Connection& connection, const Frame& frame) {
 }
 
 void Host::join(Connection& connection, const Frame& frame) {
-  if (frame.kind != Kind::kJoin) throw BadMessage("a stranger who does not join");
+  if (frame.kind != Kind::kJoin) throw BadMessage("an unknown process that does not join");
   Reader reader(frame.payload);
   const auto pe = static_cast<int>(reader.u32());
   const auto size = static_cast<int>(reader.u32());

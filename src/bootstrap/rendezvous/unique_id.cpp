@@ -108,7 +108,7 @@ UniqueId UniqueId::from_text(std::string_view text) {
                         &size, &end, kAlphabet) != 0 ||
       end != text.data() + text.size())
     throw InvalidArgument(
-        fmt::format("unique id: {} characters given, allowed is what text() of an id gave", text.size()));
+        fmt::format("unique id: {} characters given, allowed is the result of an id's text()", text.size()));
   return from_bytes(std::span(bytes).first(size));
 }
 

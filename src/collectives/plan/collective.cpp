@@ -116,7 +116,7 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
       machine.gpu.sm_count * std::min(machine.gpu.max_blocks_per_sm, machine.gpu.max_threads_per_sm / options.threads);
   if (options.blocks < 0 || options.blocks > most)
     throw InvalidArgument(
-        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for what suits",
+        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for a choice by size",
                     options.blocks, what, most, options.threads, machine.name));
 }
 
@@ -134,7 +134,7 @@ void check_call(const std::string& collective_and_algorithm, Symm<const std::byt
     throw InvalidArgument(fmt::format("count: {} given to {}, allowed are 0 to {} (max_count)", count,
                                       collective_and_algorithm, max_count));
   if (count > 0 && (!in || !out))
-    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, where it has no elements too",
+    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, also without elements",
                                       in ? "out" : "in", collective_and_algorithm));
   const auto begin = [](const std::byte* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); };
   if (count > 0 && (begin(in.local()) | begin(out.local())) % alignment != 0)

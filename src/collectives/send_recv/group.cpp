@@ -99,7 +99,7 @@ SendRecvGroup::~SendRecvGroup() = default;
 void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives) {
   const Team& team = state_->team;
   if (sends.size() + receives.size() > kMostMessages)
-    throw InvalidArgument(fmt::format("send-receive group: {} sends and {} receives given, allowed are {} together",
+    throw InvalidArgument(fmt::format("send-receive group: {} sends and {} receives given, allowed are {} in all",
                                       sends.size(), receives.size(), kMostMessages));
   const auto send_order =
       in_order("send", sends, team, [&](int peer) { return (peer - team.me + team.size) % team.size; });

@@ -42,7 +42,7 @@ Target target_of(const std::string& path) {
   return {fs::canonical(path, ignored).string(), true};  // a link stays a link
 }
 
-/// Writes to a file descriptor and remembers the first error, which a std::filebuf forgets.
+/// A buffer for a file descriptor that remembers the first error, which a std::filebuf forgets.
 class DescriptorBuffer : public std::streambuf {
  public:
   explicit DescriptorBuffer(int fd) : fd_(fd) { setp(chunk_.data(), chunk_.data() + chunk_.size()); }

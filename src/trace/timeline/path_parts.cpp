@@ -185,7 +185,7 @@ class Parts {
   std::vector<PathPart> parts_;
 };
 
-/// Returns the name by which parts are grouped.
+/// Parts of one group have one name.
 using Group = std::tuple<PathCause, SpanKind, LaneKind, std::string>;
 
 Group group_of(const Timeline& timeline, const PathPart& part) {
