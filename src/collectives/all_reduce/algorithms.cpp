@@ -17,7 +17,7 @@ namespace {
 
 constexpr Collective kThis = Collective::kAllReduce;
 
-/// What PTX ISA `multimem.ld_reduce` knows: sums, minima and maxima, of floats and of integers of 32 and 64 bits.
+/// The operations of PTX ISA `multimem.ld_reduce`: sums, minima and maxima of floats and of integers of 32 and 64 bits.
 std::string multimem_unfit(const Machine& machine, const CollectiveOptions& options) {
   if (!machine.link.multicast) return "needs multicast, which machine '" + machine.name + "' does not have";
   if (options.op == ReduceOp::kProd) return "cannot multiply: the switch adds and compares";
