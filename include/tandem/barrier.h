@@ -4,7 +4,6 @@
 /// A dissemination barrier (Hensgen, Finkel and Manber 1988). In round r every PE signals the PE 2^r after it, and
 /// waits for the one 2^r before it. After ceil(log2 n) rounds every PE has a signal from all others, directly or
 /// through others. It works for any number of PEs, within a node and between nodes.
-///
 /// Words are never cleared. They hold the number of the barrier, which only grows, and a PE that is ahead increases it
 /// further. Block b of a grid synchronises with block b of the other PEs, with words of its own.
 
