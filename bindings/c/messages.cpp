@@ -54,7 +54,7 @@ template <class Out>
 void exchange(CWorld& world, const Out& sent, const Parts& received, cudaStream_t stream) {
   const int me = world.pe();
   if (sent.bytes(me) != received.bytes(me))
-    throw InvalidArgument(fmt::format("out_counts[{}]: {} bytes given, allowed is what this PE sends itself, {}", me,
+    throw InvalidArgument(fmt::format("out_counts[{}]: {} bytes given, allowed is {}, as this PE sends itself", me,
                                       received.bytes(me), sent.bytes(me)));
   std::vector<tandem::Send> sends;
   std::vector<tandem::Receive> receives;

@@ -96,7 +96,7 @@ Place CWorld::place_of(const void* pointer, Size bytes) const {
 void CWorld::run(const Call& call) {
   // On every PE, since it is where they lie that decides what is copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))
-    throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, where it has no elements too",
+    throw InvalidArgument(fmt::format("{}: NULL given for {}; every PE gives both, also without elements",
                                       name(call.what.collective), call.in == nullptr ? "in" : "out"));
   in_order(call.stream, [&](bool is_captured) { enqueue(call, is_captured); });
 }

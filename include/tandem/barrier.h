@@ -1,11 +1,11 @@
 #pragma once
-/// Barriers between PEs: within a kernel, and as a stream's work of its own.
+/// Barriers between PEs: within a kernel, and as an item of work in a stream.
 ///
-/// A dissemination barrier (Hensgen, Finkel and Manber 1988): in round r every PE tells the PE 2^r after it, and waits
-/// for the one 2^r before it; after ceil(log2 n) rounds everybody has heard of everybody. Any number of PEs, within a
-/// node and between nodes. No word is cleared: it holds the number of the barrier, which only grows, and a PE that runs
-/// ahead to the next barrier makes it greater still. Block b of a grid meets block b of the other PEs, with words of
-/// its own.
+/// A dissemination barrier (Hensgen, Finkel and Manber 1988). In round r every PE signals the PE 2^r after it, and
+/// waits for the one 2^r before it. After ceil(log2 n) rounds every PE has a signal from all others, directly or
+/// through others. It works for any number of PEs, within a node and between nodes.
+/// Words are never cleared. They hold the number of the barrier, which only grows, and a PE that is ahead increases it
+/// further. Block b of a grid synchronises with block b of the other PEs, with words of its own.
 
 #include "tandem/signal.h"
 #include "tandem/stream.h"
@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-/// A barrier's memory; handles are those of its team.
+/// The memory of a barrier. Its handles belong to its team.
 struct TeamBarrier {
   static constexpr int kMostRounds = 32;
 
@@ -21,12 +21,12 @@ struct TeamBarrier {
   Epochs epochs;  ///< [block]: barriers so far
 };
 
-/// For grids of up to `blocks` blocks. Collective over the world: allocates on the symmetric heap.
+/// Makes a barrier for grids of up to `blocks` blocks. Collective over the world: it allocates on the symmetric heap.
 TeamBarrier make_team_barrier(World& world, const Team& team, int blocks = 1);
 
-/// Blocks until this block of every PE of the launch's team is here. Every block of the grid, on every PE, the same
-/// number of times. What a PE stored before is visible to all after it; puts to other nodes need a quiet
-/// (OpenSHMEM 1.5, `shmem_team_sync`).
+/// Blocks until this block of every PE of the launch's team is here. Every block of the grid calls it equally often, on
+/// every PE. Earlier stores of every PE are visible to all afterwards; puts to other nodes need a quiet (OpenSHMEM 1.5,
+/// `shmem_team_sync`).
 template <class Block>
 TANDEM_DEVICE void team_sync(Block& block, const TeamBarrier& barrier) {
   const int n = block.num_pes();
@@ -39,7 +39,7 @@ TANDEM_DEVICE void team_sync(Block& block, const TeamBarrier& barrier) {
   }
 }
 
-/// The same after a quiet: this block's puts, gets and stores are complete everywhere too (OpenSHMEM 1.5,
+/// Does the same after a quiet: this block's earlier puts, gets and stores are complete everywhere, too (OpenSHMEM 1.5,
 /// `shmem_barrier_all`).
 template <class Block>
 TANDEM_DEVICE void barrier_all(Block& block, const TeamBarrier& barrier) {
@@ -47,8 +47,8 @@ TANDEM_DEVICE void barrier_all(Block& block, const TeamBarrier& barrier) {
   team_sync(block, barrier);
 }
 
-/// Enqueues a barrier: what follows in the stream begins when all PEs' streams have come so far. One warp; `barrier`
-/// and `team` belong together, and the barrier is not used by a kernel at the same time.
+/// Enqueues a barrier of one warp. Later work in the stream starts when all PEs' streams have reached it. `barrier` and
+/// `team` belong together. No kernel may use the barrier at the same time.
 void barrier_on(Stream& stream, const TeamBarrier& barrier, const Team& team);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
 #pragma once
-/// Checks a distributed program on the simulator: races by happens-before, hangs, and what other schedules bring.
+/// Checks a distributed program on the simulator: races by happens-before, hangs, and results under other schedules.
 ///
 ///   const CheckResult result = check([](World& world) { ... }, {.machine = load_machine("h200x4"), .pes = 4});
 ///   EXPECT_TRUE(result.clean()) << result.text();
@@ -20,55 +20,55 @@
 
 namespace tandem {
 
-/// How schedules differ from each other.
+/// The difference between schedules.
 enum class Strategy {
-  kRandom,  ///< everything that may be late is late at random
+  kRandom,  ///< random delays wherever delays are possible
   kPct,     ///< PEs have random priorities, which change at a few random points (Burckhardt et al. 2010)
   kDelay,   ///< a few random points are very late
-  kDfs,     ///< one after the other: every choice of at most two points that are late (Emmi et al. 2011)
+  kDfs,     ///< every choice of at most two delayed points, one after the other (Emmi et al. 2011)
 };
-/// "random", "pct", "delay", "dfs".
+/// Returns "random", "pct", "delay" or "dfs".
 const char* name(Strategy strategy);
-/// Throws InvalidArgument listing the names.
+/// Throws InvalidArgument with the list of names.
 Strategy parse_strategy(const std::string& text);
 
 struct CheckOptions {
-  /// Empty: h200x4, for more than four PEs h200x8.
+  /// Empty: h200x4, or h200x8 for more than four PEs.
   Machine machine = {};
   /// At most 32.
   int pes = 4;
-  /// As SimOptions has it.
+  /// See SimOptions.
   int pes_per_node = 0;
-  /// Bytes that one step of a block's tile loop covers: with less, smaller data takes several steps.
+  /// Bytes of one step of a block's tile loop. A smaller value makes small data take several steps.
   Size tile_bytes = Size{64} << 10;
   int schedules = 20;
   Strategy strategy = Strategy::kRandom;
   /// Schedule i has the seed `seed` + i.
   std::uint64_t seed = 1;
-  /// Ends with the schedule that finds something.
+  /// Whether to stop after the first schedule with a finding.
   bool stop_at_first = false;
-  /// Finds data whose value is used and that nobody has written. Not for programs whose values do not matter.
+  /// Whether to find reads of data that was never written. Switch it off for programs whose values do not matter.
   bool uninitialised_reads = true;
-  /// Also with the first schedule run once more, which must do the same to the last event.
+  /// Whether to run the first schedule twice and compare the two runs event by event.
   bool check_determinism = true;
-  /// The command that runs these schedules again, without seed and number: `replay` of a finding begins with it. Where
-  /// it is empty, findings name CheckOptions.
+  /// The command that runs these schedules again, without seed and number. `replay` of a finding starts with it. If it
+  /// is empty, findings name CheckOptions.
   std::string replay = {};
-  /// Called before each schedule: puts what the program shares between PEs back as it was.
+  /// Called before each schedule. It resets the state that the program shares between PEs.
   std::function<void()> before = {};
-  /// Called by every PE after `program`, within its host program; returns what is wrong with the result, or nothing.
+  /// Called by every PE after `program`, within its host program. It returns the error of the result, or "".
   std::function<std::string(World&)> verify = {};
 };
 
-/// A place in the source that has to do with a finding.
+/// A place in the source that belongs to a finding.
 struct CheckSite {
   std::string file;
   int line = 0;
   std::string operation;  ///< "put", "load", "wait"
   std::string who;        ///< "PE 1 block 0 of ShiftAdd"
   int pe = 0;
-  int launch = 0;      ///< which launch of that kernel in its stream, from 1; 0: no kernel
-  int occurrence = 0;  ///< which time this launch (or host program, or stream) came by here, from 1; 0: not known
+  int launch = 0;      ///< number of the launch of that kernel in its stream, from 1; 0: no kernel
+  int occurrence = 0;  ///< visits of this launch (or host program, or stream) to this place, from 1; 0: unknown
   double time_us = 0;  ///< simulated
 
   /// "put at ring.h:12 by PE 1 block 0 of Ring, launch 2, occurrence 3".
@@ -79,37 +79,37 @@ struct Finding {
   /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
   /// before_epoch, out_of_bounds, use_after_free, uninitialised_read, hang, wrong_result, nondeterminism, error.
   std::string kind;
-  std::vector<CheckSite> sites;  ///< the earlier one first
+  std::vector<CheckSite> sites;  ///< earlier one first
   std::vector<int> pes;
   std::string buffer;   ///< "inbox[16, 32) on PE 2"
   std::string signal;   ///< "arrived[3] on PE 2"
-  std::string missing;  ///< what order is missing, and which operation gives it
-  std::string replay;   ///< reproduces it exactly: the tool's command, or the options of a check that differ
+  std::string missing;  ///< the missing order, and the operation that gives it
+  std::string replay;   ///< reproduces the finding exactly: the tool's command, or the options of a check that differ
   std::uint64_t seed = 0;
 
-  /// A few lines for people.
+  /// Returns a few lines for people.
   std::string text() const;
 };
 
 struct CheckResult {
-  int schedules = 0;  ///< that were run
+  int schedules = 0;  ///< schedules that were run
   Strategy strategy = Strategy::kRandom;
-  /// kDfs: no other choice is left.
+  /// kDfs: whether all choices were tried.
   bool exhausted = false;
   std::vector<Finding> findings;
 
   bool clean() const { return findings.empty(); }
-  /// All findings, or that there are none; of kDfs also whether it is exhausted.
+  /// Returns all findings, or a line for none. For kDfs it also states whether the search is exhausted.
   std::string text() const;
 };
-/// Writes the text, as GoogleTest does for a failed expectation.
+/// Writes the text. GoogleTest uses it for a failed expectation.
 std::ostream& operator<<(std::ostream& out, const CheckResult& result);
 
-/// Runs `program` on every PE under the schedules that the options ask for. Throws InvalidArgument for options out of
-/// range, and OutOfMemory or std::bad_alloc where memory is short; whatever else the program throws is a finding.
+/// Runs `program` on every PE under the schedules of the options. Throws InvalidArgument for options out of range, and
+/// OutOfMemory or std::bad_alloc if memory is short. Any other exception of the program is a finding.
 CheckResult check(const std::function<void(World&)>& program, const CheckOptions& options);
 
-/// The same for one kernel: `setup` allocates on every PE and returns its arguments; the kernel is launched `calls`
+/// Checks one kernel. `setup` allocates on every PE and returns the kernel's arguments. The kernel is launched `calls`
 /// times in one stream.
 template <class Kernel, class Setup>
 CheckResult check_kernel(Grid grid, const Setup& setup, const CheckOptions& options, int calls = 2) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Machine models: what the simulator knows about a machine, every figure with where it comes from.
+/// Machine models: the figures that the simulator uses for a machine, each with its source.
 ///
 ///   const Machine machine = load_machine("h200x4");           // a builtin model, or the path of a JSON file
 ///   std::cout << explain(machine);                            // what `tandem machines h200x4` prints
@@ -23,7 +23,7 @@ struct Curve {
   double at(double x) const;
 };
 
-/// How the PEs of one node are joined.
+/// The connection between the PEs of one node.
 enum class Fabric {
   kSwitched,  ///< each PE has one port into a switch that never blocks (NVSwitch)
   kFullMesh,  ///< each ordered pair of PEs has a link of its own (Infinity Fabric)
@@ -32,7 +32,7 @@ enum class Fabric {
 
 const char* to_string(Fabric fabric);
 
-/// Where one figure of a model comes from.
+/// The source of one figure of a model.
 struct Provenance {
   std::string field;   ///< full path, for example "link.port_gbps"
   std::string value;   ///< as the file gave it
@@ -44,7 +44,7 @@ struct Machine {
   std::string name;
   std::string description;
   int pes_per_node = 0;
-  int default_nodes = 1;  ///< nodes of a run that does not say
+  int default_nodes = 1;  ///< nodes of a run that gives no number
   int max_nodes = 1;      ///< 1: the machine is one node
 
   struct Gpu {
@@ -53,10 +53,11 @@ struct Machine {
     int max_threads_per_sm = 0;
     double hbm_gbps = 0;          ///< local memory, bytes read plus bytes written, all SMs busy
     Curve block_hbm_gbps;         ///< blocks that copy locally -> bytes read plus bytes written, GB/s
-    double reduce_gbps = 0;       ///< one block's local loads and stores of values that pass its registers, as sums do
+    double reduce_gbps = 0;       ///< one block's local loads and stores through registers, as for sums
     double local_latency_us = 0;  ///< a dependent load from local memory
     double local_flag_us = 0;     ///< signal between two blocks of one PE, one way, release and acquire included
-    /// Copies that can be under way at once. 0, which no file has, is that of GPUs that several PEs share: plans choose
+    /// Concurrent copies. Machine files have no 0; it stands for GPUs that several PEs share, where plans do not choose
+    /// copy engines.
     /// no copy engine by themselves there.
     int copy_engines = 0;
     double copy_engine_startup_us = 0;
@@ -64,33 +65,33 @@ struct Machine {
     double copy_engine_local_gbps = 0;  ///< bytes copied within the PE; each is read once and written once
     double launch_us = 0;               ///< kernel after kernel in one stream
     double graph_node_us = 0;           ///< kernel after kernel inside one graph
-    double kernel_us = 0;               ///< what a kernel's start and end take beyond an empty one's
+    double kernel_us = 0;               ///< time that a kernel's start and end take beyond an empty kernel's
     double block_sync_us = 0;           ///< from a signal's arrival until all of a block's threads go on
   } gpu;
 
   struct Link {
     Fabric fabric = Fabric::kSwitched;
     double port_gbps = 0;        ///< per PE and direction; full mesh: per ordered pair
-    double latency_us = 0;       ///< a store until it is visible at the peer (a packet that is its own flag, one way)
+    double latency_us = 0;       ///< a store until it is visible at the peer (a packet with its own flag, one way)
     double load_latency_us = 0;  ///< a dependent load from a peer, there and back
     double flag_us = 0;          ///< signal one way: st.release.sys until ld.acquire.sys sees it
     Curve store_gbps;            ///< blocks that store -> GB/s to one peer
     Curve load_gbps;             ///< blocks that load -> GB/s from one peer
-    double all_to_all_efficiency = 1;  ///< share of those rates that is left when all PEs send to all at once
+    double all_to_all_efficiency = 1;  ///< remaining share of those rates when all PEs send to all at once
     bool multicast = false;            ///< multimem operations (NVLS)
     int numa_nodes = 1;                ///< PCIe: sockets; PEs are spread over them in equal consecutive groups
     double bridge_gbps = 0;            ///< PCIe, per direction and ordered pair of sockets; 0 with one NUMA node
     double bridge_latency_us = 0;      ///< added to a path over the bridge
   } link;
 
-  /// All zero where the machine is one node. A PE uses the NIC (rail) of its local index modulo the count.
+  /// All fields are zero if the machine is one node. A PE uses the NIC (rail) of its local index modulo the count.
   struct Nic {
     int count_per_node = 0;
     double gbps = 0;                   ///< one NIC, one direction
     double latency_us = 0;             ///< a small put until it is visible at the other node, same rail
     double message_rate_mps = 0;       ///< million messages a second, one NIC
     Curve queue_gbps;                  ///< queue pairs (blocks) that drive it -> GB/s of one NIC
-    double issue_us = 0;               ///< what posting one message costs the block
+    double issue_us = 0;               ///< cost of posting one message, for the block
     double cross_rail_latency_us = 0;  ///< added where source and destination sit on different rails
     double cross_rail_share = 1;       ///< share of a rail's NICs that can send to other rails at full rate at once
   } nic;
@@ -98,9 +99,9 @@ struct Machine {
   struct Gemm {
     Curve sustained_tflops;        ///< TFLOP of the problem on one PE -> 16-bit TFLOP/s, all SMs busy in full waves
     double tile_overhead_us = 0;   ///< prologue and epilogue of one tile that the persistent kernel does not hide
-    double split_us = 0;           ///< what adding up the parts of a tile takes whose depth several SMs share
-    double memory_gbps = 0;        ///< at which a GEMM streams its operands
-    double sm_memory_gbps = 0;     ///< of that one SM's most
+    double split_us = 0;           ///< cost of adding up the parts of a tile whose depth several SMs share
+    double memory_gbps = 0;        ///< rate at which a GEMM streams its operands
+    double sm_memory_gbps = 0;     ///< the part of that rate that one SM can use
     double launch_us = 0;          ///< start and end of a GEMM, kernel after kernel inside one graph
     double one_byte_factor = 0;    ///< rate of 8-bit types relative to 16-bit
     double four_byte_factor = 0;   ///< rate of 32-bit types (TF32) relative to 16-bit
@@ -111,28 +112,27 @@ struct Machine {
       int n = 0;
       double efficiency = 0;  ///< of the sustained rate, 0 to 1
     };
-    std::vector<Tile> tiles;  ///< what the library's GEMM can choose from
+    std::vector<Tile> tiles;  ///< tiles of the library's GEMM
   } gemm;
 
-  std::vector<Provenance> provenance;  ///< one entry a figure, in the order of the structs above
+  std::vector<Provenance> provenance;  ///< one entry for each figure, in the order of the structs above
 };
 
-/// A builtin model by name, or else the model in the JSON file of that path.
-/// Throws InvalidArgument: unknown name and no such file (with the names that exist), or whatever parse_machine
-/// refuses.
+/// Returns a builtin model by name, or else the model in the JSON file of that path. Throws InvalidArgument for an
+/// unknown name without such a file (with the names that exist), and for everything that parse_machine rejects.
 Machine load_machine(const std::string& name_or_file);
 
 /// Names of the builtin models, sorted.
 std::vector<std::string> machine_names();
 
-/// A model from JSON text; `origin` names it in errors. Throws InvalidArgument with line and column for what is not
-/// JSON, and with the field's full path, what was given and what is allowed for a missing, unknown or absurd field.
+/// Parses a model from JSON text; `origin` names it in errors. Throws InvalidArgument with line and column if it is not
+/// JSON. For a missing, unknown or absurd field it names the field's full path, the value given and the values allowed.
 Machine parse_machine(std::string_view json, const std::string& origin);
 
-/// Every figure of a model with unit and source, as lines of text.
+/// Returns every figure of a model with unit and source, as lines of text.
 std::string explain(const Machine& machine);
 
-/// One PE's matrix product: m x k times k x n.
+/// The matrix product of one PE: m x k times k x n.
 struct GemmShape {
   Size m = 0;
   Size n = 0;
@@ -142,28 +142,30 @@ struct GemmShape {
   double tflop() const { return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
-/// 16-bit TFLOP/s times the factor of the element size, of the whole GPU, for a problem of that many TFLOP.
+/// Returns the rate of the whole GPU for a problem of that many TFLOP: 16-bit TFLOP/s times the factor of the element
+/// size.
 double gemm_sustained_tflops(const Machine& machine, double tflop, int element_bytes);
 
-/// What the tiles of a GEMM take, each over the whole depth on one SM.
+/// Times of a GEMM's tiles, each over the whole depth on one SM.
 struct GemmTileTimes {
-  double whole_us = 0;  ///< of a wave with a tile for each SM
-  double last_us = 0;   ///< of the last wave, where it has fewer tiles than SMs; else as whole_us
+  double whole_us = 0;  ///< a wave with a tile for each SM
+  double last_us = 0;   ///< the last wave if it has fewer tiles than SMs; else as whole_us
 };
 
-/// Times of tile_m x tile_n tiles while `sms` SMs work on `problem`.
+/// Returns the times of tile_m x tile_n tiles while `sms` SMs work on `problem`.
 ///
-/// Arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus the tile overhead. All
-/// SMs share the depth of a last wave that is not full, where that is quicker. Where the memory takes about as long to
-/// deliver the operands as the tiles take, or longer, all tiles take longer. A tile at the edge costs as much as a
-/// whole one. Throws InvalidArgument for sizes below 1, an element size other than 1, 2, 4, 8 and `sms` out of range.
+/// The time of a tile is arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus
+/// the tile overhead. All SMs share the depth of an incomplete last wave if that is faster. All tiles take longer if
+/// memory needs about as long as arithmetic, or longer, to deliver the operands. A tile at the edge costs as much as a
+/// whole one. Throws InvalidArgument for sizes below 1, for an element size other than 1, 2, 4, 8 and for `sms` out of
+/// range.
 GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms);
 
-/// The tile of the table with which `problem` ends first on `sms` SMs (the first in the table among equals).
+/// Returns the tile of the table with which `problem` ends first on `sms` SMs (the first in the table among equals).
 Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms);
 
-/// Time of a library (cuBLAS-like) GEMM alone on `sms` SMs of one PE: waves of the best tile, plus the launch.
-/// 0 for an empty product (m or n is 0). Throws as gemm_tile_times.
+/// Returns the time of a library (cuBLAS-like) GEMM alone on `sms` SMs of one PE: waves of the best tile, plus the
+/// launch. Returns 0 for an empty product (m or n is 0). Throws the errors of gemm_tile_times.
 double gemm_alone_us(const Machine& machine, Size m, Size n, Size k, int element_bytes, int sms);
 
 }  // namespace tandem

@@ -12,7 +12,7 @@
 /// saturates, infinity included, as PTX `cvt.rn.satfinite.e4m3x2.f32` does (PTX ISA, "Data Movement and Conversion
 /// Instructions: cvt", `.satfinite`).
 /// E5M2 follows OFP8's non-saturating mode; PTX offers the saturating one only.
-/// Rounding is to nearest, ties to even. A NaN stays a NaN; which one is not promised.
+/// Rounding is to nearest, ties to even. A NaN stays a NaN, but not necessarily the same one.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,8 @@
 
 namespace tandem {
 
-/// A floating-point number in storage: no arithmetic, convert to float for that. Its bits are uninitialised by default.
+/// A floating-point number in storage, without arithmetic; convert it to float first. Its bits are uninitialised by
+/// default.
 template <class Format>
 struct SmallFloat {
   using Bits = typename Format::Bits;
@@ -53,11 +54,11 @@ template <class T>
 inline constexpr bool is_small_float = false;
 template <class Format>
 inline constexpr bool is_small_float<SmallFloat<Format>> = true;
-/// f64, f32 and the small formats.
+/// True for f64, f32 and the small formats.
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T> || is_small_float<T>;
 
-/// The type in which values of T meet: float for floats of 16 and 8 bits, T itself otherwise.
+/// The accumulator type of T: float for floats of 16 and 8 bits, T itself otherwise.
 template <class T>
 using Accumulator = std::conditional_t<is_small_float<T>, float, T>;
 
@@ -66,7 +67,7 @@ enum class DType { kF32, kF16, kBF16, kE4M3, kE5M2, kI8, kU8, kI32, kU32, kI64, 
 inline constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kE4M3, DType::kE5M2, DType::kI8,
                                     DType::kU8,  DType::kI32, DType::kU32,  DType::kI64,  DType::kU64,  DType::kF64};
 
-/// Calls `f.template operator()<T>()` with the element type that `type` names. Host only.
+/// Calls `f.template operator()<T>()` with the element type of `type`. Host only.
 template <class F>
 decltype(auto) dispatch(DType type, F&& f) {
   switch (type) {
@@ -98,7 +99,7 @@ decltype(auto) dispatch(DType type, F&& f) {
   throw InvalidArgument("dtype: not one of the library's element types");
 }
 
-/// The name of T at run time; T is one of the twelve element types.
+/// Returns the name of T at run time. T is one of the twelve element types.
 template <class T>
 TANDEM_DEVICE constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::kF32;
@@ -117,7 +118,7 @@ TANDEM_DEVICE constexpr DType dtype_of() {
   static_assert(is_float<T> || std::is_integral_v<T>, "not an element type");
 }
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 TANDEM_DEVICE constexpr Size size_of(DType type) {
   switch (type) {
     case DType::kE4M3:
@@ -140,30 +141,31 @@ TANDEM_DEVICE constexpr Size size_of(DType type) {
   return 0;
 }
 
-/// "f32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "u8", "i32", "u32", "i64", "u64", "f64".
+/// Returns "f32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "u8", "i32", "u32", "i64", "u64" or "f64".
 const char* name(DType type);
-/// The inverse of `name`. Throws InvalidArgument that lists the names.
+/// The inverse of `name`. Throws InvalidArgument with the list of names.
 DType parse_dtype(std::string_view text);
 
 namespace impl {
 
-/// Limits of an integer type as a float type sees them; constants, because device code may not call numeric_limits.
+/// Limits of an integer type as values of a float type. They are constants, because device code may not call
+/// numeric_limits.
 template <class Float, class Integer>
 struct IntegerLimits {
   static constexpr Integer kGreatest = std::numeric_limits<Integer>::max();
   static constexpr Integer kLeast = std::numeric_limits<Integer>::min();
-  /// The first value beyond: a power of two, exact in Float, which kGreatest itself may not be.
+  /// The first value beyond the range: a power of two, exact in Float even if kGreatest is not.
   static constexpr Float kBeyond =
       static_cast<Float>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1)) * 2;
 };
 
 }  // namespace impl
 
-/// One value in another type.
+/// Converts one value to another type.
 ///
-/// Between floats: rounded to nearest even; from f64 or a 64-bit integer to a small format in two steps, through float.
-/// Float to integer: towards zero, beyond the range its nearest end, NaN gives 0 (as PTX `cvt.rzi`). Integer to integer
-/// wraps.
+/// Between floats it rounds to nearest even. From f64 or a 64-bit integer to a small format it takes two steps, through
+/// float. From float to integer it rounds towards zero, takes the nearest end of the range beyond it, and gives 0 for
+/// NaN (as PTX `cvt.rzi`). From integer to integer it wraps.
 template <class To, class From>
 TANDEM_DEVICE constexpr To convert(From from) {
   if constexpr (std::is_same_v<To, From>) {
@@ -182,7 +184,7 @@ TANDEM_DEVICE constexpr To convert(From from) {
   }
 }
 
-/// `count` values; the arrays do not overlap.
+/// Converts `count` values. The arrays do not overlap.
 template <class From, class To>
 TANDEM_DEVICE void convert(const From* from, To* to, Size count) {
   for (Size i = 0; i < count; ++i) to[i] = convert<To>(from[i]);

@@ -1,5 +1,5 @@
 #pragma once
-/// Counts and half-open index ranges, and the one way in which the library divides work.
+/// Counts, half-open index ranges, and the library's way to divide work.
 
 #include <cstdint>
 
@@ -25,10 +25,10 @@ TANDEM_DEVICE constexpr Size round_up(Size a, Size b) { return ceil_div(a, b) * 
 TANDEM_DEVICE constexpr Size min(Size a, Size b) { return a < b ? a : b; }
 TANDEM_DEVICE constexpr Size max(Size a, Size b) { return a < b ? b : a; }
 
-/// A range cut into `parts` consecutive pieces; the last ones may be shorter or empty.
+/// A range cut into `parts` consecutive pieces. The last ones may be shorter or empty.
 ///
-/// Every piece but the last non-empty one has the same size, a multiple of `align`, so that 16-byte accesses stay
-/// aligned and every PE computes the same cut from the same numbers.
+/// All pieces before the last non-empty one have the same size, a multiple of `align`. 16-byte accesses thus stay
+/// aligned, and every PE computes the same cut from the same numbers.
 class Split {
  public:
   TANDEM_DEVICE constexpr Split(Range whole, Size parts, Size align = 1)
@@ -39,9 +39,9 @@ class Split {
     return {begin, min(begin + step_, whole_.end)};
   }
   TANDEM_DEVICE constexpr Size parts() const { return parts_; }
-  /// Size of every piece but the last non-empty one.
+  /// Returns the size of every piece before the last non-empty one.
   TANDEM_DEVICE constexpr Size step() const { return step_; }
-  /// The piece that holds index `i` of the range.
+  /// Returns the index of the piece that holds index `i` of the range.
   TANDEM_DEVICE constexpr Size part_of(Size i) const { return step_ == 0 ? 0 : (i - whole_.begin) / step_; }
 
  private:

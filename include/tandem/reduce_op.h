@@ -1,5 +1,5 @@
 #pragma once
-/// How values of several PEs become one.
+/// Reductions: how values of several PEs are combined.
 
 #include <cstdint>
 #include <string_view>
@@ -9,21 +9,22 @@
 
 namespace tandem {
 
-/// Reductions, as NCCL's `ncclRedOp_t` has them. A reduction is: `premultiply` of each PE's own values (kPremulSum
-/// only), `apply` in the order that the algorithm documents, `finish` once (it changes the values of kAvg only).
+/// Reductions as NCCL's `ncclRedOp_t` defines them. A reduction applies `premultiply` to each PE's own values
+/// (kPremulSum only), then `apply` in the order that the algorithm documents. At the end it applies `finish` once,
+/// which changes values of kAvg only.
 enum class ReduceOp { kSum, kProd, kMin, kMax, kAvg, kPremulSum };
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
                                           ReduceOp::kMax, ReduceOp::kAvg,  ReduceOp::kPremulSum};
 
-/// "sum", "prod", "min", "max", "avg", "premul_sum".
+/// Returns "sum", "prod", "min", "max", "avg" or "premul_sum".
 const char* name(ReduceOp op);
-/// The inverse of `name`. Throws InvalidArgument that lists the names.
+/// The inverse of `name`. Throws InvalidArgument with the list of names.
 ReduceOp parse_reduce_op(std::string_view text);
 
 namespace impl {
 
-/// Where T's sums and products are computed: integers without sign, and not narrower than `unsigned`, so that they wrap
-/// and nothing is undefined.
+/// The type in which sums and products of T are computed. Integers become unsigned and at least as wide as `unsigned`,
+/// so that they wrap without undefined behaviour.
 template <class T>
 using Arithmetic =
     typename std::conditional_t<std::is_integral_v<T>, std::conditional<sizeof(T) == 8, std::uint64_t, std::uint32_t>,
@@ -31,10 +32,10 @@ using Arithmetic =
 
 }  // namespace impl
 
-/// a (op) b for values of an accumulator type (see `Accumulator`).
+/// Returns a (op) b for values of an accumulator type (see `Accumulator`).
 ///
-/// Integers wrap. kAvg and kPremulSum add. Minimum and maximum propagate NaN, as IEEE 754-2019 `minimum` and `maximum`
-/// do, so that a NaN on one PE is seen on all whatever the order is; of +0 and -0 the first operand is returned.
+/// Integers wrap. kAvg and kPremulSum add. Minimum and maximum propagate NaN, like IEEE 754-2019 `minimum` and
+/// `maximum`, so that a NaN of one PE reaches all in any order. For +0 and -0 they return the first operand.
 template <class T>
 TANDEM_DEVICE constexpr T apply(ReduceOp op, T a, T b) {
   static_assert(std::is_arithmetic_v<T>, "values meet in their accumulator type");
@@ -54,13 +55,13 @@ TANDEM_DEVICE constexpr T apply(ReduceOp op, T a, T b) {
   return static_cast<T>(static_cast<A>(a) + static_cast<A>(b));
 }
 
-/// Whether `apply` is a sum under `op`.
+/// Returns whether `apply` is a sum under `op`.
 TANDEM_DEVICE constexpr bool adds(ReduceOp op) {
   return op == ReduceOp::kSum || op == ReduceOp::kAvg || op == ReduceOp::kPremulSum;
 }
 
-/// The result, from what `apply` gave over `count` PEs (at least 1): kAvg divides by `count`, integers towards zero
-/// (after the sum has wrapped); everything else is left as it is.
+/// Returns the result for the value of `apply` over `count` PEs (at least 1). kAvg divides by `count`, integers towards
+/// zero (after the sum has wrapped). Other operations leave the value unchanged.
 template <class T>
 TANDEM_DEVICE constexpr T finish(ReduceOp op, T value, Size count) {
   static_assert(std::is_arithmetic_v<T>, "values meet in their accumulator type");
@@ -74,7 +75,7 @@ TANDEM_DEVICE constexpr T finish(ReduceOp op, T value, Size count) {
   }
 }
 
-/// A PE's own value before it meets others under kPremulSum; integers wrap.
+/// Multiplies a PE's own value under kPremulSum. Integers wrap.
 template <class T>
 TANDEM_DEVICE constexpr T premultiply(T value, T scale) {
   return apply(ReduceOp::kProd, value, scale);

@@ -1,5 +1,5 @@
 #pragma once
-/// Signals, epochs and packets: the words by which PEs tell each other that data is in place.
+/// Signals, epochs and packets: the words with which PEs notify each other that data has arrived.
 
 #include <cstdint>
 
@@ -7,16 +7,16 @@
 
 namespace tandem {
 
-/// Value of a signal: an epoch or a count that only grows, so that no signal ever needs clearing (compared with >=).
+/// The value of a signal: an epoch or a count that only grows, so that no signal is ever cleared (compared with >=).
 using Epoch = std::uint64_t;
 
-/// One signal word, 8 bytes, written by signal operations alone (OpenSHMEM 1.5 section 9.8: "signal data object").
+/// One signal word of 8 bytes. Only signal operations write it (OpenSHMEM 1.5 section 9.8: "signal data object").
 struct Signal {
   Epoch value;
 };
 using Signals = Symm<Signal>;
 
-/// How a signal changes its word (OpenSHMEM 1.5 section 9.8.1, SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD).
+/// The change that a signal makes to its word (OpenSHMEM 1.5 section 9.8.1, SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD).
 enum class SignalOp { kSet, kAdd };
 
 /// Comparisons of `signal_wait_until` and `signal_test` (OpenSHMEM 1.5 section 9.10).
@@ -40,37 +40,37 @@ TANDEM_DEVICE constexpr bool compare(Epoch value, Cmp cmp, Epoch to) {
   return false;
 }
 
-/// Who takes part in the order that an atomic gives (PTX ISA, "Scope": .cta, .gpu, .sys).
+/// The threads among which an atomic is ordered (PTX ISA, "Scope": .cta, .gpu, .sys).
 enum class Scope { kBlock, kGpu, kSystem };
-/// What an atomic orders (PTX ISA, "Memory consistency model": .relaxed, .acquire, .release, .acq_rel).
+/// The order that an atomic gives (PTX ISA, "Memory consistency model": .relaxed, .acquire, .release, .acq_rel).
 enum class Order { kRelaxed, kAcquire, kRelease, kAcqRel };
 
-/// The epoch counters of one operator instance: local memory, one word for each block of the largest grid that the
-/// instance is launched with. They live on the device, so that a replayed graph never sends a stale epoch.
+/// The epoch counters of one operator instance: local memory with one word for each block of its largest grid. They
+/// live on the device, so that a replayed graph never sends a stale epoch.
 struct Epochs {
   Epoch* words = nullptr;
 };
 
-/// Proof that a wait returned: what is read through `consume_token(pointer, token)` is ordered after that wait.
+/// Proof that a wait returned. Reads through `consume_token(pointer, token)` are ordered after that wait.
 struct Token {};
 
-/// LL packet: 4 bytes of data and a 4-byte flag, written and read as one 8-byte access, so that the data is its own
+/// LL packet: 4 bytes of data and a 4-byte flag, written and read as one 8-byte access. The data thus carries its own
 /// signal.
 struct alignas(8) LLPacket {
   std::uint32_t data;
   std::uint32_t flag;
 };
 
-/// LL128 line: 112 bytes of data and an 8-byte flag: 16 bytes for each of eight threads, of which the last carries the
-/// flag. Needs that a warp's 128-byte store becomes visible as a whole, which no document promises: an architecture
-/// gets it once a litmus test has run there (tests/gpu/litmus_gpu_check.cpp; sm_90 has passed it).
+/// LL128 line: 112 bytes of data and an 8-byte flag. Each of eight threads has 16 bytes; the last one's hold the flag.
+/// It needs 128-byte stores of a warp that become visible as a whole, which no document promises. An architecture gets
+/// it once a litmus test has run there (tests/gpu/litmus_gpu_check.cpp; sm_90 has passed it).
 struct alignas(16) LL128Line {
   std::uint32_t data[28];
   std::uint64_t unused;
   std::uint64_t flag;
 };
 
-/// How many packets (of type P) carry `bytes` bytes.
+/// Returns the number of packets (of type P) that carry `bytes` bytes.
 template <class P>
 TANDEM_DEVICE constexpr Size packets_for(Size bytes) {
   return ceil_div(bytes, static_cast<Size>(sizeof(P::data)));

@@ -1,10 +1,10 @@
 #pragma once
-/// Runs a host program on every PE of a simulated machine: deterministic, in virtual time, with the real bytes.
+/// Runs a host program on every PE of a simulated machine: deterministic, in virtual time, with real data.
 ///
 ///   Simulation simulation(load_machine("h200x4"), 4);
 ///   simulation.run([](World& world) { ... });          // the same program that runs on GPUs
 ///
-/// One OS thread; every host program and every thread block is a fiber. The same seed gives the same run.
+/// There is one OS thread; every host program and every thread block is a fiber. The same seed gives the same run.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ class Schedule;
 struct Simulator;
 }  // namespace sim
 
-/// Where checkers look into a run: see tandem/check.h, which sets them. Null: nobody looks.
+/// The interface of checkers to a run, which tandem/check.h sets. Null: no checker.
 struct SimSeams {
   sim::Monitor* monitor = nullptr;
   sim::Faults* faults = nullptr;
@@ -36,29 +36,30 @@ struct SimSeams {
 };
 
 struct SimOptions {
-  /// Permutes what may legally happen in another order: ties between simultaneous events.
+  /// Permutes the order of simultaneous events, where any order is legal.
   std::uint64_t seed = 1;
-  /// Timing and signals only: data buffers have no contents, so that sizes that do not fit can be run.
+  /// Simulates timing and signals only. Data buffers have no contents, so that sizes beyond this computer's memory can
+  /// be run.
   bool phantom = false;
-  /// Kernels follow each other at the gap within a CUDA graph, not at that of ordinary launches.
+  /// Kernels follow each other at the gap within a CUDA graph instead of that of ordinary launches.
   bool graph = true;
   /// World::device(). With kGpu, plans make the choices that they make on real GPUs, and refuse what no GPU kernel
   /// does.
   DeviceKind plan_for = DeviceKind::kSimulated;
-  /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach; 0: as the machine
-  /// is.
+  /// Splits one node into virtual nodes of so many PEs, between which loads and stores do not reach. 0: the machine's
+  /// nodes.
   int pes_per_node = 0;
-  /// Capacity of a PE's memory for data; committed by the system as it is touched. Under a limit on the process's
-  /// address space (ulimit -v) it is less, so that all PEs together take half of that.
+  /// Capacity of a PE's memory for data, which the system commits as it is touched. Under a limit on the process's
+  /// address space (ulimit -v) it is reduced, so that all PEs together take half of the limit.
   Size heap_bytes = Size{16} << 30;
-  /// What a PE's memory for data may grow to, where symmetric allocations need it; 0: it does not grow.
+  /// Capacity after growth, if symmetric allocations need it; 0: no growth.
   Size heap_limit_bytes = 0;
   /// Records a timeline.
   bool record = false;
   SimSeams seams = {};
 };
 
-/// "nic 2 of node 1 out", and the share of the whole time in which it was moving bytes.
+/// A link or NIC ("nic 2 of node 1 out"), and the share of the whole time in which it moved bytes.
 struct ResourceUse {
   std::string name;
   double busy = 0;
@@ -66,26 +67,26 @@ struct ResourceUse {
 
 class Simulation {
  public:
-  /// Throws InvalidArgument where the machine does not have `pes` PEs (two-level machines are filled in whole nodes),
-  /// or has no figures, and for options out of range.
+  /// Throws InvalidArgument if the machine does not have `pes` PEs (two-level machines are filled in whole nodes) or
+  /// has no figures. It also throws for options out of range.
   Simulation(const Machine& machine, int pes, const SimOptions& options = {});
   ~Simulation();
 
-  /// Runs `program` on all PEs until everything is done. Rethrows the first error of any PE; throws Deadlock with a
-  /// report where nothing can go on. A simulation runs once: InvalidArgument for a second time.
+  /// Runs `program` on all PEs until all work is done. Rethrows the first error of any PE. Throws Deadlock with a
+  /// report if nothing can continue. A simulation runs once; a second call throws InvalidArgument.
   void run(const std::function<void(World&)>& program);
 
-  /// Simulated time at the end.
+  /// Returns the simulated time at the end.
   double time_us() const;
-  /// Hash over everything that happened, in order; equal for equal seeds on every build.
+  /// Returns a hash over all events in order. Equal seeds give equal hashes on every build.
   std::uint64_t trace_hash() const;
-  /// Events that the run took: the unit of the simulator's own cost.
+  /// Returns the number of events of the run, which is the unit of the simulator's own cost.
   std::uint64_t events() const;
-  /// How busy each link and NIC was, each direction by itself.
+  /// Returns the use of each link and NIC, separately for each direction.
   std::vector<ResourceUse> resource_use() const;
-  /// What happened; only with SimOptions::record.
+  /// Returns the timeline; only with SimOptions::record.
   const trace::Timeline& timeline() const;
-  /// Also after a run that failed.
+  /// These work also after a failed run.
   sim::Simulator& simulator() { return *simulator_; }
 
  private:
@@ -93,7 +94,7 @@ class Simulation {
   struct Hosts;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<sim::Simulator> simulator_;
-  std::unique_ptr<Hosts> hosts_;  // plans that outlive the run may name what is theirs
+  std::unique_ptr<Hosts> hosts_;  // plans that outlive the run may name their buffers
   bool has_run_ = false;
 };
 

@@ -25,7 +25,7 @@ struct Grid {
 
 namespace detail {
 
-/// A kernel ready to run on any backend that this build has: `on_cpu` in the simulator and on the host's processors,
+/// A kernel that is ready to run on any backend of this build: `on_cpu` in the simulator and on the host's processors,
 /// `device` on a GPU.
 struct KernelLaunch {
   std::string name;
@@ -39,22 +39,22 @@ struct KernelLaunch {
   bool epoch_first = false;
 };
 
-/// A backend's own event; each derives its own, since a program may hold several backends.
+/// A backend's event. Each backend derives its own, since a program may hold several backends.
 struct EventState {
   virtual ~EventState() = default;
 };
 
-/// What PEs have to do alike in one call of a collective, and the memory in which they compare it: two words and two
-/// slots for each PE of the team, and the number of the last call. The plan's own.
+/// The facts of one call of a collective that must agree between PEs, and the memory in which the devices compare them.
+/// A plan owns it: two words and two slots for each PE of the team, and the number of the last call.
 struct Agreement {
-  std::string what;             ///< "all_reduce two_shot", for whoever reports it
+  std::string what;             ///< "all_reduce two_shot", for reports
   std::uint32_t signature = 0;  ///< of operation, type, algorithm, root
   Size count = 0;
   Signals words;
   Epochs calls;
 };
 
-/// What a backend provides for a stream.
+/// The interface of a backend's stream.
 class StreamBackend {
  public:
   virtual ~StreamBackend() = default;
@@ -66,13 +66,13 @@ class StreamBackend {
   virtual std::shared_ptr<EventState> record() = 0;
   virtual void wait(const std::shared_ptr<EventState>& event) = 0;
   virtual void synchronize() = 0;
-  /// What follows in the stream does nothing where the PEs of the team do not agree. Only of worlds that check calls.
+  /// If the PEs of the team do not agree, later work in the stream does nothing. Only worlds that check calls use it.
   virtual void agree(const Agreement&, const Team&) {}
   virtual Team world_team() const = 0;
   virtual void* native() = 0;
   virtual bool adds_up(const Gemm&) const { return false; }
 
-  /// Where in the host program the next call stands, for reports.
+  /// The place of the next call in the host program, for reports.
   Site site = {};
 };
 
@@ -89,14 +89,14 @@ class Event {
   std::shared_ptr<detail::EventState> state_;
 };
 
-/// Takes work in order; two streams of a PE may or may not run side by side (no promise of concurrency): whoever waits
-/// for work of another stream enqueues that work first. Nothing here blocks the host but `synchronize`.
+/// Executes work in order. Two streams of a PE may or may not run concurrently. Work that another stream waits for must
+/// therefore be enqueued first. Only `synchronize` blocks the host.
 class Stream {
  public:
   explicit Stream(std::shared_ptr<detail::StreamBackend> backend) : backend_(std::move(backend)) {}
 
-  /// Runs K::run on every block of the grid, on this PE; `team` numbers the PEs that the kernel sees (default: the
-  /// world). Throws InvalidArgument for a grid that is empty or has a block larger than the machine takes.
+  /// Runs K::run on every block of the grid, on this PE. `team` numbers the PEs for the kernel (default: the world).
+  /// Throws InvalidArgument for an empty grid, or for a block larger than the machine's limit.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
     static_assert(detail::kBlocksPerSm<K> >= 1);
@@ -112,35 +112,35 @@ class Stream {
     launch<K>(grid, args, backend_->world_team(), site);
   }
 
-  /// The backend's GEMM with hooks; `team` numbers the PEs in it.
+  /// Enqueues the backend's GEMM with hooks. `team` numbers its PEs.
   void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }
 
-  /// Whether it takes GEMMs of these sizes and types with `sum` set; addresses do not count.
+  /// Returns whether GEMMs of these sizes and types may have `sum` set. Addresses do not matter.
   bool adds_up(const Gemm& gemm) const { return backend_->adds_up(gemm); }
 
-  /// Copies bytes with a copy engine; takes no SM. One of the addresses may lie on a reachable peer.
+  /// Copies bytes with a copy engine, without an SM. One of the addresses may lie on a reachable peer.
   void copy_async(void* to, const void* from, Size bytes, Site site = Site::here()) { at(site).copy(to, from, bytes); }
 
-  /// Writes a signal word here or on a peer, after everything before it in the stream is visible there.
+  /// Writes a signal word here or on a peer, after all earlier work in the stream is visible there.
   void write_signal(Signal* word, Epoch value, Site site = Site::here()) {
     at(site).write_signal(word, nullptr, value);
   }
-  /// The same with the value that `*from` holds on the device then: what a captured graph needs.
+  /// Does the same with the value that `*from` has on the device at that time, as a captured graph needs it.
   void write_signal_from(Signal* word, const Epoch* from, Site site = Site::here()) {
     at(site).write_signal(word, from, 0);
   }
-  /// Lets the stream go on when the local word is at least `value`.
+  /// Lets the stream continue when the local word is at least `value`.
   void wait_signal(const Signal* word, Epoch value, Site site = Site::here()) { at(site).wait_signal(word, value); }
 
   Event record() { return Event(backend_->record()); }
   void wait(const Event& event, Site site = Site::here()) { at(site).wait(event.state_); }
-  /// This stream goes on when everything that `other` holds by now is done.
+  /// Lets this stream continue when all work that `other` holds now is done.
   void wait_for(Stream& other, Site site = Site::here()) { wait(other.record(), site); }
-  /// Blocks the host program until the stream is empty. Rethrows what went wrong on the device.
+  /// Blocks the host program until the stream is empty. Rethrows errors of the device.
   void synchronize() { backend_->synchronize(); }
-  /// For plans: see Agreement.
+  /// Used by plans: see Agreement.
   void agree(const detail::Agreement& agreement, const Team& team) { backend_->agree(agreement, team); }
-  /// The cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
+  /// Returns the cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
   void* native() const { return backend_->native(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// Symmetric memory as kernels see it: one buffer of the same size on every PE.
+/// Symmetric memory in kernels: one buffer of the same size on every PE.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace tandem {
 
-/// A symmetric buffer of T: a handle of 32 bytes that is passed to kernels by value.
+/// A handle of a symmetric buffer of T: 32 bytes, passed to kernels by value.
 ///
-/// PE numbers are those of the team for which the handle was made (`of`), by default the world.
-/// `on(pe)` is plain address arithmetic: the address is valid for `put`, `get` and signals everywhere, but for loads
-/// and stores only where the PE is load/store reachable (`Block::remote` says so).
+/// PE numbers are those of the team of the handle (`of`), by default the world. `on(pe)` is plain address arithmetic.
+/// The address is valid for `put`, `get` and signals everywhere. For loads and stores it is valid only if the PE is
+/// reachable (see `Block::remote`).
 template <class T>
 class Symm {
  public:
   Symm() = default;
   TANDEM_DEVICE Symm(T* on_pe0, Size stride_bytes, int me) : on_pe0_(on_pe0), stride_bytes_(stride_bytes), me_(me) {}
-  /// A buffer that may be written is one that may be read.
+  /// A writable buffer converts to a read-only one.
   template <class U>
   requires std::is_same_v<T, const U> TANDEM_DEVICE
   Symm(const Symm<U>& other)  // NOLINT(google-explicit-constructor): as T* converts to const T*
       : on_pe0_(other.on_pe0_), stride_bytes_(other.stride_bytes_), me_(other.me_) {}
 
-  /// Address of PE `pe`'s copy.
+  /// Returns the address of PE `pe`'s copy.
   TANDEM_DEVICE T* on(int pe) const {
     using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
     return reinterpret_cast<T*>(reinterpret_cast<Byte*>(on_pe0_) + pe * stride_bytes_);
   }
-  /// Address of this PE's own copy.
+  /// Returns the address of this PE's copy.
   TANDEM_DEVICE T* local() const { return on(me_); }
   TANDEM_DEVICE Symm operator+(Size elements) const { return {on_pe0_ + elements, stride_bytes_, me_}; }
   TANDEM_DEVICE explicit operator bool() const { return on_pe0_ != nullptr; }
 
-  /// The same buffer, addressed by the PE numbers of `team`; this handle must be the world's.
+  /// Returns the same buffer, addressed by the PE numbers of `team`. This handle must be the world's.
   TANDEM_DEVICE Symm of(const Team& team) const { return {on(team.first), stride_bytes_ * team.stride, team.me}; }
 
-  /// The same bytes as elements of another type.
+  /// Returns the same bytes as elements of another type.
   template <class U>
   TANDEM_DEVICE Symm<U> as() const {
     return {reinterpret_cast<U*>(on_pe0_), stride_bytes_, me_};

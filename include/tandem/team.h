@@ -1,8 +1,8 @@
 #pragma once
 /// A team: PEs `first`, `first + stride`, ... of the world, numbered 0, 1, ... within the team.
 ///
-/// Strided as OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4) makes them; the world, a node and a rail are
-/// teams of this form.
+/// The form is strided, as with OpenSHMEM 1.5's `shmem_team_split_strided` (section 9.4). The world, a node and a rail
+/// are teams of this form.
 
 #include "tandem/impl/config.h"
 
@@ -12,12 +12,12 @@ struct Team {
   int first = 0;
   int stride = 1;
   int size = 1;
-  /// This PE's number within the team; -1 where it is not a member.
+  /// This PE's number within the team, or -1 if it is not a member.
   int me = 0;
-  /// How many consecutive members share a node (load/store reachable from each other). Divides `size`.
+  /// The number of consecutive members that share a node (load/store reachable from each other). It divides `size`.
   int node_size = 1;
 
-  /// World number of member `pe`.
+  /// Returns the world number of member `pe`.
   TANDEM_DEVICE constexpr int world_pe(int pe) const { return first + pe * stride; }
   TANDEM_DEVICE constexpr int nodes() const { return size / node_size; }
   TANDEM_DEVICE constexpr bool one_node() const { return size == node_size; }

@@ -1,6 +1,6 @@
 #pragma once
-/// Timelines of kernels: the lanes of every PE, the spans on them, the arrows from causes to the waits that they ended,
-/// and the files that show them.
+/// Timelines of kernels: the lanes of every PE, their spans, the arrows from causes to the waits that they ended, and
+/// files that show them.
 ///
 ///   Simulation simulation(load_machine("h200x4"), 4, {.record = true});
 ///   simulation.run(program);
@@ -57,12 +57,12 @@ inline constexpr int kSpanKinds = 11;
 std::string_view name(LaneKind kind);
 std::string_view name(SpanKind kind);
 
-/// One row: something of one PE that does one thing at a time (an SM or a role on it, a copy engine, one direction of a
-/// link).
+/// One row: a unit of one PE that does one thing at a time. It is an SM or a role on it, a copy engine, or one
+/// direction of a link.
 struct Lane {
   int pe = 0;
   LaneKind kind = LaneKind::kSm;
-  /// "sm 17", "block 3 / producer", "copy engine 0", "link out"; unique within its PE, so that rows can be told apart.
+  /// "sm 17", "block 3 / producer", "copy engine 0", "link out". It is unique within its PE.
   std::string name;
 };
 
@@ -76,16 +76,17 @@ struct Span {
   std::uint32_t label = 0;  ///< From Timeline::intern.
   Time begin = 0;
   Time end = 0;
-  Size bytes = 0;  ///< Payload that was moved; 0 where nothing was.
-  /// The lane that asked for a transfer on a link or NIC, and when. From `asked` to `begin` it was in a queue.
+  Size bytes = 0;  ///< Payload that was moved; 0 if none was.
+  /// The lane that requested a transfer on a link or NIC, and the time of the request. From `asked` to `begin` it was
+  /// in a queue.
   std::uint32_t by = kNoLane;
   Time asked = 0;
 };
 
-/// A cause and its effect: what happened at `from` let go on what waited until `to`.
+/// A cause and its effect: an event at `from` released a wait that lasted until `to`.
 ///
-/// Draw one from the end of a put, signal or transfer to the end of the wait that it released, and one from a launch to
-/// the begin of what was launched. `from <= to`.
+/// Draw one from the end of a put, signal or transfer to the end of the wait that it released. Draw one from a launch
+/// to the begin of the launched work. `from <= to`.
 struct Arrow {
   std::uint32_t from_lane = 0;
   std::uint32_t to_lane = 0;
@@ -96,9 +97,9 @@ struct Arrow {
 
 class Timeline {
  public:
-  std::string title;    ///< "overlapped", "sequential": what was run.
+  std::string title;    ///< The name of the run: "overlapped", "sequential".
   std::string machine;  ///< Name of the machine model, or of the GPUs.
-  /// Whether a machine model predicted the times; else GPUs took them. All outputs say which.
+  /// Whether a machine model predicted the times; otherwise they were measured on GPUs. All outputs state which.
   bool predicted = false;
   int pes = 0;
   int pes_per_node = 0;  ///< 0: all are on one node.
@@ -111,7 +112,7 @@ class Timeline {
   /// Adds a lane and returns its number, for Span::lane and Arrow.
   std::uint32_t add_lane(int pe, LaneKind kind, std::string lane_name);
 
-  /// Number of a label; equal texts get equal numbers. 0 is the empty label.
+  /// Returns the number of a label. Equal texts get equal numbers; 0 is the empty label.
   std::uint32_t intern(std::string_view text);
   const std::string& label(std::uint32_t number) const { return labels_[number]; }
   const std::vector<std::string>& labels() const { return labels_; }
@@ -121,7 +122,7 @@ class Timeline {
 
   Time duration() const { return end - begin; }
 
-  /// The same lanes and labels with no spans and no arrows.
+  /// Returns the same lanes and labels without spans and arrows.
   Timeline without_events() const;
 
  private:
@@ -159,31 +160,35 @@ struct Report {
   std::vector<Remark> remarks = {};
 };
 
-/// Writes one HTML file that needs no network: lanes grouped by PE, zoom, pan, hover, arrows from cause to wait, idle
-/// time, and the critical path. It holds about 15 bytes a span and 25 an arrow. Beyond half a million spans only as
-/// many PEs are shown as fit, those of the critical path and the last to end first, and the page says so. Above them
-/// each node is one row, of its SMs, links and NICs. The page sets `data-rendered` of its body to the number of lanes
-/// that it drew, and `data-error` where its script failed.
+/// Writes one HTML file that needs no network. It shows lanes grouped by PE, with zoom, pan, hover, arrows from cause
+/// to wait, idle time, and the critical path. The file takes about 15 bytes for a span and 25 for an arrow.
 ///
-/// Files are complete or not there: throws InvalidArgument where the file cannot be made and RuntimeFailure where
-/// writing fails (disk full); then `path` is as it was.
+/// Beyond half a million spans it holds as many PEs as fit, and the page says so. PEs of the critical path come
+/// first, then the last to end. Above them each node is one row of its SMs, links and NICs.
+///
+/// The page sets `data-rendered` of its body to the number of lanes that it drew, and `data-error` if its script
+/// failed.
+///
+/// Files are complete or absent. Throws InvalidArgument if the file cannot be made and RuntimeFailure if writing fails
+/// (disk full). After an error `path` is unchanged.
 void write_report(const Report& report, const std::string& path);
 void write_report(const Report& report, std::ostream& out);
 
-/// Writes a picture of about 1000 x 400 points for documents, in light and dark: of each timeline four PEs,
-/// of each PE what its SMs did (the share of SMs over time), its copy engines and its links.
+/// Writes a picture of about 1000 x 400 points for documents, in light and dark. It shows four PEs of each timeline:
+/// the activity of their SMs (the share of SMs over time), copy engines and links.
 ///
-/// Throws as write_report does.
+/// Throws the errors of write_report.
 void write_svg(const Report& report, const std::string& path);
 void write_svg(const Report& report, std::ostream& out);
 
-/// Writes the timeline as JSON object format of the "Trace Event Format" (Google, 2016): a process for each PE, a
-/// thread for each lane, complete events ("X") for spans and flow events ("s", "f") for arrows. Times are microseconds
-/// since the timeline's begin with six decimals, so that no picosecond is lost. Beyond half a million spans only the
-/// PEs that write_report would show are written, and the processes' labels say so. Events come in order of time; the
-/// same timeline gives the same bytes.
+/// Writes the timeline in the JSON object format of the "Trace Event Format" (Google, 2016). Each PE is a process and
+/// each lane a thread. Spans are complete events ("X"), arrows are flow events ("s", "f"). Times are microseconds since
+/// the timeline's begin with six decimals, so that no picosecond is lost.
 ///
-/// Throws as write_report does.
+/// Beyond half a million spans only the PEs of write_report are written, and the processes' labels say so. Events are
+/// in order of time. The same timeline gives the same bytes.
+///
+/// Throws the errors of write_report.
 void write_chrome_trace(const Timeline& timeline, const std::string& path);
 void write_chrome_trace(const Timeline& timeline, std::ostream& out);
 

@@ -26,36 +26,37 @@ enum class DeviceKind {
 
 namespace detail {
 
-/// What a backend provides for a world.
+/// The interface of a world's backend.
 class WorldBackend : public HeapOwner {
  public:
   virtual Team team() const = 0;
   virtual const Machine& machine() const = 0;
   virtual DeviceKind device() const = 0;
   virtual bool phantom() const = 0;
-  /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode too. Address on PE 0.
+  /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode, too. Returns the address
+  /// on PE 0.
   virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
-  /// `memory`: any PE's copy.
+  /// `memory` may be any PE's copy.
   virtual void free_symmetric(const void* memory) = 0;
   virtual Size stride() const = 0;
-  /// Bytes from there to the end of the heap's buffer that holds it, 0 where none does; nothing for memory that is not
-  /// the heap's.
+  /// Returns the bytes from there to the end of the heap buffer that holds it, or 0 if no buffer does. Returns nothing
+  /// for memory outside the heap.
   virtual std::optional<Size> bytes_from(const void* memory) const = 0;
   virtual void copy_in(void* to, const void* from, Size bytes) = 0;
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void check_launch(const KernelLaunch& kernel) const = 0;
-  /// Throws Unsupported where there is no GEMM with hooks of these types, layout and tile.
+  /// Throws Unsupported if there is no GEMM with hooks of these types, layout and tile.
   virtual void check_gemm(const Gemm&) const {}
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
-  /// Whether plans compare what the PEs call (Agreement).
+  /// Returns whether the devices compare the calls of the PEs (Agreement).
   virtual bool checks_calls() const { return false; }
-  /// Where plans note what this PE calls; null where nobody compares it.
+  /// Returns the log of this PE's calls, or null if calls are not compared.
   virtual CallLog* calls() { return nullptr; }
 
-  /// Where in the host program the next call stands, for reports.
+  /// The place of the next call in the host program, for reports.
   Site site = {};
 
   NotedAllocations note_allocations() { return {noted_, self_}; }
@@ -65,11 +66,11 @@ class WorldBackend : public HeapOwner {
 
  private:
   PlanMemory* noted_ = nullptr;
-  /// Plans may live longer.
+  /// A plan may live longer than the world.
   std::shared_ptr<HeapOwner*> self_ = std::make_shared<HeapOwner*>(this);
 };
 
-/// Bytes of `count` elements: where that overflows, more than any memory has.
+/// Returns the bytes of `count` elements. An overflow gives more than any memory has.
 constexpr Size bytes_of(Size count, Size element_bytes) {
   constexpr Size most = std::numeric_limits<Size>::max();
   return count > most / element_bytes ? most : max(count, -1) * element_bytes;
@@ -86,9 +87,9 @@ class SymmetricHeap {
  public:
   explicit SymmetricHeap(detail::WorldBackend& backend) : backend_(&backend) {}
 
-  /// A buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the same order
-  /// (OpenSHMEM 1.5 section 9.3); InvalidArgument where they differ, OutOfMemory (asked, left) where it does not fit.
-  /// The host programs meet here, as in a barrier: what it returns may be written on any PE at once. Signals and
+  /// Allocates a buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the
+  /// same order (OpenSHMEM 1.5 section 9.3). Throws InvalidArgument if they differ, OutOfMemory (asked, left) if it
+  /// does not fit. The call is a barrier of the host programs, so any PE may write the buffer at once. Signals and
   /// packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
@@ -99,8 +100,8 @@ class SymmetricHeap {
   }
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
 
-  /// A buffer of this PE alone. Epochs are control memory; symmetric data of that type (u64) is data. A heap that may
-  /// grow does so for symmetric buffers alone: what all PEs need may as well be one.
+  /// Allocates a buffer of this PE. Epochs are control memory, but symmetric data of that type (u64) is data. Only
+  /// symmetric buffers make the heap grow.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
     auto* const memory = static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
@@ -109,18 +110,18 @@ class SymmetricHeap {
     return memory;
   }
 
-  /// Gives a buffer back. Collective, one of the same order as allocations: all PEs free the same, and the host
-  /// programs meet here, as in a barrier (OpenSHMEM 1.5 section 9.3, shmem_free). No work that uses it may be left on
-  /// any PE, in captured graphs either. `buffer` is the handle that `allocate` gave. Throws InvalidArgument for any
-  /// other, and where PEs differ.
+  /// Frees a buffer. Collective, in one order with allocations: all PEs free the same buffer. The call is a barrier of
+  /// the host programs (OpenSHMEM 1.5 section 9.3, shmem_free). No PE may have pending work, or captured graphs, that
+  /// use the buffer. `buffer` is the handle from `allocate`. Throws InvalidArgument for any other handle, or if PEs
+  /// differ.
   template <class T>
   void free(const Symm<T>& buffer) {
     backend_->free_symmetric(buffer.local());
   }
-  /// Gives a buffer of this PE alone back; not collective. Throws InvalidArgument for what is none.
+  /// Frees a buffer of this PE; not collective. Throws InvalidArgument if there is no such buffer.
   void free_local(const void* buffer) { backend_->free_local(buffer); }
 
-  /// Epoch counters for grids of up to `blocks` blocks.
+  /// Returns epoch counters for grids of up to `blocks` blocks.
   Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }
 
  private:
@@ -137,21 +138,22 @@ class World {
   /// Returns the kind of device that the PEs run on.
   DeviceKind device() const { return backend_->device(); }
   bool on_gpus() const { return device() == DeviceKind::kGpu; }
-  /// True where data has no contents: timing and signals only.
+  /// Returns whether data has no contents: only timing and signals are simulated.
   bool phantom() const { return backend_->phantom(); }
 
-  /// All PEs.
+  /// Returns the team of all PEs.
   Team team() const { return backend_->team(); }
-  /// The PEs of this PE's node: load/store reachable.
+  /// Returns the PEs of this PE's node, which are load/store reachable.
   Team node_team() const;
-  /// The PEs with this PE's number within its node, one a node.
+  /// Returns the PEs with this PE's number within its node, one for each node.
   Team rail_team() const;
-  /// PEs `first`, `first + stride`, ..., `size` of them. Throws InvalidArgument where one lies outside of the world.
+  /// Returns PEs `first`, `first + stride`, ..., `size` in all. Throws InvalidArgument if one lies outside of the
+  /// world.
   Team split_strided(int first, int stride, int size) const;
 
   SymmetricHeap& heap() { return heap_; }
-  /// Copies `bytes` bytes from host memory to a buffer of the heap, of this PE or a reachable one, and back. Blocks;
-  /// ordered with no stream's work: synchronize first. The only way for a host program to see data that runs on every
+  /// Copies `bytes` bytes from host memory to a heap buffer of this PE or a reachable one, and back. It blocks and is
+  /// not ordered with streams, so synchronize first. It is the only access of host programs to data that works on every
   /// backend.
   void copy_in(void* to, const void* from, Size bytes, Site site = Site::here()) {
     backend_->site = site;
@@ -162,28 +164,27 @@ class World {
     backend_->copy_out(to, from, bytes);
   }
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
-  /// Throws where Stream::launch<K> would refuse this grid, on all PEs alike: what takes several launches asks before
+  /// Throws if Stream::launch<K> would refuse this grid, on all PEs alike. Code with several launches calls it before
   /// the first.
   template <class K>
   void check_launch(Grid grid) const {
     backend_->check_launch({std::string(type_name<K>()), grid, team(), nullptr, detail::DeviceKernelOf<K>::kernel});
   }
 
-  /// Throws Unsupported where Stream::gemm has no kernel with hooks of these types, layout and tile.
+  /// Throws Unsupported if Stream::gemm has no kernel with hooks of these types, layout and tile.
   void check_gemm(const Gemm& gemm) const { backend_->check_gemm(gemm); }
 
-  /// Blocks this host program until every PE's is here (device work is not waited for).
+  /// Blocks this host program until every PE's host program is here. It does not wait for device work.
   void barrier() { backend_->barrier(); }
-  /// Whether the devices compare operation, type and count before each collective.
+  /// Returns whether the devices compare operation, type and count before each collective.
   bool checks_calls() const { return backend_->checks_calls(); }
-  /// For plans: while the result lives, it notes what this PE allocates.
+  /// Used by plans: while the result lives, it records this PE's allocations.
   detail::NotedAllocations note_allocations() { return backend_->note_allocations(); }
-  /// For plans.
+  /// Used by plans.
   CallLog* calls() { return backend_->calls(); }
-  /// For plans: how many bytes a buffer of the heap has from there on, 0 where there is none; nothing for memory that
-  /// is not the heap's.
+  /// Used by plans: see WorldBackend::bytes_from.
   std::optional<Size> bytes_from(const void* memory) const { return backend_->bytes_from(memory); }
-  /// Microseconds since the world began: simulated time in the simulator.
+  /// Returns the microseconds since the world began, in the simulator those of simulated time.
   double time_us() const { return backend_->time_us(); }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// "line 3, column 7" of the byte before which the parser stopped (it counts from 1).
+/// Returns "line 3, column 7" for the byte before which the parser stopped, counted from 1.
 std::string position(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -23,7 +23,7 @@ std::string position(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-/// Refuses a second member of one name.
+/// Rejects an object that has the same name twice.
 class DuplicateCheck {
  public:
   explicit DuplicateCheck(const std::string& what) : what_(what) {}

@@ -1,5 +1,5 @@
 #pragma once
-/// JSON that people write: what is wrong is said with line and column.
+/// Parsing of JSON that people write. Errors name the line and the column.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tandem::detail {
 
-/// Parses `text`. Throws InvalidArgument "WHAT: line 3, column 7: not JSON", and for a member that is given twice, of
-/// which parsers keep the last: it would hide the other.
+/// Parses `text`. Throws InvalidArgument "WHAT: line 3, column 7: not JSON". It also rejects a name that occurs twice
+/// in one object, because parsers keep only the last value.
 nlohmann::json parse_json(std::string_view text, const std::string& what);
 
-/// What was given, short enough for one line.
+/// Returns a short form of a given value for an error line.
 std::string given(const nlohmann::json& value);
 
 }  // namespace tandem::detail

@@ -21,7 +21,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// Replaces every `field` in `text`.
+/// Replaces every occurrence of `field` in `text`.
 std::string replaced(std::string text, std::string_view field, const std::string& value) {
   for (std::size_t at = 0; (at = text.find(field, at)) != std::string::npos; at += value.size())
     text.replace(at, field.size(), value);
@@ -57,7 +57,7 @@ std::shared_ptr<spdlog::logger> logger_of(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("tandem", std::move(sink));
   logger->set_pattern(fmt::format("{}:%P tandem %l %v", host_name()));
   logger->set_level(spdlog::level::trace);  // Log::writes decides
-  logger->flush_on(spdlog::level::trace);   // a process that is killed leaves its lines
+  logger->flush_on(spdlog::level::trace);   // a killed process keeps the lines it wrote
   logger->set_error_handler([](const std::string&) {});
   return logger;
 }
@@ -83,7 +83,7 @@ void Log::write(LogLevel level, const std::string& text) noexcept {
     for (char& c : line)
       if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
     logger_->log(of_spdlog(level), line);
-  } catch (...) {  // A program does not fail because its log does.
+  } catch (...) {  // a failing log does not fail the program
   }
 }
 

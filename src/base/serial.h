@@ -16,7 +16,7 @@ using View = std::span<const std::byte>;
 
 inline View view(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// Bytes that are no valid message. Callers that read connections catch it; users never see it.
+/// Thrown for bytes that are not a valid message. Callers that read connections catch it; users never see it.
 class BadMessage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -38,7 +38,7 @@ class Writer {
   Bytes bytes_;
 };
 
-/// Throws BadMessage where the fields do not fit what is there.
+/// Throws BadMessage if the fields do not fit the bytes that are there.
 class Reader {
  public:
   explicit Reader(View bytes) : left_(bytes) {}

@@ -6,8 +6,8 @@
 
 namespace tandem::detail {
 
-/// The text of a regular file; nothing where there is none or it cannot be opened. Throws InvalidArgument, naming the
-/// file, where it is larger than any of these files can be.
+/// Returns the text of a regular file, or nothing if it does not exist or cannot be opened. Throws InvalidArgument with
+/// the file's name if it is larger than any such file can be.
 std::optional<std::string> read_text_file(const std::string& file);
 
 }  // namespace tandem::detail

@@ -1,9 +1,9 @@
 #pragma once
-/// Which version of the library this is.
+/// The version of the library.
 
 namespace tandem {
 
-/// The project's, "0.1.0": the one place in which sources have it.
+/// Returns the project's version, such as "0.1.0". This is its only definition in the sources.
 const char* version();
 
 }  // namespace tandem

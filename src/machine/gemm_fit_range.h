@@ -1,5 +1,5 @@
 #pragma once
-/// For which products a machine's GEMM model was compared with measurements.
+/// The range of products in which a machine's GEMM model was compared with measurements.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace tandem::detail {
 
-/// Why a predicted time of one PE's `problem` was not compared with anything: a line of text, empty where it was.
+/// Returns why the predicted time of one PE's `problem` lies outside the measured range, or "" if it lies inside.
 std::string beyond_gemm_fit(const Machine& machine, const GemmShape& problem);
 
 }  // namespace tandem::detail

@@ -5,8 +5,8 @@
 namespace tandem::detail {
 namespace {
 
-// The simulator counts in whole MB/s: what efficiencies leave of the least rate, and what one warp has of it, is more
-// than none.
+// The simulator counts in whole MB/s. The limits keep the smallest rate above zero after all efficiencies, also for the
+// share of one warp.
 constexpr double min_gbps = 0.1;
 constexpr double min_efficiency = 0.1;
 constexpr double max_gbps = 100'000;
@@ -18,7 +18,7 @@ constexpr Presence nic = Presence::kNic;
 
 const Field fields[] = {
     {"pes_per_node", "PEs", 1, 72, all, "GPUs of one node", [](Machine& m) -> Slot { return &m.pes_per_node; }},
-    {"default_nodes", "nodes", 1, 1 << 20, all, "nodes of a run that does not say",
+    {"default_nodes", "nodes", 1, 1 << 20, all, "nodes of a run that gives no number",
      [](Machine& m) -> Slot { return &m.default_nodes; }},
     {"max_nodes", "nodes", 1, 1 << 20, all, "most nodes of a run", [](Machine& m) -> Slot { return &m.max_nodes; }},
 
@@ -90,7 +90,7 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.nic.message_rate_mps; }},
     {"nic.queue_gbps", "queues -> GB/s", min_gbps, max_gbps, nic, "one NIC driven by that many queue pairs",
      [](Machine& m) -> Slot { return &m.nic.queue_gbps; }},
-    {"nic.issue_us", "us", 0, max_us, nic, "what posting a message costs the block",
+    {"nic.issue_us", "us", 0, max_us, nic, "cost of posting a message, for the block",
      [](Machine& m) -> Slot { return &m.nic.issue_us; }},
     {"nic.cross_rail_latency_us", "us", 0, max_us, nic, "added between different rails",
      [](Machine& m) -> Slot { return &m.nic.cross_rail_latency_us; }},

@@ -1,6 +1,6 @@
 #pragma once
-/// The figures that a machine model has: path, unit, allowed range, meaning and place in `Machine`, in one table that
-/// the parser and `explain` share.
+/// The figures of a machine model in one table: path, unit, allowed range, meaning and member of `Machine`. The parser
+/// and `explain` share it.
 
 #include <span>
 #include <string>
@@ -13,23 +13,23 @@ namespace tandem::detail {
 using Tiles = std::vector<Machine::Gemm::Tile>;
 using Slot = std::variant<int*, double*, bool*, Fabric*, Curve*, Tiles*>;
 
-/// Which machines have a figure; it is refused in the files of the others.
+/// The machines that have a figure. Files of other machines must not contain it.
 enum class Presence { kAll, kPcie, kNic };
 
 struct Field {
   const char* path;
-  const char* unit;  ///< of the value; of a curve "x -> y"; empty for what has none
-  double low;        ///< allowed are numbers from low to high (of a curve: its y), low itself where it is not 0
+  const char* unit;  ///< unit of the value, "x -> y" for a curve, empty if it has none
+  double low;        ///< allowed: low to high (for a curve: of y); without low itself if it is 0
   double high;
   Presence presence;
   const char* meaning;
   Slot (*slot)(Machine&);
 };
 
-/// In the order of the structs of Machine; fields of a section stand together.
+/// Returns the fields in the order of the structs of Machine. Fields of one section are neighbours.
 std::span<const Field> machine_fields();
 
-/// What a field accepts, for error messages: "a whole number from 1 to 1024".
+/// Returns the values that a field accepts, for error messages: "a whole number from 1 to 1024".
 std::string allowed(const Field& field);
 
 }  // namespace tandem::detail

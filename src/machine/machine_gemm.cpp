@@ -1,4 +1,4 @@
-/// How long matrix products take on a machine: waves of tiles at the sustained rate, or the memory's time.
+/// The time of matrix products on a machine: waves of tiles at the sustained rate, or the time of the memory.
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ double rate_factor(const Machine::Gemm& gemm, int element_bytes) {
   }
 }
 
-/// The efficiency of the table's tile that is nearest in shape: edges of twice the length are one apart.
+/// Returns the efficiency of the table's tile with the nearest shape. Doubling an edge counts as distance one.
 double tile_efficiency(const Machine::Gemm& gemm, int tile_m, int tile_n) {
   double nearest = 0;
   double efficiency = 0;
@@ -52,9 +52,9 @@ void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& prob
         fmt::format("GEMM: {} SMs given, allowed on {} is 1 to {}", sms, machine.name, machine.gpu.sm_count));
 }
 
-/// What tiles take by their arithmetic alone, and how many SMs stream operands.
+/// Time of the tiles by arithmetic alone, and the number of SMs that stream operands.
 struct Waves {
-  Size whole = 0;  ///< full ones
+  Size whole = 0;  ///< full waves
   Size rest = 0;   ///< tiles of the last wave, if it is not full
   double whole_us = 0;
   double last_us = 0;
@@ -63,7 +63,7 @@ struct Waves {
   double us() const { return static_cast<double>(whole) * whole_us + (rest > 0 ? last_us : 0); }
 };
 
-/// The depth that one SM takes at least where several share a tile's.
+/// The smallest depth that one SM takes when several SMs share a tile's depth.
 constexpr double kLeastDepth = 128;
 
 Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
@@ -84,7 +84,7 @@ Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& 
   return waves;
 }
 
-/// Each operand once through the memory, as fast as those SMs draw it.
+/// Returns the time to read each operand once from memory at the rate of those SMs.
 double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
@@ -93,13 +93,13 @@ double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   return (m * k + k * n + m * n) * problem.element_bytes / (gbps * 1e3);
 }
 
-/// How much longer all takes where arithmetic and memory, which overlap, take about the same time.
+/// The factor by which the total grows when arithmetic and memory overlap and take about the same time.
 double slowdown(double arithmetic_us, double memory_us) {
   constexpr double kPower = 4;
   return std::pow(1 + std::pow(memory_us / arithmetic_us, kPower), 1 / kPower);
 }
 
-/// Of all tiles.
+/// Returns the time of all tiles.
 double tiles_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
   const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
   return waves.us() * slowdown(waves.us(), memory_us(machine, problem, waves.streaming));

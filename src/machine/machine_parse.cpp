@@ -1,4 +1,4 @@
-/// Machine models from JSON: every figure is an object with its value, unit and source.
+/// Parser of machine models. In the JSON every figure is an object with value, unit and source.
 
 #include <algorithm>
 #include <cmath>
@@ -68,7 +68,7 @@ std::string Reader::text(const Json& parent, const char* key, const std::string&
   return found->get<std::string>();
 }
 
-/// Refuses names that no model has: a misspelt field must not be passed over.
+/// Rejects names that no model has, so that a misspelt field is not ignored.
 void Reader::check_names() const {
   if (!root_.is_object()) refuse_value("the whole file", root_, "an object");
   for (const auto& [name, value] : root_.items()) {
@@ -96,7 +96,8 @@ const Json* Reader::find(const std::string& path) const {
   return figure == parent->end() ? nullptr : &*figure;
 }
 
-/// Fields come in the table's order, so `max_nodes` and `link.fabric` are known when these questions are asked.
+/// Fields are read in the order of the table, so `max_nodes` and `link.fabric` are known before fields that depend on
+/// them.
 bool Reader::belongs(const Field& field) const {
   switch (field.presence) {
     case Presence::kAll:
@@ -182,7 +183,7 @@ void Reader::set(const Field& field, const Json& value, Tiles* slot) const {
   }
 }
 
-/// What single figures cannot show.
+/// Checks conditions between several figures.
 void Reader::check_whole() const {
   if (machine_.default_nodes > machine_.max_nodes)
     refuse(fmt::format("default_nodes: {} given, allowed is 1 to max_nodes, {}", machine_.default_nodes,

@@ -53,8 +53,9 @@ void Topology::check(const Machine& machine, int pes_per_node) const {
                                       one_host ? ", as many as one fabric is simulated for" : ""));
   const bool whole_nodes = !one_host || pes_per_node > 0;
   if (whole_nodes && num_pes_ % node != 0)
-    throw InvalidArgument(fmt::format("PEs: {} given, allowed on {} is what fills whole nodes, a multiple of {}",
-                                      num_pes_, machine.name, node));
+    throw InvalidArgument(
+        fmt::format("PEs: {} given, allowed on {} is a number that fills whole nodes, a multiple of {}", num_pes_,
+                    machine.name, node));
 }
 
 int Topology::add(std::string name, double gbps) {
@@ -70,7 +71,7 @@ void Topology::add_ports(const Machine& machine) {
   }
 }
 
-/// One link for each ordered pair of a host; the places of the pairs (i, i) stay unused, which keeps numbers simple.
+/// Makes one link for each ordered pair of a host's PEs. The entries (i, i) are unused and keep the numbering simple.
 void Topology::add_mesh(const Machine& machine) {
   first_mesh_ = static_cast<int>(resources_.size());
   const int host_size = virtual_nodes_ ? num_pes_ : pes_per_node_;
@@ -98,8 +99,8 @@ void Topology::add_nics(const Machine& machine) {
     }
 }
 
-/// The NICs of a rail meet in one leaf switch. What goes to other rails shares the leaf's links to the spine, which are
-/// left out where they carry all that the NICs send.
+/// All NICs of a rail connect to one leaf switch. Traffic to other rails shares the leaf's links to the spine. These
+/// links are left out if they carry all that the NICs send.
 void Topology::add_spine(const Machine& machine) {
   first_spine_ = static_cast<int>(resources_.size());
   has_spine_ = nics_ > 0 && nodes() > 1 && machine.nic.cross_rail_share < 1;
@@ -110,7 +111,7 @@ void Topology::add_spine(const Machine& machine) {
   }
 }
 
-/// PEs of a host are spread over its sockets in equal consecutive groups.
+/// The PEs of a host are divided among its sockets in equal consecutive groups.
 int Topology::socket_of(int pe) const {
   const int on_host = virtual_nodes_ ? pe : local_index(pe);
   return on_host * numa_nodes_ / pes_per_host_;

@@ -1,10 +1,10 @@
 #pragma once
-/// Which PEs sit where, who can reach whom, and which shared resources a transfer passes.
+/// The placement of PEs in nodes, their reachability, and the shared resources on the path of a transfer.
 ///
-/// A machine's nodes may be used in part or be split: `pes_per_node` other than the machine's gives nodes of that many
-/// PEs. On a machine of one node they are virtual nodes: between them there is no load and store, and puts travel over
-/// the node's own links. A one-node machine may be asked for more PEs than its model has, up to
-/// `max_pes_of_one_node`: it is then the same fabric with more ports.
+/// A run may use a part of a machine's nodes, or split nodes: `pes_per_node` sets the size of a node. On a one-node
+/// machine the parts are virtual nodes. Loads and stores do not cross them, and puts between them use the node's own
+/// links. A one-node machine may be asked for up to `max_pes_of_one_node` PEs, also above its model's number. It is
+/// then the same fabric with more ports.
 
 #include <array>
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace tandem {
 
-/// A port, link or NIC in one direction: transfers that pass it share its bandwidth.
+/// A port, link or NIC in one direction. Transfers through it share its bandwidth.
 struct Resource {
   std::string name;  ///< "link out pe 3", "link in pe 5", "nic 2 of node 1 out", "spine from rail 2",
                      ///< "mesh 3->5", "bridge 0->1 of node 0"
   double gbps = 0;
 };
 
-/// How a transfer between two PEs travels.
+/// The kind of path of a transfer between two PEs.
 enum class PathKind {
   kLocal,        ///< within one PE: no resource
   kLink,         ///< load and store over the node's links
@@ -31,12 +31,12 @@ enum class PathKind {
   kNic,          ///< puts between nodes
 };
 
-/// What a transfer reserves, and how late its last byte is visible after it was sent.
+/// The resources that a transfer reserves, and the delay until its last byte is visible.
 class Path {
  public:
   PathKind kind = PathKind::kLocal;
   std::int64_t latency_ps = 0;
-  double gbps = 0;  ///< the least of the resources; 0 for kLocal
+  double gbps = 0;  ///< the smallest rate of the resources; 0 for kLocal
 
   /// Numbers of resources in Topology::resources(), in the order in which bytes pass them.
   std::span<const int> resources() const { return {ids_.data(), count_}; }
@@ -51,25 +51,25 @@ class Topology {
  public:
   static constexpr int max_pes_of_one_node = 72;
 
-  /// `pes_per_node` 0: the machine's. Throws InvalidArgument (what was given, what is allowed) where `num_pes` is no
-  /// positive number, does not fill whole nodes of a machine of several or split nodes, or asks for too many.
+  /// `pes_per_node` 0 takes the machine's number. Throws InvalidArgument if `num_pes` is not positive or too large. It
+  /// also throws if several nodes or split nodes are not filled completely.
   Topology(const Machine& machine, int num_pes, int pes_per_node = 0);
 
   int num_pes() const { return num_pes_; }
   int pes_per_node() const { return pes_per_node_; }
   int nodes() const { return num_pes_ / pes_per_node_; }
-  /// The nodes are parts of one host.
+  /// Returns whether the nodes are parts of one host.
   bool virtual_nodes() const { return virtual_nodes_; }
 
   int node_of(int pe) const { return pe / pes_per_node_; }
   int local_index(int pe) const { return pe % pes_per_node_; }
   int pe_at(int node, int local) const { return node * pes_per_node_ + local; }
   bool same_node(int a, int b) const { return node_of(a) == node_of(b); }
-  /// Whether `a` can load from and store to `b`.
+  /// Returns whether `a` can load from and store to `b`.
   bool reachable(int a, int b) const { return same_node(a, b); }
 
   int nics_per_node() const { return nics_; }
-  /// The NIC of its node that a PE uses; -1 where there is none.
+  /// Returns the NIC that a PE uses, numbered within its node, or -1 if there is none.
   int rail_of(int pe) const { return nics_ == 0 ? -1 : local_index(pe) % nics_; }
 
   const std::vector<Resource>& resources() const { return resources_; }

@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t stamp_of(std::uint64_t call, std::uint32_t hash) { return call << 32 | hash; }
 
-/// Text that another process has written may lack its end.
+/// Text written by another process may lack its terminating zero.
 std::string text_of(const PlanCalls& plan) {
   return {plan.what.data(),
           static_cast<std::size_t>(std::find(plan.what.begin(), plan.what.end(), '\0') - plan.what.begin())};
@@ -61,11 +61,11 @@ void CallLog::note_call(const Plan& plan, const NotedCall& call) {
   own.stamp.store(0);
   own.count.store(call.count);
   for (std::size_t i = 0; i < own.places.size(); ++i) own.places[i].store(call.places[i]);
-  // Written before the others' is read, on all PEs and in one order for all: of two PEs at least one sees both.
+  // A PE publishes its call before it reads the others', in one order for all PEs. So at least one of two PEs
+  // sees both calls.
   own.stamp.store(stamp_of(number, call.what));
   plan.own->made.store(number);
-  // The first compares itself with all, the others with the first: who differs from anybody differs from the first, or
-  // the other one does.
+  // The first PE compares with all others, the others with the first. Any difference is then found by one of the two.
   if (plan.team.me > 0) return compare(plan, number, call, plan.team.first);
   for (int i = 1; i < plan.team.size; ++i) compare(plan, number, call, plan.team.world_pe(i));
 }
@@ -84,8 +84,8 @@ void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& c
   const std::uint64_t stamp = found.stamp.load();
   NotedCall its{static_cast<std::uint32_t>(stamp), found.count.load()};
   for (std::size_t i = 0; i < its.places.size(); ++i) its.places[i] = found.places[i].load();
-  // Not there yet, forgotten, or just being written (0, also where the lower half of a number is): somebody later
-  // compares, or nobody any more. Numbers of one place are compared, of which the halves come round after 2^32 calls.
+  // The entry does not exist yet, was overwritten, or is being written (0, which may also be a real stamp). In these
+  // cases only a later call may find a difference. The stamp holds half of the number, which wraps after 2^32 calls.
   if (stamp == 0 || stamp >> 32 != (number & 0xFFFF'FFFF) || found.stamp.load() != stamp || its == call) return;
   const std::string what = difference(plan, call, its, other);
   if (what.empty()) return;

@@ -1,6 +1,6 @@
 #pragma once
-/// What the PEs of a world have called of their plans, in host memory that all of them see. Calls that differ are found
-/// by the host programs when they are made, so that comparing them costs the devices nothing.
+/// Records of the calls that each PE makes of its plans, in host memory that all PEs see. Host programs find
+/// mismatching calls when they make them, so the devices do no work for it.
 
 #include <array>
 #include <atomic>
@@ -18,58 +18,60 @@
 
 namespace tandem {
 
-/// One PE's calls of one plan. That PE alone writes it; zeros are a plan without calls.
+/// One PE's calls of one plan, written by that PE alone. Zeros mean no calls.
 struct PlanCalls {
-  /// Calls that are remembered: a PE that is so far ahead of another one is not compared with it.
+  /// Number of calls that are kept. A PE that is further ahead of another PE is not compared with it.
   static constexpr std::uint64_t kRemembered = 256;
 
   struct Call {
-    std::atomic<std::uint64_t> stamp;  ///< lower half of the number (from 1), and below it what identifies the plan
-    std::atomic<Size> count;           ///< valid where the stamp is the same before and after it is read
+    std::atomic<std::uint64_t> stamp;  ///< lower half of the call's number (from 1) above the plan's hash
+    std::atomic<Size> count;           ///< valid if the stamp is the same before and after the read
     std::array<std::atomic<std::uint64_t>, 2> places;  ///< likewise
   };
 
-  std::array<char, 120> what;  ///< ends with a zero; written before the first call
+  std::array<char, 120> what;  ///< zero-terminated; written before the first call
   std::atomic<std::uint64_t> made;
   std::array<Call, kRemembered> calls;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share it");
 
-/// A call as the other PEs compare it with theirs, in numbers that mean the same on all of them.
+/// A call in numbers that mean the same on all PEs, so that they can be compared.
 struct NotedCall {
-  std::uint32_t what = 0;  ///< a plan's: its hash
+  std::uint32_t what = 0;  ///< hash of the plan's description
   Size count = 0;
-  std::array<std::uint64_t, 2> places = {};  ///< where the buffers are; a plan's: zeros
+  std::array<std::uint64_t, 2> places = {};  ///< where the buffers are; zeros for calls of a plan
 
   bool operator==(const NotedCall&) const = default;
 };
 
-/// What tells one call from another: a hash (FNV-1a, RFC 9923) that is the same on every machine.
+/// Returns a hash (FNV-1a, RFC 9923) that distinguishes calls and is the same on every machine.
 std::uint32_t call_signature(const std::string& text);
 
 class CallLog {
  public:
-  /// Where PE `pe` keeps the calls of its plan `number`; null beyond what there is room for, on all PEs alike.
+  /// A function for the memory in which PE `pe` keeps the calls of its plan `number`. Returns null on all PEs if there
+  /// is no room.
   using Records = std::function<PlanCalls*(int pe, std::size_t number)>;
-  /// In what this PE's call and that of PE `pe` with the same number do not go together; empty where they do.
+  /// A function for the text how this PE's call and the call of PE `pe` with the same number differ, or "" if they
+  /// match.
   using Difference = std::function<std::string(const NotedCall& own, const NotedCall& its, int pe)>;
 
-  /// Of PE `me`. `tell` gets to know of calls that differ before `note` throws.
+  /// Makes the log of PE `me`. On a mismatch `tell` is called before `note` throws.
   CallLog(int me, Records records, std::function<void(const std::string&)> tell = nullptr);
 
-  /// The number of a new plan of `team`, for `note`; `what` has to be the same on all its members. All PEs of the world
-  /// make plans in the same order.
+  /// Returns the number of a new plan of `team`, for `note`. `what` must be the same on all members. All PEs of the
+  /// world make plans in the same order.
   std::size_t add(const std::string& what, const Team& team);
-  /// The same for calls of several plans that have one order; `note` takes what `difference` compares.
+  /// Does the same for calls of several plans that share one order. `difference` compares what `note` was given.
   std::size_t add_order(const std::string& what, const Team& team, Difference difference);
-  /// Notes this PE's next call of a plan and compares it with the others' calls of that number, as far as they have
-  /// come. Of two PEs that make different calls at least one throws before it enqueues anything. Throws InvalidArgument
-  /// naming both.
+  /// Records this PE's next call of a plan and compares it with the other PEs' calls of the same number, as far as they
+  /// exist. If two PEs make different calls, at least one throws InvalidArgument, which names both calls, before it
+  /// enqueues anything.
   void note(std::size_t number, Size count);
   void note(std::size_t number, const NotedCall& call);
-  /// This PE's last call could not be enqueued and was none: the next one takes its number.
+  /// Withdraws this PE's last call, which could not be enqueued. The next call takes its number.
   void take_back(std::size_t number);
-  /// The same around `enqueue`; where that throws, the call is taken back.
+  /// Records a call, then runs `enqueue`. If that throws, the call is withdrawn.
   template <class Enqueue>
   void note(std::size_t number, Size count, const Enqueue& enqueue) {
     note(number, count);
@@ -80,8 +82,8 @@ class CallLog {
       throw;
     }
   }
-  /// Plans of which members have made other numbers of calls so far, as an addition to a report ("; so far ..."); empty
-  /// where there are none.
+  /// Returns the plans whose members have made different numbers of calls, as an addition to a report ("; so far ...").
+  /// Returns "" if there are none.
   std::string apart() const;
 
  private:
@@ -90,7 +92,7 @@ class CallLog {
     Team team;
     std::uint32_t hash;
     PlanCalls* own;
-    Difference difference;  // none: a plan's calls
+    Difference difference;  // null: an ordinary plan, whose calls are compared field by field
   };
 
   void note_call(const Plan& plan, const NotedCall& call);
@@ -104,7 +106,7 @@ class CallLog {
   std::vector<Plan> plans_;
 };
 
-/// The records of PEs that share a process.
+/// The records of PEs that share one process.
 class CallRecords {
  public:
   explicit CallRecords(int pes) : plans_(static_cast<std::size_t>(pes)) {}

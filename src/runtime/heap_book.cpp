@@ -19,7 +19,7 @@ constexpr Size kMeeting = -2;
 
 using Holes = std::map<Size, Size>;
 
-constexpr Size kMostBytes = Size{1} << 47;  // what a process can address
+constexpr Size kMostBytes = Size{1} << 47;  // the address space of a process
 
 void check_size(const std::string& name, Size bytes) {
   if (bytes < 0 || bytes > kMostBytes)
@@ -32,7 +32,7 @@ Size checked(const char* option, Size bytes) {
   return bytes;
 }
 
-/// The lowest hole of that size, or kNoRoom.
+/// Returns the lowest hole of that size, or kNoRoom.
 Size find_hole(const Holes& holes, Size bytes) {
   const auto found = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.second >= bytes; });
   return found == holes.end() ? kNoRoom : found->first;
@@ -45,7 +45,7 @@ void take_hole(Holes& holes, Size offset, Size bytes) {
   if (rest > 0) holes[offset + bytes] = rest;
 }
 
-/// A new hole, one with its neighbours; returns where it begins.
+/// Adds a hole, merges it with its neighbours, and returns its offset.
 Size add_hole(Holes& holes, Size offset, Size bytes) {
   const auto after = holes.lower_bound(offset);
   if (after != holes.end() && after->first == offset + bytes) {
@@ -106,7 +106,7 @@ bool HeapBook::has_room(MemoryKind kind, Size reserved, Size main_left) const {
          (kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_);
 }
 
-/// Where a symmetric buffer goes: into what was freed, the part as it was, or where it has grown.
+/// Returns the offset for a symmetric buffer: in a hole, in the initial part, or in the grown part.
 Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
   Part& in = part(kind);
   Size offset = find_hole(in.holes, reserved);
@@ -123,7 +123,7 @@ Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
 }
 
 Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
-  if (bytes < 0 || bytes > kMostBytes) return 0;  // the allocation refuses it
+  if (bytes < 0 || bytes > kMostBytes) return 0;  // the allocation rejects it
   const Size reserved = reserved_for(bytes);
   if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) return 0;
   if (find_hole(part(MemoryKind::kData).holes, reserved) != kNoRoom) return 0;
@@ -133,7 +133,7 @@ Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
   return min(max(needed, data_bytes_), most_bytes() - grown_end_);
 }
 
-/// The n-th request of this PE: the one that others have made, or `asked`.
+/// Returns the n-th request of this PE: the one that another PE has made, or `asked`.
 HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) requests_.push_back(asked);
@@ -159,7 +159,7 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
   if (is_first && !has_room(kind, reserved_for(bytes), main_left)) use_freed_again();
   Request& request = next_request(pe, {kind, bytes, name, kNoRoom, largest(kind, main_left)});
   if (is_first) {
-    // What does not fit is remembered too: all PEs must see the same, whatever is allocated meanwhile.
+    // A failed request is remembered, too: all PEs must get the same answer, whatever is allocated in between.
     request.offset = take_symmetric(kind, reserved_for(bytes), main_left);
     if (request.offset != kNoRoom) symmetric_[request.offset] = {name, bytes, element_bytes};
   }
@@ -181,7 +181,7 @@ Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::st
   return offset;
 }
 
-/// Where a PE's own buffer goes, or kNoRoom.
+/// Returns the offset for a buffer of one PE, or kNoRoom.
 Size HeapBook::take_local(MemoryKind kind, int pe, Size reserved) {
   Part& in = part(kind);
   Size& top = in.local_top[static_cast<std::size_t>(pe)];
@@ -236,7 +236,7 @@ void HeapBook::use_freed_again(int pe) {
 void HeapBook::make_hole(Size offset, Size reserved) {
   Part& in = part(kind_at(offset));
   const Size begin = add_hole(in.holes, offset, reserved);
-  // What lies at an end is no hole.
+  // Free space at an end of the part is not a hole; the end moves instead.
   for (Size* const bottom : {&in.bottom, &grown_bottom_})
     if (begin + in.holes[begin] == *bottom && (bottom == &in.bottom || begin >= grown_begin())) {
       *bottom = begin;
@@ -262,7 +262,7 @@ void HeapBook::reclaim(const std::set<Size>& offsets) {
 }
 
 bool HeapBook::has_to_meet(int pe, MemoryKind kind, Size bytes) {
-  if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation refuses it
+  if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation rejects it
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) {
     if (has_room(kind, reserved_for(bytes), kAnySize)) return false;
@@ -277,7 +277,7 @@ void HeapBook::free_local(int pe, Size offset) {
   Buffers& buffers = local_[static_cast<std::size_t>(pe)];
   const auto found = buffers.find(offset);
   if (found == buffers.end())
-    throw InvalidArgument(fmt::format("free: no buffer of PE {} alone begins at offset {} of its heap", pe, offset));
+    throw InvalidArgument(fmt::format("free: no local buffer of PE {} begins at offset {} of its heap", pe, offset));
   auto freed = buffers.extract(found);
   if (guarded_)
     freed_local_[static_cast<std::size_t>(pe)].insert(std::move(freed));

@@ -1,9 +1,9 @@
 #pragma once
-/// Who holds which part of the symmetric heap: offsets, names and sizes, the same book for every backend.
+/// The allocator of the symmetric heap. It knows offsets, names and sizes only, so every backend uses it.
 ///
-/// Each PE has a range of the same size, with a control part (signals, epochs, packets) and a data part. Within a part
-/// symmetric buffers grow from the bottom, a PE's own buffers from the top, and what was freed is used again, lowest
-/// offset first. Behind the data part lies room for growth, for symmetric buffers alone.
+/// Each PE has a range of the same size, with a control part (signals, epochs, packets) and a data part. In each part
+/// symmetric buffers grow from the bottom and a PE's own buffers from the top. Freed space is reused, lowest offset
+/// first. The room behind the data part is for growth; only symmetric buffers use it.
 
 #include <map>
 #include <optional>
@@ -19,75 +19,78 @@ enum class MemoryKind { kControl, kData };
 
 class HeapBook {
  public:
-  /// Bytes of a PE's control part, unless there is room for less.
+  /// Bytes of a PE's control part; less if the heap has less room.
   static constexpr Size kControlBytes = Size{256} << 20;
-  /// The heap grows by multiples of this: pages of GPU memory.
+  /// The unit of growth: pages of GPU memory.
   static constexpr Size kGrain = Size{2} << 20;
-  /// Bytes between buffers of a guarded book.
+  /// Bytes between buffers if the allocator is guarded.
   static constexpr Size kGuardBytes = 4096;
 
-  /// `data_bytes`: capacity of a PE's data part at the beginning; `limit_bytes`: what it may grow to, where that is
-  /// more. A guarded book leaves room between buffers, and gives memory that was freed to a new buffer only where
-  /// nothing else is left: a stray access then hits no other buffer.
+  /// `data_bytes` is the initial capacity of a PE's data part, `limit_bytes` the capacity after all growth if that is
+  /// more. With `guarded` there is room between buffers, and freed memory is reused only if nothing else is left. A
+  /// stray access then hits no other buffer.
   HeapBook(int pes, Size data_bytes, Size limit_bytes = 0, bool guarded = false, Size control_bytes = kControlBytes);
 
   MemoryKind kind_at(Size offset) const { return offset < control_bytes_ ? MemoryKind::kControl : MemoryKind::kData; }
   Size control_bytes() const { return control_bytes_; }
 
   int pes() const { return pes_; }
-  /// Bytes of a PE's range that are there at the beginning, and with all growth.
+  /// Bytes of a PE's range at the beginning, and after all growth.
   Size range_bytes() const { return control_bytes_ + data_bytes_; }
   Size most_bytes() const { return control_bytes_ + limit_bytes_; }
   bool can_grow() const { return limit_bytes_ > data_bytes_; }
 
-  /// This PE's part in a collective allocation: the n-th call of every PE gives the same offset and must ask for the
-  /// same. Throws InvalidArgument where it does not, OutOfMemory (asked, left) where it does not fit. Where another
-  /// book holds other PEs' own buffers, `main_left` is the least that any PE's has left in the part.
+  /// Makes this PE's part of a collective allocation. The n-th call of every PE must ask for the same and returns the
+  /// same offset. Throws InvalidArgument if the requests differ, OutOfMemory (asked, left) if the buffer does not fit.
+  /// If another allocator holds other PEs' own buffers, `main_left` is the smallest room that any PE has left in the
+  /// part.
   Size allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes,
                           Size main_left = kAnySize);
-  /// By how much the heap has to grow before this PE's next collective allocation, if that is one of so many bytes of
-  /// data; 0: it fits, another PE has made it already, or no growth would help.
+  /// Returns the growth that this PE's next collective allocation of `bytes` bytes of data needs. Returns 0 if it fits,
+  /// if another PE has made it already, or if no growth would help.
   Size growth_for(int pe, Size bytes, Size main_left = kAnySize) const;
-  /// The memory for it is there. Bytes: a multiple of kGrain, within the limit.
+  /// Adds memory that the caller has made: a multiple of kGrain, within the limit.
   void grow(Size bytes) { grown_end_ += bytes; }
-  /// Collective allocations and frees so far.
+  /// Returns the number of collective allocations and frees so far.
   std::size_t symmetric_requests() const { return requests_.size(); }
-  /// A buffer of one PE alone.
+  /// Allocates a buffer of one PE.
   Size allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
-  /// This PE's part in a collective free, one of the same order as allocations. The memory is free with the first PE's
-  /// call: all have to have come. Throws InvalidArgument for what is no buffer's begin, or another one than other PEs'.
+  /// Makes this PE's part of a collective free, in one order with the allocations. The memory is free with the first
+  /// PE's call, so all PEs must have reached it. Throws InvalidArgument if no buffer begins there, or if other PEs free
+  /// another one.
   void free_symmetric(int pe, Size offset);
-  /// Throws InvalidArgument for what is no such buffer's begin.
+  /// Throws InvalidArgument if no buffer of this PE begins there.
   void free_local(int pe, Size offset);
 
-  /// This PE is through with a symmetric buffer, which is free when all are: the book of all PEs frees it in `reclaim`,
-  /// the book of one PE where it is told what all have released. Throws InvalidArgument for what is no buffer's begin.
+  /// Marks a symmetric buffer as released by this PE; it is free when all PEs have released it. An allocator of all PEs
+  /// frees it in `reclaim()`. An allocator of one PE is given the common set in `reclaim(offsets)`. Throws
+  /// InvalidArgument if no buffer begins there.
   void release_symmetric(int pe, Size offset);
   const std::set<Size>& released(int pe) const { return released_[static_cast<std::size_t>(pe)]; }
   void reclaim();
   void reclaim(const std::set<Size>& offsets);
-  /// Whether the host programs have to meet, and then to `reclaim`, before this PE's next collective allocation, if
-  /// that is one of so many bytes: it does not fit without. All PEs get the same answer.
+  /// Returns whether host programs need a barrier and `reclaim` before this PE's next collective allocation of `bytes`
+  /// bytes, because it does not fit otherwise. The answer is the same on all PEs.
   bool has_to_meet(int pe, MemoryKind kind, Size bytes);
 
-  /// Bytes that a symmetric buffer of this kind may still take where the part was at the beginning.
+  /// Returns the bytes that a symmetric buffer of this kind can still take in the initial part.
   Size left(MemoryKind kind) const { return part(kind).top - part(kind).bottom; }
-  /// The largest symmetric buffer of this kind that still fits, growth included.
+  /// Returns the size of the largest symmetric buffer of this kind that fits, with growth.
   Size largest(MemoryKind kind, Size main_left = kAnySize) const;
 
-  /// "arrived[3] on PE 2", for reports.
+  /// Returns "arrived[3] on PE 2", for reports.
   std::string describe(int pe, Size offset) const;
-  /// "inbox[16, 32) on PE 2": the elements that the bytes touch. Beside buffers the nearest one: "inbox + 400 of 400
-  /// bytes on PE 2", "inbox - 16 bytes on PE 2".
+  /// Returns the elements that the bytes touch: "inbox[16, 32) on PE 2". Outside of buffers it names the nearest one:
+  /// "inbox + 400 of 400 bytes on PE 2", "inbox - 16 bytes on PE 2".
   std::string describe_range(int pe, Size offset, Size bytes) const;
-  /// Bytes from there to the end of the buffer that holds the byte there; nothing where none does.
+  /// Returns the bytes from `offset` to the end of the buffer that contains it, or nothing if no buffer does.
   std::optional<Size> bytes_from(int pe, Size offset) const;
-  /// Whether the bytes lie within one buffer; no bytes do anywhere.
+  /// Returns whether the bytes lie within one buffer. An empty range does so anywhere.
   bool within_buffer(int pe, Size offset, Size bytes) const {
     return bytes == 0 || bytes <= bytes_from(pe, offset).value_or(-1);
   }
-  /// Whether the byte there was a buffer's that was freed. Only a guarded book knows.
+  /// Returns whether the byte belonged to a buffer that was freed. Only a guarded allocator knows.
   bool was_freed(int pe, Size offset) const { return freed_at(pe, offset) != nullptr; }
   struct Buffer {
     std::string name;
@@ -96,18 +99,18 @@ class HeapBook {
   };
   using Buffers = std::map<Size, Buffer>;  // by offset
   const Buffers& local_buffers(int pe) const { return local_[static_cast<std::size_t>(pe)]; }
-  /// For descriptions alone, a buffer that another book holds for another PE.
+  /// Adds a buffer that another allocator holds for another PE. It is used for descriptions only.
   void know_local(int pe, Size offset, Buffer buffer) {
     local_[static_cast<std::size_t>(pe)][offset] = std::move(buffer);
   }
 
-  /// The name of the symmetric buffer that begins there. Throws InvalidArgument where none does.
+  /// Returns the name of the symmetric buffer that begins there. Throws InvalidArgument if none does.
   const std::string& name_at(Size offset) const;
 
  private:
   static constexpr Size kAnySize = Size{1} << 60;
 
-  using Holes = std::map<Size, Size>;  // bytes that were freed, by offset; neighbours are one hole
+  using Holes = std::map<Size, Size>;  // freed bytes by offset; neighbours are merged
   struct Part {
     Size bottom = 0;  // offsets in the range
     Size top = 0;     // the lowest of all PEs' own buffers
@@ -117,10 +120,10 @@ class HeapBook {
   };
   struct Request {
     MemoryKind kind;
-    Size bytes;  ///< kFreed: a free; kMeeting: for what PEs have released
+    Size bytes;  ///< kFreed: a free; kMeeting: a barrier for released buffers
     std::string name;
     Size offset;
-    Size left;  ///< before it
+    Size left;  ///< room before the request
   };
   Part& part(MemoryKind kind) { return parts_[static_cast<int>(kind)]; }
   const Part& part(MemoryKind kind) const { return parts_[static_cast<int>(kind)]; }
@@ -128,7 +131,7 @@ class HeapBook {
     return kind == MemoryKind::kControl ? control_bytes_ : data_bytes_ + grown_end_ - grown_begin();
   }
   Size grown_begin() const { return range_bytes(); }
-  /// The buffer that holds the byte there; null where none does.
+  /// Returns the buffer that contains the byte, or null.
   const Buffers::value_type* buffer_at(int pe, Size offset) const;
   const Buffers::value_type* freed_at(int pe, Size offset) const;
   std::string describe_beside(int pe, Size offset) const;
@@ -148,15 +151,15 @@ class HeapBook {
   Size control_bytes_;
   Size data_bytes_;
   Size limit_bytes_;
-  Size grown_bottom_;  // symmetric buffers behind the part as it was at the beginning
-  Size grown_end_;     // what is there
+  Size grown_bottom_;  // end of symmetric buffers in the grown part
+  Size grown_end_;     // end of the memory that exists
   Part parts_[2];
   std::vector<Request> requests_;          // collective allocations and frees in order
   std::vector<std::size_t> next_request_;  // by PE
   bool guarded_;
   Buffers symmetric_;
   std::vector<Buffers> local_;            // by PE
-  Buffers freed_symmetric_;               // of a guarded book: what is not used again yet
+  Buffers freed_symmetric_;               // guarded only: freed and not reused yet
   std::vector<Buffers> freed_local_;      // by PE; likewise
   std::vector<std::set<Size>> released_;  // by PE: symmetric buffers that are not free yet
 };

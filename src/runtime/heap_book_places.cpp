@@ -1,4 +1,4 @@
-/// Which buffer holds an address, and how reports name it.
+/// Descriptions of addresses by the buffer that contains them.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Buffers = HeapBook::Buffers;
 
-/// The one of them that holds the byte there; null where none does.
+/// Returns the buffer of `buffers` that contains the byte, or null.
 const Buffers::value_type* find_at(std::initializer_list<const Buffers*> all, Size offset) {
   for (const Buffers* buffers : all) {
     const auto after = buffers->upper_bound(offset);

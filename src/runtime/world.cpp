@@ -13,7 +13,7 @@ detail::PlanMemory::~PlanMemory() {
     try {
       is_symmetric ? (*owner)->release_symmetric(memory) : (*owner)->free_local(memory);
     } catch (const Error&) {
-      // No buffer any more: somebody has freed it.
+      // The buffer has been freed already.
     }
   }
 }
@@ -37,7 +37,7 @@ Team World::split_strided(int first, int stride, int size) const {
                                       stride, size, world.size - 1));
   const int offset = world.me - first;
   const bool member = offset >= 0 && offset % stride == 0 && offset / stride < size;
-  // Members that share a node are consecutive; where nodes hold different numbers of them, none may use loads and
+  // Members that share a node are consecutive. If nodes have different numbers of members, no member may use loads and
   // stores.
   int node_size = 1;
   if (first / world.node_size == (first + (size - 1) * stride) / world.node_size)

@@ -5,7 +5,7 @@
 namespace tandem::tune {
 
 namespace {
-/// A word holds the number of the round above the number that is said, so that it only grows.
+/// A word holds the number of the round above the value, so that it only grows.
 constexpr int kBits = 48;
 constexpr Epoch kMask = (Epoch{1} << kBits) - 1;
 }  // namespace
@@ -21,7 +21,7 @@ std::vector<Epoch> Agreement::all(Epoch mine) {
   stream_.synchronize();
   std::vector<Epoch> words(static_cast<std::size_t>(world_->num_pes()));
   world_->copy_out(words.data(), said_.local(), static_cast<Size>(words.size() * sizeof(Epoch)));
-  world_->barrier();  // nobody says the next one before all have read this one
+  world_->barrier();  // no PE writes the next round before all have read this one
   for (Epoch& word : words) word &= kMask;
   return words;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// What the PEs of a world say to each other on the host's behalf: one number each.
+/// An exchange of one number for each PE, for the host programs of a world.
 
 #include <vector>
 
@@ -9,12 +9,12 @@
 
 namespace tandem::tune {
 
-/// Says a number to all PEs and waits until theirs are here.
+/// Sends a number to all PEs and waits until theirs have arrived.
 struct SayToAll {
   struct Args {
     Signals said;  // [PE]
     Epoch value;   // above 0
-    Epoch least;   // what any PE says in this round is at least that
+    Epoch least;   // the lower bound of every PE's word in this round
   };
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
@@ -23,11 +23,11 @@ struct SayToAll {
   }
 };
 
-/// Numbers below 2^48 from PE to PE. Collective: made and asked by all PEs in the same order.
+/// Exchanges numbers below 2^48 between PEs. Collective: all PEs construct and call it in the same order.
 class Agreement {
  public:
   explicit Agreement(World& world);
-  /// What every PE gave, by PE.
+  /// Returns every PE's number, by PE.
   std::vector<Epoch> all(Epoch mine);
   bool is_same(Epoch mine);
   Epoch most(Epoch mine);

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormat = 1;
 constexpr std::chrono::seconds kPatience{10};
 
-/// Holds FILE.lock while it lives. The lock file stays: whoever removed it could take it from under another's feet.
+/// Holds FILE.lock while it lives. The lock file stays, because removing it could take it from another process.
 class FileLock {
  public:
   explicit FileLock(const std::string& file)
@@ -77,7 +77,7 @@ Json to_json(const TunedOperator& entry) {
           {"sequential_us", entry.sequential_us}};
 }
 
-/// Files of before had one layout.
+/// Older files had another layout.
 BLayout parse_layout(const Json& json) {
   const std::string text = json.value("b_layout", "NxK");
   if (text != "NxK" && text != "KxN")
@@ -119,7 +119,7 @@ TunedOperator from_json(const Json& json) {
   return entry;
 }
 
-/// All entries; throws what is wrong with the file.
+/// Returns all entries. Throws if the file is damaged.
 std::vector<TunedOperator> read(const std::string& file) {
   const std::optional<std::string> text = detail::read_text_file(file);
   if (!text) throw InvalidArgument(fmt::format("{}: cannot be read", file));
@@ -130,7 +130,7 @@ std::vector<TunedOperator> read(const std::string& file) {
   return entries;
 }
 
-/// All entries; none, and a warning, where the file is damaged or cannot be looked for.
+/// Returns all entries. If the file is damaged or cannot be read, it returns none and sets a warning.
 std::vector<TunedOperator> read_what_can_be_read(const std::string& file, std::string& warning) {
   std::error_code why;
   const bool is_there = std::filesystem::exists(file, why);
@@ -138,7 +138,7 @@ std::vector<TunedOperator> read_what_can_be_read(const std::string& file, std::s
   if (!is_there) return {};
   try {
     return read(file);
-  } catch (const std::exception& error) {  // whatever the parser and the conversions throw
+  } catch (const std::exception& error) {  // anything that the parser and the conversions throw
     warning = fmt::format("the operator cache {} is damaged and not used: {}", file, error.what());
     return {};
   }

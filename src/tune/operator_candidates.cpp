@@ -8,7 +8,7 @@ namespace {
 struct Tile {
   int m, n;
 };
-/// Tiles that every backend has.
+/// Tile sizes that every backend has.
 constexpr Tile kTiles[] = {{128, 256}, {128, 128}};
 constexpr CopyBy kMovers[] = {CopyBy::kCopyEngine, CopyBy::kSm};
 constexpr Direction kDirections[] = {Direction::kPush, Direction::kPull};

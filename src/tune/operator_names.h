@@ -1,5 +1,5 @@
 #pragma once
-/// Operators' options as words: in the cache file and for people. The parsers throw InvalidArgument.
+/// Names of operator options, for the cache file and for users. The parsers throw InvalidArgument.
 
 #include <string>
 

@@ -15,7 +15,7 @@ namespace tandem {
 
 namespace {
 
-/// A PE's matrices.
+/// The matrices of one PE.
 class Matrices {
  public:
   Matrices(World& world, Operator op, const OperatorOptions& o, const TuneSetup& setup) {
@@ -56,7 +56,7 @@ double mean_us(World& world, Stream& stream, const std::function<void()>& call, 
   return (world.time_us() - begin) / calls;
 }
 
-/// Where the simulator predicts that it fails, it comes last.
+/// Candidates that fail in the simulator are sorted last.
 double predict_us(const TuneSetup& measured, const OperatorKey& key, const OperatorOptions& options) {
   SimOptions sim;
   sim.phantom = true;
@@ -78,10 +78,10 @@ double predict_us(const TuneSetup& measured, const OperatorKey& key, const Opera
   return us;
 }
 
-/// What a PE found. PEs that are threads share it: PE 0's counts; a process has its own PE's.
+/// The result of a PE. PEs that are threads share the object, and PE 0's result counts. A process has its own.
 class Found {
  public:
-  /// Whether this PE's is to be taken; locked until the result ends.
+  /// Returns a lock if this PE's result counts. The caller holds it while it stores the result.
   std::unique_lock<std::mutex> take(const World& world) {
     std::unique_lock lock(mutex_);
     if (world.pe() != 0 && taken_) lock.unlock();
@@ -110,7 +110,7 @@ void run_trial(OperatorTrial& trial, Operator op, const TuneSetup& setup) {
   }
 }
 
-/// The best predictions first; of the others those are left untried that do not fit `most`, but for the baseline.
+/// Sorts by predicted time and drops candidates beyond `most`, but never the baseline.
 std::vector<OperatorTrial*> order_of_trials(std::vector<OperatorTrial>& trials, std::size_t most) {
   std::stable_sort(trials.begin(), trials.end(),
                    [](const auto& x, const auto& y) { return x.predicted_us < y.predicted_us; });
@@ -121,7 +121,8 @@ std::vector<OperatorTrial*> order_of_trials(std::vector<OperatorTrial>& trials, 
 }
 
 void check(const TuneSetup& setup) {
-  if (!setup.in_world) throw InvalidArgument("in_world: none given, allowed is what runs a host program in a world");
+  if (!setup.in_world)
+    throw InvalidArgument("in_world: none given, allowed is a function that runs a host program in a world");
   const auto check_at_least = [](int least, int given, const char* what) {
     if (given < least) throw InvalidArgument(fmt::format("{}: {} given, allowed is {} or more", what, given, least));
   };
@@ -136,9 +137,9 @@ int rank(const OperatorTrial& trial) { return trial.us > 0 ? 0 : trial.failure.e
 OperatorKey operator_key(const World& world, Operator op, const OperatorOptions& options) {
   const Team team = world.team();
   const Machine& machine = world.machine();
-  // What suits whole GPUs does not suit parts of them, and the other way round.
+  // A choice for whole GPUs does not fit parts of them, and vice versa.
   const std::string part = machine.gpu.copy_engines > 0 ? "" : fmt::format(", {} SMs of it", machine.gpu.sm_count);
-  // Results hold for one version of the library.
+  // Results are valid for one version of the library.
   return {op,        options.m,      options.n,           options.k, options.type, options.b_layout,
           team.size, team.node_size, machine.name + part, version()};
 }
@@ -162,7 +163,7 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
   Stream stream = world.make_stream("main");
   const auto call = [&] { plan->run(stream, matrices->call(options.m)); };
   const double mine = setup.time ? setup.time(world, stream, call) : mean_us(world, stream, call, setup.calls);
-  constexpr double kPerUs = 1e3;  // what is agreed on is whole nanoseconds
+  constexpr double kPerUs = 1e3;  // the PEs agree on whole nanoseconds
   trial.us = static_cast<double>(agreement.most(static_cast<Epoch>(mine * kPerUs + 0.5))) / kPerUs;
   return trial;
 }

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 using detail::given;
 
-/// Of a buffer, as in plans: times PEs, or eight for sizes nearby, it is still a number.
+/// The largest size of a buffer. It stays a valid number when multiplied by the PEs, or by eight for nearby sizes.
 constexpr Size kMost = Size{1} << 46;
 
 class Reader {
@@ -77,7 +77,7 @@ class Reader {
     if (!value.is_array()) refuse_value(join(path, key), value, "a list");
     return value;
   }
-  /// `otherwise` where it is not given.
+  /// Returns `otherwise` if the value is missing.
   Size whole(const std::string& path, const Json& parent, const char* key, Size most, Size otherwise) const {
     const auto found = parent.find(key);
     if (found == parent.end()) return otherwise;
@@ -94,7 +94,7 @@ class Reader {
     refuse_value("fabric", member("", root_, "fabric"), "\"switched\", \"full_mesh\" or \"pcie\"");
   }
 
-  /// 0 where they are not given.
+  /// Returns 0 if the values are missing.
   int element_bytes(const std::string& path, const Json& group) const {
     const auto found = group.find("element_bytes");
     if (found == group.end()) return 0;
@@ -194,7 +194,7 @@ SelectionTable parse_selection(std::string_view json, const std::string& origin)
   return Reader(detail::parse_json(json, "selection table " + origin), origin).read();
 }
 
-/// One line a choice, so that a person can compare them.
+/// Writes one line for each choice, so that people can compare files.
 std::string to_text(const SelectionTable& table) {
   std::string text = fmt::format("{{\n  \"name\": {},\n  \"description\": {},\n  \"machines\": {},\n",
                                  Json(table.name).dump(), Json(table.description).dump(), Json(table.machines).dump());

@@ -15,7 +15,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 bool sends_lines(const std::string& algorithm) { return ends_with(algorithm, "ll128"); }
 bool sends_packets(const std::string& algorithm) { return ends_with("_" + algorithm, "_ll"); }
 
-/// The quickest; of those that are within 1 % of it the one with the fewest blocks, which leaves SMs to others.
+/// Returns the fastest. Among those within 1 % of it, it returns the one with the fewest blocks, which leaves SMs free.
 const Measured& best_of(const std::vector<Measured>& all) {
   const auto quickest =
       std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.us < b.us; });
@@ -28,7 +28,7 @@ const Measured& best_of(const std::vector<Measured>& all) {
 
 constexpr Size kMib = Size{1} << 20;
 
-/// Beyond that, what doubles its bytes (packets), or passes them through a buffer (lines of LL128), was never quickest.
+/// Above these sizes packets, which double the bytes, and LL128 lines, which need a buffer, were never the fastest.
 Size most_bytes(const std::string& algorithm) {
   return sends_packets(algorithm) ? kMib : sends_lines(algorithm) ? 32 * kMib : kAnySize;
 }
@@ -36,19 +36,20 @@ Size most_bytes(const std::string& algorithm) {
 bool is_by_copy_engine(const std::string& algorithm) { return algorithm.rfind("copy_engine", 0) == 0; }
 
 std::vector<int> blocks_to_try(const std::string& algorithm) {
-  if (is_by_copy_engine(algorithm)) return {0, 16};  // for what stays on the GPU
+  if (is_by_copy_engine(algorithm)) return {0, 16};  // for the copies and sums within the GPU
   if (algorithm == "grouped") return {0};
   if (sends_packets(algorithm)) return {1, 2, 4, 8, 16, 32};
   return {1, 2, 4, 8, 16, 32, 64, 128};
 }
 
-/// How much slower than the best at the size before still has a chance.
+/// The ratio to the best time at the previous size up to which an algorithm stays in the sweep.
 double most_ratio(Size bytes) {
   return bytes <= 4 * kMib ? 3 : bytes <= 16 * kMib ? 2 : bytes <= 64 * kMib ? 1.5 : 1.3;
 }
 
-/// The most that the best time can grow by from a size to a larger one: parts of the size before would take no more.
-/// Who took longer than that before is not the best now either. (A half more, for the noise of few rounds.)
+/// The largest factor by which the best time can grow from a size to a larger one: repeating the smaller call takes no
+/// longer. An algorithm that took longer than that at the smaller size is not the best now. The factor 1.5 allows for
+/// noise.
 double most_growth(Size before, Size bytes) {
   constexpr double noise = 1.5;
   return noise * static_cast<double>(bytes) / static_cast<double>(std::max<Size>(1, before));

@@ -95,7 +95,7 @@ TEST(HandOff, WhoHoldsAllNamesIsNamed) {
   EXPECT_THAT(of_first.output, HasSubstr("all 16 names of this job's hand-off socket are taken, by " + holder));
   const Ended of_second = second.wait();
   EXPECT_EQ(of_second.code, 1);
-  EXPECT_THAT(of_second.output, HasSubstr("PE 0 of this job did not come"));
+  EXPECT_THAT(of_second.output, HasSubstr("PE 0 of this job did not start"));
   EXPECT_THAT(of_second.output, HasSubstr(holder + " is at its hand-off socket and does not belong to the job"));
 }
 
@@ -130,7 +130,7 @@ TEST(HandOff, TwoJobsThatLookAlikeAreTold) {
   const std::string both[2] = {std::to_string(twins[0].id()), std::to_string(twins[1].id())};
   const Ended refused = twins[1].wait();
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.output, HasSubstr("PE 1 of 3 has come twice: process " + both[0] + " of user"));
+  EXPECT_THAT(refused.output, HasSubstr("PE 1 of 3 has joined twice: process " + both[0] + " of user"));
   EXPECT_THAT(refused.output, HasSubstr("process " + both[1] + " of user"));
   Process third = job.start(2);
   expect_well(first);

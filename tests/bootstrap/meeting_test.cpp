@@ -69,7 +69,7 @@ TEST(CoordinatorTest, PesThatDoDifferentThingsAreNamed) {
   coordinator.contribute(0, part(world(2), "barrier", ""));
   const auto [to, text] = failure_in(coordinator);
   EXPECT_EQ(to, (std::vector<int>{0, 1}));
-  EXPECT_EQ(text, "the PEs do not do the same: PE 1 is at 'heap', PE 0 at 'barrier'");
+  EXPECT_EQ(text, "the PEs call different operations: PE 1 is at 'heap', PE 0 at 'barrier'");
 }
 
 TEST(CoordinatorTest, WhoIsMissingIsNamed) {
@@ -82,7 +82,7 @@ TEST(CoordinatorTest, WhoIsMissingIsNamed) {
   coordinator.look_at_clock();
   const auto [to, text] = failure_in(coordinator);
   EXPECT_EQ(to, (std::vector<int>{0, 3}));
-  EXPECT_THAT(text, HasSubstr("PE 1, 2 of 4 never came, PE 3 did not get there; PE 3 came twice"));
+  EXPECT_THAT(text, HasSubstr("PE 1, 2 of 4 never came, PE 3 did not reach it; PE 3 came twice"));
   EXPECT_FALSE(coordinator.next_deadline());
 }
 

@@ -166,7 +166,7 @@ TEST(Processes, AChildOfForkDoesNotKeepARendezvousOpen) {
   } catch (const RuntimeFailure& failure) {
     error = failure.what();
   }
-  EXPECT_THAT(error, HasSubstr("nobody listens there any more"));
+  EXPECT_THAT(error, HasSubstr("no process listens there any more"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
@@ -205,7 +205,7 @@ TEST(Processes, OneThatComesTwiceIsRefusedAndTheWorldIsMade) {
   if (ends[0].revents != 0) std::swap(all[0], twin);
   const Ended refused = twin.wait();
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.output, HasSubstr("PE 1 of 2 has come twice"));
+  EXPECT_THAT(refused.output, HasSubstr("PE 1 of 2 has joined twice"));
   all.push_back(peer({"share", id.text(), "0", "2"}));
   expect_all_well(all);
 }

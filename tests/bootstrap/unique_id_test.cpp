@@ -64,7 +64,7 @@ TEST(UniqueIdTest, WhatIsNoIdIsRefused) {
     UniqueId::from_text("ab?de");
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(), "unique id: 5 characters given, allowed is what text() of an id gave");
+    EXPECT_STREQ(error.what(), "unique id: 5 characters given, allowed is the result of an id's text()");
   }
   EXPECT_THROW(UniqueId::from_text(text.substr(1)), InvalidArgument);
   EXPECT_THROW(UniqueId::from_text(text + "A"), InvalidArgument);

@@ -131,7 +131,7 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --iterations 1000000000 --phantom", "allowed is 1 to 1000000"},
     {"run all_reduce --warmup -1", "--warmup"},
     {"run all_reduce --warmup 1000001", "allowed is 0 to 1000000"},
-    {"run all_reduce --blocks -1", "--blocks: -1 given, allowed is 1 or more, or 0 for what suits"},
+    {"run all_reduce --blocks -1", "--blocks: -1 given, allowed is 1 or more, or 0 for a choice by size"},
     {"run all_reduce --blocks 529", "blocks: 529 given to all_reduce, allowed are 1 to 528"},
     {"bench all_reduce -b 2K -e 1K", "-b"},
     {"bench all_reduce -f 1", "-f"},
@@ -269,7 +269,7 @@ TEST(UsageOfHelp, IsPrintedOnRequest) {
 /// -b, -e and --algo of operators are those of `bench`.
 TEST(UsageOfHelp, OfTuneSaysWhatOperatorsDoNotTake) {
   const std::string help = tandem("tune --help").out;
-  EXPECT_THAT(help, HasSubstr("collectives: this algorithm alone (default: all of them)"));
+  EXPECT_THAT(help, HasSubstr("collectives: only this algorithm (default: all)"));
   EXPECT_THAT(help, HasSubstr("collectives: first size, with K, M or G (default: 1K)"));
   EXPECT_THAT(help, HasSubstr("collectives: last size (default: 16M)"));
   EXPECT_THAT(help, ::testing::Not(HasSubstr("number of rows")));

@@ -285,7 +285,7 @@ TEST(SendRecv, BadInputNamesTheMessage) {
   EXPECT_EQ(run({}, {{0, &data, 4}, {0, &data, -1}}), "receive 1: -1 bytes given, must not be negative");
   EXPECT_EQ(run({{0, nullptr, 4}}, {}), "send 0: 4 bytes given without data");
   EXPECT_EQ(run(std::vector<Send>(513), {}),
-            "send-receive group: 513 sends and 0 receives given, allowed are 512 together");
+            "send-receive group: 513 sends and 0 receives given, allowed are 512 in all");
   EXPECT_EQ(run({}, {}, {.slot_bytes = 24}),
             "slot_bytes: 24 given to a send-receive group, allowed are multiples of 16 up to 1048576");
   EXPECT_EQ(run({}, {}, {.slots = 0}), "slots: 0 given to a send-receive group, allowed are 1 to 1024");

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-/// Matches a check that found nothing. GoogleTest prints every finding of one that does not.
+/// Matches a check without findings. For any other check GoogleTest prints every finding.
 MATCHER(is_clean, negation ? "has findings" : "has no findings") { return arg.clean(); }
 
-/// Matches a check that found something of this kind: "source_reuse", "hang", ...
+/// Matches a check with a finding of this kind: "source_reuse", "hang", ...
 MATCHER_P(has_finding, kind, std::string(negation ? "has no finding of kind " : "has a finding of kind ") + kind) {
   for (const Finding& finding : arg.findings)
     if (finding.kind == kind) return true;

@@ -1,6 +1,6 @@
 #pragma once
-/// Compiles a kernel of one's own a second time, with a block that records: worlds with CudaOptions::record show its
-/// operations in their timelines. Of kernels without that form they show when these began and ended.
+/// Compiles a user's kernel a second time, with a block that records its operations. Worlds with CudaOptions::record
+/// show them in their timelines. Other kernels appear with begin and end only.
 
 #include "tandem/advanced/cuda_kernel.cuh"
 #include "tandem/impl/cuda/recorded_block.cuh"
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
                     const __grid_constant__ RecordArea area) {
   __shared__ RecordCount count;
   using Usual = Block<Threads, typename PacketOf<K>::Type>;
-  // Not later, as kernels of packets do it: records lie where the launch before may still write its own.
+  // The wait comes early, also for kernels of packets: the previous launch may still write its own records there.
   wait_for_previous_grid();
   if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
   if (context.checks_calls && *static_cast<const volatile std::uint32_t*>(context.abort) != 0) return;
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
   if (threadIdx.x == 0) recorder.finish(begin, block.record_count());
 }
 
-/// The form of K that records.
+/// The recording variant of K.
 template <class K, int Threads>
 struct RecordedForm {
   static void launch(const detail::DeviceLaunch& launch) {
@@ -36,11 +36,12 @@ struct RecordedForm {
   static inline const detail::DeviceKernel kernel{Threads, launch, load};
 };
 
-/// Adds to what worlds that record load.
+/// Adds the variant to the kernels that recording worlds load.
 void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
                          const detail::DeviceKernel& recorded);
 
-/// For K, registered before with blocks of `Threads` threads; InvalidArgument where it was not. Before the first world.
+/// Registers the recording variant of K. Throws InvalidArgument unless K is registered with blocks of `Threads`
+/// threads. It must be called before the first world is made.
 template <class K, int Threads>
 void register_recorded_kernel() {
   add_recorded_kernel(type_name<K>(), detail::DeviceKernelOf<K>::kernel, RecordedForm<K, Threads>::kernel);

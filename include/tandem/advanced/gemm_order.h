@@ -1,5 +1,5 @@
 #pragma once
-/// Tile orders: linear index -> tile, as pure functions, so that a GPU's scheduler and the simulator agree.
+/// Tile orders: pure functions from a linear index to a tile, which a GPU's scheduler and the simulator share.
 
 #include "tandem/advanced/gemm.h"
 
@@ -11,10 +11,10 @@ struct GemmTile {
   Range cols;
 };
 
-/// Enumerates the tiles of a GEMM: row panels in an order that follows the shards, columns within a group of panels.
+/// Enumerates the tiles of a GEMM: row panels in an order of the shards, and columns within a group of panels.
 ///
-/// Panels never straddle a piece of the row partition where the order follows shards, so that each tile waits for one
-/// piece and belongs to one owner; a plain (row-major) order cuts rows every tile_m.
+/// In an order of shards a panel lies within one chunk of the row partition. Each tile then waits for one chunk and has
+/// one owner. The plain row-major order cuts rows every tile_m.
 class TileSequence {
  public:
   TANDEM_DEVICE explicit TileSequence(const Gemm& gemm)
@@ -27,14 +27,14 @@ class TileSequence {
         group_(gemm.panel_group),
         n_(gemm.n) {}
 
-  /// Rows that are computed before the next piece's: one owner's, which wait for one word.
+  /// Rows that are computed together: they have one owner and wait for one word.
   struct Piece {
     Range rows;
     int owner = 0;
     int part = 0;
   };
   TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
-  /// The i-th piece in the order, 0 <= i < pieces(). May be empty.
+  /// Returns the i-th chunk in the order, 0 <= i < pieces(). It may be empty.
   TANDEM_DEVICE Piece piece(int i) const {
     if (order_ == TileOrder::kRowMajor) return {{0, rows_.rows}, 0, 0};
     const int splits = rows_.splits;
@@ -46,13 +46,13 @@ class TileSequence {
       part = i / rows_.shards;
     }
     if (order_ == TileOrder::kInterleaved && i >= splits) {
-      const int j = i - splits;  // own shard is done: part 0 of every peer, then part 1, ...
+      const int j = i - splits;  // own shard is done: chunk 0 of every peer, then chunk 1, ...
       owner_of_piece = owner(1 + j % peers);
       part = j / peers;
     }
     return {rows_.part(owner_of_piece, part), owner_of_piece, part};
   }
-  /// Shards, and the rows of each: in a plain order all rows are one.
+  /// Shards, and the rows of each. In the plain order all rows are one shard.
   TANDEM_DEVICE int owners() const { return rows_.shards; }
   TANDEM_DEVICE Range rows_of_owner(int owner) const { return rows_.shard(owner); }
 
@@ -62,19 +62,19 @@ class TileSequence {
     return panels * columns();
   }
 
-  /// The tile of linear index `i` < tiles(). Pieces come one after the other, within a piece groups of panels; within a
-  /// group columns are outermost, so that its panels share a column's block of B while it is in cache.
+  /// Returns the tile of linear index `i` < tiles(). Chunks follow each other, and within a chunk groups of panels.
+  /// Within a group columns are outermost, so that its panels share a column's block of B while it is in cache.
   TANDEM_DEVICE GemmTile tile(Size i) const {
     Place from;
     return tile(i, from);
   }
-  /// A piece, by its place in the order, and the number of its first tile.
+  /// A chunk by its index in the order, with the number of its first tile.
   struct Place {
     int piece = 0;
     Size first = 0;
   };
-  /// The same for somebody who takes tiles in ascending order: begins to look at `from` and leaves there the tile's
-  /// piece, so that each tile costs the same however many pieces there are.
+  /// Does the same for callers with ascending `i`. The search starts at `from` and stores the tile's chunk there, so
+  /// its cost does not depend on the number of chunks.
   TANDEM_DEVICE GemmTile tile(Size i, Place& from) const {
     for (; i >= from.first + panels_of(from.piece) * columns(); ++from.piece)
       from.first += panels_of(from.piece) * columns();
@@ -90,7 +90,7 @@ class TileSequence {
     return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}};
   }
 
-  /// Owner of the `step`-th shard in the order, 0 <= step < shards.
+  /// Returns the owner of the `step`-th shard in the order, 0 <= step < shards.
   TANDEM_DEVICE int owner(int step) const {
     const int n = rows_.shards;
     const int nodes = n / node_size_;

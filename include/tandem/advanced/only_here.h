@@ -1,5 +1,5 @@
 #pragma once
-/// Handles of memory that no other PE reaches: host side.
+/// Handles of memory that no other PE can access: host side.
 
 #include "tandem/symm.h"
 #include "tandem/world.h"
@@ -7,12 +7,13 @@
 namespace tandem {
 
 namespace detail {
-/// Beyond any address space: whoever takes such a handle for another PE's memory faults.
+/// The distance is larger than any address space, so an access to another PE's memory through such a handle faults.
 inline constexpr Size kNoPlace = Size{1} << 48;
 }  // namespace detail
 
-/// A handle of this PE's `memory`, for calls that take such (CollectiveOptions::local_in): any device memory of its
-/// GPU, in the simulator SymmetricHeap::allocate_local's. What the handle's `on` gives for other PEs is no address.
+/// Returns a handle of this PE's `memory`, for calls that accept such memory (CollectiveOptions::local_in). It may be
+/// any device memory of its GPU, and in the simulator memory of SymmetricHeap::allocate_local. The addresses that the
+/// handle's `on` gives for other PEs are invalid.
 template <class T>
 Symm<T> only_here(const World& world, T* memory) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
@@ -21,10 +22,10 @@ Symm<T> only_here(const World& world, T* memory) {
   return {reinterpret_cast<T*>(on_pe0), -detail::kNoPlace, world.pe()};
 }
 
-/// Whether a world's handle was made by `only_here`.
+/// Returns whether a handle was made by `only_here`.
 template <class T>
 bool is_only_here(const Symm<T>& handle) {
-  // By the distance from PE to PE, not by an address that is none: heaps that may grow lie far apart, too.
+  // The test uses the distance between PEs. Absolute addresses would not do, since growing heaps lie far apart, too.
   return handle && reinterpret_cast<std::uintptr_t>(handle.on(0)) - reinterpret_cast<std::uintptr_t>(handle.on(1)) ==
                        std::uintptr_t{detail::kNoPlace};
 }

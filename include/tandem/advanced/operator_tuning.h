@@ -1,6 +1,6 @@
 #pragma once
-/// Tuning of whole operators: every configuration is tried as one unit, on all PEs together, and what is quickest is
-/// kept in a cache file, from which plans take it (OperatorOptions::use_tuned).
+/// Tuning of whole operators. Every configuration is tried as one unit on all PEs together. The fastest is stored in a
+/// cache file, where plans find it (OperatorOptions::use_tuned).
 ///
 ///   TuneSetup setup;
 ///   setup.in_world = [&](const auto& program) { Simulation(machine, pes, options).run(program); };
@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-/// What a cache entry holds for: a run on other PEs, another machine or another version of the library is another key.
+/// The key of a cache entry. Other PEs, another machine or another version of the library have another key.
 struct OperatorKey {
   Operator op = Operator::kAllGatherGemm;
   Size m = 0, n = 0, k = 0;
@@ -33,71 +33,71 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
 
 struct TunedOperator {
   OperatorKey key;
-  OperatorOptions options;  ///< key.m, n, k, type and b_layout, and the quickest configuration
+  OperatorOptions options;  ///< key.m, n, k, type and b_layout, and the fastest configuration
   double us = 0;
   double sequential_us = 0;
 };
 
-/// Environment variable that names the cache file. Unset: there is none.
+/// Environment variable with the name of the cache file. If it is unset, there is no cache.
 inline constexpr const char* kOperatorCacheVariable = "TANDEM_OPERATOR_CACHE";
 
-/// The entry of a cache file. Nothing where the file does not exist or has no such entry, and where it is damaged or
-/// cannot be read: then `warning` says so in one line.
+/// Returns the entry of a cache file, or nothing if the file or the entry does not exist. If the file is damaged or
+/// cannot be read, it returns nothing and sets `warning` to one line.
 std::optional<TunedOperator> find_tuned(const std::string& file, const OperatorKey& key, std::string& warning);
 /// Adds an entry to a cache file, or replaces the one with the same key. The file is replaced as a whole, under a lock
-/// beside it (FILE.lock), so that processes may write at the same time and readers see the old or the new one. A
-/// damaged file is kept as FILE.damaged, and a new one begun. Throws InvalidArgument where the file cannot be written,
-/// RuntimeFailure where another process holds the lock for 10 seconds.
+/// beside it (FILE.lock). Processes may therefore write at the same time, and readers see the old or the new file. A
+/// damaged file is kept as FILE.damaged, and a new one is started. Throws InvalidArgument if the file cannot be
+/// written, RuntimeFailure if another process holds the lock for 10 seconds.
 void store_tuned(const std::string& file, const TunedOperator& entry);
 
-/// A configuration and what became of it.
+/// A configuration and its result.
 struct OperatorTrial {
   OperatorOptions options;
-  double predicted_us = 0;  ///< by the simulator; 0: not asked
-  double us = 0;            ///< slowest PE's, the same number on all PEs; 0: not tried, or failed
-  std::string failure;      ///< why it was dropped, on all PEs
+  double predicted_us = 0;  ///< simulated; 0: no prediction
+  double us = 0;            ///< of the slowest PE, the same on all PEs; 0: not tried, or failed
+  std::string failure;      ///< why it was dropped, the same on all PEs
 };
-/// "overlapped ce push, 4 splits, own_first, 128x256, 0 SMs".
+/// Returns "overlapped ce push, 4 splits, own_first, 128x256, 0 SMs".
 std::string describe(Operator op, const OperatorOptions& options);
 
 struct OperatorTuning {
   OperatorKey key;
-  std::vector<OperatorTrial> trials;  ///< the quickest first, then those that failed, then those not tried
-  double sequential_us = 0;           ///< the quickest of the sequential form
+  std::vector<OperatorTrial> trials;  ///< fastest first, then those that failed, then those not tried
+  double sequential_us = 0;           ///< the fastest sequential configuration
 
-  /// Throws Unsupported where no configuration ran.
+  /// Throws Unsupported if no configuration ran.
   TunedOperator entry() const;
 };
 
 struct TuneSetup {
-  /// Runs a host program on every PE of a world of its own, and rethrows what went wrong on any of them. A world for
-  /// each configuration: buffers live as long as their world, and one that fails takes nothing with it.
+  /// Runs a host program on every PE of a new world, and rethrows the error of any PE. Each configuration gets its own
+  /// world, because buffers live as long as their world and a failed world cannot be used further.
   std::function<void(const std::function<void(World&)>&)> in_world;
-  /// One call's time on this PE, in us; the default takes the mean of `calls` calls after one to warm up. May differ
-  /// between PEs: the slowest counts.
+  /// Returns the time of one call on this PE in us. The default takes the mean of `calls` calls after one warm-up call.
+  /// PEs may return different times; the slowest counts.
   std::function<double(World&, Stream&, const std::function<void()>& call)> time = {};
   int calls = 3;
-  /// Where set, the simulator predicts all configurations on this machine, and the best `most` of them are tried.
+  /// If set, the simulator predicts all configurations on this machine, and only the best `most` are tried.
   std::optional<Machine> model = {};
   int most = 24;
-  /// What runs are given besides their matrices: a bias; of fp8 the scales that the problem asks for, or one of each
+  /// Inputs of the runs besides the matrices: a bias, and for fp8 the scales that the problem has, or one for each
   /// matrix.
   bool bias = false, scales = false;
-  /// Told after each trial.
+  /// Called after each trial.
   std::function<void(const OperatorTrial&)> watch = {};
 };
 
-/// The configurations that tuning tries for a problem, the sequential form among them: with its types, layout and
-/// activation.
+/// Returns the configurations that tuning tries for a problem, with its types, layout and activation. The sequential
+/// form is one of them.
 std::vector<OperatorOptions> operator_candidates(Operator op, const OperatorOptions& problem, bool one_node, int pes);
 
-/// Tries the configurations of a problem (`problem`: what to compute, as operator_candidates). One that throws, on
-/// whatever PE, is dropped on all of them. Throws InvalidArgument for a setup without in_world, calls below 1 and a
-/// negative `most`.
+/// Tries the configurations of a problem (`problem` as for operator_candidates). A configuration that throws on any PE
+/// is dropped on all. Throws InvalidArgument for a setup without in_world, for `calls` below 1 and for a negative
+/// `most`.
 OperatorTuning tune_operator(Operator op, const OperatorOptions& problem, const TuneSetup& setup);
 
-/// Time of one configuration within a world; collective. All PEs get the same: the slowest one's time, or no time and
-/// the reason where any PE could not.
+/// Returns the time of one configuration within a world; collective. All PEs get the same result: the slowest PE's
+/// time, or the reason why any PE failed.
 OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
 #pragma once
-/// Which PE of which world this process is, from the environment that launchers set.
+/// The place of this process in a world, read from the environment that launchers set.
 
 #include "tandem/advanced/unique_id.h"
 
@@ -9,27 +9,26 @@ struct Placement {
   UniqueId id;
   int pe = 0;
   int pes = 1;
-  /// Number among the PEs of its node, and how many these are, as far as the launcher says: Slurm says what the job
-  /// asked for, of which a step may be a part.
+  /// Number among the PEs of its node, and their count, as the launcher states them. Slurm states what the job
+  /// requested, which may be more than this step has.
   int local_pe = 0;
   int local_pes = 1;
 };
 
-/// Reads what a launcher set, and finds the other processes. The n-th call of each process makes the n-th world.
+/// Reads the launcher's variables and finds the other processes. The n-th calls of all processes make the n-th world.
 ///
 /// * torchrun, `tandem launch`: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
 /// * Slurm's srun, where RANK is not set: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_NTASKS_PER_NODE,
 ///   SLURM_JOB_ID, SLURM_STEP_ID.
-/// * TANDEM_UNIQUE_ID, a UniqueId's text: where the processes meet, for one world. Needed where they are on several
-///   hosts.
+/// * TANDEM_UNIQUE_ID, the text of a UniqueId: the rendezvous of one world, needed with several hosts.
 ///
 /// Without TANDEM_UNIQUE_ID, PE 0 makes the id and hands it to the others through a local socket in the abstract name
-/// space. Its name and key follow from address, port, run id, user and size. Both ends check that the other belongs to
-/// this user and knows the key, which is a secret where TANDEM_RUN_ID is random (`tandem launch` sets it). The port
-/// itself is left to its owner: torchrun's store, for example, goes on listening there.
+/// space. The socket's name and key are derived from address, port, run id, user and size. Both ends check that the
+/// other belongs to this user and knows the key, which is secret if TANDEM_RUN_ID is random (`tandem launch` sets it).
+/// The port itself is not used: torchrun's store, for example, keeps listening there.
 ///
-/// Throws InvalidArgument (a variable that is missing or no number, a PE that came twice), Timeout, RuntimeFailure
-/// (another process of this user is PE 0 already, or other users hold all names of the socket).
+/// Throws InvalidArgument (a variable that is missing or not a number, a PE that joins twice) or Timeout. Throws
+/// RuntimeFailure if another process of this user is PE 0 already, or if other users hold all names of the socket.
 Placement placement_from_environment(double timeout_s = 600);
 
 }  // namespace tandem

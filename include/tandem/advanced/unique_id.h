@@ -1,14 +1,14 @@
 #pragma once
-/// Where the processes of a world meet, and the proof that they belong together: handed over by any means (a pipe, a
-/// file, an environment variable, another library's broadcast).
+/// The rendezvous of a world's processes, and the proof that they belong together. Any means may hand it over: a pipe,
+/// a file, an environment variable, another library's broadcast.
 ///
 ///   UniqueId id = UniqueId::create();                  // one process
 ///   send_to_the_others(id.text());
 ///   CudaProcess process(id, pe, pes);                  // every process, the one above included (tandem/cuda.h)
 ///
-/// As NCCL's `ncclUniqueId` (NCCL user guide, "Creating a communicator"), 128 bytes that are opaque to whoever carries
-/// them. They hold an address, a port that the system chose, and a random secret of 256 bits: whoever has read them can
-/// join the world, so hand them over by what only the world's processes read.
+/// Like NCCL's `ncclUniqueId` (NCCL user guide, "Creating a communicator"), it has 128 opaque bytes. They hold an
+/// address, a port that the system chose, and a random secret of 256 bits. Anyone who reads them can join the world, so
+/// hand them over where only the world's processes can read.
 
 #include <array>
 #include <cstddef>
@@ -23,18 +23,18 @@ class UniqueId {
   static constexpr std::size_t kBytes = 128;
   using Bytes = std::array<std::byte, kBytes>;
 
-  /// Opens the rendezvous of one world in this process, on a thread of its own that ends when all of the world's
-  /// processes have come and gone (or this process ends). `address` is this host's, as the others reach it: a number
-  /// or a name; the default is reached from this host alone. Processes of the same user on this host use a local socket
-  /// instead where they can. Throws InvalidArgument, RuntimeFailure, Timeout (the name service does not answer).
+  /// Opens the rendezvous of one world on a thread of this process. The thread ends when all of the world's processes
+  /// have joined and left, or when this process ends. `address` is this host's number or name, as the others reach it;
+  /// the default is reachable from this host only. Processes of the same user on this host use a local socket if
+  /// possible. Throws InvalidArgument, RuntimeFailure, or Timeout (the name service does not answer).
   static UniqueId create(const std::string& address = "127.0.0.1");
 
-  /// Throws InvalidArgument for what `bytes` and `text` did not give (truncated, mistyped, of another version).
+  /// Throws InvalidArgument for an id that is truncated, mistyped or of another version.
   static UniqueId from_bytes(std::span<const std::byte> bytes);
   static UniqueId from_text(std::string_view text);
 
   const Bytes& bytes() const { return bytes_; }
-  /// Letters, digits, '-' and '_'.
+  /// Returns the id as letters, digits, '-' and '_'.
   std::string text() const;
 
   bool operator==(const UniqueId&) const = default;

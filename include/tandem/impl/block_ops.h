@@ -1,16 +1,16 @@
 #pragma once
-/// Operations of every backend's block that are made of others: written once.
+/// Operations of every backend's block that are composed of others.
 
 #include "tandem/signal.h"
 
 namespace tandem {
 
-/// The PEs of a team, beginning with one of them and going round: `for (int pe : block.pes_from_self())`.
+/// The PEs of a team in ring order from one of them: `for (int pe : block.pes_from_self())`.
 class PeCycle {
  public:
   class Iterator {
    public:
-    /// No remainder is taken: on a GPU that costs a tenth of a microsecond.
+    /// A comparison replaces the remainder, which costs a tenth of a microsecond on a GPU.
     TANDEM_DEVICE Iterator(int first, int size, int step)
         : pe_(first + step < size ? first + step : first + step - size), size_(size), step_(step) {}
     TANDEM_DEVICE int operator*() const { return pe_; }
@@ -37,7 +37,7 @@ class PeCycle {
   int from_;
 };
 
-/// The steps of a loop over `range` in pieces of at most `step`.
+/// The steps of a loop over `range`, each of at most `step` elements.
 class Tiles {
  public:
   class Iterator {
@@ -67,7 +67,7 @@ class Tiles {
   Size step_;
 };
 
-/// Mixed into the block of each backend (`Self`).
+/// A base class of each backend's block (`Self`).
 template <class Self>
 class BlockOps {
  public:
@@ -76,7 +76,7 @@ class BlockOps {
   /// All PEs of the team but this one, the next one first: no two PEs address the same peer at the same step.
   TANDEM_DEVICE PeCycle peers_from_self() const { return {self().pe(), self().num_pes(), 1}; }
 
-  /// This block's slots of an array of signals with one slot for each block and PE.
+  /// This block's slots in an array of signals with one slot for each block and PE.
   TANDEM_DEVICE Signals slots(Signals words) const { return words + Size{self().index()} * self().num_pes(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// Marks a function that kernels call: compiled for the GPU too where the compiler is nvcc.
+/// Marks a function that kernels call. nvcc compiles it for the GPU, too.
 #if defined(__CUDACC__)
 #define TANDEM_DEVICE __host__ __device__
 #else

@@ -1,5 +1,5 @@
 #pragma once
-/// How host code that a plain C++ compiler sees launches a kernel that nvcc compiled.
+/// Launches of nvcc's kernels from host code of a plain C++ compiler.
 
 #include "tandem/range.h"
 
@@ -11,7 +11,7 @@ struct DeviceLaunch {
   const void* context = nullptr;
   const void* args = nullptr;
   void* stream = nullptr;
-  /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  /// Whether its blocks may start before the stream's previous kernel ends (programmatic dependent launch).
   bool early = false;
   const void* records = nullptr;
 };
@@ -20,27 +20,27 @@ struct DeviceLaunch {
 struct DeviceKernel {
   int threads = 0;
   void (*launch)(const DeviceLaunch& launch) = nullptr;
-  /// Loads it on the current device, so that no launch has to; returns how many of its blocks fit one SM.
+  /// Loads it on the current device, so that no launch has to. Returns the number of its blocks that fit one SM.
   int (*load)() = nullptr;
 };
 
-/// How many blocks of K an SM takes at least. K says so with its own kBlocksPerSm, which bounds its registers: for
-/// grids of more blocks than SMs that wait for each other, and where other kernels have to find room beside one.
+/// The least number of blocks of K that an SM takes. K sets it with its own kBlocksPerSm, which bounds its registers.
+/// It is for grids of more blocks than SMs that wait for each other, and for kernels that run beside others.
 template <class K>
 inline constexpr int kBlocksPerSm = 1;
 template <class K>
 requires requires { K::kBlocksPerSm; }
 inline constexpr int kBlocksPerSm<K> = K::kBlocksPerSm;
 
-/// Whether the stream's next kernel may take its places only when K has ended. K says so with its own kHoldsNext: one
-/// that waits until there is room for what follows.
+/// Whether the stream's next kernel may start only when K has ended. K sets it with its own kHoldsNext, if it waits
+/// until there is room for its successors.
 template <class K>
 inline constexpr bool kHoldsNext = false;
 template <class K>
 requires requires { K::kHoldsNext; }
 inline constexpr bool kHoldsNext<K> = K::kHoldsNext;
 
-/// Whether K touches no memory before next_epoch, which then waits for the kernel before. K says so with its own
+/// Whether K accesses no memory before next_epoch, which then waits for the previous kernel. K sets it with its own
 /// kEpochFirst.
 template <class K>
 inline constexpr bool kEpochFirst = false;
@@ -48,7 +48,8 @@ template <class K>
 requires requires { K::kEpochFirst; }
 inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
 
-/// The compiled form of kernel K, once registered (tandem/advanced/cuda_kernel.cuh); null in a build without it.
+/// The compiled form of kernel K, once it is registered (tandem/advanced/cuda_kernel.cuh); null in a build without
+/// CUDA.
 template <class K>
 struct DeviceKernelOf {
   static inline const DeviceKernel* kernel = nullptr;

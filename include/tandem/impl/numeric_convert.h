@@ -1,6 +1,6 @@
 #pragma once
-/// Conversion between float and the small floating-point formats, in integer arithmetic without branches, so that loops
-/// over it vectorise and every backend gets the same bits.
+/// Conversion between float and the small floating-point formats, in integer arithmetic without branches. Loops over it
+/// vectorise, and every backend gets the same bits.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace tandem::impl {
 TANDEM_DEVICE constexpr std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 TANDEM_DEVICE constexpr float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-/// condition ? yes : no, in a form that no compiler turns into a jump (g++ 12 would not vectorise the loop then).
+/// Returns condition ? yes : no without a jump, which would keep g++ 12 from vectorising the loop.
 TANDEM_DEVICE constexpr std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) {
   const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
   return (yes & mask) | (no & ~mask);
@@ -23,7 +23,7 @@ TANDEM_DEVICE constexpr std::uint32_t select(bool condition, std::uint32_t yes, 
 
 inline constexpr std::uint32_t kFloatInfinity = 0x7F80'0000;
 
-/// What follows from a format.
+/// Constants of a format.
 template <class Format>
 struct Layout {
   static constexpr int kBias = (1 << (Format::kExponent - 1)) - 1;
@@ -33,16 +33,16 @@ struct Layout {
   static constexpr std::uint32_t kInfinityBits = ((1U << Format::kExponent) - 1) << Format::kMantissa;
   static constexpr std::uint32_t kNan =
       Format::kInfinity ? kInfinityBits | (1U << (Format::kMantissa - 1)) : kMagnitude;
-  // As bits of a float: the least normal number, the first power of two that is too large, the largest finite number.
+  // Bits of floats: the least normal number, the first power of two that is too large, the largest finite number.
   static constexpr std::uint32_t kLeastNormal = static_cast<std::uint32_t>(128 - kBias) << 23;
   static constexpr std::uint32_t kTooLarge = static_cast<std::uint32_t>(128 + kBias) << 23;
   static constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(127 - kBias) << 23;
-  static constexpr std::uint32_t kLargest = ((kMagnitude - 1) << kShift) + kRebias;  // where there is no infinity
+  static constexpr std::uint32_t kLargest = ((kMagnitude - 1) << kShift) + kRebias;  // for formats without infinity
   // A float whose unit in the last place is the format's least subnormal: adding it rounds a subnormal to nearest even.
   static constexpr std::uint32_t kSubnormalMagic = static_cast<std::uint32_t>(128 - kBias + kShift) << 23;
 };
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 template <class Format>
 TANDEM_DEVICE constexpr typename Format::Bits from_float(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -68,7 +68,7 @@ TANDEM_DEVICE constexpr typename Format::Bits from_float(float value) {
   return static_cast<typename Format::Bits>(result | sign);
 }
 
-/// Exact.
+/// Exact conversion.
 template <class Format>
 TANDEM_DEVICE constexpr float to_float(typename Format::Bits stored) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -80,8 +80,8 @@ TANDEM_DEVICE constexpr float to_float(typename Format::Bits stored) {
   const std::uint32_t shifted = magnitude << L::kShift;
   std::uint32_t result = shifted + L::kRebias;
   if constexpr (L::kBias != 127) {
-    // A subnormal becomes the fraction of the least normal number, which is then subtracted; others subtract nothing,
-    // so that the subtraction stands outside of any condition.
+    // A subnormal becomes the fraction of the least normal number, which is then subtracted. Other numbers subtract 0,
+    // so that the subtraction is unconditional.
     const bool subnormal = magnitude < (1U << Format::kMantissa);
     const float biased = float_of(shifted + select(subnormal, L::kLeastNormal, L::kRebias));
     result = bits_of(biased - float_of(select(subnormal, L::kLeastNormal, 0)));

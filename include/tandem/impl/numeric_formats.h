@@ -5,8 +5,8 @@
 
 namespace tandem::impl {
 
-/// Sign, `kExponent` bits of biased exponent, `kMantissa` bits of mantissa. `kInfinity`: the highest exponent means
-/// infinity and NaN as in IEEE 754; otherwise all ones is the only NaN, and larger values become the largest finite
+/// Sign, `kExponent` bits of biased exponent, `kMantissa` bits of mantissa. With `kInfinity` the highest exponent means
+/// infinity and NaN as in IEEE 754. Otherwise all ones is the only NaN, and larger values become the largest finite
 /// one.
 struct F16Format {
   using Bits = std::uint16_t;

@@ -1,5 +1,5 @@
 #pragma once
-/// What a plan has allocated on the symmetric heap: given back when the plan is destroyed, or could not be made.
+/// The heap memory of a plan. It is returned when the plan is destroyed, or when its construction fails.
 
 #include <memory>
 #include <utility>
@@ -7,18 +7,18 @@
 
 namespace tandem::detail {
 
-/// Where plans give buffers of a PE back: a world's backend.
+/// The receiver of a PE's buffers: the backend of a world.
 class HeapOwner {
  public:
   virtual ~HeapOwner() = default;
-  /// This PE is through with a symmetric buffer, which begins there on PE 0. Not collective, and nobody waits: it is
-  /// free when all PEs have said so and a later allocation wants it.
+  /// Releases this PE's share of the symmetric buffer that begins there on PE 0. It is not collective and does not
+  /// wait: the buffer is free when all PEs have released it and a later allocation needs it.
   virtual void release_symmetric(const void* memory) = 0;
-  /// A buffer of this PE alone.
+  /// Frees a buffer of this PE.
   virtual void free_local(const void* memory) = 0;
 };
 
-/// Of one PE's part in a plan. Gives all back when it is destroyed, if the world is still there.
+/// The memory of one PE's part in a plan. The destructor returns it if the world still exists.
 class PlanMemory {
  public:
   PlanMemory() = default;
@@ -43,7 +43,7 @@ class PlanMemory {
   std::vector<Buffer> buffers_;
 };
 
-/// While it lives, what this PE allocates is noted here; of several, where the youngest lives.
+/// While it lives, it records this PE's allocations. If several live, the youngest does.
 class NotedAllocations {
  public:
   NotedAllocations(PlanMemory*& current, std::weak_ptr<HeapOwner*> owner)

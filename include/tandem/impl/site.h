@@ -1,8 +1,8 @@
 #pragma once
-/// Where in the kernel's source an operation stands.
+/// The place of an operation in the kernel's source.
 ///
-/// Every operation of the simulator's block ends with a defaulted `Site`, so that checkers and reports can name file
-/// and line without the author typing anything. (`std::source_location` is missing from clang 14 with libstdc++ 12.)
+/// Every operation of the simulator's block ends with a defaulted `Site`. Checkers and reports can thus name file and
+/// line without work for the author. (`std::source_location` is missing from clang 14 with libstdc++ 12.)
 
 namespace tandem {
 

@@ -1,11 +1,12 @@
 #pragma once
-/// A type's name as the compiler spells it, for reports and timelines.
+/// A type's name in the compiler's spelling, for reports and timelines.
 
 #include <string_view>
 
 namespace tandem {
 
-/// "AllReduceRing<float>" for tandem::kernels::AllReduceRing<float>: the namespaces of the outermost name are left out.
+/// Returns "AllReduceRing<float>" for tandem::kernels::AllReduceRing<float>, without the namespaces of the outermost
+/// name.
 template <class T>
 constexpr std::string_view type_name() {
   const std::string_view signature = __PRETTY_FUNCTION__;

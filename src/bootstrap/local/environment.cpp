@@ -12,7 +12,7 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Variables in which two jobs of a user differ.
+/// The variables in which two jobs of a user differ.
 constexpr const char* kJob[] = {"MASTER_ADDR",  "MASTER_PORT",   "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
                                 "SLURM_JOB_ID", "SLURM_STEP_ID", "TANDEM_RUN_ID"};
 
@@ -51,7 +51,7 @@ Places of_slurm(const Variables& variables) {
   Places places;
   places.pes = needed(variables, "SLURM_NTASKS", 1, kMost);
   places.pe = needed(variables, "SLURM_PROCID", 0, places.pes - 1);
-  // The variable holds the request of the job; this step may have fewer tasks, or more on a node.
+  // The variable holds the request of the job. This step may have fewer tasks, or more on a node.
   const int asked = std::min(optional(variables, "SLURM_NTASKS_PER_NODE", 1, kMost, places.pes), places.pes);
   places.local_pe = optional(variables, "SLURM_LOCALID", 0, places.pes - 1, places.pe % asked);
   places.local_pes = std::max(asked, places.local_pe + 1);

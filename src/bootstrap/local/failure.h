@@ -1,5 +1,5 @@
 #pragma once
-/// Why a world is over, as it travels between processes.
+/// The reason of a world's end, in the form in which it travels between processes.
 
 #include <cstdint>
 #include <exception>
@@ -17,11 +17,11 @@ struct Failure {
 
   Bytes encode() const { return Writer().u32(static_cast<std::uint32_t>(kind)).text(text).result(); }
   static Failure decode(View payload);
-  /// As the exception of that kind.
+  /// Throws the exception of that kind.
   [[noreturn]] void raise() const;
 };
 
-/// Kind and text of an exception, for other processes.
+/// Returns kind and text of an exception, for other processes.
 Failure failure_of(const std::exception& error);
 
 }  // namespace tandem::bootstrap

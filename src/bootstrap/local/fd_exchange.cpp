@@ -18,7 +18,7 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// The same for two processes where descriptors and abstract names reach from one to the other.
+/// Returns the same text for two processes if descriptors and abstract names reach from one to the other.
 std::string name_of_host() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -101,9 +101,9 @@ std::optional<Message> receive_message(const Fd& socket, const Key& key) {
   return message;
 }
 
-/// Callers that have said nothing yet; the oldest goes where there are more.
+/// Most callers that have sent nothing yet. If there are more, the oldest is closed.
 constexpr std::size_t kMostCallers = 64;
-/// Members that are asked at the same time.
+/// Most members that are asked at the same time.
 constexpr std::size_t kMostRequests = 16;
 /// A PE that has too many callers may close one that has not been served.
 constexpr int kAttempts = 10;
@@ -112,7 +112,7 @@ constexpr int kAttempts = 10;
 
 struct FdExchange::Round {
   struct Member {
-    bool has_come = false;  ///< its descriptors are here
+    bool has_come = false;  ///< its descriptors have arrived
     bool is_served = false;
     bool is_asked = false;
     int attempts = 0;
@@ -123,8 +123,8 @@ struct FdExchange::Round {
   Team team;
   std::size_t count = 0;
   std::vector<Member> members;
-  std::map<int, std::pair<int, Fd>> requests;  ///< members that are asked, by the connection's descriptor
-  std::deque<Fd> callers;                      ///< have connected and not yet spoken
+  std::map<int, std::pair<int, Fd>> requests;  ///< requests under way, by the connection's descriptor
+  std::deque<Fd> callers;                      ///< connected, but no message yet
 
   std::vector<int> missing(bool Member::*done) const {
     std::vector<int> pes;
@@ -209,7 +209,7 @@ FdExchange::Round FdExchange::begin(std::size_t count, const Team& team) {
   round.members.resize(static_cast<std::size_t>(team.size));
   Round::Member& own_part = round.members[static_cast<std::size_t>(team.me)];
   own_part.has_come = own_part.is_served = own_part.is_asked = true;
-  // Agreed and growing, so that what was meant for an earlier exchange is not taken for this one.
+  // The number is agreed and grows, so that messages of an earlier exchange are not accepted in this one.
   const Bytes own = Writer().u64(rounds_).u32(static_cast<std::uint32_t>(count)).result();
   for (const Bytes& other : session_.all_gather(own, "exchange of descriptors", team)) {
     Reader reader(other);
@@ -272,7 +272,7 @@ std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, c
     ask(round);
     take_turn(round, own);
   }
-  // Nobody closes its socket before all have been served.
+  // All members are served before any of them closes its socket.
   session_.barrier("exchange of descriptors ended", team);
   std::vector<std::vector<Fd>> received;
   for (Round::Member& member : round.members) received.push_back(std::move(member.descriptors));

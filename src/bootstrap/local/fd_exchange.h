@@ -1,9 +1,8 @@
 #pragma once
-/// File descriptors handed from process to process on one host (SCM_RIGHTS, unix(7)): memory that others shall map.
+/// File descriptors handed from process to process on one host (SCM_RIGHTS, unix(7)), for memory that others map.
 ///
-/// Each process listens on a local socket of its own, where the others ask for its descriptors with a message that
-/// proves the world's secret. Callers of another user, or with any other message, are closed and do not disturb the
-/// others.
+/// Each process listens on its own local socket. The others ask there for its descriptors, with a message that proves
+/// the world's secret. Callers of another user, or with any other message, are closed and do not disturb the others.
 
 #include <deque>
 #include <map>
@@ -22,14 +21,14 @@ class FdExchange {
   /// Collective over the world.
   explicit FdExchange(Session& session);
 
-  /// Whether PE `pe`'s process runs on this host, in the same network name space.
+  /// Returns whether the process of PE `pe` runs on this host, in the same network name space.
   bool is_here(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host == arrivals_[me()].host; }
-  /// Name of PE `pe`'s local socket.
+  /// Returns the name of the local socket of PE `pe`.
   const std::string& socket_of(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].socket; }
 
-  /// Every member's descriptors (copies of them), by number in the team; the own ones are empty there. Every member
-  /// gives equally many. Collective over `team`; throws Unsupported where a member is on another host, Timeout naming
-  /// who sent nothing, and what Session::all_gather throws.
+  /// Returns copies of every member's descriptors, by number in the team; its own entry is empty. Every member gives
+  /// the same number of descriptors. Collective over `team`. Throws Unsupported if a member is on another host, Timeout
+  /// with the members that sent nothing, and everything that Session::all_gather throws.
   std::vector<std::vector<Fd>> exchange(const std::vector<int>& own, const Team& team);
 
  private:

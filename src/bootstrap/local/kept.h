@@ -1,5 +1,5 @@
 #pragma once
-/// Services that a process keeps until it ends, with threads that serve other processes.
+/// Services with threads for other processes, which live until this process ends.
 
 #include <list>
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace tandem::bootstrap {
 
-/// A child of fork that ends leaves the parent's services alone: their threads do not run in the child, and their data
-/// may be in the middle of a change.
+/// A child of fork that ends does not touch the parent's services. Their threads do not run in the child, and their
+/// data may be inconsistent there.
 template <class T>
 class Kept {
  public:
@@ -20,7 +20,7 @@ class Kept {
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
 
-  /// Also removes services that are over.
+  /// Adds a service and removes services that are over.
   void add(std::unique_ptr<T> one) {
     const std::lock_guard lock(mutex_);
     all_.remove_if([](const auto& old) { return old->is_here() && old->is_over(); });

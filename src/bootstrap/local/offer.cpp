@@ -18,7 +18,7 @@ namespace {
 constexpr double kAnswer = 2;
 constexpr const char* kAdvice = "jobs that run at the same time need a MASTER_PORT or a TANDEM_RUN_ID of their own";
 
-/// A listener under that name, or its holder; neither if the holder does not listen.
+/// A listener with some name, or the process that holds the name. It is neither if the holder does not listen.
 struct Claim {
   Fd listener;
   std::optional<Peer> holder;
@@ -36,7 +36,7 @@ Claim claim(const std::string& name) {
 
 bool lives(const Peer& peer) { return peer.process > 0 && (::kill(peer.process, 0) == 0 || errno == EPERM); }
 
-/// Returns nothing if the other end does not prove that it is of the job.
+/// Returns nothing if the other end does not prove that it belongs to the job.
 std::optional<UniqueId> ask(const Fd& socket, const Key& job, int pe, int size) {
   try {
     return UniqueId::from_bytes(shake_hands(socket, job, pe, size, Deadline(kAnswer)).welcome);
@@ -59,7 +59,7 @@ void HandOff::check(int pe, int job_size, const Peer& taker) {
   const auto [at, is_first] = takers.try_emplace(pe, taker);
   if (!is_first && at->second.process != taker.process && lives(at->second))
     throw InvalidArgument(
-        fmt::format("PE {} of {} has come twice: {} and {}; {}", pe, size, at->second.text(), taker.text(), kAdvice));
+        fmt::format("PE {} of {} has joined twice: {} and {}; {}", pe, size, at->second.text(), taker.text(), kAdvice));
   at->second = taker;
 }
 
@@ -75,7 +75,7 @@ HandOff open_hand_off(const Key& job, int size) {
   }
   throw RuntimeFailure(
       fmt::format("all {} names of this job's hand-off socket are taken, by {} for example; a "
-                  "TANDEM_RUN_ID that nobody else knows gives it other names",
+                  "a secret TANDEM_RUN_ID gives it other names",
                   kHandOffNames, holder));
 }
 
@@ -92,8 +92,7 @@ UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Timeout("PE 0 of this job did not come, or runs on another host (then TANDEM_UNIQUE_ID has to be set)" +
-                others);
+  throw Timeout("PE 0 of this job did not start, or runs on another host (which needs TANDEM_UNIQUE_ID)" + others);
 }
 
 }  // namespace tandem::bootstrap

@@ -18,7 +18,7 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-/// Memory that keeps its size: whoever maps a file that shrinks dies of SIGBUS.
+/// Memory of a fixed size. A process that maps a file which shrinks would die of SIGBUS.
 Fd make_memory(std::size_t bytes) {
   Fd memory(::memfd_create("tandem", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0 ||

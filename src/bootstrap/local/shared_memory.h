@@ -1,6 +1,5 @@
 #pragma once
-/// Host memory of all members of a team on one host, at a constant stride, handed over by descriptors as GPUs' memory
-/// is.
+/// Host memory of all members of a team on one host, at a constant stride, handed over by descriptors.
 
 #include <cstddef>
 
@@ -10,14 +9,14 @@ namespace tandem::bootstrap {
 
 class SharedMemory {
  public:
-  /// `bytes` (the same on all; rounded up to pages) for each member: zeros, which take room only once they are touched.
-  /// Collective over `team`. Throws RuntimeFailure, and what FdExchange::exchange throws.
+  /// `bytes` is the same on all members and is rounded up to pages. The memory starts as zeros and takes room only once
+  /// it is touched. Collective over `team`. Throws RuntimeFailure, and everything that FdExchange::exchange throws.
   SharedMemory(FdExchange& exchange, const Team& team, std::size_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  /// The part of that number in the team.
+  /// Returns the part of the team's member of that number.
   std::byte* on(int member) const { return base_ + static_cast<std::size_t>(member) * stride_; }
 
  private:

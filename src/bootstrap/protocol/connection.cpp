@@ -12,9 +12,9 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Bytes that are read at once. The rest waits for the next turn, so that one connection cannot delay the others.
+/// Bytes that are read at once. The rest waits for the next poll, so that one connection cannot delay the others.
 constexpr std::size_t kChunk = std::size_t{64} << 10;
-/// Bytes that may wait for a process that does not read. Its connection is closed where there are more.
+/// Most bytes that may wait for a process that does not read. Beyond that its connection is closed.
 constexpr std::size_t kMostOutput = std::size_t{512} << 20;
 
 }  // namespace
@@ -44,7 +44,7 @@ std::vector<Frame> Connection::receive() {
 }
 
 void Connection::challenge(const Frame& hello) {
-  if (hello.kind != Kind::kHello) throw BadMessage("a stranger who does not say hello");
+  if (hello.kind != Kind::kHello) throw BadMessage("an unknown process whose first message is not hello");
   const Key nonce = nonce_of(hello);
   if (!nonces_.insert(nonce).second) throw BadMessage("a repeated hello");
   const Key own_nonce = random_key();
@@ -66,7 +66,7 @@ void Connection::admit(int pe, std::size_t most_payload) {
 void Connection::send(Kind kind, View payload) {
   const Bytes frame = out_.frame(kind, payload);
   output_.insert(output_.end(), frame.begin(), frame.end());
-  if (output_.size() > kMostOutput) throw BadMessage("the process does not read what it is sent");
+  if (output_.size() > kMostOutput) throw BadMessage("the process does not read its messages");
 }
 
 void Connection::flush() {

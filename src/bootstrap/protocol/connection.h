@@ -13,32 +13,32 @@ namespace tandem::bootstrap {
 
 class Connection {
  public:
-  /// Seconds in which a stranger has to say hello, and to join after that.
+  /// Seconds that an unauthenticated connection has for its hello, and again for its join.
   static constexpr double kHelloTimeout = 1;
   static constexpr double kJoinTimeout = 10;
 
-  /// `address`: the other end's; empty for processes of this user on this host. A hello that is in `nonces` already is
-  /// a repeated one.
+  /// `address` is the other end's address, or empty for processes of this user on this host. A hello whose nonce is
+  /// already in `nonces` is a replay.
   Connection(Fd socket, const Key& secret, std::string address, std::set<Key>& nonces);
 
   const Fd& socket() const { return socket_; }
   const std::string& address() const { return address_; }
   int pe() const { return pe_; }
-  /// It has not proved that it knows the secret.
+  /// Returns whether the other end has not proved the secret yet.
   bool is_stranger() const { return state_ == State::kStranger; }
   bool is_member() const { return state_ == State::kMember; }
   const Deadline& deadline() const { return deadline_; }
   bool has_output() const { return !output_.empty(); }
 
-  /// Reads what is there; the frames for the coordinator (kJoin and what members send). Throws BadMessage
-  /// where the other end is to be dropped. After the last frame `is_closed`.
+  /// Reads the available bytes and returns the frames for the coordinator (kJoin and the frames of members). Throws
+  /// BadMessage if the connection is to be dropped. After the last frame `is_closed` returns true.
   std::vector<Frame> receive();
   bool is_closed() const { return closed_; }
 
-  /// It has joined as `pe`.
+  /// Marks the connection as joined as PE `pe`.
   void admit(int pe, std::size_t most_payload);
   void send(Kind kind, View payload);
-  /// Sends what the socket takes; throws BadMessage where it is broken.
+  /// Sends as much as the socket takes. Throws BadMessage if the connection is broken.
   void flush();
 
  private:

@@ -15,7 +15,7 @@ class Deadline {
                                std::chrono::duration<double>(std::clamp(seconds, 0.0, kMostSeconds)))) {}
 
   bool passed() const { return Clock::now() >= at_; }
-  /// For poll(): at least 0, rounded up.
+  /// Returns the remaining time for poll(): at least 0, rounded up.
   int milliseconds() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now()).count();
     return static_cast<int>(std::clamp<long long>(left, 0, 1 << 30));

@@ -14,7 +14,7 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Throws Unheard where the connection is closed.
+/// Throws Unheard if the connection is closed.
 Frame receive_frame(const Fd& socket, FrameReader& in, const Deadline& deadline) {
   for (;;) {
     if (auto frame = in.next()) return std::move(*frame);
@@ -26,7 +26,7 @@ Frame receive_frame(const Fd& socket, FrameReader& in, const Deadline& deadline)
   }
 }
 
-/// Throws Unheard where the connection is closed.
+/// Throws Unheard if the connection is closed.
 void send_frame(const Fd& socket, View frame, const Deadline& deadline) {
   try {
     send_all(socket, frame, deadline);

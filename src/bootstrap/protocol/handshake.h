@@ -1,6 +1,6 @@
 #pragma once
-/// How a process and the host of a rendezvous prove to each other that they know the secret, without sending it: each
-/// answers the other's fresh nonce. What follows is authenticated under keys of this connection and direction alone.
+/// The handshake between a process and the host of a rendezvous. Both prove the secret without sending it: each answers
+/// the other's fresh nonce. Later frames are authenticated under keys of this connection and direction.
 ///
 ///   process                         host
 ///   hello(nonce)          ->
@@ -24,23 +24,24 @@ struct SessionKeys {
 Key hello_key(const Key& secret);
 Key challenge_key(const Key& secret, View process_nonce);
 SessionKeys session_keys(const Key& secret, View process_nonce, View host_nonce);
-/// The only field of hello and challenge. Throws BadMessage where it is none.
+/// Returns the only field of hello and challenge. Throws BadMessage if it is missing.
 Key nonce_of(const Frame& frame);
 
-/// The host closed the connection before it answered the hello. Another attempt may be heard.
+/// Thrown if the host closed the connection before it answered the hello. Another attempt may succeed.
 class Unheard : public BadMessage {
  public:
   using BadMessage::BadMessage;
 };
 
-/// The process's end of a handshake that has succeeded.
+/// The process's end of a successful handshake.
 struct Handshake {
   FrameWriter out;
   FrameReader in;
   Bytes welcome;
 };
 
-/// Joins as PE `pe` of `size`. Throws what the host answers instead of a welcome, Timeout, BadMessage, Unheard.
+/// Joins as PE `pe` of `size`. Throws the error that the host answers instead of a welcome, Timeout, BadMessage or
+/// Unheard.
 Handshake shake_hands(const Fd& socket, const Key& secret, int pe, int size, const Deadline& deadline);
 
 }  // namespace tandem::bootstrap

@@ -37,7 +37,7 @@ bool is_authentic(const Key& key, View message, View mac) {
 
 Key derive(const Key& key, std::string_view purpose, View salt) {
   Bytes message(view(purpose).begin(), view(purpose).end());
-  message.push_back(std::byte{0});  // no purpose is the beginning of another with its salt
+  message.push_back(std::byte{0});  // the zero prevents that one purpose is a prefix of another with its salt
   message.insert(message.end(), salt.begin(), salt.end());
   Key derived;
   crypto_auth(out(derived), raw(message), message.size(), raw(key));

@@ -15,7 +15,7 @@ namespace tandem::bootstrap {
 
 using Mac = std::array<std::byte, 32>;
 
-/// Overwrites `bytes`, even where nobody reads them afterwards.
+/// Overwrites `bytes`. The compiler cannot remove this, even if the bytes are not read again.
 void wipe(std::span<std::byte> bytes);
 
 /// A secret or a nonce. Its destructor overwrites it, so that memory that is used again holds no secrets.
@@ -23,17 +23,17 @@ struct Key : std::array<std::byte, 32> {
   ~Key() { wipe(*this); }
 };
 
-/// From the system's generator. Throws RuntimeFailure where that does not work.
+/// Returns a key from the system's random generator. Throws RuntimeFailure if that fails.
 Key random_key();
 Mac authenticate(const Key& key, View message);
-/// In constant time.
+/// Compares in constant time.
 bool is_authentic(const Key& key, View message, View mac);
-/// A key for one purpose: nobody learns `key` from it.
+/// Derives a key for one purpose. `key` cannot be computed from it.
 Key derive(const Key& key, std::string_view purpose, View salt = {});
 
-/// `plain` encrypted and authenticated (libsodium's crypto_secretbox), behind a fresh nonce.
+/// Encrypts and authenticates `plain` (libsodium's crypto_secretbox) with a fresh nonce in front.
 Bytes encrypt(const Key& key, View plain);
-/// Nothing where `encrypted` was not made with that key.
+/// Returns nothing if `encrypted` was not made with that key.
 std::optional<Bytes> decrypt(const Key& key, View encrypted);
 
 std::string hex(View bytes);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int kBacklog = 1024;
-/// Most seconds to find the own address by its name.
+/// Most seconds for the lookup of the own address by its name.
 constexpr double kResolveOwn = 30;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -44,7 +44,7 @@ Resolved look_up(const std::string& address, std::uint16_t port, int flags) {
   return {code, {list, freeaddrinfo}};
 }
 
-/// Only names are looked up on another thread: name servers may take minutes.
+/// Names are looked up on another thread, because name servers may take minutes.
 AddressList resolve(const std::string& address, std::uint16_t port, int flags, const Deadline& deadline) {
   if (Resolved numeric = look_up(address, port, flags | AI_NUMERICHOST); numeric.code == 0)
     return std::move(numeric.list);
@@ -54,7 +54,7 @@ AddressList resolve(const std::string& address, std::uint16_t port, int flags, c
   return std::move(named->list);
 }
 
-/// An address in the abstract name space: a zero, then the name without a closing zero.
+/// Makes an address in the abstract name space: a zero, then the name without a terminating zero.
 struct LocalAddress {
   explicit LocalAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
@@ -70,7 +70,7 @@ struct LocalAddress {
   socklen_t length;
 };
 
-/// An error number, 0 when connected.
+/// Returns an error number, or 0 if connected.
 int finish_connect(const Fd& socket, const Deadline& deadline) {
   if (!wait_for(socket.get(), POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
@@ -141,9 +141,9 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       return socket;
     }
-    // The rendezvous opened before its id was handed over, so a refusal means that it has ended.
+    // The rendezvous was open before its id was handed over, so a refusal means that it has ended.
     if (error == ECONNREFUSED)
-      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: nobody listens there any more", address, port));
+      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: no process listens there any more", address, port));
     if (deadline.passed())
       throw Timeout(fmt::format("rendezvous at {} port {}: not reached: {}", address, port, reason(error)));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -197,7 +197,7 @@ Peer peer_of(const Fd& socket) {
 Fd accept_one(const Fd& listener) {
   Fd socket(::accept4(listener.get(), nullptr, nullptr, kFlags));
   if (socket) {
-    const int on = 1;  // refused by local sockets, which do not wait to fill a packet
+    const int on = 1;  // local sockets reject the option; they never wait to fill a packet
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
   return socket;

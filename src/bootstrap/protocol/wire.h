@@ -1,9 +1,9 @@
 #pragma once
-/// Messages as they travel: fields, and authenticated frames around them.
+/// The wire format of messages: fields, and authenticated frames around them.
 ///
-/// A frame is magic, kind, number, length (4, 4, 8, 4 bytes, little-endian), the payload, and a code over all of that
-/// under the connection's key. Frames of one direction are numbered from 0, so that none can be left out, repeated or
-/// taken from another connection.
+/// A frame is magic, kind, number, length (4, 4, 8, 4 bytes, little-endian), the payload, and a MAC over all of them
+/// under the connection's key. Frames of one direction are numbered from 0, so none can be dropped, replayed or copied
+/// from another connection.
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ enum class Kind : std::uint32_t {
   kWelcome,     ///< from the host
   kContribute,  ///< to the host: a part of an all-gather
   kResult,      ///< from the host: all parts
-  kFailed,      ///< either way: the world is over; error's kind, text
+  kFailed,      ///< both directions: the world is over; kind and text of the error
   kLeave,       ///< to the host
 };
 
@@ -44,7 +44,7 @@ class FrameWriter {
   std::uint64_t number_ = 0;
 };
 
-/// Takes the bytes of one direction as they come.
+/// Takes the bytes of one direction as they arrive.
 class FrameReader {
  public:
   FrameReader(const Key& key, std::size_t most_payload) : key_(key), most_payload_(most_payload) {}
@@ -54,7 +54,7 @@ class FrameReader {
   }
   void set_limit(std::size_t most_payload) { most_payload_ = most_payload; }
   void feed(View bytes) { buffer_.insert(buffer_.end(), bytes.begin(), bytes.end()); }
-  /// The next whole frame. Throws BadMessage as soon as what is there cannot become one.
+  /// Returns the next complete frame. Throws BadMessage as soon as the bytes cannot become a frame.
   std::optional<Frame> next();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// A deadline for calls of the system that take none.
+/// A deadline for system calls that have none.
 
 #include <future>
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace tandem::bootstrap {
 
-/// The result of `work`; nothing where it takes longer. Its thread then goes on by itself, so `work` refers to nothing
-/// of the caller's. Throws what `work` throws.
+/// Returns the result of `work`, or nothing if it takes longer. Its thread then continues, so `work` must not refer to
+/// objects of the caller. Throws everything that `work` throws.
 template <class Work>
 std::optional<std::invoke_result_t<Work>> within(const Deadline& deadline, Work work) {
   std::packaged_task<std::invoke_result_t<Work>()> task(std::move(work));

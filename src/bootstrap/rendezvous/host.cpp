@@ -16,15 +16,15 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Strangers are connections that have not proved the secret. They cost a descriptor each, so the oldest has to go
-/// where there are more: processes of the world say hello at once.
+/// Most connections that have not proved the secret. Each costs a descriptor, so the oldest is closed if there are
+/// more. Processes of the world send their hello at once.
 constexpr std::size_t kMostStrangers = 128;
 constexpr std::size_t kMostOfAddress = 32;
-/// How many connections are taken in before others are served.
+/// Connections that are accepted before others are served.
 constexpr int kAtOnce = 16;
-/// Milliseconds until another attempt to take in a connection where there was no descriptor for it.
+/// Milliseconds until the next accept after one that found no free descriptor.
 constexpr int kFullPause = 20;
-/// How long an ending process goes on for the world's other processes.
+/// Seconds for which an ending process keeps serving the other processes of the world.
 constexpr double kGrace = 2;
 constexpr std::size_t kMostFromMember = kMostContribution + 1024;
 
@@ -60,13 +60,13 @@ void Host::report(const std::exception& error) {
     send_messages();
     flush();
   } catch (const std::exception&) {
-    // The members still see that their connections are closed.
+    // The members still notice that their connections are closed.
   }
 }
 
 void Host::close_listeners() {
   for (Fd* const listener : {&tcp_, &local_, &hand_off_.listener}) {
-    // A child of fork may have a copy, which would go on listening.
+    // A child of fork may hold a copy of the socket, which would go on listening.
     if (*listener) ::shutdown(listener->get(), SHUT_RDWR);
     listener->reset();
   }
@@ -116,7 +116,7 @@ void Host::take_in(const Fd& listener) {
     const bool is_local = &listener != &tcp_;
     if (is_local && !peer_of(socket).is_of_this_user()) continue;
     const std::string address = is_local ? "" : address_of_peer(socket);
-    if (!is_local && address.empty()) continue;  // it has gone
+    if (!is_local && address.empty()) continue;  // the peer has disconnected
     make_room(address);
     const int fd = socket.get();
     const bool takes_id = &listener == &hand_off_.listener;
@@ -126,7 +126,7 @@ void Host::take_in(const Fd& listener) {
   }
 }
 
-/// For one more stranger of that address.
+/// Makes room for one more unauthenticated connection from that address.
 void Host::make_room(const std::string& address) {
   const Connection* oldest = nullptr;
   const Connection* oldest_there = nullptr;
@@ -183,7 +183,7 @@ void Host::handle(Connection& connection, const Frame& frame) {
 }
 
 void Host::join(Connection& connection, const Frame& frame) {
-  if (frame.kind != Kind::kJoin) throw BadMessage("a stranger who does not join");
+  if (frame.kind != Kind::kJoin) throw BadMessage("an unknown process that does not join");
   Reader reader(frame.payload);
   const auto pe = static_cast<int>(reader.u32());
   const auto size = static_cast<int>(reader.u32());
@@ -191,12 +191,12 @@ void Host::join(Connection& connection, const Frame& frame) {
   try {
     connection.send(Kind::kWelcome, welcome(connection, pe, size));
   } catch (const Error& error) {
-    // It knows the secret, so it is told why; closing is its part.
+    // The process knows the secret, so it gets the reason; it closes the connection itself.
     connection.send(Kind::kFailed, failure_of(error).encode());
   }
 }
 
-/// The id for those that ask for it; nothing for those that are members from here on.
+/// Returns the id for processes that ask for it, and nothing for connections that are members from now on.
 Bytes Host::welcome(Connection& connection, int pe, int size) {
   if (takers_.count(connection.socket().get()) != 0) {
     hand_off_.check(pe, size, peer_of(connection.socket()));
@@ -226,7 +226,7 @@ void Host::drop_late() {
 }
 
 void Host::send_messages() {
-  // Sending may find that somebody is gone, which makes more messages.
+  // Sending may find broken connections, which makes more messages.
   for (auto messages = coordinator_.take_messages(); !messages.empty(); messages = coordinator_.take_messages())
     for (const Coordinator::Message& message : messages)
       for (auto& [fd, connection] : connections_) {

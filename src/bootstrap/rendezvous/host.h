@@ -1,6 +1,6 @@
 #pragma once
-/// The rendezvous of one world: a thread that lets in who proves the secret, carries the all-gathers, and tells
-/// everybody at once when somebody is gone.
+/// The rendezvous of one world. Its thread admits processes that prove the secret, carries out the all-gathers, and
+/// notifies all members at once when one of them is gone.
 
 #include <atomic>
 #include <cstdint>
@@ -19,25 +19,25 @@ namespace tandem::bootstrap {
 
 class Host {
  public:
-  /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. Hands the
-  /// id out, too, where `hand_off` has a listener. Throws InvalidArgument for an address that is not this host's.
+  /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. If
+  /// `hand_off` has a listener, it also hands out the id. Throws InvalidArgument for an address of another host.
   Host(const Key& secret, const std::string& address, HandOff hand_off = {});
-  /// Waits for those who are still there, but not long.
+  /// Waits a short time for members that are still connected.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// The contents of the world's id.
+  /// Returns the contents of the world's id.
   const IdContents& contents() const { return contents_; }
-  /// The world has come and gone; no socket is open.
+  /// Returns whether all members have left and every socket is closed.
   bool is_over() const { return over_; }
-  /// It is this process's, not that of which this is a child.
+  /// Returns whether this process made the host, and is not a child of that process.
   bool is_here() const { return service_.is_here(); }
 
  private:
   void run();
   void serve();
-  /// Tells the members why this thread ends.
+  /// Notifies the members why this thread ends.
   void report(const std::exception& error);
   void take_in(const Fd& listener);
   void make_room(const std::string& address);
@@ -61,8 +61,8 @@ class Host {
   Coordinator coordinator_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by file descriptor
   std::set<Key> nonces_;                                    // of all hellos so far
-  std::set<int> takers_;                                    // those of the connections that ask for the id
-  std::size_t turned_away_ = 0;                             // strangers
+  std::set<int> takers_;                                    // connections that ask for the id
+  std::size_t turned_away_ = 0;                             // unauthenticated connections
   bool is_full_ = false;                                    // no descriptor is left for another connection
   Service service_;
 };

@@ -86,11 +86,11 @@ void Coordinator::join(int pe, int size) {
         fmt::format("PE {} of {} given, allowed are 0 to size - 1 of at most {}", pe, size, kMostPes));
   if (came_.count(pe) != 0) {
     refused_[pe] = "came twice";
-    throw InvalidArgument(fmt::format("PE {} of {} has come twice: another process is that PE already", pe, size));
+    throw InvalidArgument(fmt::format("PE {} of {} has joined twice: another process is that PE already", pe, size));
   }
   if (size_ != 0 && size != size_) {
-    const std::string text = fmt::format(
-        "the PEs do not agree on the size of their world: PE {} says {}, PE {} says {}", said_by_, size_, pe, size);
+    const std::string text = fmt::format("the PEs do not agree on the size of their world: PE {} has {}, PE {} has {}",
+                                         said_by_, size_, pe, size);
     fail_all({FailureKind::kInvalidArgument, text});
     throw InvalidArgument(text);
   }
@@ -100,7 +100,7 @@ void Coordinator::join(int pe, int size) {
 }
 
 void Coordinator::contribute(int pe, Contribution contribution) {
-  if (failure_) return;  // it has been told, or is about to be
+  if (failure_) return;  // the member has been or will be notified
   const Contribution& c = contribution;
   const int offset = pe - c.first;
   if (c.first + (c.size - 1) * c.stride >= size_ || offset < 0 || offset % c.stride != 0 || offset / c.stride >= c.size)
@@ -114,9 +114,9 @@ void Coordinator::contribute(int pe, Contribution contribution) {
     pending.seconds = c.timeout_ms * 1e-3;
     pending.deadline = Deadline(pending.seconds);
   } else if (pending.name != c.name) {
-    return fail_all(
-        {FailureKind::kInvalidArgument, fmt::format("the PEs do not do the same: PE {} is at '{}', PE {} at '{}'",
-                                                    pending.first_caller, pending.name, pe, c.name)});
+    return fail_all({FailureKind::kInvalidArgument,
+                     fmt::format("the PEs call different operations: PE {} is at '{}', PE {} at '{}'",
+                                 pending.first_caller, pending.name, pe, c.name)});
   }
   if (!pending.blobs.emplace(pe, std::move(contribution.blob)).second) throw BadMessage("a second contribution");
   if (pending.blobs.size() < static_cast<std::size_t>(c.size)) return check_absent(call, pending);
@@ -175,7 +175,7 @@ std::string Coordinator::missing(const Call& call, const Pending& pending) const
   for (const auto& [pe, why] : refused_) refused += fmt::format("; PE {} {}", pe, why);
   std::string text;
   if (!never.empty()) text += fmt::format("PE {} of {} never came", list_of(never), size_);
-  if (!late.empty()) text += fmt::format("{}PE {} did not get there", text.empty() ? "" : ", ", list_of(late));
+  if (!late.empty()) text += fmt::format("{}PE {} did not reach it", text.empty() ? "" : ", ", list_of(late));
   return text + refused;
 }
 

@@ -15,16 +15,16 @@
 
 namespace tandem::bootstrap {
 
-/// Most bytes of a PE in one all-gather.
+/// Most bytes that a PE gives to one all-gather.
 constexpr std::size_t kMostContribution = std::size_t{64} << 10;
 /// Most PEs of a world.
 constexpr int kMostPes = 4096;
 
-/// One PE's part in an all-gather of a team. The n-th call of each member of a team belongs to the n-th of the others.
+/// One PE's contribution to an all-gather of a team. The n-th calls of all members of a team belong together.
 struct Contribution {
   int first = 0, stride = 1, size = 1;
   std::uint64_t number = 0;
-  std::string name;  ///< what it is for: members must agree
+  std::string name;  ///< the purpose; all members give the same
   std::uint32_t timeout_ms = 0;
   Bytes blob;
 
@@ -32,7 +32,7 @@ struct Contribution {
   static Contribution decode(View payload);
 };
 
-/// All parts, as they are sent back to each member.
+/// All contributions, as each member receives them.
 struct Gathered {
   int first = 0, stride = 1, size = 1;
   std::uint64_t number = 0;
@@ -42,7 +42,7 @@ struct Gathered {
   static Gathered decode(View payload);
 };
 
-/// "0, 3, 4, ..."
+/// Returns "0, 3, 4, ...".
 std::string list_of(const std::vector<int>& numbers);
 
 class Coordinator {
@@ -53,25 +53,26 @@ class Coordinator {
     Bytes payload;
   };
 
-  /// Throws Error where this PE cannot come: `size` is not what the others said, `pe` is not in it, or came before.
+  /// Throws Error if this PE cannot join: `size` differs from the others' size, or `pe` is not in it or has joined
+  /// already.
   void join(int pe, int size);
-  /// Throws BadMessage for what no member could send.
+  /// Throws BadMessage for a contribution that no member could send.
   void contribute(int pe, Contribution contribution);
-  /// The PE cannot go on.
+  /// Ends the world, because the PE reported a failure.
   void fail(int pe, Failure failure);
   void leave(int pe);
-  /// Its connection broke.
+  /// Ends the world, because the PE's connection broke before it left.
   void lose(int pe, const std::string& why);
-  /// The world is over; the first reason stays.
+  /// Ends the world. The first reason stays.
   void fail_all(Failure failure);
-  /// Ends what has lasted too long. Its error ends with `note`.
+  /// Ends the world if a deadline has passed. The error ends with `note`.
   void look_at_clock(const std::string& note = "");
-  /// When to look next.
+  /// Returns the next deadline.
   std::optional<Clock::time_point> next_deadline() const;
 
-  /// All have come, so that nobody else may.
+  /// Returns whether all PEs have joined.
   bool complete() const { return size_ > 0 && came_.size() == static_cast<std::size_t>(size_); }
-  /// Somebody had come, and all who had are gone.
+  /// Returns whether PEs have joined, and all of them have left.
   bool over() const;
 
   /// Returns the messages to be sent since the last call.
@@ -79,7 +80,7 @@ class Coordinator {
 
  private:
   enum class State { kHere, kLeft };
-  /// first, stride, size and number of an all-gather.
+  /// First, stride, size and number of an all-gather.
   using Call = std::tuple<int, int, int, std::uint64_t>;
   struct Pending {
     std::string name;

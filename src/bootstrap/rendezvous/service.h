@@ -13,7 +13,7 @@
 
 namespace tandem::bootstrap {
 
-/// It belongs to the process that made it: a child of fork has the object and its descriptors, and not the thread.
+/// A service belongs to the process that made it. A child of fork has the object and its descriptors, but no thread.
 class Service {
  public:
   Service() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -30,7 +30,7 @@ class Service {
   void start(Work work) {
     thread_ = std::thread(std::move(work));
   }
-  /// Waits for the thread's end. Does nothing in a child of fork, where the parent's thread would be woken.
+  /// Waits for the thread's end. In a child of fork it does nothing, because it would wake the parent's thread.
   void stop() {
     if (!is_here() || !thread_.joinable()) return;
     stopping_ = true;
@@ -38,14 +38,14 @@ class Service {
     thread_.join();
   }
 
-  /// Lets the thread's poll return.
+  /// Makes the thread's poll return.
   void wake_up() { ::eventfd_write(wake_.get(), 1); }
 
   bool is_here() const { return process_ == ::getpid(); }
-  /// A descriptor that the thread polls for reading beside its own.
+  /// A descriptor that the thread polls for reading besides its own.
   int wake() const { return wake_.get(); }
-  /// Whether the thread is to end. Any other wake is read, or every later poll would return at once. (It may also be
-  /// that of a child of fork, which has the descriptor.)
+  /// Returns whether the thread has to end. Any other wake-up is read away, or every later poll would return at once.
+  /// It may come from a child of fork, which has the descriptor, too.
   bool is_stopping() {
     eventfd_t written = 0;
     if (!stopping_) ::eventfd_read(wake_.get(), &written);
@@ -56,7 +56,7 @@ class Service {
   pid_t process_ = ::getpid();
   Fd wake_;
   std::atomic<bool> stopping_{false};
-  union {  // not destroyed where it would be joinable and nobody's
+  union {  // not destroyed in a child, where it is joinable without a thread
     std::thread thread_{};
   };
 };

@@ -15,9 +15,9 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// How long the host may be late with an error that it has to send: it knows the deadlines too.
+/// Seconds by which the host's error may come after its deadline. The host knows the deadlines, too.
 constexpr double kHostIsLate = 5;
-/// The host drops connections that are slow to prove the secret: one may be dropped by mistake.
+/// The host drops connections that are slow to prove the secret, so one may be dropped by mistake.
 constexpr int kAttempts = 10;
 constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 
@@ -47,7 +47,7 @@ Session::~Session() {
     send(Kind::kLeave, {});
     finish_sending();
   } catch (const std::exception&) {
-    // The host is gone, and with it the world.
+    // The host is gone, and the world with it.
   }
   service_.stop();
 }
@@ -75,7 +75,7 @@ void Session::join(const UniqueId& id) {
   }
 }
 
-/// The host's local socket takes processes of this user alone, so that nobody else can keep them from the host.
+/// The host's local socket accepts processes of this user only, so other users cannot block it.
 void Session::connect(const IdContents& contents, const Deadline& deadline) {
   socket_ = connect_local(local_name(contents), SOCK_STREAM, deadline);
   const bool is_local = socket_ && peer_of(socket_).is_of_this_user();
@@ -109,7 +109,7 @@ void Session::send_more() {
     const std::lock_guard lock(sending_);
     flush();
   } catch (const RuntimeFailure&) {
-    // Reading finds why.
+    // The next read finds the reason.
   }
 }
 
@@ -139,7 +139,7 @@ void Session::end(Failure failure) {
   changed_.notify_all();
 }
 
-/// The listening thread sends what the socket does not take at once.
+/// Sends a frame. The listening thread sends the rest that the socket does not take at once.
 void Session::send(Kind kind, View payload) {
   const std::lock_guard lock(sending_);
   const Bytes frame = out_.frame(kind, payload);
@@ -147,7 +147,7 @@ void Session::send(Kind kind, View payload) {
   if (!flush()) service_.wake_up();
 }
 
-/// Whether everything is sent. The caller holds `sending_`.
+/// Returns whether everything is sent. The caller holds `sending_`.
 bool Session::flush() {
   try {
     const std::size_t done = send_some(socket_, unsent_);
@@ -186,7 +186,7 @@ std::vector<Bytes> Session::all_gather(View own, const std::string& name, const 
   try {
     send(Kind::kContribute, contribution.encode());
   } catch (const RuntimeFailure&) {
-    // The listening thread learns why, from what the host may have sent before.
+    // The listening thread finds the reason, which the host may have sent before.
   }
   lock.lock();
   const auto result = [&] { return results_.find({team.first, team.stride, team.size, number}); };

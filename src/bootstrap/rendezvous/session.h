@@ -1,5 +1,5 @@
 #pragma once
-/// One process's place in a world: all-gathers and barriers between the world's processes, and word of who is gone.
+/// A process as a member of a world: all-gathers and barriers between the world's processes, and notice of failures.
 
 #include <condition_variable>
 #include <functional>
@@ -18,44 +18,44 @@
 
 namespace tandem::bootstrap {
 
-/// Throws InvalidArgument where there is no such PE in a world of that size, or no such world.
+/// Throws InvalidArgument if a world of that size has no such PE, or if the size is not allowed.
 void check_place(int pe, int pes);
 
 class Session {
  public:
-  /// Joins the world of `id` as PE `pe` of `size`, and returns when all have come. Throws Timeout (who never came),
-  /// InvalidArgument (sizes that differ, a PE that came twice), RuntimeFailure (nobody listens, another secret).
+  /// Joins the world of `id` as PE `pe` of `size`, and returns when all have joined. Throws Timeout (with the missing
+  /// PEs), InvalidArgument (sizes differ, a PE joined twice) or RuntimeFailure (no rendezvous, another secret).
   /// `timeout_s` bounds this and every later wait.
   Session(const UniqueId& id, int pe, int size, double timeout_s);
-  /// Leaves. Others that still wait for this PE get an error; so do all where an exception is on its way.
+  /// Leaves the world. PEs that still wait for this PE get an error. All PEs get one if an exception is being thrown.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   int pe() const { return pe_; }
   int size() const { return size_; }
-  /// This process's own, as the host of the rendezvous sees it: others that reach the host should reach it too.
+  /// Returns this process's address, as the host of the rendezvous sees it. Other processes should reach it there, too.
   const std::string& address() const { return address_; }
   const Key& secret() const { return secret_; }
-  /// How many splits of this world came before this one; the same on all PEs.
+  /// Returns the number of earlier splits of this world, which is the same on all PEs.
   std::uint64_t count_split() { return splits_++; }
   double timeout_s() const { return timeout_s_; }
-  /// It is this process's, not that of which this is a child: whoever destroys it there leaves its world alone.
+  /// Returns whether this process joined, and is not a child of the one that did. A child leaves the world alone.
   bool is_here() const { return service_.is_here(); }
   Team world() const { return {0, 1, size_, pe_, size_}; }
 
-  /// Every member's bytes (at most kMostContribution), by number in the team. Collective over `team`; members call with
-  /// the same `name`. Throws why the world is over where it is: InvalidArgument (another name), Timeout (who is
-  /// missing), RuntimeFailure (who is gone). One thread at a time.
+  /// Returns every member's bytes (at most kMostContribution), by number in the team. Collective over `team`; all
+  /// members give the same `name`. If the world is over, it throws the reason: InvalidArgument (different names),
+  /// Timeout (missing members) or RuntimeFailure (lost members). One thread at a time may call it.
   std::vector<Bytes> all_gather(View own, const std::string& name, const Team& team);
   std::vector<Bytes> all_gather(View own, const std::string& name) { return all_gather(own, name, world()); }
   void barrier(const std::string& name, const Team& team) { all_gather({}, name, team); }
   void barrier(const std::string& name) { barrier(name, world()); }
 
-  /// If `work` throws on one PE, all throw that error, with the PE's number, and the world goes on. Collective; the
-  /// members of the world must not throw before it, or the others wait for them.
+  /// Runs `work`. If it throws on one PE, all PEs throw that error with the PE's number, and the world goes on.
+  /// Collective. A member that throws before it would leave the others waiting.
   void together(const std::string& name, const std::function<void()>& work);
-  /// If `work`, of this PE alone, throws, the world is over: all PEs get the error, and it is rethrown.
+  /// Runs `work` of this PE alone. If it throws, the world ends: all PEs get the error, and it is rethrown here.
   template <class Work>
   auto or_fail(Work work) {
     try {
@@ -66,13 +66,13 @@ class Session {
     }
   }
 
-  /// Tells all PEs that the world is over, and why; their waits end with this text.
+  /// Ends the world for all PEs. Their waits end with this text.
   void fail(const Failure& failure);
-  /// Why the world is over.
+  /// Returns the reason of the world's end, if it has ended.
   std::optional<Failure> failure() const;
-  /// Called once, on a thread of the session, as soon as the world is over. Set before it is needed.
+  /// Sets a callback for the world's end, which a thread of the session calls once.
   void on_failure(std::function<void()> callback);
-  /// The world ends in good order: from here on nobody's going is a failure, and nothing is called any more.
+  /// Announces the regular end of the world. From now on a PE that disconnects is no failure, and no callback runs.
   void expect_end();
 
  private:
@@ -98,11 +98,11 @@ class Session {
   std::string address_;
   std::mutex sending_;  // never held during a wait
   FrameWriter out_{Key{}};
-  Bytes unsent_;  // what the socket has not taken yet
+  Bytes unsent_;  // bytes that the socket has not taken yet
   FrameReader in_{Key{}, kMostHandshake};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::tuple<int, int, int>, std::uint64_t> calls_;  // of each team, so far
+  std::map<std::tuple<int, int, int>, std::uint64_t> calls_;  // calls of each team so far
   std::uint64_t splits_ = 0;
   std::map<Call, std::vector<Bytes>> results_;
   std::optional<Failure> failure_;

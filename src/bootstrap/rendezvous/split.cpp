@@ -13,7 +13,7 @@ struct Member {
   int color, key, pe;
 };
 
-/// All PEs' wishes, by PE.
+/// Returns the colors and keys of all PEs, by PE.
 std::vector<Member> exchange(Session& session, int color, int key) {
   const auto word = [](int value) { return static_cast<std::uint32_t>(value); };
   std::vector<Member> all;
@@ -25,7 +25,7 @@ std::vector<Member> exchange(Session& session, int color, int key) {
   return all;
 }
 
-/// Only the world's processes can derive it.
+/// Derives a secret that only the world's processes can know.
 Key secret_of(Session& session, int color) {
   const Bytes salt = Writer().u64(session.count_split()).u32(static_cast<std::uint32_t>(color)).result();
   return derive(session.secret(), "split", salt);

@@ -18,9 +18,9 @@ namespace {
 using bootstrap::IdContents;
 using bootstrap::Key;
 
-// Magic and version; the secret; the port; the address, filled with zeros; a sum of all that.
+// The contents: magic and version; the secret; the port; the address, filled with zeros; a checksum of them all.
 constexpr std::string_view kMagic = "tandem 1";
-constexpr std::size_t kSumBytes = 16;  // crypto_generichash takes no less
+constexpr std::size_t kSumBytes = 16;  // the smallest that crypto_generichash takes
 constexpr std::size_t kMostAddress =
     UniqueId::kBytes - kMagic.size() - sizeof(Key) - sizeof(std::uint32_t) - sizeof(std::uint32_t) - kSumBytes;
 constexpr int kAlphabet = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
@@ -42,7 +42,7 @@ UniqueId::Bytes encode(const IdContents& contents) {
   return bytes;
 }
 
-/// The rendezvous of this process.
+/// The rendezvous that this process hosts.
 bootstrap::Kept<bootstrap::Host>& hosts() {
   static bootstrap::Kept<bootstrap::Host> all;
   return all;
@@ -108,7 +108,7 @@ UniqueId UniqueId::from_text(std::string_view text) {
                         &size, &end, kAlphabet) != 0 ||
       end != text.data() + text.size())
     throw InvalidArgument(
-        fmt::format("unique id: {} characters given, allowed is what text() of an id gave", text.size()));
+        fmt::format("unique id: {} characters given, allowed is the result of an id's text()", text.size()));
   return from_bytes(std::span(bytes).first(size));
 }
 

@@ -28,7 +28,8 @@ std::span<const Algorithm> all_gather_algorithms() {
        make_byte_plan<kSelf, AllGatherPush>},
       {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true, kOutput},
        make_copy_engine_push<kSelf, CopyPattern::kAllGather>},
-      // No peer touches the output, but a PE has to know where its peers' is: in place, their inputs lie there.
+      // Peers do not access the output. In an in-place call their inputs lie there, though, so a PE has to know where
+      // it is.
       {{kSelf, "copy_engine_pull", "copy engines read from all peers; no SM moves data", true, true, kBoth},
        make_copy_engine_pull},
       {{kSelf, "two_level", "between nodes to the PEs of the same index, then within the node", false, false, kOutput},

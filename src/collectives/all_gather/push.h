@@ -1,5 +1,5 @@
 #pragma once
-/// Push all-gather: every PE puts its bytes straight into every peer's output, the next PE's first.
+/// Push all-gather: every PE puts its bytes directly into every peer's output, the next PE's first.
 ///
 /// One step; each PE sends and receives n-1 times its bytes. At step s PE p writes to p+s, so that no two write to the
 /// same peer. Needs put_signal only: stores within a node, messages between nodes. In-place allowed (in == out + pe *

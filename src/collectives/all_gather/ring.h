@@ -1,8 +1,9 @@
 #pragma once
-/// Ring all-gather: in n-1 steps each PE sends the next one what it received last, its own bytes first.
+/// Ring all-gather: in n-1 steps each PE sends to the next one the bytes that it received last, its own bytes first.
 ///
-/// Each link carries n-1 times a PE's bytes, to one neighbour only; every arriving piece has a signal word of its own.
-/// Needs put_signal to the next PE: works within a node and between nodes. In-place allowed (in == out + pe * count).
+/// Each link carries n-1 times a PE's bytes, to one neighbour only. Every chunk that arrives has its own signal word.
+/// It needs put_signal to the next PE, so it works within a node and between nodes. In-place allowed (in == out + pe *
+/// count).
 
 #include "collectives/steps/move.h"
 

@@ -1,10 +1,9 @@
 #pragma once
 /// Two-level ("2-D") all-gather: between nodes first, then within.
 ///
-/// Each PE puts its bytes to the PEs with its index on the other nodes, so that every NIC carries its own rail only and
-/// a piece enters a node once; then it spreads its own bytes within its node, and what arrives from the other nodes as
-/// it arrives. Needs put_signal only. With one node it is the push algorithm. In-place allowed (in == out + pe *
-/// count).
+/// Each PE puts its bytes to the PEs with its index on the other nodes. Every NIC thus carries its own rail only, and a
+/// shard enters a node once. The PE then spreads its own bytes within its node, and the shards from other nodes as they
+/// arrive. It needs put_signal only. With one node it is the push algorithm. In-place allowed (in == out + pe * count).
 
 #include "collectives/steps/move.h"
 

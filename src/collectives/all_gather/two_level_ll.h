@@ -2,10 +2,10 @@
 /// LL and two-level all-gather combined, for small sizes on several nodes: packets cross between nodes and are
 /// forwarded unopened.
 ///
-/// Each PE packs its bytes once, puts the packets to the PEs with its index on the other nodes, and stores them to its
-/// node's PEs; whatever arrives from another node is passed on within the node packet by packet, while it is also read.
-/// A packet is its own signal all the way, so no step waits for a flag behind the data. As Triton-distributed's
-/// low-latency all-gather does. Needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
+/// Each PE packs its bytes once. It puts the packets to the PEs with its index on the other nodes, and stores them to
+/// its node's PEs. Packets from another node are forwarded within the node one by one while they are also read. A
+/// packet is its own signal all the way, so no step waits for a flag after the data. Triton-distributed's low-latency
+/// all-gather does the same. It needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
 /// == out + pe * count).
 
 #include "collectives/steps/packet_move.h"
@@ -37,7 +37,7 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
 
       const Symm<LLPacket> own = rounds.packets(i, me);
       block.ll_put(own, a.in.local() + piece.begin, piece.size(), flag, me);
-      open(me);  // the packets are in place when they can be read
+      open(me);  // packets that can be read are in place
       for (int pe = (me + size) % n; pe != me; pe = (pe + size) % n) block.put_nbi(own, own.local(), packets, pe);
       spread(me);
       for (int owner = (me + n - size) % n; owner != me; owner = (owner + n - size) % n) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Collective kThis = Collective::kAllReduce;
 
-/// What PTX ISA `multimem.ld_reduce` knows: sums, minima and maxima, of floats and of integers of 32 and 64 bits.
+/// The operations of PTX ISA `multimem.ld_reduce`: sums, minima and maxima of floats and of integers of 32 and 64 bits.
 std::string multimem_unfit(const Machine& machine, const CollectiveOptions& options) {
   if (!machine.link.multicast) return "needs multicast, which machine '" + machine.name + "' does not have";
   if (options.op == ReduceOp::kProd) return "cannot multiply: the switch adds and compares";
@@ -47,7 +47,7 @@ std::span<const Algorithm> all_reduce_algorithms() {
       {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs and spread the sums", true, true,
         kOutput},
        make_copied_reduce<kThis>},
-      {{kThis, "multimem", "one shot through the switch; where the machine has multicast", true, false, kNeither},
+      {{kThis, "multimem", "one shot through the switch; needs multicast", true, false, kNeither},
        make_plan<kThis, AllReduceMultimem>,
        multimem_unfit},
       {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring", false, false, kOutput},

@@ -1,11 +1,11 @@
 #pragma once
 /// Several rings at once that alternate over the node's rail-aligned NICs (as NCCL's and Penny's rings do).
 ///
-/// With m PEs a node there are m rings, each with 1/m of the data. A ring goes through the PEs of one node after the
-/// other; it enters the first node at local index s and leaves it at s-1, enters the second at s-1 and leaves it at s,
-/// and so on: every crossing keeps to its rail (but the last one where the number of nodes is odd). Rings 2i and 2i+1
-/// have s = 2i, and the odd one runs the other way: each NIC then sends for one ring and receives for one, and links
-/// within the node carry both ways. One ring alone uses one NIC of each node.
+/// With m PEs in a node there are m rings, each with 1/m of the data. A ring visits the PEs of one node after the
+/// other. It enters the first node at local index s and leaves it at s-1. It enters the second at s-1 and leaves it at
+/// s, and so on. Every crossing thus keeps to its rail, except the last one if the number of nodes is odd. Rings 2i and
+/// 2i+1 have s = 2i, and the odd one runs in the other direction. Each NIC then sends for one ring and receives for
+/// one, and links within the node are used in both directions. A single ring would use one NIC of each node.
 ///
 /// Fixed order within a ring: as the ring algorithm, by position in the ring. In-place allowed.
 
@@ -14,7 +14,7 @@
 
 namespace tandem::kernels {
 
-/// PE `position` of ring `ring` of those above; positions count in the ring's own direction.
+/// Returns the PE at `position` of ring `ring`. Positions count in the ring's own direction.
 TANDEM_DEVICE constexpr int multi_ring_pe(const Team& team, int ring, int position) {
   const int m = team.node_size;
   const int forward = ring % 2 == 0 ? position : team.size - 1 - position;
@@ -39,7 +39,7 @@ struct AllReduceMultiRing {
     Symm<T> out;
     Symm<T> partial;  // staging, count elements: sums under way, each chunk in its place
     Signals ready;    // [block]: the next PE of the block's ring has begun this call, so its buffers may be written
-    Signals arrived;  // [block]: pieces delivered by the previous PE of the block's ring; see ring_count
+    Signals arrived;  // [block]: chunks delivered by the previous PE of the block's ring; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

@@ -20,7 +20,7 @@ struct AllReduceMultimem {
     return AllReduceOneShot<T>::prepare(setup);
   }
 
-  // Two slots suffice: who has finished call e+1 has heard of e+1 from everybody, so everybody had finished e.
+  // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from every PE, so every PE had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Range part = split(a.count, block.count(), 16)[block.index()];

@@ -1,7 +1,7 @@
 #pragma once
 /// One-shot all-reduce: every PE reads all peers' inputs and sums them (Triton-distributed, arXiv 2504.19442).
 ///
-/// The input is copied into staging first, so that in-place needs no second round and nobody waits at the end.
+/// The input is copied into staging first. In-place calls then need no second round, and no PE waits at the end.
 /// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
 /// Each link carries n-1 times the data, in one step. Needs loads from all PEs. In-place allowed.
 
@@ -34,7 +34,7 @@ struct AllReduceOneShot {
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has heard of e+1 from everybody, so everybody had finished e.
+  // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from every PE, so every PE had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Range part = split(a.count, block.count(), 16)[block.index()];

@@ -3,8 +3,8 @@
 /// and LL128 protocols).
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
-/// Each link carries n-1 times the data, doubled by LLPacket and an eighth more with LL128Line, in one step without any
-/// other signal. Goes in rounds of a fragment. Needs stores to all PEs. In-place allowed.
+/// Each link carries n-1 times the data, doubled by LLPacket and an eighth more with LL128Line, in one step without
+/// other signals. It runs in rounds of a fragment. It needs stores to all PEs. In-place allowed.
 
 #include "collectives/steps/reduce_packets.h"
 
@@ -12,7 +12,7 @@ namespace tandem::kernels {
 
 template <class T, class P>
 struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
-  /// What is sent to every peer by itself is more than the buffer.
+  /// The bytes sent to all peers together exceed the buffer's size.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(8 * blocks, 128)); }
 
   template <class Block>

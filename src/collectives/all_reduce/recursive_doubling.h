@@ -2,10 +2,10 @@
 /// Recursive doubling all-reduce (Thakur, Rabenseifner and Gropp 2005): in step k every PE swaps its whole partial sum
 /// with the one at distance 2^k; log2(n) steps.
 ///
-/// For any n: with p the greatest power of two that n holds, of each pair (2i, 2i+1), i < n - p, the odd PE first gives
-/// its values to the even one and in the end gets the result from it; the others are renumbered without gaps. Fixed
-/// order: a balanced binary tree over PEs in their order, lower PEs first, every partial sum rounded to T. Needs put
-/// and signal: works within a node and between nodes. In-place allowed.
+/// It works for any n. Let p be the greatest power of two within n. In each pair (2i, 2i+1), i < n - p, the odd PE
+/// first gives its values to the even one. At the end it gets the result. The remaining PEs are renumbered without
+/// gaps. Fixed order: a balanced binary tree over PEs in their order, lower PEs first, every partial sum rounded to T.
+/// It needs put and signal, so it works within a node and between nodes. In-place allowed.
 
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
@@ -16,11 +16,11 @@ template <class T>
 struct AllReduceRecursiveDoubling {
   struct Args {
     Symm<const T> in;
-    Symm<T> out;        // holds this PE's partial sum on the way
+    Symm<T> out;        // holds this PE's partial sum meanwhile
     Symm<T> partial;    // staging, [2][step][capacity]: the partner's partial sum, by epoch parity; step 0 is the odd
                         // PE's values
     Size capacity = 0;  // elements of each
-    Signals arrived;    // [block][step]: epoch of what is in `partial`; the last step is the result, in `out`
+    Signals arrived;    // [block][step]: epoch of the data in `partial`; the last step is the result, in `out`
     int steps = 0;      // 2 + log2(p)
     Epochs epochs;      // [block]
     ReduceOp op = ReduceOp::kSum;
@@ -46,8 +46,8 @@ struct AllReduceRecursiveDoubling {
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has heard of e+1 from its partner of each step, who thus had finished
-  // e.
+  // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from its peer of each step, so these had
+  // finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int n = block.num_pes();
@@ -84,7 +84,7 @@ struct AllReduceRecursiveDoubling {
   }
 
  private:
-  /// Waits for what step `step` brings and reduces it into this PE's partial sum, before or after it.
+  /// Waits for the data of step `step` and reduces it into this PE's partial sum, as the left or the right operand.
   template <class Block>
   TANDEM_DEVICE static void add(Block& block, const Args& a, Symm<T> partial, Signals arrived, int step, Range part,
                                 Epoch epoch, bool before) {

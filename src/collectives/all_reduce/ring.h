@@ -1,9 +1,9 @@
 #pragma once
 /// Ring all-reduce (Patarasuk and Yuan 2009): a reduce phase, then a broadcast phase, over n chunks.
 ///
-/// Chunk c goes round from PE c+1 to PE c, which then holds its sum. Fixed order: in[c+1] + in[c+2] + ... + in[c], each
-/// partial sum rounded to T as it travels. Each link carries 2 (n-1)/n of the data, in 2 (n-1) steps. Needs put and
-/// signal to the next PE: works within a node and between nodes. In-place allowed.
+/// Chunk c travels around the ring from PE c+1 to PE c, which then holds its sum. Fixed order: in[c+1] + in[c+2] + ...
+/// + in[c], each partial sum rounded to T as it travels. Each link carries 2 (n-1)/n of the data, in 2 (n-1) steps. It
+/// needs put and signal to the next PE, so it works within a node and between nodes. In-place allowed.
 
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
@@ -17,7 +17,7 @@ struct AllReduceRing {
     Symm<T> out;
     Symm<T> partial;  // staging, count elements: sums under way, each chunk in its place
     Signals ready;    // [block]: the next PE has begun this call, so its buffers may be written
-    Signals arrived;  // [block]: pieces delivered by the previous PE; see ring_count
+    Signals arrived;  // [block]: chunks delivered by the previous PE; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

@@ -1,10 +1,10 @@
 #pragma once
-/// Simple ring all-reduce: the whole buffer goes round once, in n-1 hops, for small messages.
+/// Simple ring all-reduce: the whole buffer travels around once, in n-1 hops, for small messages.
 ///
-/// Every PE passes on what it received as it is and keeps it; in the end it holds the inputs of all and sums them. Half
-/// as many steps as the ring with chunks, but each link carries n-1 times the data, and staging holds 2 n buffers.
-/// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
-/// Needs put and signal to the next PE: works within a node and between nodes. In-place allowed.
+/// Every PE forwards what it received unchanged and keeps a copy. At the end it holds the inputs of all PEs and sums
+/// them. It takes half as many steps as the ring with chunks. But each link carries n-1 times the data, and staging
+/// holds 2 n buffers. Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once. It needs put and
+/// signal to the next PE, so it works within a node and between nodes. In-place allowed.
 
 #include "collectives/steps/put_counted.h"
 #include "collectives/steps/reduce_input.h"
@@ -17,7 +17,7 @@ struct AllReduceRingSimple {
   struct Args {
     Symm<const T> in;
     Symm<T> out;
-    Symm<T> inputs;     // staging, [2][PE][capacity]: everybody's input, by epoch parity
+    Symm<T> inputs;     // staging, [2][PE][capacity]: every PE's input, by epoch parity
     Size capacity = 0;  // elements of each
     Signals arrived;    // [block]: inputs delivered by the previous PE, counted over all calls
     Epochs epochs;      // [block]
@@ -36,7 +36,7 @@ struct AllReduceRingSimple {
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has everybody's input of e+1, so everybody had finished e.
+  // Two slots suffice: a PE that finished call e+1 has every PE's input of e+1, so every PE had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int n = block.num_pes();

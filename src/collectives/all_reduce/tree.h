@@ -17,7 +17,7 @@ struct AllReduceTree {
   struct Args {
     Symm<const T> in;
     Symm<T> out;        // holds this PE's sum until its parent on another node has it
-    Symm<T> partial;    // staging, [child][capacity]: what children sent
+    Symm<T> partial;    // staging, [child][capacity]: sums from the children
     Size capacity = 0;  // elements of each
     Signals arrived;    // [block][child]: chunks from that child; see chunk_epoch
     Signals done;       // [block]: chunks of the result in `out`
@@ -38,8 +38,8 @@ struct AllReduceTree {
     return a;
   }
 
-  // One slot a child suffices: a child's call ends with the result, and its own values are in that, so they have been
-  // read. A child's output may be written when the chunk has come up from it: then it has begun this call.
+  // One slot for each child suffices. A child's call ends with the result, which contains its own values, so these have
+  // been read. A child's output may be written when its chunk has come up, because it has then started this call.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Tree tree = tree_of(block.team(), block.pe(), 0);

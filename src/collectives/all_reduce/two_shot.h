@@ -17,7 +17,7 @@ struct AllReduceTwoShot {
     Symm<T> out;
     Symm<Accumulator<T>> scales;  // [block]: this PE's scale, for its peers (kPremulSum)
     Signals arrived;   // [block][PE]: that PE has begun this call: its input is in place, its output may be written
-    Signals finished;  // [block][PE]: that PE reads and writes nothing here any more
+    Signals finished;  // [block][PE]: that PE has finished its reads and writes here
     Epochs epochs;     // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

@@ -1,11 +1,11 @@
 #pragma once
-/// Two-shot all-reduce with packets: every PE sends each peer that peer's shard, sums its own, and sends the sum to
-/// all.
+/// Two-shot all-reduce with packets: every PE sends each peer that peer's shard, sums its own, and sends the sum to all
+/// PEs.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
 /// Each link carries 2 (n-1)/n of the data, doubled by LLPacket and an eighth more with LL128Line, in two steps without
-/// any other signal. Goes in rounds of a fragment of each shard. Needs stores to all PEs. In-place allowed: a piece is
-/// sent before anything is written over it.
+/// other signals. It runs in rounds of a fragment of each shard. It needs stores to all PEs. In-place allowed: every
+/// element is sent before it is overwritten.
 
 #include "collectives/steps/reduce_packets.h"
 
@@ -19,14 +19,14 @@ struct AllReduceTwoShotPackets {
   struct Args {
     Symm<const T> in;
     Symm<T> out;
-    PacketStaging<P> staging;  // this PE's shard of everybody's input
-    Symm<P> sums;              // laid out alike: everybody's sums of their shards
+    PacketStaging<P> staging;  // this PE's shard of every PE's input
+    Symm<P> sums;              // the same layout: every PE's sums of its shard
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;
     Accumulator<T> scale = 1;
   };
 
-  /// What is sent to every peer by itself is more than the buffer.
+  /// The bytes sent to all peers together exceed the buffer's size.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
   template <class Setup>
@@ -38,9 +38,9 @@ struct AllReduceTwoShotPackets {
     return a;
   }
 
-  // Slots are safe as in PacketRounds::exchange: before a PE sends round r it has gathered round r - 3, in whose sums
-  // everybody's packets of r - 3 are; and sums of round r go to a PE whose inputs of round r are here, so it has
-  // gathered round r - 3 too.
+  // Slots are safe as in PacketRounds::exchange. Before a PE sends round r it has gathered round r - 3, whose sums
+  // contain every PE's packets of r - 3. Sums of round r go to a PE whose inputs of round r have arrived, so it has
+  // gathered round r - 3, too.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();

@@ -1,8 +1,8 @@
 #pragma once
 /// Low-latency (LL) all-to-all: packets, which are their own signals, go to every peer's staging.
 ///
-/// One trip and no other signal. LLPacket doubles the bytes and suits small sizes; LL128Line adds an eighth, for middle
-/// sizes. Goes in rounds of a fragment. Stores to every PE: one node only. Separate buffers.
+/// It takes one trip without other signals. LLPacket doubles the bytes and suits small sizes; LL128Line adds an eighth,
+/// for middle sizes. It runs in rounds of a fragment. It needs stores to every PE, so one node only. Separate buffers.
 
 #include "collectives/steps/packet_move.h"
 

@@ -1,7 +1,7 @@
 #pragma once
-/// Push all-to-all: every PE puts each peer's bytes straight into that peer's output, the next PE's first.
+/// Push all-to-all: every PE puts each peer's bytes directly into that peer's output, the next PE's first.
 ///
-/// One step; at step s PE p writes to p+s, so that no two write to the same peer at once.
+/// It takes one step. At step s PE p writes to p+s, so that no two PEs write to the same peer at once.
 /// Needs put_signal only: stores within a node, messages between nodes. Separate buffers.
 
 #include "collectives/steps/move.h"

@@ -1,11 +1,11 @@
 #pragma once
-/// Pipelined broadcast down a chain, by stores: a PE passes each chunk on to the next one as it arrives.
+/// Pipelined broadcast down a chain, by stores: a PE forwards each chunk to the next one as it arrives.
 ///
-/// Each link carries the bytes once, and the last PE is n-2 chunks late: for large sizes. A PE is as late to begin its
-/// next call as it was to end the last one. So that the PE before it need not wait for that, the first bytes of a call
-/// go by way of staging, which every PE has twice, for calls in turn: a PE stores the rest, straight into the output,
-/// when the next one is `ready`. It waits for that in each call, and who is ready for call e has read all staging of
-/// call e-1: that is the credit for call e+1, which uses the same half. Within a node; between nodes the same as
+/// Each link carries the bytes once, and the last PE is n-2 chunks late, so it is for large sizes. A PE starts its next
+/// call as late as it ended the last one. The previous PE need not wait for that: the first bytes of a call go through
+/// staging. Every PE has it twice, for alternating calls. The PE stores the rest directly into the output when the next
+/// one is `ready`. It waits for that in each call. A PE that is ready for call e has read all staging of call e-1. That
+/// is the credit for call e+1, which uses the same half. It is for one node; between nodes it is the same as
 /// `BroadcastTree<1>`. In-place allowed.
 
 #include "collectives/broadcast/tree.h"
@@ -14,7 +14,7 @@ namespace tandem::kernels {
 
 struct BroadcastChainArgs : MoveArgs {
   Symm<std::byte> staging;  // [block][call % 2][staged]
-  Size staged;              // bytes of a block's part that go by staging
+  Size staged;              // bytes of a block's part that go through staging
 };
 
 struct BroadcastChain : MoveKernel {
@@ -65,11 +65,11 @@ struct BroadcastChain : MoveKernel {
   }
 
  private:
-  /// Two chunks. A PE is a chunk and about 8 us late, which by 128 blocks are 11 MB of what a link of 370 GB/s carries.
+  /// Two chunks. A PE is late by one chunk and about 8 us, which is 11 MB for 128 blocks at the 370 GB/s of a link.
   static constexpr Size kMostStaged = Size{128} << 10;
 
-  /// Bytes `range` of `from` to the same places of `onward` and `own`, where these are not null. The bytes are loaded
-  /// once, and what it costs to store the own ones is hidden behind the link.
+  /// Copies the bytes `range` of `from` to the same places of `onward` and `own`, unless these are null. The bytes are
+  /// loaded once, and the cost of storing the own ones is hidden behind the link.
   template <class Block>
   TANDEM_DEVICE static void store(Block& block, Range range, const std::byte* from, std::byte* onward, std::byte* own) {
     if (!suits_fragments(onward, from) || !suits_fragments(own, from)) {

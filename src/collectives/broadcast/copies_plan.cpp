@@ -40,7 +40,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
     } else {
       pass_on(out.of(team_), parts, chunks);
     }
-    // A PE's last chunk comes after its others.
+    // A PE's last chunk comes after all others.
     if (team_.me != root_)
       stream.launch<CopyEngineEndPush>(kOneWarp, arrival(chunks - 1, (team_.me + 1) % team_.size, others()), team_);
     lanes_.join(stream);
@@ -83,7 +83,7 @@ class BroadcastCopiesPlan final : public CollectivePlan {
     const int mine = (team_.me - root_ - 1 + team_.size) % team_.size;
     for (Size c = 0; c < chunks && others() > 1; ++c) {
       lanes_.copies().launch<CopyEngineEndPush>(kOneWarp, arrival(c, root_, 1), team_);
-      // The PE before this one first: the root is sending to the next one now, and no two copies meet at a PE.
+      // The previous PE is served first: the root is sending to the next one now, and no two copies then meet at a PE.
       for (int step = others() - 1; step > 0; --step)
         send(out, out.local(), piece(parts, mine, chunks, c), other((mine + step) % others()), c);
     }
@@ -95,9 +95,9 @@ class BroadcastCopiesPlan final : public CollectivePlan {
   int root_;
   Size max_count_;
   Size element_bytes_;
-  Grid own_part_;  // no blocks: a copy engine does it
+  Grid own_part_;  // 0 blocks: a copy engine does it
   Signals ready_;
-  Signals arrived_;  // [chunk][PE]: that PE's bytes of the chunk are here
+  Signals arrived_;  // [chunk][PE]: that PE's bytes of the chunk have arrived
   Epochs epochs_;
   CopyLanes lanes_;
 };

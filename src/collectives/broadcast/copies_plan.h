@@ -2,8 +2,8 @@
 /// Broadcast by copy engines: a scatter over the other n-1 PEs, whose parts they pass on to each other, pipelined in
 /// chunks.
 ///
-/// The bytes leave the root once, at the copy engines' rate: for large sizes. No SM is used but by a warp that waits.
-/// Works on streams of its own, as make_copy_engine_plan. In-place allowed. One node only.
+/// The bytes leave the root once, at the copy engines' rate, so it is for large sizes. No SM is used except for a warp
+/// that waits. It works on its own streams, as make_copy_engine_plan. In-place allowed. One node only.
 
 #include <memory>
 

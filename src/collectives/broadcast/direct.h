@@ -1,8 +1,9 @@
 #pragma once
-/// Direct broadcast: the root puts everything to every PE.
+/// Direct broadcast: the root puts all bytes to every PE.
 ///
-/// One step, n-1 times the bytes out of the root: for small sizes. Needs put_signal only. In-place allowed.
-/// The root waits for a PE's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+/// It takes one step, with n-1 times the bytes out of the root, so it is for small sizes. It needs put_signal only.
+/// In-place allowed. The root waits for a PE's `ready` of this call before it writes there; MoveKernel explains why
+/// that is enough.
 
 #include "collectives/steps/move.h"
 

@@ -1,9 +1,9 @@
 #pragma once
 /// Low-latency (LL) broadcast: the root sends packets, which are their own signals, to every PE's staging.
 ///
-/// One trip, n-1 times the bytes out of the root, doubled by LLPacket and an eighth more with LL128Line: for small and
-/// middle sizes. Goes in rounds of a fragment. The root waits for nobody but for credits, kSlots rounds later. Stores
-/// to every PE: one node only. In-place allowed.
+/// It takes one trip, with n-1 times the bytes out of the root, doubled by LLPacket and an eighth more with LL128Line.
+/// It is for small and middle sizes. It runs in rounds of a fragment. The root only waits for credits, kSlots rounds
+/// later. It needs stores to every PE, so one node only. In-place allowed.
 
 #include "collectives/steps/packet_credits.h"
 

@@ -1,17 +1,16 @@
 #pragma once
-/// Broadcast as a scatter over the other n-1 PEs, whose parts they pass on to each other, pipelined in chunks.
+/// Broadcast as a scatter over the other n-1 PEs, which forward their parts to each other, pipelined in chunks.
 ///
-/// The bytes leave the root once, and (n-2)/(n-1) of them leave every other PE: nearly the rate of one link, whatever n
-/// is. Each part has blocks of its own, which alone move it, so that parts do not wait for each other. Needs put_signal
-/// only. In-place allowed. Chunks are written only to PEs that are `ready` for this call: see MoveKernel for why no
-/// other credit is needed.
+/// The bytes leave the root once, and (n-2)/(n-1) of them leave every other PE: nearly the rate of one link for any n.
+/// Each part has its own blocks, so that parts do not wait for each other. It needs put_signal only. In-place allowed.
+/// Chunks are written only to PEs that are `ready` for this call; MoveKernel explains why no other credit is needed.
 
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
 
 struct BroadcastScatterAllGather : MoveKernel {
-  /// As many blocks for each part.
+  /// Rounds to the same number of blocks for each part.
   static int suitable_blocks(const Team& team, int blocks) {
     return static_cast<int>(round_up(blocks, max(1, team.size - 1)));
   }
@@ -25,7 +24,7 @@ struct BroadcastScatterAllGather : MoveKernel {
       wait_peers(block, a.ready, epoch);
     else
       block.notify_all(a.ready, epoch);
-    // Blocks that are fewer than the parts take turns; of more, several share a part.
+    // If there are fewer blocks than parts, blocks take several parts; otherwise several blocks share a part.
     const int first = others > 0 ? block.index() % others : 0;
     for (int part = first; part < others; part += block.count()) {
       const int sharing = max(1, (block.count() - part + others - 1) / others);
@@ -44,9 +43,9 @@ struct BroadcastScatterAllGather : MoveKernel {
   }
 
  private:
-  /// What one block moves of one part.
+  /// The bytes of one part that one block moves.
   struct Flow {
-    int owner;  // the PE that gets it from the root and passes it on
+    int owner;  // the PE that gets it from the root and forwards it
     Range range;
     Chunks chunks;
     ChunkSignals arrived;
@@ -67,7 +66,7 @@ struct BroadcastScatterAllGather : MoveKernel {
         put(block, a, a.in.local(), i, owner);
       }
     }
-    /// Within a node one fence does for all to whom a chunk goes.
+    /// Within a node one fence covers all receivers of a chunk.
     template <class Block>
     TANDEM_DEVICE void pass_on(Block& block, const Args& a) const {
       const bool stores = block.team().one_node();

@@ -1,11 +1,11 @@
 #pragma once
-/// Broadcast as a scatter over the other n-1 PEs, whose parts they pass on to each other, by packets, which are their
+/// Broadcast as a scatter over the other n-1 PEs, which forward their parts to each other, by packets, which are their
 /// own signals.
 ///
-/// Two trips; the bytes leave the root once, doubled by LLPacket and an eighth more with LL128Line, so that the time
-/// hardly grows with n: for middle sizes. Goes in rounds of a fragment of each part, the next one being under way while
-/// one is received. Senders wait for credits only, kSlots rounds later. Stores to every PE: one node only. In-place
-/// allowed.
+/// It takes two trips. The bytes leave the root once, doubled by LLPacket and an eighth more with LL128Line, so the
+/// time hardly grows with n. It is for middle sizes. It runs in rounds of a fragment of each part; the next one is
+/// under way while one is received. Senders only wait for credits, kSlots rounds later. It needs stores to every PE, so
+/// one node only. In-place allowed.
 
 #include "collectives/steps/packet_credits.h"
 
@@ -16,7 +16,7 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
   using Base = CreditedPacketKernel<P>;
   using Args = CreditedPacketArgs<P>;
 
-  /// What a block sends to each peer is a part of the buffer.
+  /// A block sends a part of the buffer to each peer.
   static int suitable_blocks(const Team&, int blocks) { return static_cast<int>(min(4 * blocks, 128)); }
 
   template <class Setup>

@@ -1,12 +1,12 @@
 #pragma once
-/// Pipelined broadcast down a tree: a PE passes each chunk on to its children as it arrives.
+/// Pipelined broadcast down a tree: a PE forwards each chunk to its children as it arrives.
 ///
-/// With `Children` = 1 the tree is a chain: each link carries the bytes once, and the last PE is n-2 chunks late: for
-/// large sizes (within a node BroadcastChain is faster). With two the depth is log2(n) and each link carries the bytes
-/// twice: for middle sizes, and for many nodes. The tree is laid over the PEs from the root on, (root + i) % n, so that
-/// a chain crosses each pair of neighbouring nodes once. Needs put_signal to the children: works within a node and
-/// between nodes. In-place allowed. A chunk is written only to a child that is `ready` for this call: see MoveKernel
-/// for why no other credit is needed.
+/// With `Children` = 1 the tree is a chain: each link carries the bytes once, and the last PE is n-2 chunks late. That
+/// is for large sizes (within a node BroadcastChain is faster). With two children the depth is log2(n) and each link
+/// carries the bytes twice, for middle sizes and for many nodes. The tree covers the PEs from the root on, (root + i) %
+/// n, so that a chain crosses each pair of neighbouring nodes once. It needs put_signal to the children, so it works
+/// within a node and between nodes. In-place allowed. A chunk is written only to a child that is `ready` for this call;
+/// MoveKernel explains why no other credit is needed.
 
 #include "collectives/steps/move.h"
 
@@ -23,7 +23,7 @@ struct BroadcastTree : MoveKernel {
     const int end_child = first_child + Children < n ? first_child + Children : n;
     const auto pe_at = [&](int at) { return (at + a.root) % n; };
     const Range part = own_part(block, a.count);
-    // Where a signal costs about a microsecond, smaller chunks bring the last PE its bytes sooner.
+    // If a signal costs about a microsecond, smaller chunks deliver the last PE's bytes sooner.
     const bool by_stores = block.team().one_node();
     const Chunks chunks(part.size(), Size{by_stores ? 64 : 256} << 10);
     const Epoch epoch = block.next_epoch(a.epochs);
@@ -40,7 +40,7 @@ struct BroadcastTree : MoveKernel {
       if (place > 0) arrived.wait(block, i);
       ChunkSignals::before(block, i);
       if (keeps_as_it_sends) {
-        // Loaded once, and what it costs to store the own bytes is hidden behind the link.
+        // The bytes are loaded once, and the cost of storing the own ones is hidden behind the link.
         for (const Range tile : block.template tiles<std::byte>(chunk)) {
           const auto values = block.template load<std::byte>(from, tile);
           for (int child = first_child; child < end_child; ++child)

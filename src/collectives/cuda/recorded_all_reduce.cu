@@ -1,4 +1,4 @@
-// The recorded forms of all_reduce's algorithms.
+// The recording variants of all_reduce's algorithms.
 
 #include "collectives/all_reduce/multi_ring.h"
 #include "collectives/all_reduce/one_shot.h"

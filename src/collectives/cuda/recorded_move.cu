@@ -1,4 +1,4 @@
-// The recorded forms of what moves bytes.
+// The recording variants of kernels that move bytes.
 
 #include "collectives/all_gather/ll.h"
 #include "collectives/all_gather/push.h"

@@ -1,4 +1,4 @@
-// The recorded forms of reduce_scatter and reduce.
+// The recording variants of reduce_scatter and reduce.
 
 #include "collectives/cuda/recorded_types.cuh"
 #include "collectives/cuda/register.h"

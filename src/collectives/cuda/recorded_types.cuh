@@ -1,6 +1,6 @@
 #pragma once
-/// Registers the recorded forms of a kernel for the element types whose operations can be recorded: those that
-/// timelines are made of. Other types run in their usual form, of which only the time is known.
+/// Registers the recording variants of a kernel for some element types. Other types run in their usual variant, of
+/// which only the time is known.
 
 #include "collectives/cuda/register_types.cuh"
 #include "tandem/advanced/cuda_recorded_kernel.cuh"

@@ -1,6 +1,6 @@
 #pragma once
-/// The collectives' kernels compiled for GPUs, a function for each .cu file of this folder. Splitting them keeps every
-/// file's compile time bearable and lets them compile side by side.
+/// The collectives' kernels for GPUs, one function for each .cu file of this folder. Several files keep compile times
+/// short and compile in parallel.
 
 namespace tandem::cuda {
 
@@ -10,7 +10,7 @@ void register_reduce();
 void register_move();
 void register_copies();
 
-// The forms that record what they do, for timelines.
+// The variants that record their operations, for timelines.
 void register_recorded_all_reduce();
 void register_recorded_reduce();
 void register_recorded_move();

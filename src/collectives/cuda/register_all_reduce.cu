@@ -1,4 +1,4 @@
-// The GPU forms of all_reduce's algorithms for one node.
+// The GPU kernels of all_reduce's algorithms for one node.
 
 #include "collectives/all_reduce/one_shot.h"
 #include "collectives/all_reduce/one_shot_ll.h"

@@ -1,4 +1,4 @@
-// The GPU forms of all_reduce's algorithms in many steps: rings and trees.
+// The GPU kernels of all_reduce's algorithms with many steps: rings and trees.
 
 #include "collectives/all_reduce/multi_ring.h"
 #include "collectives/all_reduce/recursive_doubling.h"

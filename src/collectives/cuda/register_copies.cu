@@ -1,4 +1,4 @@
-// The GPU forms of what goes on before, between and after the copies of copy engines.
+// The GPU kernels before, between and after copies of copy engines.
 
 #include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"

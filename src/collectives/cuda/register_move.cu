@@ -1,4 +1,4 @@
-// The GPU forms of what moves bytes.
+// The GPU kernels that move bytes.
 
 #include "collectives/all_gather/ll.h"
 #include "collectives/all_gather/push.h"

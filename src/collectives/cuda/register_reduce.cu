@@ -1,4 +1,4 @@
-// The GPU forms of reduce_scatter and reduce.
+// The GPU kernels of reduce_scatter and reduce.
 
 #include "collectives/cuda/register.h"
 #include "collectives/cuda/register_types.cuh"

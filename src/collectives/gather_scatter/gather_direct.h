@@ -3,7 +3,7 @@
 ///
 /// One step, n-1 times the bytes into the root. Needs put_signal to the root: works within a node and between nodes.
 /// In-place allowed at the root (in == out + root * count).
-/// A PE waits for the root's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+/// A PE waits for the root's `ready` of this call before it writes there; MoveKernel explains why that is enough.
 
 #include "collectives/steps/move.h"
 

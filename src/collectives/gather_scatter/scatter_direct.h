@@ -1,10 +1,10 @@
 #pragma once
 /// Direct scatter: every PE gets its bytes from the root's input.
 ///
-/// One step, n-1 times the bytes out of the root, driven by the PEs that want them. Needs get from the root: loads
-/// within a node, messages between nodes. In-place allowed at the root (out == in + root * count): nobody else needs to
-/// know where its output is. The input is read only after the root said `ready` for this call, and the root leaves only
-/// after everybody has read.
+/// It takes one step, with n-1 times the bytes out of the root, driven by the receiving PEs. It needs get from the
+/// root: loads within a node, messages between nodes. In-place allowed at the root (out == in + root * count), since no
+/// other PE needs to know where its output is. The input is read only after the root's `ready` for this call, and the
+/// root ends only after all PEs have read it.
 
 #include "collectives/steps/move.h"
 

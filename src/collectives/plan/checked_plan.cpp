@@ -31,7 +31,7 @@ class CheckedPlan final : public CollectivePlan {
     if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
     if (options.root != 0) whole += fmt::format(" root {}", options.root);
     if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
-    // Not where its buffers lie: what no peer touches may lie elsewhere on every PE.
+    // The text omits the buffers' places: a buffer that no peer accesses may lie elsewhere on every PE.
     if (staged.any()) whole += fmt::format(" that copies {}", !staged.out ? "in" : !staged.in ? "out" : "in and out");
     whole += fmt::format(" of at most {}", max_count_);
     if (log_ != nullptr) number_ = log_->add(whole, team);
@@ -70,7 +70,7 @@ class CheckedPlan final : public CollectivePlan {
   int blocks() const override { return plan_->blocks(); }
 
  private:
-  /// A handle made for a team (Symm::of) would be taken for the world's.
+  /// A handle made for a team (Symm::of) would be mistaken for the world's.
   void check_handle(const char* what, Symm<const std::byte> handle, Size count, bool may_be_local) const {
     if (count == 0) return;
     if (handle.local() != handle.on(world_.pe()))
@@ -119,7 +119,7 @@ void check_overlap(Collective collective, const std::string& collective_and_algo
   if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
   const bool has_place =
       collective != Collective::kAllToAll && collective != Collective::kSendRecv && collective != Collective::kExchange;
-  const Size parts = (in_bytes - out_bytes) / (count * element_bytes);  // how many the input has more
+  const Size parts = (in_bytes - out_bytes) / (count * element_bytes);  // the ratio of input to output
   const Size own = parts == 0 ? 0 : team.me * count * element_bytes;
   if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
   throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}",

@@ -1,5 +1,5 @@
 #pragma once
-/// Plans whose PEs compare what they call.
+/// Plans whose PEs compare their calls.
 
 #include <memory>
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace tandem::kernels {
 
-/// `plan`, which copies what `staged` says, each of whose runs is first compared between the PEs by operation, type,
-/// root, algorithm, copies and count: on the host (World::calls), and on the devices where World::checks_calls.
+/// Wraps `plan`, which copies buffers as `staged` describes. Before each run the PEs compare operation, type, root,
+/// algorithm, copies and count. They do so on the host (World::calls), and on the devices if World::checks_calls.
 /// Collective over the world.
 std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
                                               const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan);
 
-/// `bytes` bytes from there are not more than the heap's buffer has, if it is one of the heap's. Throws
-/// InvalidArgument, which names the argument and the call.
+/// Throws InvalidArgument, with the argument and the call, if the address lies in a heap buffer that has fewer than
+/// `bytes` bytes from there on.
 void check_held(const World& world, const std::string& argument, const void* memory, Size bytes,
                 const std::string& call);
 
-/// This PE's buffers are apart, or lie as in-place calls have them (tandem/collectives.h). Throws InvalidArgument.
+/// Throws InvalidArgument unless this PE's buffers are separate, or in place as tandem/collectives.h allows.
 void check_overlap(Collective collective, const std::string& collective_and_algorithm, const std::byte* in,
                    const std::byte* out, Size count, Size element_bytes, int root, const Team& team);
 

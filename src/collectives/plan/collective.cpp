@@ -18,7 +18,7 @@ namespace kernels {
 
 namespace {
 
-/// What a collective is called, and how many times `count` its buffers hold on a PE that has one.
+/// The name of a collective, and the sizes of its buffers in multiples of `count`, on a PE that has them.
 struct Traits {
   const char* name;
   bool reduces;
@@ -67,7 +67,8 @@ std::string why_unfit(const Algorithm& algorithm, const Machine& machine, const 
   return algorithm.unfit == nullptr ? "" : algorithm.unfit(machine, options);
 }
 
-/// What the tables say (src/tune/selection.h) of the largest call, else the first algorithm that the team can run.
+/// Returns the tables' choice (src/tune/selection.h) for the largest call, else the first algorithm that the team can
+/// run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find(collective, algorithm);
@@ -101,7 +102,7 @@ const Algorithm& named(Collective collective, const std::string& algorithm) {
 
 void check(Collective collective, const CollectiveOptions& options, const Machine& machine, const Team& team) {
   const char* const what = name(collective);
-  constexpr Size most_bytes = Size{1} << 46;  // of one buffer: no product overflows
+  constexpr Size most_bytes = Size{1} << 46;  // of one buffer, so that no product overflows
   const Size most_count = most_bytes / max(size_of(options.type), 1) / team.size;
   if (options.max_count < 0 || options.max_count > most_count)
     throw InvalidArgument(
@@ -119,7 +120,7 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
       machine.gpu.sm_count * std::min(machine.gpu.max_blocks_per_sm, machine.gpu.max_threads_per_sm / options.threads);
   if (options.blocks < 0 || options.blocks > most)
     throw InvalidArgument(
-        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for what suits",
+        fmt::format("blocks: {} given to {}, allowed are 1 to {} of {} threads on {}, or 0 for a choice by size",
                     options.blocks, what, most, options.threads, machine.name));
 }
 
@@ -154,7 +155,7 @@ void check_call(const std::string& collective_and_algorithm, Symm<const std::byt
     throw InvalidArgument(fmt::format("count: {} given to {}, allowed are 0 to {} (max_count)", count,
                                       collective_and_algorithm, max_count));
   if (count > 0 && (!in || !out))
-    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, where it has no elements too",
+    throw InvalidArgument(fmt::format("{}: no buffer given to {}; every PE gives both, also without elements",
                                       in ? "out" : "in", collective_and_algorithm));
   const auto begin = [](const std::byte* buffer) { return reinterpret_cast<std::uintptr_t>(buffer); };
   if (count > 0 && (begin(in.local()) | begin(out.local())) % alignment != 0)
@@ -163,11 +164,11 @@ void check_call(const std::string& collective_and_algorithm, Symm<const std::byt
 }
 
 int default_blocks(Size bytes, const Team& team) {
-  // One block nearly fills a NIC, but what comes in on one NIC goes on to the whole node: eight fill a PE's port. More
-  // blocks would multiply the messages.
+  // One block nearly fills a NIC. But data from one NIC is forwarded to the whole node, and eight blocks fill a PE's
+  // port. More blocks would multiply the messages.
   if (!team.one_node()) return static_cast<int>(std::clamp<Size>(bytes >> 20, 1, 8));
-  // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores, 32 of 512 leave room for the
-  // latency of loads; large reductions by loads go on gaining up to 128 (bench/results/h200x2.json).
+  // 512 threads move 8 KiB at once. Eight blocks of 1024 threads fill a link with stores; 32 blocks of 512 cover the
+  // latency of loads. Large reductions by loads improve up to 128 blocks (bench/results/h200x2.json).
   const Size most = bytes < (Size{4} << 20) ? 32 : 128;
   return static_cast<int>(std::clamp<Size>(bytes >> 13, 1, most));
 }
@@ -219,7 +220,7 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
   check(collective, options, world.machine(), team);
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
-    // What runs in pieces is chosen by their size.
+    // If a call runs in chunks, their size decides.
     CollectiveOptions of_piece = options;
     const Staged staged = staged_buffers(named(collective, choice.algorithm).info, options, team);
     of_piece.max_count = std::min(options.max_count, staged_piece(staged, collective, options, team));

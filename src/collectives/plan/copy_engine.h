@@ -1,19 +1,19 @@
 #pragma once
-/// The ends of a collective whose bytes are moved by copy engines: one warp each, so that they fit beside any kernel.
+/// First and last kernel of a collective of copy engines. Each is one warp, so that it fits beside any kernel.
 
 #include "tandem/block.h"
 
 namespace tandem::kernels {
 
 struct CopyEngineArgs {
-  Signals ready;     // [PE]: that PE has begun this call, so its buffers may be written and read
-  Signals arrived;   // [PE]: push: that PE's bytes are here; pull: that PE has read all that it reads
+  Signals ready;     // [PE]: that PE has started this call, so its buffers may be written and read
+  Signals arrived;   // [PE]: push: that PE's bytes are here; pull: that PE has finished its reads
   Epochs epochs;     // [1]
-  int first_source;  // push: arrivals are awaited from the PEs first_source, first_source + 1, ...
-  int sources;       // ... as many
+  int first_source;  // push: first of the PEs whose data arrives here
+  int sources;       // number of these PEs
 };
 
-/// Tells the peers that this call has begun here, and waits until it has begun everywhere.
+/// Signals to the peers that this call has started here, and waits until it has started everywhere.
 struct CopyEngineBegin {
   using Args = CopyEngineArgs;
   template <class Block>
@@ -24,7 +24,7 @@ struct CopyEngineBegin {
   }
 };
 
-/// Waits for the signal that follows each source's copies. The epoch stays as the begin left it.
+/// Waits for the signal after each source's copies. The first kernel has set the epoch.
 struct CopyEngineEndPush {
   using Args = CopyEngineArgs;
   template <class Block>
@@ -41,8 +41,7 @@ struct CopyOwnPartArgs {
   Size bytes;
 };
 
-/// The same, with the copy of this PE's own bytes, which is quicker by some SMs than by a copy engine beside the
-/// link's.
+/// Does the same and copies this PE's own bytes. Some SMs do that faster than a copy engine beside the link's.
 struct CopyOwnPart {
   using Args = CopyOwnPartArgs;
   template <class Block>
@@ -53,7 +52,7 @@ struct CopyOwnPart {
   }
 };
 
-/// Nobody leaves while a peer still reads its input.
+/// Waits until no peer reads this PE's input any more.
 struct CopyEngineEndPull {
   using Args = CopyEngineArgs;
   template <class Block>

@@ -41,7 +41,7 @@ class CopyEnginePlan final : public CollectivePlan {
     enqueue_copies(in.of(team_), out.of(team_), count * element_bytes_);
     const bool by_sms = copy_own_part(stream, in.of(team_), out.of(team_), count * element_bytes_);
     if (direction_ == CopyDirection::kPush) {
-      // It only waits for the peers, so it need not wait for this PE's copies.
+      // It only waits for the peers, so it does not have to wait for this PE's copies.
       if (!by_sms) stream.launch<CopyEngineEndPush>(kOneWarp, args_, team_);
       lanes_.join(stream);
     } else {
@@ -55,7 +55,7 @@ class CopyEnginePlan final : public CollectivePlan {
 
  private:
   bool all_peers() const { return pattern_ == CopyPattern::kAllGather || pattern_ == CopyPattern::kAllToAll; }
-  /// PEs that this PE sends to, and receives from.
+  /// Returns the PEs to which this PE sends, and from which it receives.
   int targets() const {
     if (all_peers()) return team_.size - 1;
     return target(1) == team_.me ? 0 : 1;
@@ -79,10 +79,11 @@ class CopyEnginePlan final : public CollectivePlan {
     }
   }
 
-  /// Whether SMs copy what stays on the GPU, where that is another place.
+  /// Returns whether SMs copy the bytes that stay on the GPU, if they move at all.
   bool own_by_sms() const { return direction_ == CopyDirection::kPush && own_part_.blocks > 0; }
 
-  /// After the others, so that the link is not kept waiting. Whether SMs do it, as the end of the call.
+  /// This copy comes after the others, so that the link does not wait. If SMs do it, it is part of the call's last
+  /// kernel.
   bool copy_own_part(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
     if (!all_peers() && targets() > 0) return false;
     std::byte* const to = place(out, team_.me, team_.me, bytes);
@@ -95,14 +96,14 @@ class CopyEnginePlan final : public CollectivePlan {
     return by_sms;
   }
 
-  /// Where PE `from`'s bytes for PE `to` go, and where they are.
+  /// Returns the destination and the source of PE `from`'s bytes for PE `to`.
   std::byte* place(Symm<std::byte> out, int from, int to, Size bytes) const {
     return out.on(to) + (all_peers() ? from * bytes : 0);
   }
   const std::byte* piece(Symm<const std::byte> in, Symm<std::byte> out, int from, int to, Size bytes) const {
     if (pattern_ == CopyPattern::kAllToAll) return in.on(from) + to * bytes;
-    // In place, each PE's input is another part of the output. The output is one buffer on all PEs, of a pull too (see
-    // all_gather_algorithms), so what is in place here is in place there.
+    // In place, each PE's input is another part of the output. The output is one buffer on all PEs, also for pull (see
+    // all_gather_algorithms). A call that is in place here is therefore in place there.
     const bool in_place = pattern_ == CopyPattern::kAllGather && in.local() == out.local() + team_.me * bytes;
     return in_place ? out.on(from) + from * bytes : in.on(from);
   }
@@ -114,7 +115,7 @@ class CopyEnginePlan final : public CollectivePlan {
   CopyDirection direction_;
   Size max_count_;
   Size element_bytes_;
-  Grid own_part_;  // no blocks: a copy engine does it
+  Grid own_part_;  // 0 blocks: a copy engine does it
   CopyEngineArgs args_{};
   CopyLanes lanes_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// The streams on which a plan's copy engines work.
+/// The streams of a plan's copy engines.
 
 #include <string>
 
@@ -8,23 +8,22 @@
 
 namespace tandem::kernels {
 
-/// Peers are served one after the other: where all PEs begin together and go round from themselves, no two copies meet
-/// at one receiver, while several copies side by side slow each other down (four GPUs, 256 MB each: 384 GB/s out of
-/// each one after the other, 270 side by side). A signal follows its copies in their stream: in one of its own it
-/// waited until all later copies were done. What stays on the GPU has a stream of its own, since it is slower than the
-/// link.
+/// Peers are served one after the other. All PEs start together with their next PE, so that no two copies meet at one
+/// receiver. Concurrent copies slow each other down (four GPUs, 256 MB each: 384 GB/s out of each GPU one after the
+/// other, 270 concurrently). A signal follows its copies in their stream; in a separate stream it waited until all
+/// later copies were done. Bytes that stay on the GPU have their own stream, since such a copy is slower than the link.
 class CopyLanes {
  public:
   CopyLanes(World& world, const std::string& name)
       : copies_(world.make_stream(name + " copies")), local_(world.make_stream(name + " local copies")) {}
 
-  /// All lanes begin after what `stream` holds.
+  /// Lets all lanes start after the present work of `stream`.
   void begin_after(Stream& stream) {
     begun_ = stream.record();
     copies_.wait(begun_);
     used_local_ = false;
   }
-  /// `stream` goes on after all lanes.
+  /// Lets `stream` continue after all lanes.
   void join(Stream& stream) {
     stream.wait_for(copies_);
     if (used_local_) stream.wait_for(local_);
@@ -37,7 +36,7 @@ class CopyLanes {
     used_local_ = true;
     local_.copy_async(to, from, bytes);
   }
-  /// Sets `word` to what `from` holds, after all copies so far.
+  /// Sets `word` to the value in `from` after all copies so far.
   void signal(Signal* word, const Epoch* from) { copies_.write_signal_from(word, from); }
   Stream& copies() { return copies_; }
 

@@ -1,13 +1,13 @@
 #pragma once
-/// Plans of collectives that are one kernel. A kernel joins in with
+/// Plans of collectives that are one kernel. A kernel needs
 ///
 ///   struct Args { Symm<const E> in; Symm<E> out; Size count; ... };    // optional members: op, scale, root
 ///   template <class Setup> static Args prepare(Setup& setup);          // host side: allocates what else is in Args
 ///
-/// and its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is
-/// std::byte, and `count` is in bytes). A kernel that needs wide blocks says so with `static constexpr int
-/// kLeastThreads`, and in the registry with `narrow_unfit<Kernel>`; one that divides its blocks among something adapts
-/// the default with `static int suitable_blocks(const Team&, int blocks)`.
+/// Its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is std::byte,
+/// and `count` is in bytes). A kernel that needs wide blocks declares `static constexpr int kLeastThreads`, and the
+/// registry has `narrow_unfit<Kernel>`. A kernel that divides its blocks adapts the default with `static int
+/// suitable_blocks(const Team&, int blocks)`.
 
 #include <algorithm>
 #include <memory>
@@ -19,8 +19,7 @@
 
 namespace tandem::kernels {
 
-/// What a kernel's `prepare` sees: the plan's size, and memory that is made for this plan alone. Handles are the
-/// team's.
+/// The interface for a kernel's `prepare`: the plan's size, and allocations for this plan. Handles belong to the team.
 class PlanSetup {
  public:
   PlanSetup(World& world, const Team& team, std::string name, int blocks, Size max_count)
@@ -54,12 +53,12 @@ class PlanSetup {
   Size max_count_;
 };
 
-/// "all_reduce ring": what its buffers are called, and how errors name it.
+/// Returns "all_reduce ring", for names of buffers and for errors.
 inline std::string plan_name(Collective collective, const CollectiveOptions& options) {
   return std::string(name(collective)) + " " + options.algorithm;
 }
 
-/// Blocks of a plan's grid, where its kernel has no wish of its own: no more than this PE has SMs.
+/// Returns the default number of blocks of a plan's grid: at most the SMs of this PE.
 inline int plan_blocks(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   if (options.blocks > 0) return options.blocks;
   const Size elements = max(input_elements(collective, options.max_count, team.size, options.root, options.root),
@@ -109,11 +108,11 @@ class KernelPlan final : public CollectivePlan {
   Team team_;
   Grid grid_;
   Size max_count_;
-  Size per_count_;  // the kernel's elements for each of the caller's
+  Size per_count_;  // the kernel's elements for each element of the caller
   Args args_{};
 };
 
-/// Algorithm::make for a kernel that knows its element type.
+/// A factory, as Algorithm::make, for a kernel with an element type.
 template <Collective kCollective, template <class> class Kernel>
 std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions& options, const Team& team) {
   return dispatch(options.type, [&]<class T>() -> std::unique_ptr<CollectivePlan> {
@@ -121,7 +120,7 @@ std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions&
   });
 }
 
-/// Algorithm::unfit for a kernel that needs wide blocks.
+/// A check, as Algorithm::unfit, for a kernel that needs wide blocks.
 template <template <class> class Kernel>
 std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
   constexpr int kLeast = Kernel<float>::kLeastThreads;
@@ -129,7 +128,7 @@ std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
   return "needs at least " + std::to_string(kLeast) + " threads a block, " + std::to_string(options.threads) + " given";
 }
 
-/// Algorithm::make for a kernel that moves bytes.
+/// A factory, as Algorithm::make, for a kernel that moves bytes.
 template <Collective kCollective, class Kernel>
 std::unique_ptr<CollectivePlan> make_byte_plan(World& world, const CollectiveOptions& options, const Team& team) {
   return std::make_unique<KernelPlan<Kernel>>(world, kCollective, options, team);

@@ -1,11 +1,12 @@
 #pragma once
-/// Reduce-scatter and all-reduce for large sizes: copy engines bring every peer's values for this PE's shard into
-/// staging, chunk by chunk, while kernels sum the chunks that are here; for an all-reduce copy engines then spread the
+/// Reduce-scatter and all-reduce for large sizes. Copy engines bring every peer's values for this PE's shard into
+/// staging, chunk by chunk. Kernels sum the chunks that have arrived. For an all-reduce copy engines then distribute
+/// the sums.
 /// sums.
-///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once. Each link carries (n-1)/n of the input, twice in an
-/// all-reduce, at the copy engines' rate. The staging is as large as the shards of all peers. Chunks halve from one to
-/// the next: few copies, and little left to sum after the last. In-place allowed. One node only.
+/// all-reduce, at the copy engines' rate. The staging is as large as the shards of all peers. Each chunk is half as
+/// long as the previous one, so there are few copies, and little is left to sum at the end. In-place allowed. One node
+/// only.
 
 #include <algorithm>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace tandem::kernels {
 
-/// The chunks of `shard` elements: at most kMostChunks, each twice as long as the next.
+/// Returns the chunks of `shard` elements: at most kMostChunks, each twice as long as the next.
 inline std::vector<Range> halving_chunks(Size shard, Size element_bytes) {
   constexpr Size kMostChunks = 4;
   constexpr Size kLeastBytes = Size{2} << 20;
@@ -92,7 +93,7 @@ class CopiedReducePlan final : public CollectivePlan {
   static const std::byte* bytes(const T* data) { return reinterpret_cast<const std::byte*>(data); }
   static std::byte* bytes(T* data) { return reinterpret_cast<std::byte*>(data); }
 
-  /// Every peer's part of a chunk to its staging.
+  /// Copies every peer's part of a chunk to its staging.
   void collect(Symm<const T> in, const Split& shards, Range chunk, std::size_t c) {
     for (int step = 1; step < team_.size; ++step) {
       const int peer = (team_.me + step) % team_.size;
@@ -113,7 +114,7 @@ class CopiedReducePlan final : public CollectivePlan {
     stream.launch<CopiedReduce<T>>(grid_, args, team_);
   }
 
-  /// The sums of a chunk to every peer.
+  /// Copies the sums of a chunk to every peer.
   void spread(Stream& stream, Symm<T> out, Range range, bool is_last) {
     lanes_.copies().wait_for(stream);
     for (int step = 1; step < team_.size; ++step) {
@@ -141,7 +142,7 @@ class CopiedReducePlan final : public CollectivePlan {
   CopyLanes lanes_;
 };
 
-/// Algorithm::make.
+/// A factory, as Algorithm::make.
 template <Collective kCollective>
 std::unique_ptr<CollectivePlan> make_copied_reduce(World& world, const CollectiveOptions& options, const Team& team) {
   return dispatch(options.type, [&]<class T>() -> std::unique_ptr<CollectivePlan> {

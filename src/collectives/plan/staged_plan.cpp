@@ -13,10 +13,10 @@ namespace tandem::kernels {
 
 namespace {
 
-/// Pieces are whole lines of memory.
+/// Chunks are multiples of a cache line.
 constexpr Size kLine = 128;
 
-/// `count`s that the input / the output holds, where it holds most.
+/// The largest number of `count`s in the input or the output of any PE.
 Size input_parts(Collective collective, const CollectiveOptions& options, const Team& team) {
   return input_elements(collective, 1, team.size, options.root, options.root);
 }
@@ -24,14 +24,14 @@ Size output_parts(Collective collective, const CollectiveOptions& options, const
   return output_elements(collective, 1, team.size, options.root, options.root);
 }
 
-/// A call's buffer, and where its copies lie.
+/// A call's buffer, and the place of its copies.
 struct Side {
   bool is_staged = false;
-  Size most_parts = 1;  // `count`s that it holds on any PE
-  Size own_parts = 1;   // ... and here
+  Size most_parts = 1;  // `count`s of any PE's buffer
+  Size own_parts = 1;   // `count`s of this PE's buffer
   Symm<std::byte> staging;
 
-  /// Parts of a longer buffer do not lie together in its pieces.
+  /// The parts of a longer buffer are not contiguous in its chunks.
   bool is_copied(bool whole) const { return is_staged || (!whole && most_parts > 1); }
 };
 
@@ -95,10 +95,10 @@ class StagedPlan final : public CollectivePlan {
     return {in + offset, out + offset, count * element_bytes_, size, size * element_bytes_};
   }
 
-  /// A piece is copied while the next one, or the one before, runs: there is room for two.
+  /// A chunk is copied while the next or the previous one runs, so there are two slots.
   void run_overlapped(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count, bool copies_in) {
     const std::array<Symm<std::byte>, 2> slots{in_.staging, out_.staging};
-    std::array<Event, 2> last;  // of what has to be over before a slot is written again
+    std::array<Event, 2> last;  // the end of the work before which a slot must not be written again
     beside_->wait_for(stream);
     for (Size i = 0; i * piece_ < count; ++i) {
       const Piece piece = piece_of(in, out, count, i * piece_);
@@ -138,7 +138,7 @@ class StagedPlan final : public CollectivePlan {
   Size piece_;
   Side in_, out_;
   std::unique_ptr<CollectivePlan> plan_;
-  std::optional<Stream> beside_;  // where calls may go in pieces
+  std::optional<Stream> beside_;  // for calls in chunks
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-/// Plans whose buffers peers do not reach: what the algorithm has peers touch is copied from or to symmetric staging
-/// in stream order, the rest is used where it lies.
+/// Plans whose buffers peers cannot access. Buffers that the algorithm's peers access are copied from or to symmetric
+/// staging in stream order. Other buffers are used in place.
 
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace tandem::kernels {
 
-/// Which buffers of a call are copied.
+/// The buffers of a call that are copied.
 struct Staged {
   bool in = false;
   bool out = false;
@@ -16,17 +16,17 @@ struct Staged {
   bool any() const { return in || out; }
 };
 
-/// Those that the options say are local and that peers would touch.
+/// Returns the buffers that the options declare local and that peers would access.
 Staged staged_buffers(const AlgorithmInfo& info, const CollectiveOptions& options, const Team& team);
 
-/// What the copies of the largest call take, about.
+/// Returns the approximate time of the copies of the largest call.
 double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team);
 
-/// Elements (as `count`) of a call that the staging holds at once; max_count where nothing is copied or no staging was
-/// given. Throws InvalidArgument where it holds none.
+/// Returns the elements (as `count`) of a call that the staging holds at once. Returns max_count if nothing is copied
+/// or no staging was given. Throws InvalidArgument if it holds none.
 Size staged_piece(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team);
 
-/// `algorithm`'s plan, with copies where it needs any. Options are complete.
+/// Returns `algorithm`'s plan, with copies if it needs any. Options are complete.
 std::unique_ptr<CollectivePlan> make_with_copies(World& world, const CollectiveOptions& options, const Team& team,
                                                  const Algorithm& algorithm);
 

@@ -14,7 +14,7 @@ struct ReduceTree {
   struct Args {
     Symm<const T> in;
     Symm<T> out;
-    Symm<T> partial;    // staging, [2][child][capacity]: what children sent, by epoch parity
+    Symm<T> partial;    // staging, [2][child][capacity]: sums from the children, by epoch parity
     Symm<T> scratch;    // staging, [capacity]: sums on their way to a parent on another node
     Size capacity = 0;  // elements of each
     Signals arrived;    // [block][child]: chunks from that child; see chunk_epoch
@@ -38,8 +38,8 @@ struct ReduceTree {
     return a;
   }
 
-  // Nothing comes down the tree, so a child may be calls ahead of its parent: it writes a slot when all blocks of the
-  // parent have released the call before the last, which they did long ago as a rule.
+  // Nothing travels down the tree, so a child may be calls ahead of its parent. It writes a slot when all blocks of the
+  // parent have released the call before the last, which usually happened long ago.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Tree tree = tree_of(block.team(), block.pe(), a.root);

@@ -1,11 +1,11 @@
 #pragma once
-/// Low-latency (LL) reduce-scatter: every PE sends each peer that peer's shard as packets, which are their own signals;
-/// the owner sums what it got.
+/// Low-latency (LL) reduce-scatter: every PE sends each peer that peer's shard as packets, which are their own signals.
+/// The owner sums them.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
 /// Each link carries (n-1)/n of the input, doubled by LLPacket and an eighth more with LL128Line, in one step without
-/// any other signal: for small and middle sizes. Goes in rounds of a fragment. Needs stores to all PEs. In-place
-/// allowed: a shard is read by its owner alone.
+/// other signals. It is for small and middle sizes. It runs in rounds of a fragment. It needs stores to all PEs.
+/// In-place allowed: only the owner reads its shard.
 
 #include "collectives/steps/reduce_packets.h"
 

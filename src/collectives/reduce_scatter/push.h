@@ -1,5 +1,5 @@
 #pragma once
-/// Reduce-scatter by push: every PE sends each peer that peer's shard of its input; the owner sums what it got.
+/// Reduce-scatter by push: every PE sends each peer that peer's shard of its input. The owner sums the shards.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
 /// Each link carries (n-1)/n of the input, in one step.
@@ -15,7 +15,7 @@ struct ReduceScatterPush {
   struct Args {
     Symm<const T> in;
     Symm<T> out;
-    Symm<T> inbox;      // staging, [2][PE][capacity]: this PE's shard of everybody's input, by epoch parity
+    Symm<T> inbox;      // staging, [2][PE][capacity]: this PE's shard of every PE's input, by epoch parity
     Symm<T> outgoing;   // [capacity]: premultiplied values on their way to another node
     Size capacity = 0;  // elements of each
     Signals arrived;    // [block][PE]: that PE's values are in the inbox
@@ -36,7 +36,7 @@ struct ReduceScatterPush {
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has heard of e+1 from everybody, so everybody had finished e.
+  // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from every PE, so every PE had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();
@@ -44,7 +44,7 @@ struct ReduceScatterPush {
     const Epoch epoch = block.next_epoch(a.epochs);
     const Symm<T> inbox = a.inbox + static_cast<Size>(epoch % 2) * block.num_pes() * a.capacity;
 
-    // Within a node one release does for all: each of its own would wait until the stores before it are done.
+    // Within a node one release covers all peers. Separate ones would each wait for the stores before them.
     const bool one_node = block.team().one_node();
     if (!one_node) block.notify(block.slots(a.arrived) + me, epoch, me);
     for (const int pe : block.peers_from_self()) {

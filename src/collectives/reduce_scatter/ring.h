@@ -1,9 +1,9 @@
 #pragma once
 /// Ring reduce-scatter: the reduce phase of the ring all-reduce (Patarasuk and Yuan 2009).
 ///
-/// Shard c goes round from PE c+1 to PE c. Fixed order: in[c+1] + in[c+2] + ... + in[c], each partial sum rounded to T
-/// as it travels. Each link carries (n-1)/n of the input, in n-1 steps. Needs put and signal to the next PE: works
-/// within a node and between nodes. In-place allowed.
+/// Shard c travels around the ring from PE c+1 to PE c. Fixed order: in[c+1] + in[c+2] + ... + in[c], each partial sum
+/// rounded to T as it travels. Each link carries (n-1)/n of the input, in n-1 steps. It needs put and signal to the
+/// next PE, so it works within a node and between nodes. In-place allowed.
 
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
@@ -17,7 +17,7 @@ struct ReduceScatterRing {
     Symm<T> out;
     Symm<T> partial;  // staging, n * count elements: sums under way, each shard in its place
     Signals ready;    // [block]: the next PE has begun this call, so its staging may be written
-    Signals arrived;  // [block]: pieces of shards delivered by the previous PE; see ring_count
+    Signals arrived;  // [block]: chunks of shards delivered by the previous PE; see ring_count
     Epochs epochs;    // [block]
     ReduceOp op = ReduceOp::kSum;
     Size count = 0;

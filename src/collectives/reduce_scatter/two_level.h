@@ -1,11 +1,11 @@
 #pragma once
 /// Two-level reduce-scatter (Triton-distributed's 2-D): within the node first, then along the rail.
 ///
-/// PE l of a node reads, for each node, the shard of that node's PE l from all PEs of its own node, sums it, and puts
-/// the sum to its owner, who sums over the nodes. Other nodes' shards go first, the own node's is summed while they
-/// travel. Fixed order: within each node in PE order, rounded to T; these sums in the order of the nodes, rounded to T.
-/// Each NIC carries 1/m of what a flat algorithm sends between nodes (m PEs a node).
-/// Needs loads within the node, put and signal along the rail. In-place allowed: an owner's shard is read for it alone.
+/// PE l of a node reads, for each node, the shard of that node's PE l from all PEs of its own node. It sums them and
+/// puts the sum to its owner, which sums over the nodes. Shards of other nodes go first; the own node's is summed while
+/// they travel. Fixed order: within each node in PE order, rounded to T; these sums in the order of the nodes, rounded
+/// to T. Each NIC carries 1/m of the bytes of a flat algorithm between nodes (m PEs in a node). It needs loads within
+/// the node, put and signal along the rail. In-place allowed: an owner's shard is read only for that owner.
 
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
@@ -45,7 +45,7 @@ struct ReduceScatterTwoLevel {
     return a;
   }
 
-  // Two slots suffice: who has finished call e+1 has heard of e+1 from its whole rail, so the rail had finished e.
+  // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from its whole rail, so the rail had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     using A = Accumulator<T>;
@@ -91,7 +91,7 @@ struct ReduceScatterTwoLevel {
     for (int pe = first; pe < first + m; ++pe) block.notify(block.slots(words) + block.pe(), epoch, pe);
   }
 
-  /// to[part] = this node's sum of the shard of PE `owner`.
+  /// Computes to[part] = this node's sum of the shard of PE `owner`.
   template <class Block>
   TANDEM_DEVICE static void sum_within_node(Block& block, const Args& a, int first, int m, int owner, Range part,
                                             T* to) {

@@ -1,10 +1,11 @@
 #pragma once
-/// Exchange: the PEs 2i and 2i+1 swap their bytes with put_signal, both ways at once; an odd last PE copies its own.
+/// Exchange: the PEs 2i and 2i+1 swap their bytes with put_signal in both directions at once. An odd last PE copies its
+/// own.
 ///
-/// The exchange kernel of Penny, an NVSHMEM-style library written from scratch; here each block swaps its own part, so
-/// that a large swap streams over as many blocks as the link needs. Needs put_signal to the partner: works within a
-/// node and between nodes. Separate buffers. A PE waits for its partner's `ready` of this call before it writes there:
-/// see MoveKernel for why that is enough.
+/// It is the exchange kernel of Penny, an NVSHMEM-style library. Here each block swaps its own part, so that a large
+/// swap uses as many blocks as the link needs. It needs put_signal to the peer, so it works within a node and between
+/// nodes. Separate buffers. A PE waits for its peer's `ready` of this call before it writes there; MoveKernel explains
+/// why that is enough.
 
 #include "collectives/steps/move.h"
 

@@ -14,11 +14,11 @@ namespace {
 
 using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
 
-/// Blocks that serve different distances at once; farther pairs take turns.
+/// Blocks that serve different distances at once. Pairs at larger distances share them.
 constexpr int kMostGroups = 64;
 constexpr Size kMostSlotBytes = Size{1} << 20;
 
-/// 64 blocks where every PE sends to every other, if it has the SMs; a lane moves half of what a block can.
+/// 64 blocks if every PE sends to every other and has the SMs; a lane moves half of a block's bytes.
 int lanes_for(int pes, int sm_count) { return std::clamp(std::min(64, sm_count) / pes, 1, 16); }
 
 void check_options(const SendRecvOptions& options) {
@@ -32,7 +32,7 @@ void check_options(const SendRecvOptions& options) {
                     options.slot_bytes, kMostSlotBytes));
 }
 
-/// Checks one list and returns its places in the order of `distance`, then of the list.
+/// Checks one list and returns its indices sorted by `distance`, then by position in the list.
 template <class List, class Distance>
 std::vector<int> in_order(const char* what, const List& list, const Team& team, Distance distance) {
   std::vector<int> order;
@@ -80,7 +80,7 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
   args = {};
   args.staging = heap.allocate<std::byte>(channels * options.slots * options.slot_bytes, "send_recv staging").of(team);
   args.arrived = heap.signals(channels * options.slots, "send_recv arrived").of(team);
-  // Control memory, so that it exists where data does not.
+  // It is control memory, so that it exists even without data.
   args.sizes = heap.signals(channels * options.slots, "send_recv sizes").of(team).as<Epoch>();
   args.sizes_out = heap.allocate_local<Epoch>(channels * options.slots, "send_recv sizes to other nodes");
   args.credits = heap.signals(channels, "send_recv credits").of(team);
@@ -99,7 +99,7 @@ SendRecvGroup::~SendRecvGroup() = default;
 void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives) {
   const Team& team = state_->team;
   if (sends.size() + receives.size() > kMostMessages)
-    throw InvalidArgument(fmt::format("send-receive group: {} sends and {} receives given, allowed are {} together",
+    throw InvalidArgument(fmt::format("send-receive group: {} sends and {} receives given, allowed are {} in all",
                                       sends.size(), receives.size(), kMostMessages));
   const auto send_order =
       in_order("send", sends, team, [&](int peer) { return (peer - team.me + team.size) % team.size; });
@@ -115,7 +115,7 @@ void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const st
   };
   for (int i : send_order) {
     const Send& send = sends[static_cast<std::size_t>(i)];
-    add(i, send.peer, const_cast<void*>(send.data), send.bytes);  // the kernel only reads what it sends
+    add(i, send.peer, const_cast<void*>(send.data), send.bytes);  // the kernel only reads data that it sends
   }
   for (int i : receive_order) {
     const Receive& receive = receives[static_cast<std::size_t>(i)];

@@ -2,18 +2,18 @@
 /// Grouped send and receive: each PE's messages to and from any peers, all in one launch.
 ///
 /// A message is cut into one stripe for each lane, and a stripe into chunks. A chunk goes to a slot of the receiver's
-/// staging, and its number to the slot's word; the receiver copies it out and returns a credit. With the first chunk of
-/// a stripe comes the size of the message, by which both cut it: so a receiver that expects another size still gets
-/// what fits, and nothing is written beyond either size. Works within a node and between nodes.
+/// staging, and its number to the slot's word. The receiver copies it out and returns a credit. The first chunk of a
+/// stripe carries the size of the message, by which both sides cut it. If a receiver expects another size, it still
+/// gets the part that fits, and nothing is written beyond either size. It works within a node and between nodes.
 ///
-/// Why a slot is never overwritten too early: chunks are counted from 1 over all calls, for each pair and lane; chunk k
-/// uses slot k % slots and is sent only when k - slots credits have come back, and a credit is given after the chunk
-/// was copied out. So senders wait for nobody until `slots` chunks are under way, also across calls. A slot's word
-/// therefore only grows, with nothing else under way to it, and its size is the chunk's own until the credit is given.
+/// A slot is never overwritten too early. Chunks are counted from 1 over all calls, for each pair and lane. Chunk k
+/// uses slot k % slots and is sent only when k - slots credits have returned. A credit is given after the chunk was
+/// copied out. Senders thus never wait before `slots` chunks are under way, also across calls. A slot's word therefore
+/// only grows, with nothing else under way to it. Its size belongs to the chunk until the credit is given.
 ///
-/// Why it never deadlocks: every block sends and receives side by side, both in the order of the distance between the
-/// PEs (sender to receiver, going up). Of all that wait, look at one with the least distance: its partner is at no
-/// greater one, hence at this very message, and then one of the two can go on.
+/// It never deadlocks. Every block sends and receives concurrently, both in ascending order of the distance from sender
+/// to receiver. Among all waits, take one with the smallest distance. Its peer is at no larger distance, hence at this
+/// very message, so one of the two can continue.
 
 #include "collectives/steps/put_counted.h"
 #include "tandem/block.h"
@@ -27,18 +27,18 @@ struct Message {
   int peer;
 };
 
-/// The first message that was not as long as its receiver expected. Words, so that it exists where data does not.
+/// The first message whose length differed from the receiver's expectation. Words exist even without data.
 struct Mismatch {
-  enum Word { kCount, kReceive, kSender, kExpected, kCame, kWords };  // kCount: lanes that found one
+  enum Word { kCount, kReceive, kSender, kExpected, kCame, kWords };  // kCount: lanes with a mismatch
 };
 
 template <int MostMessages>
 struct SendRecvPairs {
   struct Args {
     Symm<std::byte> staging;  // [sender][lane][slot][slot_bytes]
-    Signals arrived;          // [sender][lane][slot]: number of the chunk that is there
-    Symm<Epoch> sizes;        // [sender][lane][slot]: bytes of the message whose stripe begins there
-    Epoch* sizes_out;         // [receiver][lane][slot]: the same, on their way to another node
+    Signals arrived;          // [sender][lane][slot]: number of the chunk there
+    Symm<Epoch> sizes;        // [sender][lane][slot]: bytes of the message whose stripe starts there
+    Epoch* sizes_out;         // [receiver][lane][slot]: the same, before a put to another node
     Signals credits;          // [receiver][lane]: chunks copied out there
     Epoch* sent;              // [receiver][lane]: chunks
     Epoch* received;          // [sender][lane]: chunks
@@ -53,7 +53,7 @@ struct SendRecvPairs {
     int numbers[MostMessages];       // places in the caller's lists
   };
 
-  /// Half of the block each: sending, receiving.
+  /// Half of the block sends, the other half receives.
   static constexpr int kWarps = 8;
   static constexpr int kThreads = 2 * kWarps * 32;
 
@@ -106,7 +106,7 @@ struct SendRecvPairs {
     role.store_scalar(a.sent + here, chunk);
   }
 
-  /// Not in order with anything: put_counted is. What is put from may be written again when its slot may.
+  /// It has no order by itself; put_counted gives it. Its source may be written again when its slot may.
   template <class Role>
   TANDEM_DEVICE static void tell_size(Role& role, const Args& a, Size slot, Size own_slot, const Message& message) {
     const auto bytes = static_cast<Epoch>(message.bytes);

@@ -2,9 +2,9 @@
 /// Low-latency (LL) ring send-recv and pairwise swap: packets, which are their own signals, go to the receiver's
 /// staging.
 ///
-/// One trip; LLPacket doubles the bytes and suits small sizes, LL128Line adds an eighth, for middle sizes. Goes in
-/// rounds of a fragment, the next one being under way while one is received; a sender waits for credits only, kSlots
-/// rounds later. Stores to the receiver: one node only. Separate buffers.
+/// It takes one trip. LLPacket doubles the bytes and suits small sizes; LL128Line adds an eighth, for middle sizes. It
+/// runs in rounds of a fragment; the next one is under way while one is received. A sender only waits for credits,
+/// kSlots rounds later. It needs stores to the receiver, so one node only. Separate buffers.
 
 #include "collectives/steps/packet_credits.h"
 
@@ -12,8 +12,8 @@ namespace tandem::kernels {
 
 template <class P>
 struct PacketPairs : CreditedPacketKernel<P> {
-  /// Sends to PE `to` while it receives from PE `from`. Where these are one, both wait for each other in each round, so
-  /// that no credits are needed (see PacketRounds).
+  /// Sends to PE `to` while it receives from PE `from`. If they are the same PE, both wait for each other in each
+  /// round, so that no credits are needed (see PacketRounds).
   template <class Block>
   TANDEM_DEVICE static void swap(Block& block, const CreditedPacketArgs<P>& a, int to, int from) {
     using Base = CreditedPacketKernel<P>;

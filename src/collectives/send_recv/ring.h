@@ -1,9 +1,9 @@
 #pragma once
 /// Ring send-recv: every PE puts its bytes into the next PE's output.
 ///
-/// One step over each link. Blocks cut the bytes among them; a block's put streams by itself, so it is not cut further.
-/// Needs put_signal to the next PE: works within a node and between nodes. Separate buffers.
-/// A PE waits for the next one's `ready` of this call before it writes there: see MoveKernel for why that is enough.
+/// It takes one step over each link. Blocks divide the bytes; a block's put streams by itself, so it is not cut
+/// further. It needs put_signal to the next PE, so it works within a node and between nodes. Separate buffers. A PE
+/// waits for the next one's `ready` of this call before it writes there; MoveKernel explains why that is enough.
 
 #include "collectives/steps/move.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What the kernels that move bytes without reducing them have in common: arguments, and the signals of a pipeline.
+/// Common parts of kernels that move bytes without reducing them: arguments, and the signals of a pipeline.
 
 #include "collectives/steps/chunk_epoch.h"
 #include "tandem/block.h"
@@ -12,20 +12,19 @@ inline constexpr Size kWindow = 8;
 struct MoveArgs {
   Symm<const std::byte> in;
   Symm<std::byte> out;
-  Size count;       // bytes: of each PE, or of each pair
-  Signals ready;    // [block][PE]: that PE has begun this call: its buffers may be written (read, if it is the source)
+  Size count;     // bytes: of each PE, or of each pair
+  Signals ready;  // [block][PE]: that PE has started this call: its buffers may be written (read, if it is the source)
   Signals arrived;  // [block][PE], in a pipeline [block][PE][kWindow]: that PE's data is here, or it has read this PE's
   Epochs epochs;    // [block]
   int root;
 };
 
-/// Base of kernels with these arguments. A plan always launches the same grid, so that no block's epoch falls behind.
+/// The base of kernels with these arguments. A plan always launches the same grid, so that all blocks' epochs agree.
 ///
-/// What makes every one of them safe, with no signal ever cleared: a PE writes a peer's buffer in call e only after
-/// that peer's `ready` word said e, which the peer writes after it has finished call e-1 and all that its stream held
-/// before this call; and nobody leaves before all that peers write to it has arrived. So even a root that waits for
-/// nobody's data is never more than one call ahead of a PE that it writes to, and `ready` is its credit for exactly one
-/// call.
+/// No signal is ever cleared, and every one of them is safe for this reason. A PE writes a peer's buffer in call e only
+/// after that peer's `ready` word has reached e. The peer writes the word after it has finished call e-1 and all
+/// earlier work of its stream. A PE ends only after all writes of its peers have arrived. Even a root that waits for no
+/// data is thus never more than one call ahead of a PE that it writes to. `ready` is its credit for exactly one call.
 struct MoveKernel {
   using Args = MoveArgs;
 
@@ -39,13 +38,13 @@ struct MoveKernel {
   }
 };
 
-/// This block's part of `bytes` bytes.
+/// Returns this block's part of `bytes` bytes.
 template <class Block>
 TANDEM_DEVICE Range own_part(const Block& block, Size bytes) {
   return split(bytes, block.count(), 16)[block.index()];
 }
 
-/// Copies between local addresses; nothing where they are the same (in-place calls).
+/// Copies between local addresses. It does nothing if they are the same (in-place calls).
 template <class Block>
 TANDEM_DEVICE void copy_unless_same(Block& block, std::byte* to, const std::byte* from, Size bytes) {
   if (to != from) block.copy(to, from, bytes);
@@ -57,14 +56,14 @@ TANDEM_DEVICE void wait_peers(Block& block, Signals words, Epoch value) {
   for (int pe : block.peers_from_self()) block.wait(block.slots(words) + pe, 1, value);
 }
 
-/// Whether fragments of bytes at these addresses are 16-byte accesses on GPUs; where they are not, a copy is faster.
+/// Returns whether fragments of bytes at these addresses are 16-byte accesses on GPUs. Otherwise a copy is faster.
 TANDEM_DEVICE inline bool suits_fragments(const std::byte* to, const std::byte* from) {
   return ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) & 15) == 0;
 }
 
-/// Puts `bytes` bytes from `from(pe)` to the `to` of every peer, the next one's first, and of this PE, where they are
-/// not there already (in-place calls), once all peers are ready; tells each peer by its slot [this block][this PE] of
-/// `arrived`. `from` is asked for the same addresses in a `kSame` call, whose bytes are loaded once.
+/// Puts `bytes` bytes from `from(pe)` to the `to` of every peer, the next one first, once all peers are ready. It also
+/// copies this PE's bytes, unless they are there already (in-place calls). It notifies each peer in its slot [this
+/// block][this PE] of `arrived`. In a `kSame` call all addresses of `from` are the same, and the bytes are loaded once.
 template <bool kSame, class Block, class From>
 TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> to, Size bytes, Epoch epoch,
                               const From& from) {
@@ -80,7 +79,7 @@ TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> t
   }
   for (const int pe : block.peers_from_self()) block.wait(block.slots(a.ready) + pe, 1, epoch);
   if (suits_fragments(to.local(), own)) {
-    // The own bytes take turns with the peers': what they cost is hidden behind the link.
+    // The own bytes alternate with the peers', so that their cost is hidden behind the link.
     for (const Range tile : block.template tiles<std::byte>({0, bytes})) {
       auto values = block.template load<std::byte>(own, tile);
       if (to.local() != own) block.store(to.local(), tile, values);
@@ -93,11 +92,11 @@ TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> t
     for (const int pe : block.peers_from_self()) block.copy(block.remote(to, pe), from(pe), bytes);
     copy_unless_same(block, to.local(), own, bytes);
   }
-  // One release does for all: each of its own would wait until the stores before it are done.
+  // One release covers all peers. Separate ones would each wait for the stores before them.
   block.notify_all(a.arrived, epoch);
 }
 
-/// put_signal_nbi, or within a node stores, which need no quiet.
+/// Uses put_signal_nbi, or within a node stores, which need no quiet.
 template <class Block>
 TANDEM_DEVICE void put_and_tell(Block& block, Symm<std::byte> to, const std::byte* from, Size bytes, Signals word,
                                 Epoch epoch, int pe) {
@@ -106,15 +105,15 @@ TANDEM_DEVICE void put_and_tell(Block& block, Symm<std::byte> to, const std::byt
   block.notify(word, epoch, pe);
 }
 
-/// What a kernel that moved its bytes by the above ends with. Of stores, a peer's were announced to it, and this PE's
-/// are visible when the kernel ends.
+/// Ends a kernel that moved its bytes with the functions above. Peers' stores were announced to it, and this PE's
+/// stores are visible when the kernel ends.
 template <class Block>
 TANDEM_DEVICE void finish_puts(Block& block) {
   if (!block.team().one_node()) block.quiet();
 }
 
-/// How a part of `bytes` bytes is cut for a pipeline: about `about` chunks, each large enough to be worth its signal,
-/// and at most `most_bytes` long, but of parts that would be more chunks than signals can tell apart.
+/// The chunks of a part of `bytes` bytes in a pipeline: about `about` chunks, each large enough for a signal and at
+/// most `most_bytes` long. Parts that would need more chunks than signals can distinguish get longer ones.
 class Chunks {
  public:
   TANDEM_DEVICE explicit Chunks(Size bytes, Size most_bytes = Size{256} << 10, Size least_bytes = Size{16} << 10,
@@ -123,7 +122,7 @@ class Chunks {
         count_(ceil_div(bytes, step_)) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
-  /// Chunk `i` of a range that is at most as long; perhaps empty.
+  /// Returns chunk `i` of a range of at most that length; it may be empty.
   TANDEM_DEVICE Range of(Range range, Size i) const {
     const Size begin = min(range.begin + i * step_, range.end);
     return {begin, min(begin + step_, range.end)};
@@ -136,9 +135,9 @@ class Chunks {
 
 /// The signals of one flow of chunks between two PEs: chunk i of call e sets word i % kWindow to (e, i + 1).
 ///
-/// Two put_signals to one PE have no order among themselves, so chunks in flight together have words of their own, and
-/// a fence separates one window of them from the next (`before`): a word that holds (e, i + 1) or more tells that chunk
-/// i is there.
+/// Two put_signals to one PE have no order between them. Chunks in flight together therefore have different words, and
+/// a fence separates one window of them from the next (`before`). A word of at least (e, i + 1) means that chunk i has
+/// arrived.
 class ChunkSignals {
  public:
   template <class Block>
@@ -148,7 +147,7 @@ class ChunkSignals {
   TANDEM_DEVICE Signals word(Size chunk) const { return words_ + chunk % kWindow; }
   TANDEM_DEVICE Epoch value(Size chunk) const { return chunk_epoch(epoch_, chunk); }
 
-  /// To be called before chunk `chunk` is sent to anybody.
+  /// Must be called before chunk `chunk` is sent to any PE.
   template <class Block>
   TANDEM_DEVICE static void before(Block& block, Size chunk) {
     if (chunk > 0 && chunk % kWindow == 0) block.fence();
@@ -157,7 +156,7 @@ class ChunkSignals {
   TANDEM_DEVICE void wait(Block& block, Size chunk) const {
     block.wait(word(chunk), 1, value(chunk));
   }
-  /// Waits for all of `chunks` chunks: the last one of each word.
+  /// Waits for all of `chunks` chunks through the last one of each word.
   template <class Block>
   TANDEM_DEVICE void wait_to_end(Block& block, Size chunks) const {
     for (Size chunk = max(0, chunks - kWindow); chunk < chunks; ++chunk) wait(block, chunk);

@@ -1,6 +1,6 @@
 #pragma once
-/// LL kernels in which a sender waits for nobody's data: readers return credits, and round r is sent when all its
-/// readers have read round r - kSlots. P: LLPacket or LL128Line.
+/// LL kernels whose senders wait for no data. Readers return credits, and round r is sent when all its readers have
+/// read round r - kSlots. P is LLPacket or LL128Line.
 
 #include "collectives/steps/packet_rounds.h"
 
@@ -31,8 +31,8 @@ struct CreditedPacketKernel {
     return args;
   }
 
-  /// Sends round i to the `readers` PEs first, first + 1, ..., and stores it to `keep` (may be null) too. `credits`:
-  /// whether they return them.
+  /// Sends round i to the `readers` PEs first, first + 1, ..., and also stores it to `keep` unless that is null.
+  /// `credits`: whether they return credits.
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, const Rounds& rounds, Size i, int first, int readers,
                                  std::byte* keep, bool credits = true) {
@@ -47,7 +47,7 @@ struct CreditedPacketKernel {
     if (keep != nullptr) block.store(keep, piece, values);
   }
 
-  /// Receives round i from PE `sender`, whose reader number `reader` this PE is.
+  /// Receives round i from PE `sender`. This PE is the sender's reader number `reader`.
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender, int reader,
                                     bool credits = true) {

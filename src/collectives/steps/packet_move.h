@@ -1,5 +1,5 @@
 #pragma once
-/// What the LL kernels that move bytes without reducing them have in common. P: LLPacket or LL128Line.
+/// Common parts of LL kernels that move bytes without reducing them. P is LLPacket or LL128Line.
 
 #include "collectives/steps/packet_rounds.h"
 
@@ -27,7 +27,7 @@ struct PacketKernel {
   }
 };
 
-/// Round i of every PE, to that PE's place in the output; `own`: where this PE's is.
+/// Receives round i of every PE into that PE's place in the output. `own` is the place of this PE's input.
 template <class P, class Block>
 TANDEM_DEVICE void receive_from_all(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
                                     const std::byte* own, Size i) {

@@ -6,8 +6,8 @@
 
 namespace tandem::kernels {
 
-/// Puts this PE's elements `range` of `to` to PE `pe`'s copy of it and sets `word` there to `count`, after everything
-/// that this block put to that PE before: a plain put_signal is ordered after its own data only.
+/// Puts this PE's elements `range` of `to` to PE `pe`'s copy and sets `word` there to `count`. The signal comes after
+/// everything that this block put to that PE before; a plain put_signal follows its own data only.
 template <class T, class Block>
 TANDEM_DEVICE void put_counted(Block& block, Symm<T> to, const T* from, Range range, Signals word, Epoch count,
                                int pe) {

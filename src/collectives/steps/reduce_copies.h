@@ -1,5 +1,5 @@
 #pragma once
-/// The kernels of reductions whose bytes are moved by copy engines.
+/// Kernels of reductions whose bytes are moved by copy engines.
 
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
@@ -9,10 +9,10 @@ namespace tandem::kernels {
 template <class T>
 struct CopiedReduceArgs {
   const T* own;                 // this PE's values for its shard
-  T* out;                       // where the sums go
+  T* out;                       // place of the sums
   const T* staging;             // [PE][capacity]: the peers' values for this PE's shard
   Size capacity;                // elements of each
-  Range range;                  // of the shard: what this launch sums
+  Range range;                  // part of the shard that this launch sums
   Symm<Accumulator<T>> scales;  // [parity of the call]: this PE's scale, for its peers (kPremulSum)
   Signals ready;                // [PE]: that PE has begun this call
   Signals arrived;              // [PE]: that PE's values for the range are in the staging
@@ -21,8 +21,8 @@ struct CopiedReduceArgs {
   Accumulator<T> scale;
 };
 
-/// Tells the peers that this call has begun here, so that the staging and the user's buffers may be written; waits
-/// until it has begun everywhere.
+/// Signals to the peers that this call has started here, so that the staging and the user's buffers may be written.
+/// Waits until it has started everywhere.
 template <class T>
 struct CopiedReduceBegin {
   using Args = CopiedReduceArgs<T>;
@@ -36,8 +36,7 @@ struct CopiedReduceBegin {
   }
 };
 
-/// Sums the range of this PE's shard in PE order, once the peers' values are here. The epoch stays as the begin left
-/// it.
+/// Sums the range of this PE's shard in PE order, once the peers' values are here. The first kernel has set the epoch.
 template <class T>
 struct CopiedReduce {
   using Args = CopiedReduceArgs<T>;

@@ -1,8 +1,8 @@
 #pragma once
-/// What every reducing kernel does with values: take a PE's own, take everybody's, finish.
+/// Common parts of reducing kernels: load a PE's own values, combine all PEs' values, and finish.
 ///
-/// One rule for all: an input is an element of T. Under kPremulSum its owner's scale is multiplied in and the product
-/// rounded to T before it meets others, whoever does it, so that it makes no difference on which PE values meet.
+/// One rule holds for all: an input is an element of T. Under kPremulSum it is multiplied by its owner's scale and
+/// rounded to T before it is combined with others. The result thus does not depend on the PE that combines them.
 
 #include <utility>
 
@@ -12,8 +12,8 @@
 
 namespace tandem::kernels {
 
-/// Elements `range` of a PE's input as they meet others, still of type T; `scale` is that PE's. Whoever converts them
-/// waits for them, so that is left until they meet.
+/// Loads the elements `range` of a PE's input for a reduction, still of type T; `scale` is that PE's. Conversion waits
+/// for the load, so it is left to the reduction.
 template <class T, class Block>
 TANDEM_DEVICE auto load_input(Block& block, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
   auto values = block.template load<T>(in, range);
@@ -21,7 +21,7 @@ TANDEM_DEVICE auto load_input(Block& block, const T* in, Range range, ReduceOp o
   return values.map([scale](T x) { return convert<T>(premultiply(convert<Accumulator<T>>(x), scale)); });
 }
 
-/// Stores the input at the same indices of `to`; nothing is done where it is there as it is (in-place).
+/// Stores the input at the same indices of `to`, unless it is there already (in-place).
 template <class T, class Block>
 TANDEM_DEVICE void copy_input(Block& block, T* to, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
   if (to == in && op != ReduceOp::kPremulSum) return;
@@ -29,14 +29,15 @@ TANDEM_DEVICE void copy_input(Block& block, T* to, const T* in, Range range, Red
     block.store(to, tile, load_input<T>(block, in, tile, op, scale));
 }
 
-/// The result, once all PEs' values are in it (kAvg divides).
+/// Returns the result, once all PEs' values are in it (kAvg divides).
 template <class Values>
 TANDEM_DEVICE Values finished(Values values, ReduceOp op, int pes) {
   if (op != ReduceOp::kAvg) return values;
   return values.map([op, pes](auto x) { return finish(op, x, pes); });
 }
 
-/// input(0) (op) input(1) (op) ... input(n - 1): fragments of T, each under way when the one before it is waited for.
+/// Returns input(0) (op) input(1) (op) ... input(n - 1). Inputs are fragments of T, each loaded while the previous one
+/// is awaited.
 template <class T, class Block, class Input>
 TANDEM_DEVICE auto reduce_in_order(Block& block, ReduceOp op, int n, const Input& input) {
   using A = Accumulator<T>;
@@ -50,14 +51,14 @@ TANDEM_DEVICE auto reduce_in_order(Block& block, ReduceOp op, int n, const Input
   return sum;
 }
 
-/// The same of all PEs' inputs, finished.
+/// Returns the same for all PEs' inputs, finished.
 template <class T, class Block, class Input>
 TANDEM_DEVICE auto reduce_in_pe_order(Block& block, ReduceOp op, int pes, const Input& input) {
   return finished(reduce_in_order<T>(block, op, pes, input), op, pes);
 }
 
-/// Elements `range` of every PE's input, reduced in PE order and finished. `scales`: one word, read under kPremulSum
-/// only.
+/// Returns the elements `range` of every PE's input, reduced in PE order and finished. `scales` has one word, read
+/// under kPremulSum only.
 template <class T, class Block>
 TANDEM_DEVICE auto load_inputs(Block& block, Symm<const T> in, Range range, ReduceOp op, Symm<Accumulator<T>> scales) {
   using A = Accumulator<T>;

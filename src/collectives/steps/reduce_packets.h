@@ -1,5 +1,5 @@
 #pragma once
-/// What the LL kernels that reduce have in common. P: LLPacket or LL128Line.
+/// Common parts of LL kernels that reduce. P is LLPacket or LL128Line.
 
 #include "collectives/steps/packet_rounds.h"
 #include "collectives/steps/reduce_input.h"
@@ -30,7 +30,7 @@ struct ReducePacketKernel {
   }
 };
 
-/// `own` and what the packets of every peer carry, PE p's at `from + p * stride`, reduced in PE order and finished.
+/// Returns `own` and the packets of every peer, PE p's at `from + p * stride`, reduced in PE order and finished.
 template <class T, class P, class Block, class Values>
 TANDEM_DEVICE auto reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
                                   ReduceOp op) {
@@ -40,7 +40,7 @@ TANDEM_DEVICE auto reduce_packets(Block& block, const Values& own, const P* from
     sum = pe == 0 ? values.copy() : block.combine(known, sum, values);
   };
   if (adds(op)) {
-    // What most calls want, with little code: that is quick code where a call takes two microseconds.
+    // The common case has little code, which matters for calls of two microseconds.
     block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
       add(ReduceOp::kSum, pe, values.template convert<A>());
     });

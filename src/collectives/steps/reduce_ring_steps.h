@@ -1,5 +1,5 @@
 #pragma once
-/// The two phases of ring algorithms, for every kernel that sends chunks round a ring.
+/// The two phases of ring algorithms, for every kernel that sends chunks around a ring.
 
 #include "collectives/steps/put_counted.h"
 #include "collectives/steps/reduce_input.h"
@@ -24,9 +24,9 @@ TANDEM_DEVICE RingPlace ring_of_team(const Block& block) {
 
 inline constexpr Size kMostRingPieces = 4;
 
-/// Pieces of a chunk that are announced one by one, so that they are summed or passed on while the next ones are under
-/// way: as many on all PEs, for chunks of at most `bytes` bytes. Two PEs have no other step to go on with meanwhile; in
-/// longer rings each piece's announcement is waited for in each step, which takes more than it brings.
+/// Returns the parts of a chunk with signals of their own, so that they are summed or forwarded while the next ones are
+/// under way. The number is the same on all PEs, for chunks of at most `bytes` bytes. It is 1 except for two PEs, which
+/// have no other step to overlap with. In longer rings the waits for the parts' signals cost more than they gain.
 template <class Block>
 TANDEM_DEVICE int ring_pieces(const Block& block, int ring_size, Size bytes) {
   constexpr Size kLeastBytes = Size{16} << 10;
@@ -34,10 +34,10 @@ TANDEM_DEVICE int ring_pieces(const Block& block, int ring_size, Size bytes) {
   return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostRingPieces));
 }
 
-/// What the word that counts a ring's deliveries says before the first one of call `epoch`: more than in any call
-/// before, each of which delivered fewer than kMostRingPieces in each of 2 (n - 1) steps. A call of a larger ring takes
-/// as much longer as its deliveries are more, so that the 2^60 calls of two PEs are as far away as the others' end:
-/// beyond 30,000 years at one every microsecond.
+/// Returns the value of a ring's delivery word before the first delivery of call `epoch`. It is larger than in any
+/// earlier call, each of which delivered fewer than kMostRingPieces in each of 2 (n - 1) steps. A call of a larger ring
+/// takes longer in proportion to its deliveries. The 2^60 calls of two PEs are thus as far away as the end for others:
+/// beyond 30,000 years at one call each microsecond.
 TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch, int ring_size) {
   return epoch * (2 * static_cast<Epoch>(kMostRingPieces) * static_cast<Epoch>(ring_size));
 }
@@ -45,32 +45,31 @@ TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch, int ring_size) {
 template <class T>
 struct RingReduce {
   Symm<const T> in;
-  Symm<T> partial;  // sums under way, each chunk where it is in `in`
-  T* result;        // where the chunk of this PE's position goes ...
-  Size shift;       // ... with indices that are so much smaller than in `in`
-  Signals arrived;  // this block's word: pieces delivered by the previous PE, from ring_count of the call on
+  Symm<T> partial;  // partial sums, each chunk at its place in `in`
+  T* result;        // destination of the chunk of this PE's position
+  Size shift;       // its indices are smaller by this than in `in`
+  Signals arrived;  // this block's word: parts delivered by the previous PE, from ring_count of the call on
   ReduceOp op;
   Accumulator<T> scale;
 };
 
-/// This PE's values of a tile, and in all steps but the first what arrived.
+/// Returns this PE's values of a tile, and in all steps but the first the sum with the values that arrived.
 template <class T, class Block>
 TANDEM_DEVICE auto ring_sum(Block& block, const RingReduce<T>& a, Range tile, bool has_partial) {
   using A = Accumulator<T>;
   const auto own_input = [&] { return load_input<T>(block, a.in.local(), tile, a.op, a.scale); };
   if (!has_partial) return own_input().template convert<A>();
-  // Both are under way: not the other way round, since what an input is multiplied by is asked for behind its load.
+  // Both loads are under way. The other order would request the multiplier after the load.
   const auto partial = block.template load<T>(a.partial.local(), tile);
   const auto own = own_input();
   return block.combine(a.op, partial.template convert<A>(), own.template convert<A>());
 }
 
-/// Chunk c goes round from position c+1 to position c, each PE adding its own values to what arrives:
-/// in[c+1] + in[c+2] + ... + in[c]. `chunk(i)`, -n <= i < n, is the range of chunk i modulo n, of `pieces` pieces.
-/// `counted`: the pieces so far, sent as well as received; (size - 1) * pieces more afterwards.
-/// `also`: where the chunk of this PE's position goes, too, with indices as in `in`, and the next PE is told of its
-/// pieces as of others; may be null.
-/// The next PE must have begun this call before this is called. Ends before this PE's puts are complete.
+/// Chunk c travels around the ring from position c+1 to position c, and each PE adds its own values: in[c+1] + in[c+2]
+/// + ... + in[c]. `chunk(i)`, -n <= i < n, is the range of chunk i modulo n, of `pieces` parts. `counted` is the number
+/// of parts so far, sent as well as received; it grows by (size - 1) * pieces. `also`, unless null, is a second
+/// destination of the chunk of this PE's position, with indices as in `in`. The next PE is notified of its parts, too.
+/// The next PE must have started this call before. It ends before this PE's puts are complete.
 template <class T, class Block, class Chunk>
 TANDEM_DEVICE void ring_reduce(Block& block, const RingPlace& ring, const RingReduce<T>& a, const Chunk& chunk,
                                int pieces, Epoch& counted, T* also = nullptr) {
@@ -99,7 +98,8 @@ TANDEM_DEVICE void ring_reduce(Block& block, const RingPlace& ring, const RingRe
   }
 }
 
-/// Chunk c goes round from position c to position c-1. Arguments as above. `begun`: the next PE has this PE's chunk.
+/// Chunk c travels around the ring from position c to position c-1. Arguments as above. `begun`: the next PE has this
+/// PE's chunk.
 template <class T, class Block, class Chunk>
 TANDEM_DEVICE void ring_broadcast(Block& block, const RingPlace& ring, Symm<T> out, Signals arrived, const Chunk& chunk,
                                   int pieces, Epoch& counted, bool begun) {
@@ -115,7 +115,7 @@ TANDEM_DEVICE void ring_broadcast(Block& block, const RingPlace& ring, Symm<T> o
 }
 
 /// Ring all-reduce of the elements `part`, of which every position completes one chunk.
-/// `ready`: this block's word; the next PE sets it when it has begun this call, so that its buffers may be written.
+/// `ready` is this block's word. The next PE sets it when it has started this call, so that its buffers may be written.
 template <class T, class Block>
 TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const RingReduce<T>& a, Symm<T> out,
                                    Signals ready, Range part, Epoch epoch) {
@@ -125,7 +125,7 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
   Epoch counted = ring_count(epoch, ring.size);
   block.notify(ready, epoch, ring.previous);
   block.wait(ready, 1, epoch);
-  // Sums leave for the next PE as they are made, where it is reachable: the link is not idle meanwhile.
+  // Sums leave for the next PE as they are made, if it is reachable, so that the link is never idle.
   T* const onward = ring.size > 1 ? block.remote(out, ring.next) : nullptr;
   ring_reduce<T>(block, ring, a, chunk, pieces, counted, onward);
   ring_broadcast<T>(block, ring, out, a.arrived, chunk, pieces, counted, onward != nullptr);

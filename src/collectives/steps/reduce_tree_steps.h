@@ -1,5 +1,5 @@
 #pragma once
-/// A binary tree over the PEs of a team that crosses nodes once a node, and the way up in it.
+/// A binary tree over the PEs of a team with one crossing for each node, and the upward phase in it.
 
 #include "collectives/steps/chunk_epoch.h"
 #include "collectives/steps/put_counted.h"
@@ -8,17 +8,17 @@
 
 namespace tandem::kernels {
 
-/// Within each node a binary heap over local indices; its root is one of a binary heap over nodes. The node and the
-/// local index of `root` count as 0.
+/// Within each node it is a binary heap over local indices. The heaps' roots form a binary heap over nodes. The node
+/// and the local index of `root` count as 0.
 struct Tree {
   static constexpr int kChildren = 4;  ///< two within the node, then two nodes
   int parent = -1;                     ///< -1: the root
-  int slot = 0;                        ///< which of the parent's children this PE is
+  int slot = 0;                        ///< index among the parent's children
   int children[kChildren] = {-1, -1, -1, -1};
   int within = 0;  ///< children within the node
   int below = 0;   ///< children that are other nodes
 
-  /// The slot of child i, in the order of slots.
+  /// Returns the slot of child i, in ascending order.
   TANDEM_DEVICE constexpr int slot_of(int i) const { return i < within ? i : 2 + i - within; }
 };
 
@@ -45,7 +45,7 @@ TANDEM_DEVICE constexpr Tree tree_of(const Team& team, int pe, int root) {
   return tree;
 }
 
-/// What goes through a tree as one piece: small enough that the levels of a tree work side by side.
+/// The unit of a tree's pipeline, small enough that the levels of a tree work concurrently.
 template <class T>
 TANDEM_DEVICE Tiles tree_chunks(Range part) {
   constexpr Size kBytes = Size{128} << 10;
@@ -55,17 +55,17 @@ TANDEM_DEVICE Tiles tree_chunks(Range part) {
 template <class T>
 struct TreeUp {
   Symm<const T> in;
-  T* result;        // at the root: where sums go
-  T* scratch;       // elsewhere: holds a sum until it is put to a parent on another node
-  Symm<T> partial;  // this call's staging, [child][capacity]: what children sent
+  T* result;        // at the root: destination of the sums
+  T* scratch;       // elsewhere: holds a sum before a put to a parent on another node
+  Symm<T> partial;  // this call's staging, [child][capacity]: sums from the children
   Size capacity;
   Signals arrived;  // this block's words, [child]
   ReduceOp op;
   Accumulator<T> scale;
 };
 
-/// Sums go from the leaves to the root, chunk by chunk: own + children in the order of their slots, rounded to T at
-/// every PE. `on_chunk(index)` is called at the root when a chunk's result is stored. Ends before this PE's puts are
+/// Sums travel from the leaves to the root, chunk by chunk: own + children in the order of their slots, rounded to T at
+/// every PE. At the root `on_chunk(index)` is called when a chunk's result is stored. It ends before this PE's puts are
 /// complete.
 template <class T, class Block, class OnChunk>
 TANDEM_DEVICE void tree_up(Block& block, const Tree& tree, const TreeUp<T>& a, Range part, Epoch epoch,

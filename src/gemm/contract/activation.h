@@ -25,7 +25,7 @@ TANDEM_DEVICE inline float activate(Activation activation, float x) {
   return x;
 }
 
-/// A fragment of f32 sums, each activated.
+/// Activates every element of a fragment of f32 sums.
 template <class Sums>
 TANDEM_DEVICE Sums activated(Activation activation, Sums sums) {
   switch (activation) {

@@ -1,20 +1,19 @@
 #pragma once
-/// What is done to the sums of a GEMM before they are stored: scales, bias and activation.
+/// The epilogue of a GEMM: scales, bias and activation of the sums before they are stored.
 
 #include "gemm/contract/activation.h"
 #include "tandem/advanced/gemm.h"
 
 namespace tandem {
 
-/// Throws InvalidArgument for an activation that is none of the enumeration's, and where partial sums would get an
-/// activation or a scale of C.
+/// Throws InvalidArgument for an unknown activation, and if partial sums would get an activation or a scale of C.
 void check_finish(const Gemm& gemm);
 
-/// The type of the bias's values.
+/// Returns the type of the bias's values.
 DType bias_type(const Gemm& gemm);
 
-/// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of C, adds the bias, applies the
-/// activation; in a chain, whose sums are not complete yet, none.
+/// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of C, and adds the bias. It applies
+/// the activation except in a ring, whose sums are not complete yet.
 void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums);
 
 }  // namespace tandem

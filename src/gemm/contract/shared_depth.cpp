@@ -12,14 +12,14 @@ constexpr int kMostOthers = 6;
 
 std::int16_t narrow(int value) { return static_cast<std::int16_t>(value); }
 
-/// Tries to have the last units done in `time` steps: the units' own clusters, the last ones, do as many steps as they
-/// can; the others, the helpers, take the units' first steps in turn.
+/// Tries to finish the last units in `time` steps. The units' own clusters, the last ones, do as many steps as they
+/// can. The other clusters, the helpers, take the units' first steps one after the other.
 class Sharing {
  public:
   Sharing(const SharingCost& cost, int depth, int owners, int helpers, int time)
       : cost_(cost), depth_(depth), owners_(owners), helpers_(helpers), time_(time), left_(of_helper()) {}
 
-  /// Whether `to` has become the parts of all clusters.
+  /// Returns whether `to` holds the parts of all clusters.
   bool write(SharedDepth& to) {
     for (int unit = 0; unit < owners_; ++unit)
       if (!share(unit, to)) return false;
@@ -38,10 +38,10 @@ class Sharing {
     std::array<int, kMostOthers> helper{}, steps{};
   };
 
-  /// The last sums have to be there before the end.
+  /// A helper's last sums must arrive before the end.
   int of_helper() const { return time_ - cost_.add; }
 
-  /// The more parts others take, the less time the unit's own cluster has for steps.
+  /// With more helpers the unit's own cluster has less time for steps.
   bool share(int unit, SharedDepth& to) {
     for (int others = 1; others <= kMostOthers; ++others) {
       const int own = std::min(time_ - others * cost_.add, depth_ - cost_.least);
@@ -52,7 +52,7 @@ class Sharing {
     return false;
   }
 
-  /// `steps` among the helpers that have time left, in at most `most` pieces; none: there is not enough.
+  /// Divides `steps` among helpers with time left, in at most `most` pieces. Returns none if there is not enough time.
   Pieces cut(int steps, int most) const {
     Pieces pieces;
     int left = left_;
@@ -90,16 +90,16 @@ class Sharing {
 
   const SharingCost& cost_;
   const int depth_, owners_, helpers_, time_;
-  int helper_ = 0;  // the first one that may have time
-  int left_;        // of its time
-  int places_ = 0;  // given so far
+  int helper_ = 0;  // the first helper that may have time
+  int left_;        // its remaining time
+  int places_ = 0;  // places given so far
   std::array<UnitPart, SharedDepth::kMostClusters> finishing_{};
 };
 
 }  // namespace
 
 SharingCost SharingCost::of(int tile_n) {
-  // Of 128 columns a step takes half as long, and sums are half as many; but there are flags and latencies besides.
+  // With 128 columns a step takes half as long and sums are half as many, but flags and latencies remain.
   constexpr int kWide = 256;
   SharingCost cost;
   cost.give = (cost.give * (kWide + tile_n) + 2 * tile_n - 1) / (2 * tile_n);

@@ -1,8 +1,8 @@
 #pragma once
-/// The last units of a TileTable, where they are fewer than clusters: if it pays, clusters that would be idle in the
-/// last wave compute the first steps of these units, and the units' own clusters the others and the sum ("split-K" of
-/// the last wave alone; Osama et al., "Stream-K", PPoPP 2023, cut it evenly). Which cluster computes what, and in which
-/// order parts are added, depends on the problem and the number of clusters alone.
+/// Stream-K for the last wave: the last units of a TileTable, if they are fewer than the clusters. If it pays, clusters
+/// that would be idle compute the first steps of these units. The units' own clusters compute the other steps and the
+/// sum. Osama et al., "Stream-K", PPoPP 2023, divide the whole problem evenly instead. The work of each cluster and the
+/// order of additions depend on the problem and the number of clusters only.
 
 #include <cstdint>
 
@@ -14,46 +14,46 @@ namespace tandem {
 struct UnitPart {
   static constexpr std::int16_t kGives = -1;
 
-  std::int16_t unit = 0;  ///< counted from the first one that is shared
+  std::int16_t unit = 0;  ///< counted from the first shared unit
   std::int16_t first = 0;
   std::int16_t count = 0;
-  std::int16_t place = 0;   ///< where its sums are left; of the part that finishes the unit: where the others' begin
-  std::int16_t others = 0;  ///< how many parts' sums it adds, to finish the unit; kGives: it leaves its own
+  std::int16_t place = 0;   ///< place of its sums; for the part that completes the unit: first place of the other parts
+  std::int16_t others = 0;  ///< number of parts whose sums it adds to complete the unit; kGives: it gives its own sums
 };
 
-/// What each cluster has to do behind the whole units, which clusters take in turns. One that leaves sums has a smaller
-/// number than those that wait for it, and waits for nobody itself: blocks start in the order of their numbers.
+/// The work of each cluster after the whole units. A cluster that gives sums waits for no other cluster. Its number is
+/// smaller than that of the clusters that wait for it, since blocks start in the order of their numbers.
 struct SharedDepth {
   static constexpr int kMostClusters = 96, kMostParts = 2 * kMostClusters;
 
-  int whole = 0;                               ///< units that one cluster computes alone, the first ones
+  int whole = 0;                               ///< number of units that one cluster computes alone, the first ones
   int depth = 0;                               ///< steps of a unit
-  int steps = 0;                               ///< that the last wave is expected to take: `depth` where none is shared
-  int places = 0;                              ///< for parts' sums
+  int steps = 0;                               ///< expected steps of the last wave: `depth` if none is shared
+  int places = 0;                              ///< places for the sums of parts
   std::int16_t begin[kMostClusters + 1] = {};  ///< of each cluster's parts
   UnitPart parts[kMostParts] = {};
 };
 
-/// What exchanging sums costs, in steps of the mainloop.
+/// The cost of an exchange of sums, in steps of the mainloop.
 struct SharingCost {
-  int give = 6;   ///< what leaving a part's sums takes the cluster
-  int add = 8;    ///< from there until they are added
-  int least = 8;  ///< steps of a part; not fewer than boxes of a tile are written late
-  int gain = 8;   ///< that have to be saved
+  int give = 6;   ///< cost for the cluster that gives a part's sums
+  int add = 8;    ///< delay until they are added
+  int least = 8;  ///< least steps of a part; not fewer than boxes of a tile that are written late
+  int gain = 8;   ///< least steps to be saved
 
-  /// For tiles of `tile_n` columns.
+  /// Returns the cost for tiles of `tile_n` columns.
   static SharingCost of(int tile_n);
 };
 
-/// For `units` units of `depth` steps on `clusters` clusters. Nothing is shared where that would not pay.
+/// Divides `units` units of `depth` steps over `clusters` clusters. Nothing is shared unless that pays.
 SharedDepth share_depth(int units, int depth, int clusters, const SharingCost& cost);
-/// All units whole.
+/// Keeps all units whole.
 SharedDepth share_nothing(int units, int depth);
 
-/// Problems that are less deep never share: no workspace is needed.
+/// Problems with less depth never share, so they need no workspace.
 inline constexpr Size kLeastSharedDepth = 2560;
 
-/// A tile table with the depth of the last units shared.
+/// A tile table whose last units share their depth.
 struct SharedTileTable : TileTable {
   static constexpr bool kShares = true;
   SharedDepth shared;

@@ -21,7 +21,7 @@ TileTable make_tile_table(const Gemm& gemm, int cluster) {
   table.tile_m = gemm.tile_m;
   table.cluster = cluster;
   const int group_rows = gemm.tile_m * cluster;
-  // No more than there are: its products with other counts are of 32 bits.
+  // At most the existing panels, since products with other counts have 32 bits.
   const int groups = std::max(1, static_cast<int>(ceil_div(gemm.m, group_rows)));
   table.group = gemm.panel_group > 0 ? std::min(groups, static_cast<int>(ceil_div(gemm.panel_group, cluster))) : groups;
   for (int i = 0; i < sequence.pieces(); ++i) {

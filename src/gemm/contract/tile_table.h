@@ -1,6 +1,6 @@
 #pragma once
-/// The tile order of a GEMM as a GPU's scheduler reads it: TileSequence's pieces, worked out on the host, so that a
-/// block finds its tile with one division of 32 bits.
+/// The tile order of a GEMM in the form that a GPU's scheduler reads. The host computes it from TileSequence, so that a
+/// block finds its tile with one 32-bit division.
 
 #include "tandem/advanced/gemm_order.h"
 
@@ -9,29 +9,29 @@ namespace tandem {
 inline constexpr int kMostShards = 8;
 inline constexpr int kMostPieces = 64;
 
-/// One piece of the row partition, in the order in which pieces are computed.
+/// One chunk of the row partition. Chunks are in the order of computation.
 struct TablePiece {
-  int first = 0;  ///< units of work in the pieces before it
-  int begin = 0;  ///< its rows
+  int first = 0;  ///< units of work in the chunks before it
+  int begin = 0;  ///< first row
   int end = 0;
   std::int16_t owner = 0;
   std::int16_t slot = 0;
 };
 
-/// A unit of work is what a cluster of blocks computes together: `cluster` tiles below one another.
+/// A unit of work is the work of one cluster of blocks: `cluster` vertically adjacent tiles.
 struct TileTable {
-  static constexpr bool kShares = false;  ///< no depth of a unit: see SharedTileTable
+  static constexpr bool kShares = false;  ///< units have no shared depth: see SharedTileTable
   TablePiece pieces[kMostPieces];
-  int count = 0;    ///< of pieces
-  int units = 0;    ///< in all pieces together
-  int columns = 0;  ///< tiles side by side
+  int count = 0;    ///< number of chunks
+  int units = 0;    ///< in all chunks
+  int columns = 0;  ///< tiles in a row
   int tile_m = 0;
   int cluster = 1;
-  int group = 0;  ///< cluster panels that are computed column by column before the next ones; at least 1
+  int group = 0;  ///< cluster panels that are computed column by column before the next group; at least 1
 };
 
-/// A tile of one block: the piece's place in the table, the panel within the piece (beyond its end: nothing to do but
-/// to help the cluster), the column.
+/// A tile of one block: the chunk's index in the table, the panel within the chunk, and the column. For a panel beyond
+/// the chunk's end the block only helps its cluster.
 struct TablePlace {
   int piece = 0;
   int panel = 0;
@@ -43,8 +43,8 @@ TANDEM_DEVICE inline int panels_of(const TileTable& table, const TablePiece& pie
   return (piece.end - piece.begin + unit - 1) / unit;
 }
 
-/// Where unit `unit` < units lies, for the block with number `rank` in its cluster. `piece`: where to begin to look, a
-/// piece that does not lie behind the unit.
+/// Returns the place of unit `unit` < units for the block with number `rank` in its cluster. The search starts at chunk
+/// `piece`, which must not lie after the unit.
 TANDEM_DEVICE inline TablePlace place_of(const TileTable& table, int unit, int rank, int piece) {
   while (piece + 1 < table.count && unit >= table.pieces[piece + 1].first) ++piece;
   const int panels = panels_of(table, table.pieces[piece]);
@@ -58,7 +58,7 @@ TANDEM_DEVICE inline TablePlace place_of(const TileTable& table, int unit, int r
   return {piece, (group * table.group + rest - column * height) * table.cluster + rank, column};
 }
 
-/// The table of a GEMM for a kernel with `cluster` blocks in a cluster. Throws Unsupported where it does not fit.
+/// Returns the table of a GEMM for a kernel with `cluster` blocks in a cluster. Throws Unsupported if it does not fit.
 TileTable make_tile_table(const Gemm& gemm, int cluster);
 
 }  // namespace tandem

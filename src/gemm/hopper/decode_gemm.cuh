@@ -1,10 +1,11 @@
 #pragma once
-/// The GEMM of few rows on Hopper: as fast as B comes from memory. Each block takes 64 columns of C and all of its
-/// rows, so that B is read once, and computes their product transposed: the rows of B fill the tensor cores' 64. Of
-/// more rows A's way from the L2 cache would count: there a block takes 128 columns, and half of the depth.
+/// The GEMM of few rows on Hopper, limited by the time to read B. Each block takes 64 columns of C with all rows, so
+/// that B is read once. It computes the transposed product: the rows of B fill the 64 rows of the tensor cores'
+/// instruction. For more rows the traffic of A from the L2 cache would matter. There a block takes 128 columns and half
+/// of the depth.
 ///
-/// Before the kernel may read what the ones before it write, it has the first megabytes of B brought to the L2 cache;
-/// where programmatic dependent launch lets it begin early, that costs no time.
+/// Before the kernel may read data of its predecessors, it prefetches the first megabytes of B to the L2 cache. With
+/// programmatic dependent launch it starts early, so this costs no time.
 
 #define CUTLASS_ENABLE_GDC_FOR_SM90 1
 #include <cutlass/gemm/collective/collective_builder.hpp>
@@ -14,15 +15,16 @@
 
 namespace tandem::cuda {
 
-/// Element: of A, B and C. Rows: of A at most. The blocks of a cluster each load a part of A's rows for all of them.
+/// Element is the type of A, B and C; Rows is the largest number of rows of A. Each block of a cluster loads a part of
+/// A's rows for all of them.
 template <class Element, int Rows, int Blocks>
 class DecodeGemm {
   static constexpr int kCluster = Blocks;
   static constexpr int kGroups = Rows <= kFewRowsBlock ? 1 : 2;
   static constexpr int kSlices = kGroups == 1 ? 1 : kFewRowsSlices;
   static constexpr int kCols = kFewRowsColumns * kGroups;
-  // Of few rows half as many steps, each with 256 bytes of B's rows, keep the memory busier; of 64 it is the same, and
-  // of more too few steps fit.
+  // For few rows, half as many steps, each with 256 bytes of B's rows, keep the memory busier. For 64 rows both are
+  // equal, and for more rows too few stages fit.
   static constexpr int kDepth = Rows <= 32 ? 128 : 64;
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));
   using Tile = cute::Shape<cute::Int<kCols>, cute::Int<Rows>, cute::Int<kDepth>>;
@@ -31,7 +33,7 @@ class DecodeGemm {
   using Store = TransposedStore<Element, Rows, kGroups, kSlices>;
   using Schedule = std::conditional_t<kGroups == 1, cutlass::gemm::KernelTmaWarpSpecialized,
                                       cutlass::gemm::KernelTmaWarpSpecializedCooperative>;
-  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 2048;  // barriers besides
+  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 2048;  // with barriers
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, cutlass::layout::RowMajor, kAlignment, Element,
       cutlass::layout::ColumnMajor, kAlignment, float, Tile, Cluster,
@@ -72,7 +74,7 @@ class DecodeGemm {
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
 
-  // 192 KB in all: of 132 blocks together half of H200's L2.
+  // In all 192 KB, which for 132 blocks is half of the L2 cache of H200.
   static constexpr int kBoxesAhead = 1536 / kDepth / kGroups;
 };
 

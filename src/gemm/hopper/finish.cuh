@@ -1,5 +1,5 @@
 #pragma once
-/// What is done with sums on the device before they are stored; definitions are in tandem/advanced/gemm.h.
+/// The epilogue of a GEMM on the device. Its definition is in tandem/advanced/gemm.h.
 
 #include <cutlass/numeric_conversion.h>
 
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// Applies it to `Count` values of one thread; all threads of a warp have the same activation.
+/// Applies the activation to `Count` values of one thread. All threads of a warp have the same activation.
 template <int Count>
 __device__ inline void activate(Activation activation, float (&values)[Count]) {
   switch (activation) {
@@ -32,7 +32,7 @@ struct Pair {
   float first, second;
 };
 
-/// Two neighbours of a 16-bit type.
+/// Unpacks two neighbours of a 16-bit type.
 template <class T>
 __device__ inline Pair unpacked(std::uint32_t bits) {
   T pair[2];
@@ -40,7 +40,7 @@ __device__ inline Pair unpacked(std::uint32_t bits) {
   return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
 }
 
-/// Two neighbours of a type of 16 or 8 bits; those in the lower half.
+/// Packs two neighbours of a type of 16 or 8 bits; 8-bit values are in the lower half.
 template <class T>
 __device__ inline std::uint32_t packed(float first, float second) {
   cutlass::Array<float, 2> values;

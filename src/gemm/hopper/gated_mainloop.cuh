@@ -1,7 +1,7 @@
 #pragma once
-/// A CUTLASS mainloop whose loads pass the gate first, and take the own shard's rows from where the user has them. What
-/// computes 16-bit types besides writes the tile before, and takes what is added to this one, while the tensor cores
-/// are busy.
+/// A CUTLASS mainloop whose loads wait for the gate first, and read the own shard's rows from the user's memory. For
+/// 16-bit types the computing warps also write the previous tile, and load the addend of this one, while the tensor
+/// cores are busy.
 
 #include "gemm/hopper/device_wait.cuh"
 #include "gemm/hopper/gemm_recorder.cuh"
@@ -14,7 +14,7 @@ namespace tandem::cuda {
 /// The gate as the kernel reads it.
 struct DeviceGate {
   GemmGate gate;
-  int own = -1;  ///< shard that comes from `own_a`: never waited for
+  int own = -1;  ///< shard that is read from `own_a` without a wait
   int own_begin = 0;
   Context context;
 };
@@ -30,8 +30,8 @@ class GatedMainloop : public Base {
     typename Base::Params gathered;
     typename Base::Params own;
     DeviceGate gate;
-    CUtensorMap ahead;    ///< of A, in boxes of as many rows as a tile has
-    int boxes_ahead = 0;  ///< that are brought to the L2 cache before the kernel may read what others write
+    CUtensorMap ahead;    ///< A in boxes with the rows of a tile
+    int boxes_ahead = 0;  ///< boxes that are prefetched to the L2 cache before the kernel may read other kernels' data
   };
 
   __device__ static void prefetch_tma_descriptors(const Params& params) {
@@ -39,8 +39,8 @@ class GatedMainloop : public Base {
     if (params.gate.own >= 0) Base::prefetch_tma_descriptors(params.own);
   }
 
-  /// Steps `first` and behind of A's rows `row` and below, to the L2 cache: a hint, right whatever is written there
-  /// meanwhile.
+  /// Prefetches steps from `first` on of A's rows from `row` on to the L2 cache. It is a hint, and correct even if the
+  /// rows are written meanwhile.
   __device__ static void load_ahead(const Params& params, int row, int first, int lane) {
     constexpr int kDepth = cute::size<2>(typename Base::TileShape{});
     for (int i = lane; i < params.boxes_ahead; i += 32) prefetch_box(&params.ahead, (first + i) * kDepth, row);
@@ -59,7 +59,7 @@ class GatedMainloop : public Base {
     const bool own = tile.piece->owner == params.gate.own;
     if (!own && params.gate.gate.words != nullptr && passed_ != tile.piece->slot)
       pass_gate(params.gate, tile, lane, recorder);
-    // Tiles begin at any row: a shard's size is no multiple of a tile's.
+    // Tiles start at any row: a shard's size need not be a multiple of a tile's.
     const int row = own ? tile.row - params.gate.own_begin : tile.row;
     const auto rows = cute::domain_offset(cute::make_coord(row, 0, 0, 0, 0), cute::get<0>(inputs));
     const auto at = cute::make_coord(0, column, cute::_, 0);
@@ -69,8 +69,8 @@ class GatedMainloop : public Base {
                storage);
   }
 
-  /// A warpgroup's share of one tile. While a step is computed, it does what the store has to do beside: writes some of
-  /// the tile before, all of it before it waits for what has not arrived.
+  /// A warpgroup's part of one tile. While a step is computed, it writes a part of the previous tile. Before a wait for
+  /// data that has not arrived, it writes all of it.
   template <class Sums, class Store>
   __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
                       TensorStorage& storage, const Params& params, Store& store) {
@@ -79,7 +79,8 @@ class GatedMainloop : public Base {
       Base::mma_tail(pipeline, state, count);
     } else {
       const auto token = pipeline.consumer_try_wait(state);
-      // All four warps or none: they share the store's slots, and the tensor cores' instructions.
+      // All four warps take the branch or none, because they share the store's slots and the tensor cores'
+      // instructions.
       if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
       interleaved_mma(pipeline, state, sums, count, thread, storage, [&](int left) { store.use_step(left); });
     }
@@ -88,14 +89,14 @@ class GatedMainloop : public Base {
  private:
   static constexpr int kGroup = 128;  // threads
 
-  /// Whether it holds for any thread of warpgroup `group`: a barrier of the group.
+  /// Returns whether the condition holds for any thread of warpgroup `group`. It is a barrier of the group.
   __device__ static bool any_of_group(int group, bool holds) {
-    constexpr int kFirst = 8;  // barriers below are CUTLASS's
+    constexpr int kFirst = 8;  // CUTLASS uses the barriers below
     const unsigned any = named_barrier_or(kFirst + group, kGroup, holds) ? 1 : 0;
-    return __shfl_sync(~0U, any, 0) != 0;  // from one lane: as TileStore's pending boxes
+    return __shfl_sync(~0U, any, 0) != 0;  // from one lane, like TileStore's pending boxes
   }
 
-  /// between(left): what is done after each step was given to the tensor cores, which `left` steps follow.
+  /// between(left) is called after each step was issued to the tensor cores; `left` steps follow.
   template <class Sums, class Between>
   __device__ static void interleaved_mma(MainloopPipeline& pipeline, PipelineState state, Sums& sums, int count,
                                          int thread, TensorStorage& storage, const Between& between) {
@@ -146,7 +147,7 @@ class GatedMainloop : public Base {
     __syncwarp();
   }
 
-  int passed_ = -1;  // slot of the piece whose gate was passed last
+  int passed_ = -1;  // slot of the chunk whose gate was passed last
 };
 
 }  // namespace tandem::cuda

@@ -1,8 +1,8 @@
 #pragma once
-/// The GEMM with hooks on Hopper: a mainloop of CUTLASS's (TMA, WGMMA) in a persistent kernel that passes gates,
-/// follows the tile order, and stores and tells tile by tile.
+/// The GEMM with hooks on Hopper: a CUTLASS mainloop (TMA, WGMMA) in a persistent kernel. The kernel passes gates,
+/// follows the tile order, and stores and signals tile by tile.
 
-// The kernel waits for what ran before it, and lets the next one start, as programmatic dependent launch asks.
+// The kernel waits for its predecessor and lets its successor start, as programmatic dependent launch requires.
 #define CUTLASS_ENABLE_GDC_FOR_SM90 1
 #include <cutlass/gemm/collective/collective_builder.hpp>
 
@@ -11,7 +11,8 @@
 
 namespace tandem::cuda {
 
-/// Element: of A and B; Out: of C. Two blocks of a cluster share a tile column: each loads half of B's rows for both.
+/// Element is the type of A and B, Out the type of C. Two blocks of a cluster share a tile column: each loads half of
+/// B's rows for both.
 template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK>
 class HookedGemm {
   static constexpr bool kScaled = sizeof(Element) == 1;
@@ -23,7 +24,7 @@ class HookedGemm {
   using LayoutB = std::conditional_t<Layout == BLayout::kNxK, cutlass::layout::ColumnMajor, RowMajor>;
 
   using Store = TileStore<Out, TileM, TileN, kScaled>;
-  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // barriers besides
+  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, RowMajor, kAlignment, Element, LayoutB, kAlignment,
       float, Tile, Cluster, cutlass::gemm::collective::StageCountAutoCarveout<kReserved>,

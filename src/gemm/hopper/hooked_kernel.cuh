@@ -1,6 +1,6 @@
 #pragma once
-/// The persistent kernel of the GEMM with hooks. The first of a block's warpgroups has a warp that loads tiles of A and
-/// B, and one or two that store tiles of C; the others, one or two, compute, each 64 rows of every tile.
+/// The persistent kernel of the GEMM with hooks. A block's first warpgroup has a warp that loads tiles of A and B, and
+/// one or two warps that store tiles of C. One or two other warpgroups compute, each 64 rows of every tile.
 
 #include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/arch/reg_reconfig.h>
@@ -18,7 +18,7 @@ class HookedKernel {
   using TileShape = typename Mainloop::TileShape;
   using Table = typename Store::Table;
   using Walk = TileWalk<Table>;
-  static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // that compute
+  static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // computing warpgroups
   static_assert(kGroups == 1 || kGroups == 2);
 
  public:
@@ -57,7 +57,7 @@ class HookedKernel {
       compute(params, storage, pipeline, group - 1, recorder);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
-      // Nothing may be touched that the kernel before may still write.
+      // No memory may be accessed that the previous kernel may still write.
       if (warp == 0) {
         const WalkedTile first = Walk(params.table).tile();
         Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
@@ -85,7 +85,7 @@ class HookedKernel {
     return own;
   }
 
-  /// Where blocks compute slices of the depth, the table has a column for each.
+  /// If blocks compute slices of the depth, the table has a column for each slice.
   __device__ static Steps steps_of(const Params& params, const WalkedTile& tile) {
     if constexpr (Table::kShares) return tile.steps;
     const int all = cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
@@ -107,10 +107,10 @@ class HookedKernel {
                     cute::block_rank_in_cluster(), storage.mainloop, recorder);
       state.advance(steps.count);
     }
-    // The next kernel may take its places (programmatic dependent launch); where all is over when the last tile has
-    // come, already now.
+    // The next kernel may take this one's SMs (programmatic dependent launch). If all work ends with the last tile, it
+    // may do so already now.
     if constexpr (kGroups == 1) cutlass::arch::launch_dependent_grids();
-    mainloop.load_tail(pipeline, state);  // a block outlives what its cluster sends it
+    mainloop.load_tail(pipeline, state);  // a block outlives its cluster's writes to it
   }
 
   __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
@@ -135,7 +135,7 @@ class HookedKernel {
           continue;
         }
       }
-      // Each tile once: by the block that finishes it.
+      // Each tile counts once, for the block that completes it.
       if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
       if constexpr (Table::kShares)
         if (tile.others > 0) store.add_others(tile, sums);

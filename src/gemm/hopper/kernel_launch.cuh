@@ -15,7 +15,7 @@ int load_gemm_kernel() {
   return 1;
 }
 
-/// How many clusters have something to do.
+/// Returns the number of clusters with work.
 template <class Table>
 int busy_clusters(const Table& table, int clusters) {
   if constexpr (Table::kShares)
@@ -23,7 +23,7 @@ int busy_clusters(const Table& table, int clusters) {
   return min(clusters, table.units);
 }
 
-/// With clusters of `cluster` blocks, as many as there are SMs and work for.
+/// Launches clusters of `cluster` blocks, as many as there are SMs and work for.
 template <class Kernel>
 void launch_gemm_kernel(const GemmLaunch& launch, const typename Kernel::Params& params, int cluster) {
   cudaLaunchConfig_t config{};

@@ -1,13 +1,13 @@
 #pragma once
-/// Sums of a part of a tile's depth on their way to the block that finishes the tile: each thread's go to the same
-/// thread of the same block of the other cluster, as they are, through the L2 cache.
+/// Transfer of the sums of a part of a tile's depth to the block that completes the tile, through the L2 cache. Each
+/// thread's sums go unchanged to the same thread of the same block of the other cluster.
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cuda/patience.cuh"
 
 namespace tandem::cuda {
 
-/// Gemm::workspace as the kernel reads it. A place is a cluster's.
+/// Gemm::workspace in the form that the kernel reads. A cluster has one place.
 class PartialSums {
  public:
   PartialSums() = default;
@@ -21,16 +21,16 @@ class PartialSums {
     for (int i = 0; i < kVectors<Sums>; ++i)
       __stcg(to + i * kStep, make_float4(sums(i * 4), sums(i * 4 + 1), sums(i * 4 + 2), sums(i * 4 + 3)));
   }
-  /// By a thread that knows that all of the warpgroup have given theirs.
+  /// Signals that the sums are there. The calling thread knows that all threads of the warpgroup have given theirs.
   __device__ void tell(int place, int group) const {
     asm volatile("st.release.gpu.global.u64 [%0], 1;" ::"l"(&word(place, group)->value) : "memory");
   }
 
-  /// Adds those at `place`, for which somebody has waited.
+  /// Adds the sums at `place`, after a wait for them.
   template <class Sums>
   __device__ void add(int place, int group, int thread, Sums& sums) const {
     const float4* const from = at<Sums>(place, group, thread);
-    constexpr int kMost = 16;  // on their way at a time
+    constexpr int kMost = 16;  // vectors in flight
     constexpr int kBatch = kVectors<Sums> <= kMost ? kVectors<Sums> : kVectors<Sums> / 2;
     static_assert(kBatch <= kMost && kVectors<Sums> % kBatch == 0);
 #pragma unroll
@@ -48,8 +48,8 @@ class PartialSums {
     }
   }
 
-  /// Until those at `place` are there. The next launch finds the word as this one did; it begins to write when this one
-  /// is over.
+  /// Waits until the sums at `place` are there, and resets the word. The next launch starts to write when this one is
+  /// over, so it finds the word as this one did.
   __device__ void await(int place, int group, const Context& context) const {
     Signal* const word = this->word(place, group);
     Patience patience(context);
@@ -72,7 +72,7 @@ class PartialSums {
   __device__ Signal* word(int place, int group) const { return words_ + block_of(place) * kGroups + group; }
 
   Signal* words_ = nullptr;  // [block][group]: 1: sums are here
-  float4* sums_ = nullptr;   // [block][four of a thread's][thread]
+  float4* sums_ = nullptr;   // [block][four of a thread's sums][thread]
 };
 
 }  // namespace tandem::cuda

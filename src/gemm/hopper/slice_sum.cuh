@@ -1,13 +1,13 @@
 #pragma once
-/// How the two blocks that computed a slice of the depth each add up their sums, in f32: each keeps one half of the
-/// rows, and gives the other block the other half. As between PEs (TransposedSum) a word that is not zero has arrived,
-/// and who has read it makes it zero again. One place is enough: the next kernel writes when this one is complete.
+/// Addition of the sums of two blocks that each computed a slice of the depth, in f32. Each keeps one half of the rows
+/// and gives the other half to the other block. As between PEs (TransposedSum), a word that is not zero has arrived,
+/// and its reader sets it to zero again. One place is enough, because the next kernel writes when this one is complete.
 
 #include "gemm/hopper/transposed_sum.cuh"
 
 namespace tandem::cuda {
 
-/// Count: of a thread's sums in its slice. Part: of those it keeps, how many are added up together.
+/// Count is the number of a thread's sums in its slice. Part is the number of kept sums that are added together.
 template <int Count, int Part>
 class SliceSum {
   static constexpr int kKept = Count / kFewRowsSlices;
@@ -17,7 +17,7 @@ class SliceSum {
   static_assert(Size{kVectors} * kStep <= FewRowsExchange::kSliceBytes && kKept % Part == 0);
 
  public:
-  /// For one thread of the 128 of column `column` of tiles: gives the other slice its half of `sums`.
+  /// For one thread of the 128 of column `column` of tiles. It gives its half of `sums` to the other slice.
   template <class Sums>
   __device__ SliceSum(const DeviceSum& sum, int column, int slice, int thread, const Sums& sums)
       : context_(sum.context), is_first_(slice == 0) {
@@ -25,7 +25,7 @@ class SliceSum {
     std::byte* const here = sum.exchange.local() + thread * FewRowsExchange::kVector;
     mine_ = here + places.slice_place(column, slice);
     std::byte* const theirs = here + places.slice_place(column, 1 - slice);
-    // What was here belongs to the call before.
+    // Earlier contents belong to the previous call.
     cutlass::arch::wait_on_dependent_grids();
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
@@ -39,7 +39,7 @@ class SliceSum {
     }
   }
 
-  /// The sums of both slices, of those kept from the `first`-th on.
+  /// Adds the sums of both slices, for the kept sums from the `first`-th on.
   template <class Sums>
   __device__ void add_up(const Sums& sums, int first, float (&kept)[Part]) const {
     Vector found[kOfPart];

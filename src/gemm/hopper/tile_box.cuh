@@ -1,27 +1,27 @@
 #pragma once
-/// A box of a tile, 64 rows by some columns, between the registers of a warpgroup and shared memory, where TMA finds
-/// it.
+/// A box of a tile, 64 rows by some columns, between the registers of a warpgroup and shared memory, from which TMA
+/// stores.
 
 #include "gemm/hopper/finish.cuh"
 #include "gemm/hopper/tma.cuh"
 
 namespace tandem::cuda {
 
-/// A thread's sums of 64 columns, as wgmma leaves them ("Register Fragments" of wgmma.mma_async in the PTX ISA): of
-/// each 8 columns two neighbours of one row and two of the eighth row below it.
+/// A thread's sums of 64 columns in the layout of wgmma ("Register Fragments" of wgmma.mma_async in the PTX ISA). For
+/// each 8 columns it has two neighbours of one row, and two of the eighth row below it.
 ///
-/// `slot`: the box's address; `thread` of the warpgroup.
+/// `slot` is the box's address, `thread` the number within the warpgroup.
 template <class Element, int kCols>
 struct TileBox {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
-  static constexpr int kPieces = kCols * static_cast<int>(sizeof(Element)) / 16;  // of 16 bytes, in a row
-  static constexpr int kPairs = kCols / 4;  ///< of sums that a thread has, each a register where they are rounded
+  static constexpr int kPieces = kCols * static_cast<int>(sizeof(Element)) / 16;  // 16-byte pieces in a row
+  static constexpr int kPairs = kCols / 4;  ///< pairs of sums of a thread, each one register after rounding
 
-  /// Writes a thread's sums to the box, `adds`: added to what is there.
+  /// Writes a thread's sums to the box. With `adds` they are added to its contents.
   __device__ static void put(std::uint32_t slot, int thread, const float (&values)[kCols / 2], bool adds) {
     const int lane = thread % 32;
     if constexpr (kIsFp8) {
-      const int row = thread / 32 * 16 + lane / 4;  // and the eighth below it, whose pieces are at the same places
+      const int row = thread / 32 * 16 + lane / 4;  // and the eighth row below it, whose pieces have the same places
 #pragma unroll
       for (int j = 0; j < kCols / 8; ++j) {
         const std::uint32_t at = slot + offset_of(row, j / 2) + static_cast<std::uint32_t>(j % 2 * 8 + lane % 4 * 2);
@@ -46,7 +46,7 @@ struct TileBox {
     }
   }
 
-  /// The same of sums that are rounded.
+  /// Does the same with rounded sums.
   __device__ static void put_pairs(std::uint32_t slot, int thread, const std::uint32_t (&pairs)[kPairs]) {
     const int lane = thread % 32;
     const int row = thread / 32 * 16 + lane % 16;
@@ -55,7 +55,7 @@ struct TileBox {
       store_matrices(slot + offset_of(row, j / 2 + lane / 16), {pairs[j], pairs[j + 1], pairs[j + 2], pairs[j + 3]});
   }
 
-  /// A thread's part of what is there, as it is.
+  /// Reads a thread's part of the contents, unconverted.
   __device__ static void take(std::uint32_t slot, int thread, std::uint32_t (&pairs)[kPairs]) {
     const int row = thread / 32 * 16 + thread % 16;
 #pragma unroll
@@ -66,7 +66,7 @@ struct TileBox {
     }
   }
 
-  /// Adds what is there to a thread's sums.
+  /// Adds the contents to a thread's sums.
   __device__ static void add(std::uint32_t slot, int thread, float (&values)[kCols / 2]) {
     const int row = thread / 32 * 16 + thread % 16;
 #pragma unroll
@@ -82,8 +82,8 @@ struct TileBox {
   }
 
  private:
-  /// Where the tensor map's swizzle wants a 16-byte piece of a row: eight rows of 128 bytes, or sixteen of 64, go
-  /// through all places.
+  /// Returns the place of a 16-byte piece of a row under the tensor map's swizzle. Eight rows of 128 bytes, or sixteen
+  /// of 64, go through all places.
   __device__ static std::uint32_t offset_of(int row, int piece) {
     return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// Scales and bias of a thread's sums in a box of a tile, which lie as TileBox says.
+/// Scales and bias of a thread's sums in a box of a tile, in the layout of TileBox.
 
 #include "gemm/hopper/finish.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -12,7 +12,7 @@ class TileFinish {
   /// For thread `thread` of a warpgroup.
   __device__ TileFinish(const TileStoreParams<Bias>& params, int thread) : params_(params), thread_(thread) {}
 
-  /// Of this thread's two rows.
+  /// The scales of this thread's two rows.
   struct RowScales {
     float first = 1, second = 1;
   };

@@ -1,12 +1,12 @@
 #pragma once
-/// How a tile leaves a block. Each of the two warpgroups that compute writes its 64 rows to shared memory, 64 columns
-/// at a time, and a warp of its own stores them, says when there is room again, and sends the notification. So a
-/// warpgroup waits for nothing but room: not for the other one, and not for its stores. Nor for room, where it keeps
-/// the rounded sums and writes them while the tensor cores compute its next tile.
+/// The way of a tile out of a block. Each of the two computing warpgroups writes its 64 rows to shared memory, 64
+/// columns at a time. A separate warp stores them, signals when there is room again, and sends the notification. A
+/// warpgroup thus waits for room only, and not for the other warpgroup or for its stores. It does not even wait for
+/// room if it keeps the rounded sums and writes them while the tensor cores compute its next tile.
 ///
-/// In a chain the storing warp first brings what the tile's sums are added to. Where there are registers for all of a
-/// tile, the warpgroup takes it from there near the end of the tile's own computation; else it stays in the room until
-/// the sums come.
+/// In a ring the storing warp first loads the addend of the tile's sums. If there are registers for all of a tile, the
+/// warpgroup takes it near the end of the tile's own computation. Otherwise it stays in shared memory until the sums
+/// are there.
 
 #include <cutlass/arch/barrier.h>
 
@@ -18,7 +18,7 @@
 
 namespace tandem::cuda {
 
-/// Element: of C, 16 bits or fp8. Scaled: the sums have scales.
+/// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales.
 template <class Element, int TileM, int TileN, bool Scaled>
 class TileStore {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
@@ -26,32 +26,32 @@ class TileStore {
   static constexpr int kGroup = 128;  // threads
   static constexpr int kGroups = 2;
   static constexpr int kRows = TileM / kGroups;
-  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // of a box
+  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // columns of a box
   static constexpr int kBoxes = TileN / kCols;
   static constexpr int kSlots = 2;
   static constexpr int kSlotBytes = kRows * kCols * static_cast<int>(sizeof(Element));
-  static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead: not less than the mainloop has stages
+  static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead, at least the stages of the mainloop
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
   using Box = TileBox<Element, kCols>;
   static constexpr int kPairs = Box::kPairs;
-  // Of a thread's 232 registers the next tile's sums take TileN / 2, and addresses and the like about 40.
+  // A thread has 232 registers. The next tile's sums take TileN / 2, and addresses and the like about 40.
   static constexpr int kFitting = cute::min(kBoxes, cute::max(0, 192 - TileN / 2) / kPairs);
 
  public:
-  /// Boxes that may be written while the next tile is computed, one each step; for the others there is room, or else
-  /// none is left for later.
+  /// Boxes that may be written while the next tile is computed, one each step. There is room for the others; without it
+  /// no box is deferred.
   static constexpr int kMostPending = Scaled || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
-  /// Whether registers hold what is added, too: no tile has both at once, what is added and what is left for later.
+  /// Whether registers hold the addend, too. No tile has both an addend and deferred boxes.
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
-  static constexpr int kSlices = 1;  ///< of the depth: a block computes all of it
-  /// Where tiles are written late, others may compute a part of the depth.
+  static constexpr int kSlices = 1;  ///< a block computes the whole depth
+  /// If tiles are written late, other blocks may compute a part of the depth.
   using Table = std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
                                                   [kSlots];  ///< there is room, with the addend if there is one
     cutlass::arch::ClusterBarrier written[kGroups][kSlots];
-    unsigned stored[kLead];  ///< by how many warps each tile of the last ones was stored, over all tiles at its place
+    unsigned stored[kLead];  ///< number of warps that have stored each of the last tiles, over all tiles at its place
   };
 
   using Params = TileStoreParams<Bias>;
@@ -64,7 +64,7 @@ class TileStore {
     prefetch_tensor_map(&params.c[table.pieces[0].owner]);
   }
 
-  /// By one thread, before a barrier of the block.
+  /// Called by one thread, before a barrier of the block.
   __device__ static void prepare(Storage& storage) {
     for (int group = 0; group < kGroups; ++group)
       for (int slot = 0; slot < kSlots; ++slot) {
@@ -75,30 +75,30 @@ class TileStore {
     cutlass::arch::fence_barrier_init();
   }
 
-  /// For thread `thread` of one warpgroup, or for the warp that stores for it.
+  /// For thread `thread` of one warpgroup, or for the warp that stores its tiles.
   __device__ TileStore(const Params& params, Storage& storage, int group, int thread)
       : params_(params), storage_(storage), group_(group), thread_(thread) {}
 
-  /// Before the steps of a tile.
+  /// Called before the steps of a tile.
   __device__ void begin(const WalkedTile& tile) {
     if (kKeepsAddends)
       awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() && tile.others == 0 ? kBoxes : 0, 0);
   }
-  /// After a step, which `left` steps follow: writes a box of the tile before or, near the end, takes one of what is
-  /// added. Every other step: the room for two has to do.
+  /// Called after a step, with `left` steps to follow. It writes a box of the previous tile or, near the end, takes a
+  /// box of the addend. That happens every other step, because there is room for two.
   __device__ void use_step(int left) {
     if (pending_ > 0) return write_next();
     if (kKeepsAddends && awaited_ > 0 && left <= 2 * awaited_ + 1) take_addend();
   }
 
-  /// The warpgroup's part of a tile: its sums, of which this thread has some. `later`: the last kMostPending boxes may
-  /// be left to use_step, which is then called as often.
+  /// Writes the warpgroup's part of a tile; this thread has some of the sums. With `later` the last kMostPending boxes
+  /// may be left to use_step, which is then called as often.
   template <class Sums>
   __device__ void write(const WalkedTile& tile, const Sums& sums, bool later) {
     const Activation activation = activation_of(tile);
     const bool adds = adds_to(tile);
     const bool adds_to_rounded = adds && !kKeepsAddends;
-    const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // which is of the complete sum
+    const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
     while (awaited_ > 0) take_addend();
     const Finish finish(params_, thread_);
     const auto of_rows = finish.row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
@@ -113,23 +113,23 @@ class TileStore {
       if (adds_before) add(values);
       activate(activation, values);
       if (Scaled && params_.scales.c != nullptr) Finish::scale_all(values, __ldg(params_.scales.c));
-      // What is added to sums comes before they are rounded.
+      // The addend is added before the sums are rounded.
       if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
         keep(i - (kBoxes - kMostPending), values);
       else
         write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
     }
-    // From one lane, so that the compiler sees that a warp's threads agree: else it takes the tensor cores' descriptors
-    // from registers of threads.
+    // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
+    // tensor cores' descriptors from registers of threads.
     if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
   }
 
-  /// A part of a tile that another block finishes: this thread's sums go there.
+  /// Gives this thread's sums of a part of a tile to the block that completes the tile.
   template <class Sums>
   __device__ void give(const WalkedTile& tile, const Sums& sums) {
     use_slot([&](std::uint32_t) { params_.partial.give(tile.place, group_, thread_, sums); });
   }
-  /// What other blocks have computed of a tile. The storing warp makes no room before it is there.
+  /// Takes other blocks' sums of a tile. The storing warp gives no room before they are there.
   template <class Sums>
   __device__ void add_others(const WalkedTile& tile, Sums& sums) {
     storage_.ready[group_][boxes_ % kSlots].wait(phase());
@@ -138,13 +138,13 @@ class TileStore {
     if (kKeepsAddends) awaited_ = __shfl_sync(~0U, adds_to(tile) ? kBoxes : 0, 0);
   }
 
-  /// All of what is left for later.
+  /// Writes all deferred boxes.
   __device__ void write_pending() {
 #pragma unroll 1
     while (pending_ > 0) write_next();
   }
 
-  /// The storing warp's part, by one thread: tile by tile.
+  /// Runs the storing warp's part by one thread, tile by tile.
   __device__ void store(const Table& table, int tile_m, const GemmRecorder& recorder) {
     const int role = 2 + group_;
     for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
@@ -169,7 +169,7 @@ class TileStore {
         for (int copy = 0; copy < params_.copies; ++copy)
           store_box(&params_.c[tile.piece->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
         if (i == 0 || i + 1 == kBoxes) continue;
-        wait_for_reads<1>();  // of the box before, which has had time
+        wait_for_reads<1>();  // the previous box has had time
         make_ready(tile, i + 1, boxes_ + 1);
       }
       wait_for_stores();
@@ -181,7 +181,7 @@ class TileStore {
   }
 
  private:
-  // Boxes go through the slots in turn; each barrier changes its phase once for each box of its slot.
+  // Boxes use the slots cyclically. Each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
   __device__ bool adds_to(const WalkedTile& tile) const {
@@ -196,7 +196,7 @@ class TileStore {
   }
   __device__ static int col_of(const WalkedTile& tile, int box) { return tile.column * TileN + box * kCols; }
 
-  /// Waits for room and says that it was written; put(slot) writes.
+  /// Waits for room, calls put(slot), which writes, and signals that the slot was written.
   template <class Put>
   __device__ void write_box(const Put& put) {
     use_slot([&](std::uint32_t slot) {
@@ -204,7 +204,7 @@ class TileStore {
       fence_shared_before_tma();
     });
   }
-  /// Waits until the slot whose turn it is is ready, and says that use(slot) is over.
+  /// Waits until the next slot is ready, and signals the end of use(slot).
   template <class Use>
   __device__ void use_slot(const Use& use) {
     const unsigned slot = boxes_ % kSlots;
@@ -215,21 +215,21 @@ class TileStore {
     ++boxes_;
   }
 
-  /// One box of the tile before.
+  /// Writes one deferred box of the previous tile.
   __device__ void write_next() {
     write_box([&](std::uint32_t slot) { put_kept<0>(slot); });
     --pending_;
   }
 
-  /// One box of what is added to the sums, to be kept until they are complete.
+  /// Takes one box of the addend and keeps it until the sums are complete.
   __device__ void take_addend() {
     use_slot([&](std::uint32_t slot) {
       take_kept<0>(slot);
-      fence_shared_before_tma();  // it brings the next box when told, not when these loads are done
+      fence_shared_before_tma();  // the next box is loaded after this signal, not after these loads
     });
     --awaited_;
   }
-  /// The box that is next, if it is `kPlace` or behind it.
+  /// Takes the next box if it is `kPlace` or later.
   template <int kPlace>
   __device__ void take_kept(std::uint32_t slot) {
     if constexpr (kKeepsAddends && kPlace < kBoxes) {
@@ -248,7 +248,7 @@ class TileStore {
     }
   }
 
-  /// Waits for what is added to the box that is written next, and adds it.
+  /// Waits for the addend of the box that is written next, and adds it.
   __device__ void add(float (&values)[kCols / 2]) {
     if constexpr (!kIsFp8) {
       const unsigned slot = boxes_ % kSlots;
@@ -263,7 +263,7 @@ class TileStore {
       for (int j = 0; j < kPairs; ++j) kept_[place][j] = packed<Element>(values[j * 2], values[j * 2 + 1]);
     }
   }
-  /// The box that is next, if it is `kPlace` or behind it. Not a loop: registers have no index.
+  /// Takes the next box if it is `kPlace` or later. This is not a loop, because registers have no index.
   template <int kPlace>
   __device__ void put_kept(std::uint32_t slot) const {
     if constexpr (kPlace < kMostPending) {
@@ -273,7 +273,8 @@ class TileStore {
         put_kept<kPlace + 1>(slot);
     }
   }
-  /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: its slot's last one was read.
+  /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: the previous contents of its slot were
+  /// read.
   __device__ void make_ready(const WalkedTile& tile, int box, unsigned number) {
     if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
     storage_.ready[group_][number % kSlots].arrive();
@@ -285,7 +286,7 @@ class TileStore {
     ++boxes_;
     params_.partial.tell(tile.place, group_);
   }
-  /// Hands the warpgroup what is added, box by box as it takes them.
+  /// Hands the addend to the warpgroup, box by box as it takes them.
   __device__ void bring_addends(const WalkedTile& tile) {
     for (int i = 0; i < kSlots; ++i) load_addend(tile, i, boxes_ + i);
     for (int i = 0; i < kBoxes; ++i, ++boxes_) {
@@ -311,7 +312,7 @@ class TileStore {
     recorder.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
   }
 
-  /// The tile's stores of this warp are done. Whichever warp is the later one tells.
+  /// Called when the tile's stores of this warp are done. The later of the two warps sends the notification.
   __device__ void notify(const WalkedTile& tile, const GemmRecorder& recorder, int role) {
     Signal* const word = params_.word[tile.number];
     if (word == nullptr) return;
@@ -333,8 +334,8 @@ class TileStore {
   const int thread_;
   unsigned boxes_ = 0;
   unsigned told_ = 0;
-  int pending_ = 0;  // boxes of the tile before in kept_
-  int awaited_ = 0;  // boxes of what is added to this one that are not there yet
+  int pending_ = 0;  // boxes of the previous tile in kept_
+  int awaited_ = 0;  // boxes of this tile's addend that are not here yet
   std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Where the tiles of a GEMM go, who is told, and what is done to their sums: what the storing kernel is given.
+/// The arguments of the storing kernel: destinations of tiles, their signals, and their epilogue.
 
 #include "gemm/hopper/device_wait.cuh"
 #include "gemm/hopper/host/gemm_targets.h"
@@ -9,25 +9,25 @@
 
 namespace tandem::cuda {
 
-/// What the chain brings, as the kernel reads it.
+/// The addend of a ring in the form that the kernel reads.
 struct DeviceChain {
-  const Signal* arrived = nullptr;  ///< [slot]; null: no chain
+  const Signal* arrived = nullptr;  ///< [slot]; null: no ring
   const Epoch* epoch = nullptr;
-  int first_owner = -1;   ///< whose sums begin here: nothing is added to them
-  int copied_owner = -1;  ///< whose rows are stored twice
-  int last_owner = -1;    ///< whose sums end here: they are activated
+  int first_owner = -1;   ///< owner whose sums start here: they have no addend
+  int copied_owner = -1;  ///< owner whose rows are stored twice
+  int last_owner = -1;    ///< owner whose sums are complete here: they are activated
 };
 
 /// Bias: the type of the bias' elements.
 template <class Bias>
 struct TileStoreParams {
   CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
-  CUtensorMap begun[kMostShards];  ///< likewise, what the chain brings
-  CUtensorMap own_copy;            ///< of the own rows
-  std::byte* to[kMostShards];      ///< what `c` is of
+  CUtensorMap begun[kMostShards];  ///< by owner: the sums that the ring delivers
+  CUtensorMap own_copy;            ///< second destination of the own rows
+  std::byte* to[kMostShards];      ///< addresses of `c`
   int shard_begin[kMostShards];
-  Signal* word[kMostPieces];  ///< by the piece's place in the table, or by copy; null: nobody is told
-  int copies;                 ///< of each tile: 1, or with Gemm::c_at_all one for each PE of the node
+  Signal* word[kMostPieces];  ///< by the chunk's index in the table, or by copy; null: no signal
+  int copies;                 ///< copies of each tile: 1, or with Gemm::c_at_all one for each PE of the node
   DeviceChain chain;
   PartialSums partial;
   Context context;
@@ -37,7 +37,7 @@ struct TileStoreParams {
   GemmScales scales;
 };
 
-/// One block of rows, all of one owner.
+/// One block of rows of one owner.
 template <class Bias>
 void set_copies(TileStoreParams<Bias>& params, const Gemm& gemm, int rows, int cols) {
   params.copies = gemm.node_size;
@@ -49,7 +49,7 @@ void set_copies(TileStoreParams<Bias>& params, const Gemm& gemm, int rows, int c
   }
 }
 
-/// A map's boxes have `rows` and `cols`.
+/// Boxes of a map have `rows` and `cols`.
 template <class Bias>
 TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table, const Context& context, int rows,
                                         int cols) {

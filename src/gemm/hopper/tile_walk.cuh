@@ -1,12 +1,12 @@
 #pragma once
-/// The tiles of one block, in their order: clusters take the units of a TileTable in turn, and behind them their parts
-/// of those that are shared.
+/// The tiles of one block in their order. Clusters take the units of a TileTable one after the other, then their parts
+/// of shared units.
 
 #include "gemm/contract/shared_depth.h"
 
 namespace tandem::cuda {
 
-/// Steps of the mainloop, each as deep as a tile.
+/// Steps of the mainloop. A step has the depth of a tile.
 struct Steps {
   int first, count;
 };
@@ -14,19 +14,19 @@ struct Steps {
 /// A tile of this block, or a part of its depth.
 struct WalkedTile {
   const TablePiece* piece;
-  int number;   ///< of the piece in the table
-  int row;      ///< of A and C, where it begins
-  int column;   ///< counted in tiles
-  Steps steps;  ///< where depths may be shared
-  int place;    ///< as UnitPart's
+  int number;   ///< index of the chunk in the table
+  int row;      ///< first row in A and C
+  int column;   ///< in tiles
+  Steps steps;  ///< used if depths may be shared
+  int place;    ///< see UnitPart
   int others;
-  /// Nothing lies in it: the block only helps its cluster.
+  /// Returns whether the tile is empty and the block only helps its cluster.
   __device__ bool is_empty() const { return row >= piece->end; }
-  /// Another block finishes it.
+  /// Returns whether another block completes it.
   __device__ bool gives() const { return others == UnitPart::kGives; }
 };
 
-/// Each role of a block goes through it by itself.
+/// Each role of a block walks separately.
 template <class Table>
 class TileWalk {
   static constexpr bool kShares = Table::kShares;

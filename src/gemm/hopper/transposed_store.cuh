@@ -1,7 +1,7 @@
 #pragma once
-/// How a tile of few rows leaves a block: its product was computed transposed, 64 columns of C for all of its rows by
-/// each warpgroup. The interface is that of TileStore; there are no shards, and nobody is told. It may be added up over
-/// all PEs first. Where a block computes a slice of the depth alone, two of them first add up their slices.
+/// The way of a tile of few rows out of a block. Its product was computed transposed: each warpgroup has 64 columns of
+/// C for all rows. The interface is that of TileStore, without shards and signals. The tile may first be added over all
+/// PEs. If blocks compute slices of the depth, two of them first add their slices.
 
 #include <cutlass/arch/barrier.h>
 
@@ -14,13 +14,14 @@
 
 namespace tandem::cuda {
 
-/// Element: of C, 16 bits. Rows: of C in a tile. Groups: warpgroups that compute. Slices: of the depth.
+/// Element is the type of C, 16 bits. Rows are the rows of C in a tile, Groups the computing warpgroups, Slices those
+/// of the depth.
 template <class Element, int Rows, int Groups, int Slices>
 class TransposedStore {
   static constexpr int kCols = kFewRowsColumns;
   static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
-  static constexpr int kKept = Rows / Slices;                                     // that the block has in the end
-  static constexpr int kBoxRows = kKept < kFewRowsBlock ? kKept : kFewRowsBlock;  // that leave together
+  static constexpr int kKept = Rows / Slices;                                     // rows that the block keeps
+  static constexpr int kBoxRows = kKept < kFewRowsBlock ? kKept : kFewRowsBlock;  // rows that leave together
   static constexpr int kBoxes = kKept / kBoxRows;
   static_assert(kRowBytes == 128 && kKept % kBoxRows == 0 && kBoxRows % 16 == 0);
   static_assert(Slices == 1 || Slices == kFewRowsSlices);
@@ -54,7 +55,7 @@ class TransposedStore {
 
   __device__ static void prefetch(const Params& params, const TileTable&) { prefetch_tensor_map(&params.c); }
 
-  /// By one thread, before a barrier of the block.
+  /// Called by one thread, before a barrier of the block.
   __device__ static void prepare(Storage& storage) {
     for (int group = 0; group < Groups; ++group) {
       storage.ready[group].init(1);
@@ -63,7 +64,7 @@ class TransposedStore {
     cutlass::arch::fence_barrier_init();
   }
 
-  /// For thread `thread` of one warpgroup, or for the warp that stores for it.
+  /// For thread `thread` of one warpgroup, or for the warp that stores its tiles.
   __device__ TransposedStore(const Params& params, Storage& storage, int group, int thread)
       : params_(params), storage_(storage), group_(group), thread_(thread) {}
 
@@ -84,7 +85,7 @@ class TransposedStore {
     if constexpr (Slices == 1) {
       sum.template send<kKept / 2>([&](int j) { return biased(j, sums(j)); }, 0);
     } else {
-      // A box is on its way to the peers while the next one is waited for.
+      // A box travels to the peers while the next one is awaited.
       const SliceSum<Rows / 2, kValues> slice(params_.sum, column, tile.column, thread_, sums);
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
@@ -118,14 +119,14 @@ class TransposedStore {
   }
 
  private:
-  static constexpr int kValues = kBoxRows / 2;  // of a thread in a box
+  static constexpr int kValues = kBoxRows / 2;  // values of a thread in a box
   using Values = float[kValues];
 
-  // Of the block: without slices there is one tile for all rows.
+  // Returns the first row of the block. Without slices there is one tile for all rows.
   __device__ int first_row(const WalkedTile& tile) const { return Slices == 1 ? 0 : tile.column * kKept; }
   __device__ int col_of(const WalkedTile& tile) const { return tile.row + group_ * kCols; }
 
-  /// Of the tiles that this warpgroup added up, which everybody has read.
+  /// Counts a call for the tiles that this warpgroup added, after all PEs have read them.
   __device__ void count_calls(const WalkedTile& tile) const {
     const FewRowsExchange places(params_.sum.columns, params_.sum.context.team.size);
     for (int box = 0; box < kBoxes; ++box) {
@@ -134,7 +135,7 @@ class TransposedStore {
     }
   }
 
-  /// Writes them box by box; fill(values, box) gives them.
+  /// Writes them box by box; fill(values, box) fills in the values.
   template <class Fill>
   __device__ void each_box(const Fill& fill) {
 #pragma unroll
@@ -149,14 +150,14 @@ class TransposedStore {
     }
   }
 
-  /// Of each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column behind it.
+  /// For each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column after it.
   __device__ Pair bias_of(int col) const {
     if (params_.bias == nullptr) return {0, 0};
     const auto of = [&](int c) { return c < params_.n ? static_cast<float>(params_.bias[c]) : 0.0F; };
     return {of(col), of(col + 8)};
   }
 
-  /// Transposes them into the slot: 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
+  /// Transposes the values into the slot. The 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
   __device__ void put(std::uint32_t slot, const Values& values) const {
     const int lane = thread_ % 32;
     const int piece = thread_ / 32 * 2 + lane / 8 % 2;

@@ -1,15 +1,15 @@
 #pragma once
-/// How a block of the kernel for few rows adds up what all PEs computed. Thread by thread it sends its sums to the same
-/// thread on every peer, and takes theirs. A word that is not zero has arrived: zeros are sent as -0 in the upper half,
-/// and who has read a word makes it zero again.
+/// Addition over all PEs in a block of the kernel for few rows. Each thread sends its sums to the same thread on every
+/// peer, and takes theirs. A word that is not zero has arrived: zeros are sent as -0 in the upper half, and the reader
+/// sets the word to zero again.
 ///
-/// Two places take turns. A PE writes to the place of call c + 2 when its kernel of call c + 1 is complete, so when it
-/// has everybody's words of that call; they are sent when the kernel of call c is complete, with its words read and
-/// made zero.
+/// Two places alternate. A PE writes to the place of call c + 2 when its kernel of call c + 1 is complete. It then has
+/// every PE's words of that call, which are sent when the kernel of call c is complete. At that time the words of call
+/// c are read and set to zero.
 ///
-/// Of more rows, with more than two PEs, each tile's sums have an owner: it alone gets everybody's, in the same places,
-/// and what it has added up goes to everybody else's place for it. That is a second trip, but of four PEs half of the
-/// bytes. Each PE has to own a tile: then whoever ends a call has words that every PE sent in it.
+/// For more rows, with more than two PEs, each tile's sums have an owner. Only the owner gets every PE's sums, in the
+/// same places. Its result goes to all other PEs' place for it. That is a second trip, but with four PEs it is half of
+/// the bytes. Each PE has to own a tile: a PE that ends a call then has words that every PE sent in it.
 
 #include <cutlass/arch/grid_dependency_control.h>
 
@@ -19,16 +19,16 @@
 
 namespace tandem::cuda {
 
-/// Where sums are exchanged, as the kernel reads it.
+/// The exchange of sums in the form that the kernel reads.
 struct DeviceSum {
   Symm<std::byte> exchange;
-  Epoch* calls = nullptr;  ///< null: nothing is added up
+  Epoch* calls = nullptr;  ///< null: no addition over PEs
   int columns = 0;
   int rows = 0;
   Context context;
 };
 
-/// Each word by itself is never torn.
+/// A word by itself is never torn.
 __device__ inline void store_words(std::byte* to, const Vector& v) {
   asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]),
                "r"(v.word[2]), "r"(v.word[3])
@@ -43,13 +43,13 @@ __device__ inline Vector load_words(const std::byte* from) {
   return v;
 }
 
-/// Element: of C, 16 bits. Rows: that a block has.
+/// Element is the type of C, 16 bits. Rows are the rows of a block.
 template <class Element, int Rows>
 class TransposedSum {
   static constexpr int kVectors = Rows / 16;
-  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;          // of rows, tiles of their own
+  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;          // blocks of rows
   static constexpr int kOfBlock = kFewRowsBlock / 16;                                 // vectors
-  static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;  // from one to the next
+  static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;  // from one vector to the next
   static_assert(Rows % 16 == 0 && (Rows <= kFewRowsBlock || Rows % kFewRowsBlock == 0));
 
  public:
@@ -62,14 +62,14 @@ class TransposedSum {
         thread_(thread),
         by_owner_(kManyRows && sum.context.team.size > 2),
         owner_(column % sum.context.team.size) {
-    // What the call before wrote, here and at the peers: no kernel has waited for it in this warp.
+    // The previous call may still write, here and at the peers, because this warp has not waited for its kernel.
     cutlass::arch::wait_on_dependent_grids();
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i) call_[i] = load_relaxed(sum.calls + tile(i));
   }
 
-  /// Sends `Count` / 8 vectors, from the `first`-th on. Of each 16 rows a thread has eight sums: pairs of neighbouring
-  /// rows, in two columns, and again eight rows below.
+  /// Sends `Count` / 8 vectors, from the `first`-th on. For each 16 rows a thread has eight sums: pairs of neighbouring
+  /// rows in two columns, and again eight rows below.
   template <int Count, class Sums>
   __device__ void send(const Sums& sums, int first) {
 #pragma unroll
@@ -85,7 +85,7 @@ class TransposedSum {
       send_to<Count / 8>(&own_[first], first, owner_);
   }
 
-  /// The sums over all PEs of `Count` / 8 vectors, from the `first`-th on, with `activate(values)` done.
+  /// Computes the sums over all PEs of `Count` / 8 vectors, from the `first`-th on, with `activate(values)` applied.
   template <int Count, class Activate>
   __device__ void complete(float (&values)[Count], int first, const Activate& activate) const {
     if (by_owner_ && owner_ != sum_.context.team.me) return take_sums(values, first);
@@ -96,7 +96,7 @@ class TransposedSum {
 
  private:
   static constexpr std::uint32_t kZero = 0x80000000U;
-  /// From so many rows on, of more than two PEs, the bytes on the link count for more than a second trip.
+  /// From so many rows on, with more than two PEs, the bytes on the link cost more than a second trip.
   static constexpr bool kManyRows = Rows >= 48;
   /// PEs whose words are loaded together.
   static constexpr int kAtOnce = 4;
@@ -140,7 +140,7 @@ class TransposedSum {
     }
   }
 
-  /// The owner's: sends the sums to all peers, rounded, and keeps them so.
+  /// The owner's part: it sends the sums to all peers, rounded, and keeps them rounded.
   template <int Count>
   __device__ void spread(float (&values)[Count], int first) const {
     Vector sums[Count / 8];
@@ -153,7 +153,7 @@ class TransposedSum {
     unpack(sums, values);
   }
 
-  /// The others'.
+  /// The other PEs' part.
   template <int Count>
   __device__ void take_sums(float (&values)[Count], int first) const {
     Vector sums[Count / 8];
@@ -162,7 +162,7 @@ class TransposedSum {
     unpack(sums, values);
   }
 
-  /// What stands for zeros is zeros again, on all PEs.
+  /// Sets the words to zero again, with the sent zeros restored, on all PEs.
   template <int Count>
   __device__ static void unpack(const Vector (&sums)[Count / 8], float (&values)[Count]) {
 #pragma unroll
@@ -181,8 +181,8 @@ class TransposedSum {
     return sum_.exchange.on(at) + places_.place(call_[block], from, tile(block)) + vector % kOfBlock * kStep +
            place_of_thread() * FewRowsExchange::kVector;
   }
-  /// Of a few rows one in four threads has some: theirs lie side by side. Where others lay between them, sectors of
-  /// memory would be written in part, and first be read to fill them up.
+  /// For few rows one in four threads has data. Their data is contiguous: with gaps, sectors of memory would be written
+  /// in part, and first be read.
   __device__ int place_of_thread() const { return thread_ % 4 * (FewRowsExchange::kThreads / 4) + thread_ / 4; }
 
   template <int Vectors>
@@ -204,7 +204,7 @@ class TransposedSum {
     return here;
   }
 
-  /// What was loaded may not have been there yet.
+  /// The loaded words may not have arrived yet.
   template <int Vectors>
   __device__ void take(Vector (&theirs)[Vectors], int first, int pe) const {
     std::byte* const from = place(sum_.context.team.me, pe, first);
@@ -223,7 +223,7 @@ class TransposedSum {
   const int column_;
   const int row_;
   const int thread_;
-  const bool by_owner_;  // one PE adds up, and all have its sums; else everybody does
+  const bool by_owner_;  // one PE adds and all get its sums; otherwise every PE adds
   const int owner_;
   Epoch call_[kBlocks];
   Vector own_[kVectors];

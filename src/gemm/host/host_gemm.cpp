@@ -27,7 +27,7 @@ Kernel<Real> kernel() {
   if constexpr (sizeof(Real) == 8) return kernels().f64;
 }
 
-// What is packed at a time, of A and of B: together they fit a second-level cache of 1 MB.
+// Parts of A and B that are packed at a time. Together they fit a second-level cache of 1 MB.
 constexpr Size kRows = 128;
 constexpr Size kColumns = 256;
 
@@ -37,7 +37,7 @@ struct Panels {
   alignas(64) Real b[kColumns * kDepth];
 };
 
-/// One block of C from packed panels; tiles that reach over the edge go through a buffer.
+/// Computes one block of C from packed panels. Tiles beyond the edge use a buffer.
 template <class Real>
 void multiply_block(const Panels<Real>& panels, Size rows, Size columns, Size depth, Real* c, Size ldc, bool add) {
   constexpr Size nr = kNr<Real>;

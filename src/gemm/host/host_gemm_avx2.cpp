@@ -1,5 +1,5 @@
-/// Compiled with -mavx2 -mfma, used where the processor has both. Includes nothing that other files share but
-/// constants.
+/// Compiled with -mavx2 -mfma, and used if the processor has both. It includes only constants of headers that other
+/// files share.
 
 #include <immintrin.h>
 

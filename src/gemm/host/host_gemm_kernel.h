@@ -1,8 +1,9 @@
 #pragma once
 /// The inner loop of the host's GEMM, in one version for each kind of processor.
 ///
-/// This header is part of translation units that are compiled for processors which the program may not run on. So it
-/// holds, and includes, no inline function that others use: the linker could keep the copy with the wrong instructions.
+/// This header is part of translation units that are compiled for processors which the program may not run on. It
+/// therefore holds and includes no inline function that others use. The linker could keep the copy with the wrong
+/// instructions.
 
 #include <cstdint>
 
@@ -13,8 +14,8 @@ inline constexpr int kMr = 4;
 template <class Real>
 inline constexpr int kNr = 64 / static_cast<int>(sizeof(Real));
 
-/// c (kMr x kNr, rows `ldc` apart) = or += a * b. `a` holds kMr values for each of the k steps, `b` kNr values. Each
-/// element is one chain of multiply-adds from zero, in order.
+/// Computes c (kMr x kNr, rows `ldc` apart) = or += a * b. `a` holds kMr values for each of the k steps, `b` kNr
+/// values. Each element is one chain of multiply-adds from zero, in order.
 template <class Real>
 using Kernel = void (*)(std::int64_t k, const Real* a, const Real* b, Real* c, std::int64_t ldc, bool add);
 
@@ -28,9 +29,9 @@ extern const Kernels kGenericKernels;
 extern const Kernels kAvx2Kernels;
 #endif
 
-/// The loop itself. `Ops` (of internal linkage, so that this function is too) has the types Real and Vector, the width
-/// `kLanes`, how many vectors side by side one pass takes (`kVectors`), and load, store, broadcast, add, multiply_add.
-/// Unrolled by request: at -O2, g++ 12 would otherwise keep `sum` in memory.
+/// The loop itself. `Ops` has internal linkage, so that this function has it, too. It has the types Real and Vector,
+/// the width `kLanes`, the number of vectors of one pass (`kVectors`), and load, store, broadcast, add and
+/// multiply_add. The loop is unrolled explicitly: at -O2, g++ 12 would otherwise keep `sum` in memory.
 template <class Ops>
 inline void micro_kernel(std::int64_t k, const typename Ops::Real* a, const typename Ops::Real* b,
                          typename Ops::Real* c, std::int64_t ldc, bool add) {

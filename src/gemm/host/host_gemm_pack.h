@@ -1,5 +1,5 @@
 #pragma once
-/// Factors of a GEMM, converted and rearranged into the panels that the inner loop reads from one end to the other.
+/// Factors of a GEMM, converted and rearranged into panels that the inner loop reads sequentially.
 
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace tandem::host_gemm {
 /// Products in a run, and so the depth of a panel.
 inline constexpr Size kDepth = 256;
 
-/// Converts `count` consecutive elements. Sixteen at a time: with -O2, g++ 12 vectorises loops of known length only.
+/// Converts `count` consecutive elements, sixteen at a time: with -O2, g++ 12 vectorises loops of known length only.
 template <class From, class To>
 void convert_row(const From* from, To* to, Size count) {
   constexpr Size kStep = 16;
@@ -41,8 +41,8 @@ inline void transpose_4x4(const double* from, Size from_step, double* to, Size t
   }
 }
 
-/// Rows that run along k (A, and B as N x K): `rows` of them in panels of kWidth, each `depth` <= kDepth long and
-/// padded with rows of zeros. A panel takes kWidth * kDepth values, kWidth for each step of k.
+/// Packs rows along k (A, and B as N x K): `rows` of them in panels of kWidth, padded with rows of zeros. Each row has
+/// `depth` <= kDepth elements. A panel takes kWidth * kDepth values, kWidth for each step of k.
 template <int kWidth, class From, class Real>
 void pack_rows(const From* from, Size ld, Size rows, Size depth, Real* to) {
   static_assert(kWidth % 4 == 0 && kDepth % 4 == 0);
@@ -63,7 +63,7 @@ void pack_rows(const From* from, Size ld, Size rows, Size depth, Real* to) {
   }
 }
 
-/// Rows that run across k (B as K x N): `columns` of them in the same panels.
+/// Packs rows across k (B as K x N): `columns` of them in the same panels.
 template <int kWidth, class From, class Real>
 void pack_columns(const From* from, Size ld, Size columns, Size depth, Real* to) {
   for (Size column = 0; column < columns; column += kWidth, to += kWidth * kDepth) {

@@ -23,7 +23,7 @@ constexpr Size kRows = 512;
 constexpr Size kColumns = 256;
 
 struct Precision {
-  int bits;  // of the significand, the hidden one included
+  int bits;  // bits of the significand, including the hidden one
   int least_normal_exponent;
 };
 
@@ -61,7 +61,7 @@ struct Problem {
   const ProductFinish& finish;
 };
 
-/// An element of the result, and the size that its error is measured by.
+/// An element of the result, and the magnitude against which its error is measured.
 struct Finished {
   double value, typical;
 };
@@ -92,7 +92,7 @@ std::vector<double> norms(const T* from, Size count, Size step, Size k, Size str
     for (Size v = 0; v < count; ++v) {
       for (Size i = 0; i < k; ++i) add(v, i);
     }
-  } else {  // vectors side by side: along memory
+  } else {  // vectors are interleaved in memory
     for (Size i = 0; i < k; ++i) {
       for (Size v = 0; v < count; ++v) add(v, i);
     }
@@ -144,7 +144,7 @@ Mismatch check_block(const Problem& p, Range rows, Range columns, std::vector<do
   return result;
 }
 
-/// Puts two parts' results together; gives the same whatever the order of the parts is.
+/// Merges two parts' results, independent of the order of the parts.
 void merge(Mismatch& whole, const Mismatch& part) {
   const bool earlier =
       whole.wrong == 0 || part.row < whole.row || (part.row == whole.row && part.column < whole.column);

@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t round_trip(const Exchange& e) { return e.received - e.sent; }
 
-/// Twice the offset that one exchange gives, less twice `base`, which keeps the numbers small enough for a double.
+/// Returns twice the offset of one exchange minus twice `base`. Subtracting `base` keeps the numbers exact in a double.
 double twice_offset(const Exchange& e, std::int64_t base) {
   return static_cast<double>((e.answered - base - e.sent) + (e.answered - base - e.received));
 }
@@ -33,7 +33,7 @@ ClockOffset estimate_offset(const std::vector<Exchange>& exchanges, double step)
   std::vector<std::int64_t> trips;
   trips.reserve(exchanges.size());
   for (const Exchange& e : exchanges) trips.push_back(round_trip(e));
-  // The fastest quarter: enough to average the clocks' steps out, and free of what was held up.
+  // The fastest quarter is free of delayed messages, and large enough to average out the clocks' steps.
   const auto quarter = trips.begin() + static_cast<std::ptrdiff_t>(trips.size() / 4);
   std::nth_element(trips.begin(), quarter, trips.end());
   std::vector<Exchange> fast;
@@ -66,7 +66,8 @@ ClockMap::ClockMap(const ClockOffset& first, const ClockOffset& last)
 }
 
 std::int64_t ClockMap::operator()(std::int64_t time) const {
-  // A's time a when B shows t: a + offset + slope (a - at) = t. Large numbers as integers; the rest is small.
+  // A's time `a` at which B shows t satisfies a + offset + slope (a - at) = t. Large terms are integers; the rest is
+  // small.
   const std::int64_t since = time - offset_ - at_;
   return at_ + since - std::llround(slope_ * static_cast<double>(since) / (1 + slope_));
 }

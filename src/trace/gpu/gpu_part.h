@@ -1,5 +1,5 @@
 #pragma once
-/// What one process has recorded on its GPU, as it hands it to the one that draws all.
+/// The records of one process's GPU, in the form in which it sends them to the process that draws the timeline.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace tandem::trace {
 
-/// A buffer of one PE alone, whose name nobody else knows.
+/// A buffer of one PE, whose name other PEs do not know.
 struct GpuBuffer {
   Size offset = 0;
   Size bytes = 0;
@@ -19,14 +19,14 @@ struct GpuBuffer {
 struct GpuPart {
   std::vector<GpuWork> work;  ///< `after` counts within the part
   Size lost_work = 0;
-  /// Where this process sees the symmetric memory of all PEs: its addresses are others in another process.
+  /// Base address of all PEs' symmetric memory in this process. Other processes map it elsewhere.
   std::uint64_t base = 0;
   std::vector<GpuBuffer> buffers;
 
   Bytes encode() const;
   /// Throws BadMessage.
   static GpuPart decode(View bytes);
-  /// Addresses as they are where the `bytes` of symmetric memory begin at `new_base`.
+  /// Moves the addresses to a process in which the `bytes` of symmetric memory start at `new_base`.
   void move_to(std::uint64_t new_base, Size bytes);
 };
 

@@ -57,12 +57,12 @@ bool is_packets(RecordKind kind) { return kind == RecordKind::kPacketPut || kind
 
 constexpr std::uint64_t kLowerHalf = 0xFFFF'FFFF;
 
-/// Whether a record says when its operation began alone.
+/// Returns whether a record holds only the begin of its operation.
 bool goes_on(const Record& record) {
   return record.kind == RecordKind::kLoad || (record.kind == RecordKind::kStore && record.duration == 0);
 }
 
-/// Whether what ends later was over at `until`, when its role's next operation had begun.
+/// Returns whether an operation with a late end was over at `until`, when the next one of its role had begun.
 bool is_over(const Record& record, std::uint64_t until) {
   const bool is_data = record.kind == RecordKind::kStore || record.kind == RecordKind::kPut;
   return is_data && record.begin + record.duration > until;
@@ -103,11 +103,12 @@ std::vector<Record> operations_of(const std::vector<Record>& block) {
   std::stable_sort(operations.begin(), operations.end(),
                    [](const Record& a, const Record& b) { return a.begin < b.begin; });
   const std::uint64_t end = block.front().begin + block.front().duration;
-  std::map<int, std::uint64_t> next;  // of each role: begin of the operation behind
+  std::map<int, std::uint64_t> next;  // by role: begin of the next operation
   for (auto record = operations.rbegin(); record != operations.rend(); ++record) {
     const std::uint64_t until = next.try_emplace(record->role, end).first->second;
     next[record->role] = record->begin;
-    // Puts are over: which warp saw them, and which the next one, makes them differ by less than one of them takes.
+    // The puts are over. One warp saw their end and another the next begin, so the two differ by less than one
+    // operation.
     if (until > record->begin && (goes_on(*record) || is_over(*record, until)))
       record->duration = static_cast<std::uint32_t>(until - record->begin);
   }

@@ -17,7 +17,7 @@ namespace {
 using cuda::Record;
 using cuda::RecordKind;
 
-/// The life of a block, or a piece of work without blocks: what gets a row of its own.
+/// The life of a block, or an item of work without blocks. Each gets a row.
 struct Life {
   std::size_t work = 0;
   std::size_t block = 0;  ///< of `blocks`; kNone: none
@@ -81,7 +81,7 @@ class Conversion {
     }
   }
 
-  /// What overlaps at one place gets rows of its own: the first that is free.
+  /// Overlapping items at one place get different rows: each takes the first that is free.
   void find_rows() {
     std::stable_sort(lives_.begin(), lives_.end(), [](const Life& a, const Life& b) { return a.begin < b.begin; });
     std::map<std::tuple<int, LaneKind, int>, std::vector<Time>> ends;
@@ -103,7 +103,7 @@ class Conversion {
     return life.row == 0 ? name : fmt::format("{}.{}", name, life.row);
   }
 
-  /// In order of PE, kind, place, row; the rows of roles follow their SM's.
+  /// Sorted by PE, kind, place and row. The rows of roles follow their SM's.
   void add_lanes() {
     std::map<std::tuple<int, LaneKind, int, int>, std::vector<Life*>> rows;
     for (Life& life : lives_) rows[{pe_of(life), life.kind, life.place, life.row}].push_back(&life);
@@ -131,7 +131,7 @@ class Conversion {
     const GpuWork& work = recording_.work[life.work];
     timeline_.add(Span{life.lane, work.kind, timeline_.intern(work.name), life.begin, life.end,
                        life.block == kNone ? work.bytes : 0});
-    // Its value is not known, but all changes of a word that a copy writes are for its next wait.
+    // The value is unknown, but every change of a word that a copy writes belongs to its next wait.
     if (work.signal != 0)
       match_.add_signal({recording_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end, false});
     auto& [ended, lane] = work_ends_.try_emplace(life.work, life.end, life.lane).first->second;
@@ -153,7 +153,7 @@ class Conversion {
     const Drawn how = drawn(record.kind);
     const std::string name = record.address == 0 ? std::string() : recording_.name(record.address);
     const std::uint32_t label = timeline_.intern(name.empty() ? how.label : how.label + (" " + name));
-    // As in the simulator: what takes no time is not drawn, but for signals, which causes hang on.
+    // As in the simulator, operations without duration are not drawn. Signals are, because arrows start at them.
     if (end > begin || how.kind == SpanKind::kSignal)
       timeline_.add(Span{lane, how.kind, label, begin, end, bytes_of(record)});
     if (record.address == 0) return;
@@ -196,15 +196,15 @@ class Conversion {
       findings_.unmatched += wait.awaited.end - wait.awaited.begin > 2 * under_way ? 1 : 0;
       return;
     }
-    const Time before = wait.awaited.end - sent->time;  // negative: by as much the clocks must be wrong
+    const Time before = wait.awaited.end - sent->time;  // negative: the error of the clocks
     if (sent->is_recorded)
       findings_.releases.push_back({timeline_.lanes[sent->lane].pe, timeline_.lanes[wait.lane].pe, before});
     if (sent->time + under_way <= wait.awaited.begin) return;
     timeline_.add(Arrow{sent->lane, wait.lane, wait.label, std::min(sent->time, wait.awaited.end), wait.awaited.end});
   }
 
-  /// From what had to be done before to the begin of what came after, as far as this run's times say so: what a graph
-  /// replayed has other times than what was before its capture.
+  /// Draws an arrow from each predecessor's end to its successor's begin, if the times of this run allow it. A replayed
+  /// graph has other times than its predecessors from before the capture.
   void draw_order() {
     const std::uint32_t label = timeline_.intern("start");
     for (const Life& life : lives_)
@@ -214,7 +214,7 @@ class Conversion {
       }
   }
 
-  /// What had to be done before a piece of work, seen through what is not drawn.
+  /// Returns the predecessors of an item of work, with items that are not drawn replaced by theirs.
   std::vector<std::size_t> drawn_before(std::size_t work) const {
     std::vector<std::size_t> found;
     std::vector<std::size_t> open = recording_.work[work].after;
@@ -242,7 +242,7 @@ class Conversion {
   Timeline timeline_;
   std::vector<Life> lives_;
   std::map<std::uint32_t, std::map<int, std::uint32_t>> role_lanes_;  // by the block's lane
-  std::map<std::size_t, std::pair<Time, std::uint32_t>> work_ends_;   // of each work: when, and on which lane
+  std::map<std::size_t, std::pair<Time, std::uint32_t>> work_ends_;   // by item of work: its end and its lane
   SignalMatch match_;
   std::vector<Wait> waits_;
 };

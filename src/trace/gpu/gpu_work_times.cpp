@@ -14,7 +14,7 @@ namespace {
 using cuda::Record;
 
 constexpr Time kNever = std::numeric_limits<Time>::max();
-/// A copy's start takes as long as so many bytes: 2.5 us at 400 GB/s.
+/// The start of a copy counts as this many bytes: 2.5 us at 400 GB/s.
 constexpr double kStartBytes = 1e6;
 
 bool has_records(const GpuWork& work) {
@@ -49,7 +49,7 @@ class Times {
     return time;
   }
 
-  /// When waits for each word ended.
+  /// Collects the ends of the waits for each word.
   void note_waits() {
     for (const GpuWork& kernel : recording_.work)
       for (const auto& block : kernel.blocks)
@@ -63,13 +63,13 @@ class Times {
     for (auto& [word, ends] : waits_) std::sort(ends.begin(), ends.end());
   }
 
-  /// What recorded work had to wait for was over when it began.
+  /// The predecessors of recorded work were over when it began.
   void bound_earlier(std::size_t i) {
     for (const std::size_t before : work(i).after)
       if (!has_records(work(before))) latest_[before] = std::min(latest_[before], times_[i].begin);
   }
 
-  /// A chain goes on where nothing recorded says when its next piece began.
+  /// A chain continues if no record gives the begin of its next item.
   void add_to_chain(std::size_t i) {
     const std::vector<std::size_t>& after = work(i).after;
     const bool goes_on = after.size() == 1 && !has_records(work(after[0])) && work(after[0]).stream == work(i).stream;
@@ -101,9 +101,9 @@ class Times {
 
   static double weight(const GpuWork& piece) { return static_cast<double>(piece.bytes) + kStartBytes; }
 
-  /// A signal was there when the first wait ended that can have been for it.
+  /// A signal had arrived when the first wait ended that may have waited for it.
   void bound_by_waits(const std::vector<std::size_t>& chain, Time begin) {
-    std::map<std::uint64_t, Time> last;  // of each word
+    std::map<std::uint64_t, Time> last;  // by word
     for (const std::size_t i : chain) {
       if (work(i).signal == 0) continue;
       const GpuPlace place = recording_.place(work(i).signal);
@@ -120,7 +120,7 @@ class Times {
   const GpuRecording& recording_;
   std::vector<GpuWorkTime> times_;
   std::map<std::pair<int, Size>, std::vector<Time>> waits_;  // by word
-  std::vector<Time> latest_;                                 // until when work without records can have taken
+  std::vector<Time> latest_;                                 // the latest possible end of work without records
   std::vector<std::size_t> chain_of_;
   std::vector<std::vector<std::size_t>> chains_;
 };

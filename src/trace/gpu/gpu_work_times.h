@@ -1,5 +1,5 @@
 #pragma once
-/// When pieces of stream work began and ended.
+/// Begin and end of the items of stream work.
 
 #include <vector>
 
@@ -13,13 +13,12 @@ struct GpuWorkTime {
   Time end = 0;
 };
 
-/// One entry for each piece of work. Kernels with records took from their first block's begin to their last block's
-/// end.
+/// Returns one entry for each item. A kernel with records lasts from its first block's begin to its last block's end.
 ///
-/// What has none (copies, and signals that copies write) comes in chains, one behind the other in a stream. A chain
-/// took from the end of what was before it to the begin of the first that had to wait for it; its pieces share that
-/// time as they share the bytes, each no longer than until a wait for its signal ended, or something that had to wait
-/// for it began.
+/// Copies, and signals that copies write, have no records. They form chains, one after the other in a stream. A chain
+/// lasts from the end of its predecessor to the begin of the first item that waited for it. Its items share that time
+/// in proportion to their bytes. Each ends at the latest when a wait for its signal ended, or when a dependent item
+/// began.
 std::vector<GpuWorkTime> work_times(const GpuRecording& recording);
 
 }  // namespace tandem::trace

@@ -62,8 +62,8 @@ void write_names(const Timeline& timeline, Events& events) {
   }
 }
 
-/// Perfetto counts whole nanoseconds, and a flow binds to the slice that is open at its time, its end excluded. So an
-/// arrow that starts or arrives just when a span ends is drawn this much earlier, within it.
+/// Perfetto counts whole nanoseconds. A flow binds to the slice that is open at its time, which excludes the slice's
+/// end. An arrow that starts or arrives at the end of a span is therefore drawn this much earlier.
 constexpr Time kInside = kNanosecond;
 
 Time inside(const Span& span) { return std::max(span.begin, span.end - kInside); }
@@ -91,7 +91,7 @@ FlowTimes flow_times(const Timeline& timeline, const std::vector<std::vector<std
 struct Event {
   enum class Type { kSpan, kFlowOut, kFlowIn };
   Time at;
-  Time length;  ///< Longer first, so that a container stands before what it contains.
+  Time length;  ///< longer first, so that a container precedes its contents
   Type type;
   std::size_t index;
 };

@@ -40,7 +40,7 @@ class Styles {
     return place->second;
   }
 
-  /// [[kind, label, bytes], ...]
+  /// Format: [[kind, label, bytes], ...]
   void write(std::ostream& out) const {
     Comma comma;
     out << '[';
@@ -56,7 +56,7 @@ class Styles {
   std::vector<Key> styles_;
 };
 
-/// [style, begin - end of the one before, length, ...]: three small numbers a span.
+/// Format: [style, begin - previous end, length, ...], which are three small numbers for each span.
 void write_spans(const Timeline& timeline, const std::vector<std::size_t>& spans, Styles& styles, std::ostream& out) {
   Comma comma;
   Time previous = timeline.begin;
@@ -69,7 +69,7 @@ void write_spans(const Timeline& timeline, const std::vector<std::size_t>& spans
   out << ']';
 }
 
-/// Spans that are no leaves, by lane, in order of begin, the longer first.
+/// Spans with contents by lane, sorted by begin, longer ones first.
 std::vector<std::vector<std::size_t>> containers_by_lane(const Timeline& timeline,
                                                          const std::vector<std::vector<std::size_t>>& leaves) {
   std::vector<bool> leaf(timeline.spans.size(), false);
@@ -101,7 +101,7 @@ void write_lanes(const Timeline& timeline, std::ostream& out) {
   out << ']';
 }
 
-/// [lane, place among the lane's leaves, arrow that led here or -1, ...]
+/// Format: [lane, index among the lane's leaves, arrow to this step or -1, ...]
 void write_path(const Timeline& timeline, const std::vector<PathStep>& path,
                 const std::vector<std::vector<std::size_t>>& leaves, std::ostream& out) {
   std::vector<std::size_t> place(timeline.spans.size(), 0);
@@ -116,7 +116,7 @@ void write_path(const Timeline& timeline, const std::vector<PathStep>& path,
   out << ']';
 }
 
-/// [from lane, to lane, label, from, to - from, ...]
+/// Format: [from lane, to lane, label, from, to - from, ...]
 void write_arrows(const Timeline& timeline, std::ostream& out) {
   Comma comma;
   out << "\"arrows\":[";
@@ -127,7 +127,7 @@ void write_arrows(const Timeline& timeline, std::ostream& out) {
   out << ']';
 }
 
-/// [[name, kind, time], ...]
+/// Format: [[name, kind, time], ...]
 void write_shares(const std::vector<PathShare>& shares, std::ostream& out) {
   Comma comma;
   out << "\"shares\":[";
@@ -137,7 +137,7 @@ void write_shares(const std::vector<PathShare>& shares, std::ostream& out) {
   out << ']';
 }
 
-/// A JSON object, without its end.
+/// Writes a JSON object without its closing brace.
 void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path, const std::vector<PathShare>& shares,
                     int shown_pes, std::ostream& out) {
   const auto leaves = leaves_by_lane(timeline);
@@ -168,7 +168,7 @@ void write_timeline(const Timeline& timeline, const std::vector<PathStep>& path,
   write_shares(shares, out);
 }
 
-/// [bins, PEs a node, [[name, nodes, least, median, most, [percent, ...]], ...]]
+/// Format: [bins, PEs of a node, [[name, nodes, least, median, most, [percent, ...]], ...]]
 void write_overview(const Overview& overview, std::ostream& out) {
   Comma comma;
   out << '[' << overview.bins << ',' << overview.pes_per_node << ",[";
@@ -182,7 +182,7 @@ void write_overview(const Overview& overview, std::ostream& out) {
   out << "]]";
 }
 
-/// With an overview of the nodes where there are several.
+/// Adds an overview of the nodes if there are several.
 void write_timeline_that_fits(const Timeline& timeline, std::size_t max_spans, std::ostream& out) {
   constexpr int kBins = 400;
   const auto path = critical_path(timeline);
@@ -213,7 +213,7 @@ void write_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, 
   out << ']';
 }
 
-/// [[title, text, facts, [[text, timeline, lane, time since its begin], ...]], ...]
+/// Format: [[title, text, facts, [[text, timeline, lane, time since its begin], ...]], ...]
 void write_remarks(const Report& report, std::ostream& out) {
   Comma comma;
   out << "\"remarks\":[";

@@ -6,7 +6,7 @@
 
 namespace tandem::trace {
 
-/// Text of one of them, by its name without extension:
+/// Returns one of these files by its name without extension:
 ///   page     content of the body
 ///   style    layout, and the colours of both themes
 /// and JavaScript, in this order in one script element:

@@ -17,7 +17,7 @@
 namespace tandem::trace {
 namespace {
 
-// Points.
+// All lengths are in points.
 constexpr double kWidth = 1000;
 constexpr double kLeft = 96;
 constexpr double kRight = 14;
@@ -32,12 +32,12 @@ constexpr double kFooter = 24;
 constexpr std::size_t kMaxPes = 4;
 constexpr double kBin = 2;  // width of one step of a share
 
-/// Kinds from the bottom of a pile of shares upwards: what pays first, waiting last.
+/// Kinds of a stacked chart from the bottom up: computation first, waiting last.
 constexpr std::array<SpanKind, kSpanKinds> kPile{
     SpanKind::kCompute,  SpanKind::kLoad,   SpanKind::kStore,  SpanKind::kPut,    SpanKind::kGet, SpanKind::kCopy,
     SpanKind::kTransfer, SpanKind::kSignal, SpanKind::kLaunch, SpanKind::kKernel, SpanKind::kWait};
 
-/// Lane kinds that get a strip. Of the two directions of a link one is enough in a small picture.
+/// Lane kinds that get a strip. In a small picture one of a link's two directions is enough.
 constexpr std::array<LaneKind, 3> kStrips{LaneKind::kCopyEngine, LaneKind::kLinkOut, LaneKind::kNicOut};
 
 std::string colour(SpanKind kind) { return fmt::format("var(--k-{})", name(kind)); }
@@ -81,7 +81,7 @@ double height_of(const Group& group) {
 }
 
 double height_of(const Shown& shown) {
-  double height = kHeading + kStrip + 4;  // with the strip of the critical path
+  double height = kHeading + kStrip + 4;  // includes the strip of the critical path
   for (const Group& group : shown.groups) height += height_of(group);
   return height + kTimelineGap;
 }
@@ -175,7 +175,7 @@ class Picture {
     }
   }
 
-  /// Share of the lanes by kind over time, piled up: one step-shaped area a kind.
+  /// Draws the share of the lanes by kind over time as a stacked chart with one area for each kind.
   void draw_share(const Timeline& timeline, const std::vector<std::uint32_t>& lanes,
                   const std::vector<std::vector<std::size_t>>& leaves, double y, double height) {
     const double width = x_of(timeline.duration()) - kLeft;
@@ -224,7 +224,7 @@ class Picture {
     fmt::print(out_, "<path fill=\"{}\" shape-rendering=\"crispEdges\" d=\"{}\"/>\n", colour(kind), path);
   }
 
-  /// What the critical path consists of, as a strip of its own.
+  /// Draws the composition of the critical path as a strip of its own.
   void draw_path(const Timeline& timeline, const std::vector<PathStep>& path, double y) {
     text(24, y + 5.5, "", "critical path");
     rect(kLeft, y, x_of(timeline.duration()) - kLeft, kStrip, "var(--track)");

@@ -48,7 +48,7 @@ std::vector<std::vector<std::size_t>> arrows_by_target(const Timeline& timeline)
   return arriving;
 }
 
-/// The walk from the end to the begin. `place_` says where each leaf stands in its lane's list.
+/// The walk from the end to the begin. `place_` holds each leaf's index in the list of its lane.
 class Walk {
  public:
   explicit Walk(const Timeline& timeline)
@@ -69,7 +69,7 @@ class Walk {
       path.push_back({static_cast<std::size_t>(span), cause(static_cast<std::size_t>(span))});
       span = path.back().arrow >= 0 ? source(path.back().arrow) : before(path.back().span);
     }
-    if (!path.empty()) path.back().arrow = -1;  // nothing stands before the first step
+    if (!path.empty()) path.back().arrow = -1;  // the first step has no predecessor
     std::reverse(path.begin(), path.end());
     return path;
   }
@@ -86,7 +86,7 @@ class Walk {
     return best;
   }
 
-  /// The leaf before `index` on its lane that had ended when it began; -1 where there is none.
+  /// Returns the leaf before `index` on its lane that had ended when it began, or -1.
   std::int64_t before(std::size_t index) const {
     const auto& lane = leaves_[span(index).lane];
     for (std::int64_t i = place_[index] - 1; i >= 0; --i) {
@@ -96,7 +96,7 @@ class Walk {
     return -1;
   }
 
-  /// The last arrow that reached `lane` in (after, until]; -1 where there is none.
+  /// Returns the last arrow that reached `lane` in (after, until], or -1.
   std::int64_t arrival(std::uint32_t lane, Time after, Time until) const {
     const auto& list = arriving_[lane];
     const auto next = std::upper_bound(list.begin(), list.end(), until,
@@ -105,7 +105,7 @@ class Walk {
     return static_cast<std::int64_t>(*(next - 1));
   }
 
-  /// The arrow that let `index` end (a wait) or begin (anything else); -1 where its own lane did.
+  /// Returns the arrow that let `index` end (a wait) or begin (other spans), or -1 if its own lane did.
   std::int64_t cause(std::size_t index) const {
     const Span& it = span(index);
     if (it.kind == SpanKind::kWait) {
@@ -134,7 +134,7 @@ class Walk {
   std::vector<bool> visited_;
 };
 
-/// Time within [begin, end) covered by the spans; `spans` in order of begin.
+/// Returns the time within [begin, end) that the spans cover. `spans` is sorted by begin.
 Time covered(const Timeline& timeline, const std::vector<std::size_t>& spans, bool waits_too) {
   Time sum = 0;
   Time until = timeline.begin;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kLeftOut = -1;
 
-/// Copies the elements that `keep` maps to true from `from` to `to`; returns the new number of each old one, or
+/// Copies the elements for which `keep` is true from `from` to `to`. Returns the new index of each old one, or
 /// kLeftOut.
 template <class T, class Keep>
 std::vector<std::int64_t> copy_kept(const std::vector<T>& from, std::vector<T>& to, Keep keep) {

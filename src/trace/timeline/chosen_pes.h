@@ -10,16 +10,17 @@
 
 namespace tandem::trace {
 
-/// A page of so many spans (10 to 30 MB, by the number of arrows) still opens and draws at once in a browser, and a
-/// trace of them in its viewer.
+/// The number of spans of a page (10 to 30 MB, depending on the arrows) that a browser still opens and draws at once.
+/// The limit holds for a trace in its viewer, too.
 inline constexpr std::size_t kMaxSpans = 500'000;
 
-/// The PEs to show, in order of number: all where they fit. Else those with most time on the critical path `path`, then
-/// those that ended last, as long as they have at most `max_spans` spans together; at least one.
+/// Returns the PEs to show, in ascending order: all PEs if they fit. Otherwise it takes those with the most time on the
+/// critical path `path`, then those that ended last. Together they have at most `max_spans` spans, but at least one PE
+/// is taken.
 std::vector<int> chosen_pes(const Timeline& timeline, const std::vector<PathStep>& path, std::size_t max_spans,
                             std::size_t max_pes = std::numeric_limits<std::size_t>::max());
 
-/// These PEs of a timeline, and what is left there of the whole timeline's critical path.
+/// A timeline of some PEs, and the part of the whole timeline's critical path that remains.
 struct PartOfPes {
   Timeline timeline;  ///< `pes` and the duration are those of the whole.
   std::vector<PathStep> path;

@@ -16,8 +16,8 @@ struct Colour {
   std::string_view dark;
 };
 
-// Found by a search from blue for computing, green for moving data and pale red for waiting: any two, and idle time,
-// stay apart for people who see no red, no green or no blue (tests/trace/colours_test.cpp).
+// Found by a search around blue for computation, green for data movement and pale red for waiting. Any two, and idle
+// time, stay distinct with every kind of colour blindness (tests/trace/colours_test.cpp).
 constexpr std::array<Colour, kSpanKinds> kColours{{
     {SpanKind::kKernel, "#94b5dd", "#656e67"},
     {SpanKind::kCompute, "#3649da", "#5471ff"},

@@ -1,11 +1,11 @@
 #pragma once
-/// One colour for each span kind, in both themes, for the page and the picture.
+/// One colour for each span kind in both themes, for the page and the picture.
 
 #include <string>
 
 namespace tandem::trace {
 
-/// CSS declarations of the custom properties --k-<kind>, "#rrggbb" each.
+/// Returns CSS declarations of the custom properties --k-<kind>, each as "#rrggbb".
 std::string kind_colours(bool dark);
 
 }  // namespace tandem::trace

@@ -7,7 +7,7 @@
 namespace tandem::trace {
 
 Timeline cut(const Timeline& whole, Time begin, Time end) {
-  // Copies what is kept alone: of many PEs the whole would not fit the memory twice.
+  // Only the kept part is copied, because a timeline of many PEs would not fit into memory twice.
   Timeline part = whole.without_events();
   part.begin = begin;
   part.end = end;

@@ -5,10 +5,10 @@
 
 namespace tandem::trace {
 
-/// What happened within [begin, end]; what crosses either end is left out.
+/// Returns everything that lies within [begin, end]. Spans and arrows across either end are left out.
 Timeline cut(const Timeline& whole, Time begin, Time end);
 
-/// The same without lanes on which nothing stands.
+/// Removes lanes without spans.
 Timeline without_empty_lanes(Timeline timeline);
 
 }  // namespace tandem::trace

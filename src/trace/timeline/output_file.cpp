@@ -26,7 +26,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
   throw InvalidArgument("cannot write '" + path + "': " + why);
 }
 
-/// Where the data ends up, and whether that is a regular file, which is replaced. Pipes and devices are written to.
+/// The final path of the data. A regular file there is replaced; pipes and devices are written to.
 struct Target {
   std::string path;
   bool is_replaced = true;
@@ -42,7 +42,7 @@ Target target_of(const std::string& path) {
   return {fs::canonical(path, ignored).string(), true};  // a link stays a link
 }
 
-/// Writes to a file descriptor and remembers the first error, which a std::filebuf forgets.
+/// A buffer for a file descriptor that remembers the first error, which a std::filebuf forgets.
 class DescriptorBuffer : public std::streambuf {
  public:
   explicit DescriptorBuffer(int fd) : fd_(fd) { setp(chunk_.data(), chunk_.data() + chunk_.size()); }
@@ -71,7 +71,7 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, 65536> chunk_;
 };
 
-/// A new file beside the target, which nobody else has made or linked.
+/// A new file beside the target, made exclusively and not through a link.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& path, const std::string& target) : path_(path), target_(target) {
@@ -94,7 +94,7 @@ class TemporaryFile {
 
   int fd() const { return fd_; }
 
-  /// Makes it the target; without this the destructor removes it.
+  /// Renames the file to the target. Without this call the destructor removes it.
   void keep() {
     if (::close(std::exchange(fd_, -1)) != 0) throw RuntimeFailure("writing '" + path_ + "' failed: " + reason(errno));
     if (std::rename(name_.c_str(), target_.c_str()) != 0) refuse(path_, reason(errno));
@@ -133,7 +133,7 @@ void write_into(const std::string& path, const std::function<void(std::ostream&)
 
 void check_writable(const std::string& path) {
   const Target target = target_of(path);
-  // A pipe is not opened: whoever reads it would see its end.
+  // A pipe is not opened here, because its reader would see an end of file.
   if (!target.is_replaced && ::access(target.path.c_str(), W_OK) != 0) refuse(path, reason(errno));
   if (target.is_replaced) TemporaryFile(path, target.path);
 }

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<LaneKind, const char*>, 6> kParts{{{LaneKind::kSm
                                                                   {LaneKind::kNicOut, "NICs out"},
                                                                   {LaneKind::kNicIn, "NICs in"}}};
 
-/// Busy time of the lanes of one kind, by node and part of the duration.
+/// Busy time of the lanes of one kind, by node and bin.
 class Busy {
  public:
   Busy(const Timeline& timeline, int pes_per_node, int nodes, int bins)
@@ -69,7 +69,7 @@ class Busy {
   const Timeline& timeline_;
   int pes_per_node_;
   int bins_;
-  std::vector<double> time_;  // in lanes
+  std::vector<double> time_;  // unit: one lane
   std::vector<int> lanes_;
 };
 

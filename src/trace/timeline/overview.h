@@ -1,5 +1,5 @@
 #pragma once
-/// How busy each node's SMs, links and NICs were over time: what remains of a timeline of too many PEs.
+/// The use of each node's SMs, links and NICs over time. It summarises timelines of too many PEs to draw.
 
 #include <cstdint>
 #include <string>
@@ -15,9 +15,9 @@ struct Overview {
   struct Part {
     std::string name;  ///< "SMs", "links out", "NICs in", ...
     int nodes = 0;
-    /// Mean share of the time for which the node's lanes were busy, in percent: [node][bin]. Waits are not busy.
+    /// Mean share of the time in which the node's lanes were busy, in percent: [node][bin]. Waits do not count as busy.
     std::vector<std::uint8_t> percent = {};
-    /// Over the whole duration, of the least, the middle and the most busy node.
+    /// Shares over the whole duration, of the least busy, the median and the busiest node.
     int least = 0, median = 0, most = 0;
   };
   std::vector<Part> parts = {};  ///< Only kinds that have lanes.

@@ -9,7 +9,7 @@
 namespace tandem::trace {
 namespace {
 
-/// Spans on links and NICs by the lane that asked for them, in the order in which it asked.
+/// Spans on links and NICs by the lane that requested them, in the order of the requests.
 class Transfers {
  public:
   explicit Transfers(const Timeline& timeline) : timeline_(timeline), by_lane_(timeline.lanes.size()) {
@@ -25,7 +25,7 @@ class Transfers {
     }
   }
 
-  /// Transfers of `lane` that were asked for until `asked_until`, ended after `begin` and ended until `ended_until`.
+  /// Transfers of `lane` that were requested by `asked_until` and ended after `begin`, but not after `ended_until`.
   std::vector<const Span*> of(std::uint32_t lane, Time begin, Time asked_until, Time ended_until) const {
     const OfLane& all = by_lane_[lane];
     std::vector<const Span*> found;
@@ -43,7 +43,7 @@ class Transfers {
  private:
   struct OfLane {
     std::vector<std::size_t> asked;
-    std::vector<Time> reach;  // latest end up to there
+    std::vector<Time> reach;  // latest end of all spans up to this one
   };
   const Timeline& timeline_;
   std::vector<OfLane> by_lane_;
@@ -77,7 +77,7 @@ class Parts {
     add_work(span, left_early ? std::min(span.end, arrow_to(i + 1).from) : span.end);
   }
 
-  /// From a cause to its effect.
+  /// Adds the time from a cause to its effect.
   void add_way(const Arrow& arrow, Time until) {
     add(now_, arrow.from, {.cause = PathCause::kIdle});
     const bool starts = timeline_.label(arrow.label) == "start" || timeline_.label(arrow.label) == "launch";
@@ -95,14 +95,14 @@ class Parts {
     const bool is_waiting = span.kind == SpanKind::kWait || span.kind == SpanKind::kSignal;
     if (!is_moving && !is_waiting) return add(now_, until, rest);
     auto transfers = transfers_.of(span.lane, now_, until, is_moving ? until : timeline_.end);
-    // A sender goes on when its bytes have left; it does not wait for the receiver's end of the link.
+    // A sender continues when its bytes have left. It does not wait for the receiver's end of the link.
     if (is_moving)
       std::erase_if(transfers, [&](const Span* t) { return timeline_.lanes[t->lane].kind == LaneKind::kLinkIn; });
     if (is_waiting && !transfers.empty()) rest.cause = PathCause::kLatency;
     add_over(transfers, until, rest);
   }
 
-  /// [now_, until), split into what the transfers explain and the rest. Moving bytes explain more than queued ones.
+  /// Splits [now_, until) by the transfers that explain it. Moving bytes take precedence over queued ones.
   void add_over(std::vector<const Span*> transfers, Time until, const PathPart& rest) {
     const Time from = now_;
     if (until <= from) return;
@@ -110,7 +110,7 @@ class Parts {
     gaps[0].begin = from;
     gaps[0].end = until;
     std::vector<PathPart> filled;
-    // The last to end first, and of two ends of one passage the sender's.
+    // Sorted by descending end. The sender's end of a passage precedes the receiver's.
     std::sort(transfers.begin(), transfers.end(), [&](const Span* a, const Span* b) {
       return std::tuple(-a->end, -a->begin, timeline_.lanes[a->lane].kind, a->lane) <
              std::tuple(-b->end, -b->begin, timeline_.lanes[b->lane].kind, b->lane);
@@ -127,7 +127,7 @@ class Parts {
     for (const PathPart& part : filled) add(part.begin, part.end, part);
   }
 
-  /// Moves what `part` covers of the gaps to `filled`.
+  /// Moves the parts of the gaps that `part` covers to `filled`.
   static void fill(std::vector<PathPart>& gaps, std::vector<PathPart>& filled, const PathPart& part) {
     std::vector<PathPart> left;
     for (const PathPart& gap : gaps) {
@@ -148,7 +148,7 @@ class Parts {
     gaps = std::move(left);
   }
 
-  /// When a link or NIC moved bytes within [begin, end).
+  /// Returns when a link or NIC moved bytes within [begin, end).
   std::vector<PathPart> busy_between(std::uint32_t lane, Time begin, Time end) const {
     std::vector<PathPart> busy;
     if (begin >= end) return busy;
@@ -192,7 +192,7 @@ Group group_of(const Timeline& timeline, const PathPart& part) {
   const bool on_resource =
       part.cause == PathCause::kMoving || part.cause == PathCause::kQueued || part.cause == PathCause::kPaced;
   if (on_resource) return {part.cause, part.kind, timeline.lanes[part.lane].kind, ""};
-  // Waits are of many kinds (fence, quiet, for its signal): the label says which.
+  // Waits are of many kinds (fence, quiet, signal), which the label distinguishes.
   const bool by_label = part.cause == PathCause::kWork && part.kind == SpanKind::kWait;
   const bool is_memory = part.kind == SpanKind::kLoad && timeline.label(part.label) == "local memory";
   return {part.cause, part.cause == PathCause::kWork ? part.kind : SpanKind::kLaunch, LaneKind::kSm,

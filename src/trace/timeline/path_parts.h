@@ -1,5 +1,5 @@
 #pragma once
-/// Where the time of the critical path went: to work, to a link or a NIC, to their queues, or to latency.
+/// The composition of the critical path: work, links and NICs, their queues, and latency.
 
 #include <cstdint>
 #include <string>
@@ -15,9 +15,9 @@ enum class PathCause : std::uint8_t {
   kMoving,   ///< Its bytes were on a link or NIC.
   kQueued,   ///< Its bytes waited for a link or NIC that moved other bytes.
   kPaced,    ///< Its bytes waited in a queue pair while the NIC had nothing to do.
-  kLatency,  ///< On the way, with no bytes on a link or NIC.
+  kLatency,  ///< under way, with no bytes on a link or NIC
   kLaunch,   ///< From the end of one piece of work to the begin of the next.
-  kIdle,     ///< Nothing recorded explains it.
+  kIdle,     ///< no record explains it
 };
 
 struct PathPart {
@@ -29,10 +29,11 @@ struct PathPart {
   std::uint32_t label = 0;              ///< The label of the path's span.
 };
 
-/// The whole duration of the timeline, in order, without gaps and without overlaps. Empty for a timeline without spans.
+/// Returns the parts for the whole duration in order, without gaps and overlaps. It is empty for a timeline without
+/// spans.
 std::vector<PathPart> path_parts(const Timeline& timeline, const std::vector<PathStep>& path);
 
-/// The parts of one name together.
+/// The sum of all parts with one name.
 struct PathShare {
   std::string name;  ///< "compute", "queue of link out pe 3", "latency"
   PathCause cause = PathCause::kIdle;
@@ -40,8 +41,8 @@ struct PathShare {
   Time time = 0;
 };
 
-/// The longest first. Shares of several links are one, which names the link with most: "queue of link out pe 3 and 7
-/// more".
+/// Returns the shares, longest first. Several links are combined into one share, named after the largest: "queue of
+/// link out pe 3 and 7 more".
 std::vector<PathShare> path_shares(const Timeline& timeline, const std::vector<PathPart>& parts);
 
 }  // namespace tandem::trace

@@ -9,8 +9,7 @@
 namespace tandem::trace {
 namespace {
 
-/// Length of the UTF-8 sequence at the front of `text` (RFC 3629: no overlong forms, no surrogates); 0 where there is
-/// none.
+/// Returns the length of the UTF-8 sequence at the front of `text` (RFC 3629: no overlong forms, no surrogates), or 0.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
@@ -73,7 +72,7 @@ std::string xml_text(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const char c = text[0];
-    // XML 1.0 has no control characters but tab and line ends.
+    // XML 1.0 has no control characters except tab and line ends.
     const bool unprintable =
         length == 0 || (length == 1 && static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n');
     if (unprintable) {

@@ -1,11 +1,11 @@
 #pragma once
-/// The names of temporary files, kept where a signal handler can read them.
+/// The names of temporary files, stored where a signal handler can read them.
 
 #include <string>
 
 namespace tandem::trace {
 
-/// Remembers the name of a temporary file for remove_unfinished_files, as long as the object lives.
+/// Registers a temporary file for remove_unfinished_files as long as the object lives.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(const std::string& path);
@@ -14,7 +14,7 @@ class UnfinishedFile {
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
  private:
-  int slot_ = -1;  ///< -1: more files than slots, or too long a name
+  int slot_ = -1;  ///< -1: all slots are taken, or the name is too long
 };
 
 }  // namespace tandem::trace

@@ -18,7 +18,7 @@ namespace {
 
 std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.check->wrong) : "N/A"; }
 
-/// Prints rows as they come, unless standard output is for JSON, and keeps them for it.
+/// Prints rows as they arrive, unless standard output is for JSON, and keeps them for the JSON.
 class Table {
  public:
   explicit Table(const Arguments& arguments) : arguments_(arguments) {}
@@ -37,7 +37,7 @@ class Table {
     json_.push_back(std::move(json));
     wrong_ += result.check ? result.check->wrong : 0;
   }
-  /// Writes the JSON and says whether all was right.
+  /// Writes the JSON and returns the exit code.
   int finish() const {
     print(arguments_.phantom ? "# wrong elements: not checked (--phantom)"
                              : fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
@@ -70,7 +70,7 @@ std::string collective_row(const CollectiveRun& run, const Result& r) {
                      r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
 }
 
-/// What benches the collective; throws for bad options at once.
+/// Returns a function that benches the collective. Throws at once for bad options.
 std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
@@ -103,7 +103,7 @@ std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
   return sweep(first, last, a.factor);
 }
 
-/// What benches the operator; throws for bad options at once.
+/// Returns a function that benches the operator. Throws at once for bad options.
 std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
   const Setup setup = make_setup(a);
   const OperatorRun all_rows = make_operator_run(op, a);
@@ -135,7 +135,7 @@ int bench(const Arguments& arguments) {
   for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
-  // All of them are looked at before the first one runs.
+  // All operations are checked before the first one runs.
   std::vector<std::function<void(Table&)>> work;
   for (const std::string& text : arguments.subjects) {
     Arguments one = arguments;

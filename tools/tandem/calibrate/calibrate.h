@@ -7,7 +7,7 @@
 
 namespace tandem::cli {
 
-/// What was measured; the names are those of a machine model's figures (docs/machines.md).
+/// Measurements, named like the figures of a machine model (docs/machines.md).
 struct Calibration {
   std::string gpu_name;
   int gpus = 0;
@@ -19,8 +19,9 @@ struct Calibration {
   std::vector<std::pair<int, double>> block_hbm_gbps, store_gbps, load_gbps;  ///< by blocks
 };
 
-/// The text of a machine model named `name`: `base` (a name or a file) with everything replaced that was measured;
-/// `source` says by what. Throws InvalidArgument for a base that is none, and where a measurement makes no model.
+/// Returns the text of a machine model named `name`: `base` (a name or a file) with all measured figures replaced.
+/// `source` describes the measurement. Throws InvalidArgument for an invalid base, and if the measurements make no
+/// valid model.
 std::string calibrated_model(const Calibration& calibration, const std::string& base, const std::string& name,
                              const std::string& source);
 

@@ -16,13 +16,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string base_text(const std::string& base) {
-  load_machine(base);  // says what is wrong with it
+  load_machine(base);  // throws a precise error
   for (const detail::BuiltinFile& file : detail::builtin_machines())
     if (file.name == base) return std::string(file.text);
   return detail::read_text_file(base).value_or("");
 }
 
-/// Three digits: more would only be noise.
+/// Rounds to three digits; more would be noise.
 double rounded(double value) {
   if (value <= 0) return value;
   const double unit = std::pow(10, std::floor(std::log10(value)) - 2);
@@ -94,7 +94,7 @@ std::string calibrated_model(const Calibration& c, const std::string& base, cons
   model.set("link.store_gbps", c.store_gbps);
   model.set("link.load_gbps", c.load_gbps);
   model.set_figure("link.all_to_all_efficiency", c.all_to_all_efficiency);
-  // One line a figure, as people write them.
+  // One line for each figure, as people write them.
   std::string text = "{\n";
   const char* between = "";
   for (const auto& [key, value] : model.json().items()) {

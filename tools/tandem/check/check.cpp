@@ -21,15 +21,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A mutant's schedules where the user says nothing.
+/// The default number of schedules of a mutant.
 constexpr int kMutantSchedules = 200;
 
 bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
 
-/// The mutation suite's.
+/// The number of schedules in the mutation suite.
 std::vector<CheckCase> mutation_cases() {
   std::vector<CheckCase> all = check_cases({3, 4});
-  // A ring of four PEs gives by itself what these credits are for.
+  // A ring of four PEs already gives the order for which these credits exist.
   for (CheckCase& one : check_cases({8}))
     if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
   std::erase_if(all, [](const CheckCase& one) { return one.has_twin; });
@@ -90,7 +90,7 @@ CheckOptions options_of(const CheckCase& one, const Arguments& a) {
   return options;
 }
 
-/// Some of a configuration's schedules: what a worker does at once.
+/// A part of a configuration's schedules, which a worker runs at once.
 struct Portion {
   const CheckCase* one = nullptr;
   int first = 0;
@@ -121,7 +121,7 @@ Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faul
   return json;
 }
 
-/// Identifies a mistake by its places, whatever launch shows it.
+/// Identifies a mistake by its places, independent of the launch.
 std::string key_of(const Json& finding) {
   std::string key = finding["kind"];
   for (const Json& site : finding["sites"])
@@ -132,7 +132,7 @@ std::string key_of(const Json& finding) {
 
 int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
   const std::vector<Portion> work = portions(cases, a.check.schedules);
-  // The last ones first: they are the largest, and whoever is given one last is waited for.
+  // Starts with the last ones, which are the largest, so that no worker gets a large one at the end.
   const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
   const auto results = [&] {
     Progress progress(static_cast<int>(work.size()));
@@ -157,7 +157,7 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
         first = work[i].one;
         first_seed = finding["seed"];
       }
-      // One mistake shows in many configurations: the first one is told.
+      // One mistake shows in many configurations; only the first one is reported.
       if (!seen.insert(key_of(finding)).second) continue;
       text += finding["text"].get<std::string>() + "\n";
       finding.erase("text");
@@ -185,7 +185,7 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
   return findings.empty() ? kRight : kWrong;
 }
 
-/// What --algo and --case take.
+/// The values of --algo and --case.
 int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
   Json rows = Json::array();
   std::string text, last;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostPes = 32;
 constexpr int kMostSchedules = 1'000'000;
 
-/// "2,3,4"
+/// Returns "2,3,4".
 std::vector<int> parse_pes(const std::string& text) {
   std::vector<int> all;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -34,25 +34,28 @@ std::vector<int> parse_pes(const std::string& text) {
 }  // namespace
 
 void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string& json, std::string& report) {
-  CLI::App& check = *app.add_subcommand("check", "races, hangs and schedules of a collective or an operator");
+  CLI::App& check = *app.add_subcommand("check", "check collectives or operators for races, hangs and wrong results");
   check.add_option("OP", a.subject,
-                   "what to check, or `all` (the default): collectives, operators, layers (of "
-                   "operators that follow each other), barrier, send_recv_group");
-  check.add_option("--schedules", a.schedules, "schedules of each configuration (with --mutants: of each mutant, 200)")
+                   "collective, operator, layers (consecutive operators), barrier, send_recv_group, or "
+                   "`all` (the default)");
+  check
+      .add_option("--schedules", a.schedules,
+                  "number of schedules for each configuration (with --mutants: for each mutant, 200)")
       ->capture_default_str();
-  check.add_option("--strategy", a.strategy, "random, pct, delay or dfs")->capture_default_str();
-  check.add_option("--seed", seed, "of the first schedule; the next ones have the numbers after it")
+  check.add_option("--strategy", a.strategy, "strategy of the schedules: random, pct, delay or dfs")
+      ->capture_default_str();
+  check.add_option("--seed", seed, "seed of the first schedule; later ones have the following numbers")
       ->type_name("N")
       ->capture_default_str();
   check.add_option("--pes", a.pes_text, "numbers of PEs to try (default: 2,3,4; with --mutants: 3,4)")
       ->type_name("N,...");
-  check.add_option("--algo", a.algorithm, "this algorithm alone, as --list names it");
-  check.add_option("--case", a.one_case, "this configuration alone, as --list and reports name it");
-  check.add_flag("--list", a.list, "name algorithms and configurations instead of checking them");
+  check.add_option("--algo", a.algorithm, "check only this algorithm, named as by --list");
+  check.add_option("--case", a.one_case, "check only this configuration, named as by --list and in reports");
+  check.add_flag("--list", a.list, "list algorithms and configurations instead of checking them");
   check.add_flag("--mutants", a.mutants,
-                 "break every synchronising call site, one at a time, and see that it is found");
+                 "break every synchronising call site, one at a time, and check that it is found");
   check.add_option("--break", a.broken,
-                   "check with one call site broken: 'wait dropped at src/collectives/x.h:35', as --mutants names it");
+                   "check with one broken call site, named as by --mutants: 'wait dropped at src/collectives/x.h:35'");
   check.add_option("--json", json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
   check.add_option("--report", report, "write the timeline of the first finding's schedule as an HTML page")
       ->type_name("FILE.html");
@@ -65,7 +68,8 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
 void validate(const CheckArguments& a) {
   if (a.schedules < 1 || a.schedules > kMostSchedules)
     throw InvalidArgument(fmt::format("--schedules: {} given, allowed is 1 to {}", a.schedules, kMostSchedules));
-  if (a.mutants && !a.broken.empty()) throw InvalidArgument("--break: not together with --mutants, which breaks all");
+  if (a.mutants && !a.broken.empty())
+    throw InvalidArgument("--break: does not go with --mutants, which breaks all call sites");
   try {
     parse_strategy(a.strategy);
   } catch (const InvalidArgument& error) {

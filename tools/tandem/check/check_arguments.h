@@ -18,14 +18,14 @@ struct CheckArguments {
   std::string pes_text;  ///< "2,3,4"
   std::vector<int> pes;
   std::string algorithm, one_case;
-  std::string broken;  ///< a mutant to check instead of the program, as --mutants names it
+  std::string broken;  ///< a mutant to check instead of the program, named as by --mutants
   bool mutants = false;
-  bool list = false;  ///< only names what it would check
+  bool list = false;  ///< only lists the configurations
 };
 
-/// Adds the subcommand. `seed`, `json` and `report` are the tool's.
+/// Adds the subcommand. `seed`, `json` and `report` belong to the tool.
 void add_check(CLI::App& app, CheckArguments& arguments, std::string& seed, std::string& json, std::string& report);
-/// Throws InvalidArgument for what cannot be.
+/// Throws InvalidArgument for invalid values.
 void validate(const CheckArguments& arguments);
 
 }  // namespace tandem::cli

@@ -12,11 +12,11 @@
 namespace tandem::cli {
 namespace {
 
-/// Calls of one plan, their counts as parts of the largest: enough for both halves of every double buffer to be used
-/// again, and for blocks to get other parts than before.
+/// The counts of a plan's calls, as parts of the largest. There are enough calls to reuse both halves of every double
+/// buffer, and to give blocks other parts than before.
 constexpr int kCalls = 4;
 constexpr Size kCallCount[] = {4, 2, 4, 4, 4, 4};  // quarters
-/// Of an algorithm with credits for four calls.
+/// The counts for an algorithm with credits for four calls.
 constexpr int kCallsWithCredits = 6;
 
 class CollectiveProgram final : public CheckProgram {
@@ -57,7 +57,7 @@ class CollectiveProgram final : public CheckProgram {
       data_[i]->fill_input(pe, host.data());
       world.copy_in(inputs + static_cast<Size>(i) * most_in, host.data(), input_bytes(i, pe));
     }
-    // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
+    // Calls follow each other in the stream, with the copies of their input and output between them.
     const Symm<std::byte> from = in_place_ ? out : in;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (!in_place_) stream.copy_async(out.local(), nothing, output_bytes(i, pe));
@@ -93,7 +93,7 @@ class CollectiveProgram final : public CheckProgram {
   std::vector<std::unique_ptr<CollectiveData>> data_;
 };
 
-/// Sizes, in elements of f32, that make an algorithm do all that it can: several chunks, several rounds.
+/// Sizes in elements of f32 that exercise all of an algorithm: several chunks, several rounds.
 struct Variant {
   const char* name;
   Size count;
@@ -110,20 +110,20 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct";
   if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});  // more than a window of chunks of 16 KiB
   if (algorithm == "tree" && reduces(collective)) all.push_back({"chunks", Size{48} << 10, 1});
-  // Three rounds of packets a call, one of them not full; a two-shot reduction divides them among the PEs.
+  // Each call has three rounds of packets, one of them partial. A two-shot reduction divides them among the PEs.
   const Size shards = algorithm.starts_with("two_shot") ? pes : 1;
   if (sends_packets(algorithm)) all.push_back({"rounds", 150 * shards, 1, ReduceOp::kSum, false, 256});
-  // A chunk of a ring in two pieces, of 16 KiB each.
+  // A ring's chunk is sent as two pieces of 16 KiB.
   if (algorithm == "ring" && reduces(collective))
     all.push_back({"pieces", Size{8200} * (collective == Collective::kAllReduce ? pes : 1), 1});
-  // Without blocks, a copy engine copies what stays on the GPU, too.
+  // Without blocks a copy engine also copies data within the GPU.
   if (algorithm.starts_with("copy_engine") && !reduces(collective)) all.push_back({"engines_alone", 44, 0});
   if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
   if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
   return all;
 }
 
-/// Whether this number of PEs, machine and node size can run it: others are refused by name.
+/// Returns whether this number of PEs, machine and node size can run it. Others are refused by name.
 bool runs_here(const AlgorithmInfo& info, int pes_per_node) { return pes_per_node == 0 || !info.one_node_only; }
 
 }  // namespace

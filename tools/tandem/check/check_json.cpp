@@ -20,7 +20,7 @@ const char* name(Fate fate) {
   return "survived";
 }
 
-/// Counts by the value of a key, in the order in which values come.
+/// Counts the values of a key, in the order of their first occurrence.
 Json tally(const std::vector<Json>& mutants, const char* key) {
   Json rows = Json::array();
   for (const Json& mutant : mutants) {

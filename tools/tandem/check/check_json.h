@@ -1,5 +1,5 @@
 #pragma once
-/// What `tandem check` found, as JSON and as text.
+/// The results of `tandem check` as JSON and as text.
 
 #include <nlohmann/json.hpp>
 
@@ -11,9 +11,10 @@ namespace tandem::cli {
 nlohmann::ordered_json to_json(const Finding& finding);
 nlohmann::ordered_json to_json(const MutantResult& result);
 
-/// total, killed, equivalent, survived, by mutation operator and by algorithm, and the mutants that were not killed.
+/// Returns total, killed, equivalent and survived mutants, by mutation operator and by algorithm. It lists the mutants
+/// that were not killed.
 nlohmann::ordered_json mutants_json(const std::vector<nlohmann::ordered_json>& mutants);
-/// The same, with the `stale` entries of the data file, for people.
+/// Returns the same for people, with the `stale` entries of the data file.
 std::string mutants_table(const nlohmann::ordered_json& summary);
 
 }  // namespace tandem::cli

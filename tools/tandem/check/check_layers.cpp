@@ -78,7 +78,7 @@ constexpr std::array kVariants{
     LayersVariant{"sm_chain", CopyBy::kSm, Direction::kPush, Reduction::kChain},
 };
 
-/// What the caller left open is not.
+/// Sets the options that the caller left open.
 Layers<float>::Options options_of(const LayersVariant& variant) {
   OperatorOptions o;
   o.form = Form::kOverlapped;
@@ -90,14 +90,14 @@ Layers<float>::Options options_of(const LayersVariant& variant) {
   o.splits = 2;
   o.use_tuned = false;
   Layers<float>::Options all{o, o, o};
-  all.gather.reduction.reset();  // it adds nothing up
+  all.gather.reduction.reset();  // it reduces nothing
   all.gather.communication_sms = variant.copy_by == CopyBy::kSm ? 2 : -1;
   if (variant.reduction == Reduction::kOwner) all.scatter.communication_sms = all.reduce.communication_sms = 2;
   all.reduce.shots = 2;
   return all;
 }
 
-/// Everything left open: each operator takes the form that suits the rows.
+/// Leaves everything open, so each operator takes the form for its rows.
 Layers<float>::Options open_options() {
   OperatorOptions o;
   o.tile_m = 8;
@@ -115,7 +115,7 @@ void add_layers_cases(std::vector<CheckCase>& cases, int pes) {
     one.pes = pes;
     one.pes_per_node = pes_per_node;
     one.op = "layers";
-    one.has_twin = true;  // the operators' own cases
+    one.has_twin = true;  // the operators' own cases cover it
     const auto add = [&](const char* name, const Layers<float>::Options& options) {
       one.algorithm = name;
       one.make = [options, pes] { return std::make_unique<LayersProgram>(options, pes); };

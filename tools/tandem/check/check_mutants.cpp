@@ -12,7 +12,7 @@
 
 namespace tandem::cli {
 
-/// Generated from equivalent_mutants.json.
+/// The build generates it from equivalent_mutants.json.
 extern const char* const kEquivalentMutants;
 
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using checker::CallSite;
 using sim::Fault;
 
-/// A mutant that is claimed to be equivalent is still tried, under so many schedules.
+/// The number of schedules for a mutant that is claimed to be equivalent.
 constexpr int kSchedulesOfEquivalents = 10;
 
 using Examined = std::shared_ptr<const ExaminedCase>;
@@ -35,7 +35,7 @@ Examined examine(const CheckCase& one) {
   return examined;
 }
 
-/// By algorithm, in the order of the cases.
+/// Sorted by algorithm, in the order of the cases.
 std::vector<std::vector<Examined>> group(const std::vector<CheckCase>& cases) {
   std::vector<std::vector<Examined>> groups;
   for (const CheckCase& one : cases) {
@@ -55,7 +55,7 @@ std::set<CallSite> sites_of(const std::vector<Examined>& cases) {
   return sites;
 }
 
-/// Number of each call site among those of its file and operation.
+/// The number of each call site among those of its file and operation.
 std::map<CallSite, int> number_sites(const std::vector<std::vector<Examined>>& groups) {
   std::set<CallSite> all;
   for (const auto& cases : groups) all.merge(sites_of(cases));
@@ -65,8 +65,8 @@ std::map<CallSite, int> number_sites(const std::vector<std::vector<Examined>>& g
   return numbers;
 }
 
-/// A counter that advances by two and still leads to the same accesses chose no half of a double buffer: the program
-/// has nothing there to break.
+/// If a counter that advances by two leads to the same accesses, it selects no half of a double buffer. The mutant then
+/// has nothing to break.
 bool is_mutant(const PlannedMutant& planned) {
   if (planned.about.mutant.fault != Fault::kSameParity) return true;
   return std::any_of(planned.cases.begin(), planned.cases.end(), [&](const Examined& examined) {
@@ -164,7 +164,7 @@ std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& pl
 
 namespace {
 
-/// Tries schedules of one strategy until something is found; returns whether it is.
+/// Tries schedules of one strategy until one has a finding. Returns whether one had.
 bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, MutantResult& result) {
   std::vector<std::uint64_t> points;
   for (const Examined& examined : planned.cases) {
@@ -197,10 +197,10 @@ MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
   const Equivalence* const known = equivalence(result);
   const Reuse reuse;
   if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
-  // Some races need a PE that is later than random schedules make it.
+  // Some races need a PE with a larger delay than random schedules have.
   for (const Strategy strategy : {Strategy::kRandom, Strategy::kDelay})
     if (is_killed(planned, strategy, schedules, result)) return result;
-  // What is killed is not equivalent, whatever was written.
+  // A mutant that was killed is not equivalent, whatever the data file claims.
   if (known != nullptr) {
     result.fate = Fate::kEquivalent;
     result.reason = known->reason;

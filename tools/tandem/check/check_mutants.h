@@ -12,31 +12,31 @@ namespace tandem::cli {
 
 enum class Fate { kKilled, kEquivalent, kSurvived };
 
-/// A mutant of one algorithm and what became of it.
+/// A mutant of one algorithm and its result.
 struct MutantResult {
   std::string op;
   std::string algorithm;
   checker::Mutant mutant;
-  int number = 0;  ///< which of its file's call sites of this operation it is, from 1, over all cases
+  int number = 0;  ///< number among its file's call sites of this operation, from 1, over all cases
   Fate fate = Fate::kSurvived;
-  int schedules = 0;   ///< until it was killed, or all
+  int schedules = 0;   ///< schedules until it was killed, or all
   std::string by;      ///< kind of the finding that killed it
   std::string reason;  ///< why it is equivalent
   std::string replay;  ///< the case that killed it
 };
 
-/// Why a mutant cannot be told from the program: an entry of equivalent_mutants.json.
+/// The reason why a mutant behaves like the program: an entry of equivalent_mutants.json.
 struct Equivalence {
   std::string file;
   std::string operation;
   int number = 0;
   std::string fault;
-  std::vector<std::string> algorithms;  ///< "all_reduce.ring", ...; empty: every one
+  std::vector<std::string> algorithms;  ///< "all_reduce.ring", ...; empty: all
   std::string reason;
 };
 const std::vector<Equivalence>& equivalences();
 
-/// A case and what it does when nothing is broken.
+/// A case and its behaviour without a fault.
 struct ExaminedCase {
   CheckCase one;
   CheckOptions options;
@@ -45,23 +45,23 @@ struct ExaminedCase {
   std::vector<checker::CallSite> sites;
 };
 
-/// A mutant, with the cases that come by its call site.
+/// A mutant with the cases that reach its call site.
 struct PlannedMutant {
   MutantResult about;
   std::vector<std::shared_ptr<const ExaminedCase>> cases;
 };
 
-/// All mutants of the cases' algorithms. `all`: what call sites are numbered over, so that numbers do not depend on
-/// what is chosen.
+/// Returns all mutants of the cases' algorithms. Call sites are numbered over `all`, so that numbers do not depend on
+/// the selection.
 std::vector<PlannedMutant> plan_mutants(const std::vector<CheckCase>& cases, const std::vector<CheckCase>& all);
-/// "wait dropped at src/collectives/x.h:35".
+/// Returns "wait dropped at src/collectives/x.h:35".
 std::string name(const checker::Mutant& mutant);
-/// The mutant that `text` names, and leaves in `cases` those that come by its call site. Throws InvalidArgument where
-/// none does.
+/// Returns the mutant that `text` names. `cases` keeps only those that reach its call site. Throws InvalidArgument if
+/// there is none.
 checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases);
-/// Entries of equivalent_mutants.json that none of these mutants is, as a person would name them: call sites moved.
+/// Returns the names of entries of equivalent_mutants.json that match no mutant, because call sites moved.
 std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
-/// Runs one until it is killed; `schedules` of each of its cases at most.
+/// Runs one mutant until it is killed, with at most `schedules` schedules for each of its cases.
 MutantResult run_mutant(const PlannedMutant& planned, int schedules);
 
 }  // namespace tandem::cli

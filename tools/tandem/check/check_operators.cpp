@@ -14,14 +14,14 @@
 namespace tandem::cli {
 namespace {
 
-/// Rows of the calls of one plan: all, fewer, all, and twice so few that most PEs have none.
+/// Rows of one plan's calls: all, fewer, all, and twice so few that most PEs have none.
 constexpr int kCalls = 5;
 Size rows_of_call(Size most, int call) { return std::array{most, most / 2 + 3, most, Size{1}, Size{1}}[call]; }
 
 class OperatorProgram final : public CheckProgram {
  public:
   OperatorProgram(Operator op, const OperatorOptions& options, int pes) : op_(op), options_(options), pes_(pes) {
-    // Several B are the same one.
+    // Several B share one matrix.
     const Size n = options.ns.empty() ? options.n : options.ns.front();
     OperatorRun call{.op = op, .options = options};
     call.options.n = n;
@@ -40,7 +40,7 @@ class OperatorProgram final : public CheckProgram {
     fill(world, at);
     const auto plan = make_operator(world, op_, options_);
     Stream stream = world.make_stream("main");
-    // Calls follow each other in the stream, and so do what prepares their input and takes their output away.
+    // Calls follow each other in the stream, with the copies of their input and output between them.
     const std::vector<const void*> b(static_cast<std::size_t>(products()), at.b);
     std::vector<void*> c;
     c.reserve(b.size());
@@ -115,7 +115,7 @@ struct OperatorVariant {
 const char* short_name(CopyBy by) { return by == CopyBy::kSm ? "sm" : "ce"; }
 const char* short_name(Direction direction) { return direction == Direction::kPush ? "push" : "pull"; }
 
-/// Every form, transport, direction and order of an operator whose partial sums their owner adds up, once.
+/// Every form, transport, direction and order of an operator whose owners add the partial sums, once each.
 void add_transports(std::vector<OperatorVariant>& all, Operator op, const std::string& prefix, OperatorOptions options,
                     std::span<const Form> forms) {
   for (const Form form : forms) {
@@ -139,7 +139,7 @@ void add_transports(std::vector<OperatorVariant>& all, Operator op, const std::s
 }
 
 void add_chains(std::vector<OperatorVariant>& all, Operator op, OperatorOptions options, int pes) {
-  // The first shards' last part is empty, the last shard's is not: its parts are smaller.
+  // The last part of the first shards is empty. The last shard has smaller parts, none of which is empty.
   options.m = 49 * pes - 3;
   options.splits = 3;
   options.form = Form::kOverlapped;
@@ -149,7 +149,7 @@ void add_chains(std::vector<OperatorVariant>& all, Operator op, OperatorOptions 
     options.communication_sms = -1;
     all.push_back({fmt::format("overlapped_chain_{}", short_name(by)), options});
     if (op != Operator::kGemmAllReduce) continue;
-    options.communication_sms = 2;  // which fetch beside the GEMM
+    options.communication_sms = 2;  // these fetch beside the GEMM
     all.push_back({fmt::format("overlapped_chain_{}_beside", short_name(by)), options});
   }
 }
@@ -158,8 +158,8 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
   constexpr std::array kForms{Form::kOverlapped, Form::kSequential, Form::kDecomposed};
   std::vector<OperatorVariant> all;
   OperatorOptions options;
-  // The first shards have a row more than two panels of tiles for each of two pieces, so that theirs are larger than
-  // the last shard's, and fewer; two columns of tiles where all columns are a PE's.
+  // The first shards have one row more than two panels of tiles for each of two chunks. They have fewer and larger
+  // chunks than the last shard. There are two columns of tiles if all columns belong to a PE.
   options.m = 33 * pes - 3;
   options.n = op == Operator::kAllGatherGemm ? 16 * pes : 32;
   options.k = 8 * pes;
@@ -178,7 +178,7 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
     std::erase_if(all, [](const OperatorVariant& v) { return !v.options.ns.empty() && !v.options.order.empty(); });
   }
   if (op == Operator::kGemmAllReduce) {
-    // Other ways than without: two shots behind a whole GEMM; between nodes by shards.
+    // These options change the path: two shots after a whole GEMM, and by shards between nodes.
     options.activation = Activation::kGelu;
     options.form = Form::kSequential;
     all.push_back({"sequential_gelu", options});
@@ -188,18 +188,18 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
       options.form = form;
       all.push_back({fmt::format("{}_packets", name(form)), options});
     }
-    // What is too large for packets.
+    // This size is too large for packets.
     options.form = Form::kOverlapped;
     options.type = DType::kF32;
     options.n = 1024;
-    options.m = 290;  // the call of fewer rows too
+    options.m = 290;  // also for the call with fewer rows
     options.tile_m = options.tile_n = 64;
     all.push_back({"overlapped_one_shot", options});
   }
   return all;
 }
 
-/// Chains and one shot are for PEs that reach each other.
+/// Chains and one shot need PEs that reach each other.
 bool one_node_only(Operator op, const OperatorOptions& options) {
   return options.reduction == Reduction::kChain || (op == Operator::kGemmAllReduce && options.shots == 1);
 }
@@ -212,7 +212,7 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
       for (const int pes_per_node : node_sizes(pes)) {
         if (pes_per_node != 0 && one_node_only(op, variant.options)) continue;
         for (const bool mesh : {false, true}) {
-          // A full mesh differs where SMs serve all peers at once, and copy engines have a stream for each.
+          // A full mesh differs: SMs serve all peers at once, and copy engines have a stream for each peer.
           if (mesh && (pes_per_node != 0 || pes < 3 || !variant.options.order.empty())) continue;
           CheckCase one;
           one.op = name(op);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kCalls = 3;
 
-/// Everybody writes a word, meets, and reads what the others wrote.
+/// Every PE writes a word, synchronises, and reads the words of the others.
 struct MeetAndRead {
   struct Args {
     Symm<std::uint32_t> mine;
@@ -59,7 +59,7 @@ class BarrierProgram final : public CheckProgram {
   }
 };
 
-/// Everybody sends to everybody, himself too, two messages each, of sizes that need several chunks.
+/// Every PE sends two messages to every PE, also to itself, of sizes that need several chunks.
 class GroupProgram final : public CheckProgram {
  public:
   void run(World& world) const override {

@@ -1,6 +1,6 @@
 #pragma once
-/// Layers of a model under tensor parallelism: plans of several operators that follow each other, each one's result the
-/// next one's input. For checks: whatever the hurry, the bits have to be those of the same runs one by one.
+/// Layers of a model under tensor parallelism: plans of several operators, each of which reads the result of the
+/// previous one. Checks compare their bits with those of the same runs one by one.
 
 #include <cmath>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tandem::cli {
 
-/// Two layers on one PE; `width` columns outside, `hidden` between the two products of a layer:
+/// Two layers on one PE. There are `width` columns outside, and `hidden` columns between the two products of a layer:
 ///
 ///   x (its rows) -- all_gather_gemm --> h (its columns) -- gemm_all_reduce -----> y (all)
 ///   y (its rows) -- all_gather_gemm --> h (its columns) -- gemm_reduce_scatter --> x (its rows)
@@ -22,7 +22,7 @@ class Layers {
   struct Sizes {
     Size rows, width, hidden;
   };
-  /// Of each operator; m, n, k and type are the layers' own.
+  /// Options of each operator. Their m, n, k and type are ignored; the layers set them.
   struct Options {
     OperatorOptions gather, reduce, scatter;
   };
@@ -48,7 +48,7 @@ class Layers {
     scatter_ = make(Operator::kGemmReduceScatter, options.scatter, sizes.width, sizes.hidden);
   }
 
-  /// Both layers, of `rows` rows; `between` is called between two operators.
+  /// Runs both layers with `rows` rows. `between` is called between two operators.
   void enqueue(
       Stream& stream, Size rows, const std::function<void()>& between = [] {}) {
     gather_->run(stream, rows, x_, up_, h_);
@@ -62,9 +62,9 @@ class Layers {
   }
 
   T* x() const { return x_; }
-  /// Of x and y, in a run of `rows` rows.
+  /// Returns the elements of this PE's part of x or y in a run of `rows` rows.
   Size x_elements(Size rows) const { return rows_of(rows).size() * sizes_.width; }
-  /// An input of its own for each PE.
+  /// Returns an input that differs between PEs.
   std::vector<T> input(std::uint32_t seed) const {
     return values(x_elements(sizes_.rows), 1, seed * 64 + static_cast<std::uint32_t>(team_.me));
   }
@@ -75,7 +75,7 @@ class Layers {
     return world.heap().allocate_local<T>(elements, what);
   }
 
-  /// -1, 0 or 1 times `scale`.
+  /// Returns random values of -1, 0 or 1 times `scale`.
   static std::vector<T> values(Size count, float scale, std::uint32_t seed) {
     std::vector<T> all(static_cast<std::size_t>(count));
     std::uint32_t state = seed * 2654435761U + 1;
@@ -86,7 +86,7 @@ class Layers {
     return all;
   }
 
-  /// Of a product `depth` deep, which leaves values about as large as they are.
+  /// Returns random weights for products of depth `depth`, scaled so that results have the size of the inputs.
   T* weights(World& world, Size depth, const char* what) const {
     const Size count = sizes_.width * columns_;
     const std::vector<T> host =
@@ -98,7 +98,7 @@ class Layers {
 
   Team team_;
   Sizes sizes_;
-  Size columns_;  // this PE's, of the hidden ones
+  Size columns_;  // this PE's hidden columns
   T *x_, *y_, *h_, *up_, *down_;
   std::unique_ptr<OperatorPlan> gather_, reduce_, scatter_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// What collectives are given, and what they have to make of it.
+/// Test data of collectives: inputs and expected outputs.
 
 #include <functional>
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace tandem::cli {
 
-/// Which data a reduction gets.
+/// The kind of data for a reduction.
 enum class DataKind {
-  kExact,   ///< whatever the order of the reduction: no rounding, so every bit is known
-  kNormal,  ///< random normal: compared within a tolerance
+  kExact,   ///< exact in any order of the reduction, so every bit is known
+  kNormal,  ///< random normal, compared within a tolerance
 };
 
-/// One call of a collective, as data sees it.
+/// The properties of a collective's call on which its data depends.
 struct CollectiveCall {
   Collective collective = Collective::kAllReduce;
   DType type = DType::kF32;
@@ -32,12 +32,13 @@ struct CollectiveCall {
 class CollectiveData {
  public:
   virtual ~CollectiveData() = default;
-  /// ReduceOp::kPremulSum: what the values of `pe` are multiplied with.
+  /// Returns the factor of the values of `pe` for ReduceOp::kPremulSum.
   double scale(int pe) const { return 1 + pe % 2; }
   virtual void fill_input(int pe, std::byte* in) const = 0;
-  /// Compares the elements `part` of the output of `pe`, which lie at `out`, from several threads, and adds to `check`.
+  /// Compares the elements `part` of the output of `pe`, which are at `out`, on several threads. Adds the result to
+  /// `check`.
   virtual void check_part(int pe, Range part, const std::byte* out, Check& check) const = 0;
-  /// The whole output.
+  /// Compares the whole output.
   void check_output(int pe, const std::byte* out, Check& check) const {
     check_part(pe, {0, output_elements(call_.collective, call_.count, call_.pes, pe, call_.root)}, out, check);
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// The two kinds of collectives' data.
+/// The two kinds of data of collectives.
 
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace tandem::cli {
 
-/// Of collectives that do not reduce.
+/// Makes the data of collectives that do not reduce.
 std::unique_ptr<CollectiveData> make_moved_data(const CollectiveCall& call);
-/// Of collectives that do.
+/// Makes the data of collectives that reduce.
 std::unique_ptr<CollectiveData> make_reduced_data(const CollectiveCall& call);
 
 }  // namespace tandem::cli

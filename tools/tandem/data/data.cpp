@@ -12,7 +12,8 @@ std::vector<float> make_quantiles() {
   std::vector<float> quantiles(count);
   double x = 0;
   for (std::size_t i = count / 2; i < count; ++i) {
-    // Newton on the upper tail, from the quantile before: it climbs towards the root and never passes it.
+    // Newton's method on the upper tail starts at the previous quantile. It approaches the root from below and never
+    // passes it.
     const double tail = 1 - (static_cast<double>(i) + 0.5) / count;
     for (double step = 1; std::abs(step) > 1e-9;) {
       step = (0.5 * std::erfc(x * root_half) - tail) / (density_at_0 * std::exp(-0.5 * x * x));

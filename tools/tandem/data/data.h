@@ -1,5 +1,5 @@
 #pragma once
-/// Test data that is a pure function of (seed, stream, index), so that whoever checks can compute any element again.
+/// Test data that is a pure function of (seed, stream, index), so that a check can compute any element again.
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace tandem::cli {
 
-/// 64 random bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over the three numbers.
+/// Returns 64 random bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over the three numbers.
 inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   const auto finalize = [](std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -22,7 +22,7 @@ inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::
 /// Quantiles of the standard normal distribution at (i + 1/2) / 65536.
 const std::vector<float>& normal_quantiles();
 
-/// Standard normal values of type T, rounded to it: 65536 different ones, four of each 64 random bits.
+/// Standard normal values, rounded to type T. There are 65536 different values; 64 random bits give four of them.
 template <class T>
 class NormalData {
  public:
@@ -34,7 +34,7 @@ class NormalData {
     const auto i = static_cast<std::uint64_t>(index);
     return pick(random_bits(seed_, stream, i / 4), i % 4);
   }
-  /// The elements `first`, `first + 1`, ... of a stream.
+  /// Writes the elements `first`, `first + 1`, ... of a stream.
   void fill(std::uint64_t stream, Size first, T* to, Size count) const {
     Size i = 0;
     for (; i < count && (first + i) % 4 != 0; ++i) to[i] = (*this)(stream, first + i);

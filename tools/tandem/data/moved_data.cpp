@@ -1,4 +1,4 @@
-// Data of the collectives that move bytes and do not look at them: random bits, compared bit for bit.
+// Data of the collectives that only move bytes: random bits, compared bit for bit.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Size kPieceBytes = 1 << 16;
 
-/// The bytes [begin, begin + bytes) of what `pe` has.
+/// Writes the bytes [begin, begin + bytes) of the input of `pe`.
 void random_bytes(std::uint64_t seed, int pe, Size begin, std::byte* to, Size bytes) {
   for (Size i = 0; i < bytes;) {
     const Size at = begin + i;
@@ -51,10 +51,10 @@ class MovedData final : public CollectiveData {
   }
 
  private:
-  /// Where a chunk of `count` elements of an output comes from.
+  /// The source of a chunk of `count` elements of an output.
   struct Origin {
     int pe = 0;
-    Size chunk = 0;  // of its input
+    Size chunk = 0;  // chunk of its input
   };
 
   Origin origin_of(int pe, int chunk) const {
@@ -84,7 +84,7 @@ class MovedData final : public CollectiveData {
     if (std::memcmp(expected.data(), out, expected.size()) == 0) return tally;
     for (Size i = 0; i < bytes; i += element_)
       tally.wrong += std::memcmp(expected.data() + i, out + i, static_cast<std::size_t>(element_)) != 0 ? 1 : 0;
-    tally.max_error = std::numeric_limits<double>::infinity();  // random bits are no numbers
+    tally.max_error = std::numeric_limits<double>::infinity();  // random bits have no numeric error
     return tally;
   }
 

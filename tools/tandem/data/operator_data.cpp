@@ -30,8 +30,8 @@ std::vector<std::byte> normal_matrix(DType type, Size elements, std::uint64_t se
   return matrix;
 }
 
-/// How many rounding units a sum over `pes` partial products of the type may be off: each is rounded, and each partial
-/// sum. Rounding errors of random data add up as their squares do.
+/// The allowed error of a sum over `pes` partial products in rounding units. Each product and each partial sum is
+/// rounded. The squares of random rounding errors add up.
 int roundings_of_a_sum(int pes) { return std::min(2 * pes, 4 + static_cast<int>(3 * std::sqrt(pes))); }
 
 }  // namespace

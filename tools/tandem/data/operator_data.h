@@ -1,5 +1,5 @@
 #pragma once
-/// What operators are given, and what they have to make of it: random normal matrices, compared with an f64 reference.
+/// Test data of operators: random normal matrices, and an f64 reference of the result.
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-/// Sizes of a PE's matrices, see tandem/operators.h.
+/// Index ranges of a PE's matrices, see tandem/operators.h.
 struct OperatorShard {
   Range a_rows, a_columns;  ///< of A, m x k
   Range b_rows, b_columns;  ///< of B, n x k
@@ -20,11 +20,11 @@ struct OperatorShard {
   Size b_elements() const { return b_rows.size() * b_columns.size(); }
   Size c_elements() const { return c_rows.size() * c_columns.size(); }
 };
-/// The error that an element of a right result of that type may have (gemm_tolerance).
+/// Returns the allowed error of an element of that type (gemm_tolerance).
 double operator_tolerance(Operator op, DType out_type, Size k, int pes);
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
 
-/// The global matrices A (m x k) and B (n x k, or k x n): element i of each is a function of the seed and of i alone.
+/// The global matrices A (m x k) and B (n x k, or k x n). Element i of each is a function of the seed and i.
 class OperatorData {
  public:
   /// Throws InvalidArgument for integer types.
@@ -36,7 +36,7 @@ class OperatorData {
   void check(int pe, const std::byte* c, Check& check) const;
 
  private:
-  /// Of a matrix with rows of `width`.
+  /// Copies a part of a matrix with rows of `width` elements.
   void copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns, std::byte* to) const;
 
   OperatorRun run_;

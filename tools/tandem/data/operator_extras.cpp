@@ -17,7 +17,7 @@ DType bias_dtype(const OperatorRun& run) {
   return bias_type(gemm);
 }
 
-/// Values of T, as f32.
+/// Converts values of T to f32.
 template <class T>
 std::vector<float> normal_values(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places) {
   const NormalData<T> data(seed);
@@ -27,14 +27,14 @@ std::vector<float> normal_values(std::uint64_t seed, std::uint64_t stream, const
   return values;
 }
 
-/// About 1, none 0.
+/// Scales near 1; none is 0.
 std::vector<float> scales(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places) {
   std::vector<float> values = normal_values<float>(seed, stream, places);
   for (float& value : values) value = std::exp2(value / 4);
   return values;
 }
 
-/// One of each place, or the first for all.
+/// Returns one value for each place, or the first one for all.
 std::vector<float> scales(std::uint64_t seed, std::uint64_t stream, const std::vector<Size>& places, bool each) {
   return scales(seed, stream, each ? places : std::vector<Size>(places.size(), 0));
 }
@@ -82,7 +82,7 @@ void OperatorExtras::fill(Size m) {
   const auto copy = [&]<class T>(void* to, const std::vector<T>& values) {
     world_.copy_in(to, values.data(), static_cast<Size>(values.size() * sizeof(T)));
   };
-  // One for all is there on PEs without rows too.
+  // A common value exists on PEs without rows, too.
   const auto places = [](bool each, Range range) { return each ? all_of(range) : std::vector<Size>{0}; };
   const OperatorOptions& o = run_.options;
   if (run_.bias)

@@ -1,6 +1,6 @@
 #pragma once
-/// What runs of operators are given besides their matrices: a bias, and the scales of fp8. The whole problem's values
-/// are functions of the seed and of their place alone.
+/// Inputs of operators besides their matrices: a bias, and the scales of fp8. They are functions of the seed and of
+/// their place in the whole problem.
 
 #include <vector>
 
@@ -9,14 +9,14 @@
 
 namespace tandem::cli {
 
-/// Of one PE: the values in its memory. Collective to make.
+/// The values in one PE's memory. Collective to make.
 class OperatorExtras {
  public:
   OperatorExtras(World& world, const OperatorRun& run, std::uint64_t seed);
 
-  /// Writes what a run of `m` rows is given.
+  /// Writes the inputs of a run with `m` rows.
   void fill(Size m);
-  /// Valid until the next one.
+  /// Valid until the next call.
   OperatorCall call(Size m, const void* a, const void* b, void* c);
 
  private:
@@ -31,7 +31,7 @@ class OperatorExtras {
 };
 
 std::vector<Size> all_of(Range range);
-/// The same for the reference: of those rows and columns of the result.
+/// Returns the same values for the reference, for these rows and columns of the result.
 ProductFinish finish_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
                         const std::vector<Size>& columns);
 

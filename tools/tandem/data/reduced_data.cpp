@@ -1,8 +1,9 @@
 // Data of the collectives that reduce.
 //
-// Exact data: integers get random bits, since their sums and products wrap and no order matters. Floating-point types
-// get values whose sums (or products), partial or not, are all exact: small whole numbers, non-zero on so few PEs that
-// their sum of magnitudes fits the significand; or powers of two on a few PEs and 1 on the others.
+// Exact data: integers are random bits, since their sums and products wrap in any order. Floating-point values are
+// chosen so that all partial and complete sums (or products) are exact. For sums they are small whole numbers, non-zero
+// on so few PEs that the sum of magnitudes fits the significand. For products they are powers of two on a few PEs and 1
+// on the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr Size kPieceElements = 1 << 14;
-constexpr std::uint64_t kCommon = 1U << 31;  // the stream that all PEs share
+constexpr std::uint64_t kCommon = 1U << 31;  // the stream of values that all PEs share
 
 /// Bits of the significand, the hidden one included.
 template <class T>
@@ -66,7 +67,7 @@ class Inputs {
   std::uint64_t own_bits(int pe, Size index) const {
     return random_bits(call_.seed, static_cast<std::uint64_t>(pe), static_cast<std::uint64_t>(index));
   }
-  /// Whether `pe` is one of the `active` PEs, from a random one on, whose values differ from the neutral one.
+  /// Returns whether `pe` is one of the `active` consecutive PEs, from a random one on, whose values are not neutral.
   bool is_active(int pe, Size index, int active) const {
     if (active == call_.pes) return true;
     const std::uint64_t bits = random_bits(call_.seed, kCommon, static_cast<std::uint64_t>(index));
@@ -146,7 +147,7 @@ class ReducedData final : public CollectiveData {
     tally.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
   }
 
-  /// Every value is rounded to T at most once where it is premultiplied, once a step, and once at the end.
+  /// Every value is rounded to T at most once by premultiplication, once in each step, and once at the end.
   double tolerance() const { return (call_.pes + 2) * std::ldexp(1.0, -significand_bits<T>()); }
 
   void add_normal(Tally& tally, Size index, T got) const {
@@ -164,7 +165,7 @@ class ReducedData final : public CollectiveData {
     tally.add(error, !(error <= tolerance()));
   }
 
-  /// Below it a type's precision falls.
+  /// Below this magnitude the precision of the type decreases.
   static double smallest_normal() {
     if constexpr (std::is_same_v<T, fp8_e4m3>) return std::ldexp(1.0, -6);
     if constexpr (std::is_same_v<T, fp8_e5m2> || std::is_same_v<T, f16>) return std::ldexp(1.0, -14);

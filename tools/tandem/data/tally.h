@@ -1,5 +1,5 @@
 #pragma once
-/// Adds up what several threads find out about a result.
+/// Counts wrong elements over several threads.
 
 #include <cmath>
 #include <limits>
@@ -9,13 +9,13 @@
 
 namespace tandem::cli {
 
-/// One thread's part of a check.
+/// The counts of one thread.
 struct Tally {
   Size checked = 0;
   Size wrong = 0;
   double max_error = 0;
 
-  /// `error` is relative; one that is no number counts as infinite.
+  /// `error` is relative; NaN counts as infinite.
   void add(double error, bool is_wrong) {
     ++checked;
     wrong += is_wrong ? 1 : 0;
@@ -23,7 +23,7 @@ struct Tally {
   }
 };
 
-/// Collects tallies into a Check; an infinite error becomes none at all, since JSON has no word for it.
+/// A sum of counts for a Check. An infinite error removes the maximum, since JSON cannot express it.
 class TallySum {
  public:
   explicit TallySum(Check& check) : check_(check) {}

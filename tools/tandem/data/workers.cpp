@@ -25,12 +25,12 @@ void write_all(int to, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t n = ::write(to, text.data() + at, text.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ::_exit(1);  // nobody listens any more
+    if (n < 0) ::_exit(1);  // the parent is gone
     at += static_cast<std::size_t>(n);
   }
 }
 
-/// Counts over processes: whoever is free takes the next piece of work.
+/// A counter shared by processes: a free worker takes the next item of work.
 class SharedCounter {
  public:
   SharedCounter() {
@@ -51,10 +51,10 @@ class SharedCounter {
   Value* value_;
 };
 
-/// A worker's life: one line of JSON for each result.
+/// The loop of a worker. It writes one line of JSON for each result.
 [[noreturn]] void live(int to, SharedCounter& numbers, std::size_t count,
                        const std::function<Json(std::size_t)>& work) {
-  // A simulation frees what the next one takes again: not to the system in between.
+  // A simulation frees memory that the next one allocates again; it is not returned to the system in between.
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
   ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
   for (std::size_t i = numbers.next(); i < count; i = numbers.next()) {
@@ -66,7 +66,7 @@ class SharedCounter {
     }
     write_all(to, line.dump() + "\n");
   }
-  // Neither buffers nor destructors: they are the parent's.
+  // Skips buffers and destructors, which belong to the parent.
   ::_exit(0);
 }
 
@@ -93,7 +93,7 @@ Worker start(SharedCounter& numbers, std::size_t count, const std::function<Json
   return {pid, ends[0], {}};
 }
 
-/// Takes what a worker has written; false at its end.
+/// Reads the output of a worker. Returns false at its end.
 bool take(Worker& worker, std::vector<Json>& results, std::string& error, std::size_t& taken) {
   char buffer[1 << 16];
   const ssize_t n = ::read(worker.from, buffer, sizeof buffer);

@@ -1,5 +1,5 @@
 #pragma once
-/// `tandem doctor`: what a machine has, what is wrong with it, and what to do.
+/// `tandem doctor`: the properties of a machine, its problems, and remedies.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace tandem::cli {
 
-/// One thing that a person should know.
+/// A finding for the user.
 struct Finding {
-  bool is_problem = false;  ///< something does not work here, or is slow; else a hint
+  bool is_problem = false;  ///< a defect or a slow setting; otherwise a hint
   std::string what;
-  std::string advice;  ///< empty: nothing to do
+  std::string advice;  ///< empty: no action
 };
 
-/// What the operating system says: limits, network adapters, libraries. Keys `driver`, `limits`, `nics`, `libraries`,
-/// `multicast`. `root`: where /sys, /proc and /dev are looked for, so that tests can bring their own.
+/// Returns what the operating system reports: limits, network adapters, libraries. Keys are `driver`, `limits`, `nics`,
+/// `libraries`, `multicast`. `root` is the folder of /sys, /proc and /dev, so that tests can use their own.
 nlohmann::ordered_json inspect_system(const std::string& root, std::vector<Finding>& findings);
 
-/// For each network adapter the GPU that is nearest in the tree of PCI devices, into its `nearest_gpu`. `gpus` has
-/// `pci` of each.
+/// Finds for each network adapter the GPU that is nearest in the tree of PCI devices, and stores it as `nearest_gpu`.
+/// `gpus` has `pci` for each GPU.
 void match_nics(const std::string& root, const nlohmann::ordered_json& gpus, nlohmann::ordered_json& nics);
 
 }  // namespace tandem::cli

@@ -1,4 +1,4 @@
-// What the operating system says about a machine.
+// Properties of a machine that the operating system reports.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMiB = 1 << 20;
 
-/// The first line of a small file; empty where there is none.
+/// Returns the first line of a small file, or "" if there is none.
 std::string first_line(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -47,7 +47,7 @@ Json limit(int which, double unit) {
 
 bool is_below(const Json& value, double least) { return value.is_number() && value.get<double>() < least; }
 
-/// `has_fabric`: there is a network adapter that reads and writes memory by itself.
+/// `has_fabric`: a network adapter can read and write memory by itself.
 Json inspect_limits(const std::string& root, bool has_fabric, std::vector<Finding>& findings) {
   Json limits;
   limits["memlock_mib"] = limit(RLIMIT_MEMLOCK, kMiB);
@@ -74,7 +74,7 @@ Json inspect_limits(const std::string& root, bool has_fabric, std::vector<Findin
   return limits;
 }
 
-/// Gb/s of "400 Gb/sec (4X NDR)".
+/// Returns the rate in Gb/s for "400 Gb/sec (4X NDR)".
 Json rate_of(const std::string& text) {
   char* end = nullptr;
   const double rate = std::strtod(text.c_str(), &end);
@@ -123,7 +123,7 @@ Json find_library(const char* variable, const char* name, const char* version_fu
   return library;
 }
 
-/// The folders from the root of the PCI tree down to a device.
+/// Returns the folders from the root of the PCI tree down to a device.
 std::vector<std::string> branch(const fs::path& device) {
   std::error_code error;
   const fs::path real = fs::canonical(device, error);

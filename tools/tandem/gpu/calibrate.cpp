@@ -1,4 +1,4 @@
-// Measures what a machine model is made of.
+// Measurements for a machine model.
 #include <algorithm>
 
 #include "cuda/driver/error.h"
@@ -13,10 +13,10 @@ namespace {
 constexpr Size kMib = Size{1} << 20;
 constexpr Size kLarge = 256 * kMib;
 
-/// Enough for the time to be that of the bytes, and not so much that one block takes long.
+/// Large enough that the bytes dominate the time, and small enough for a single block.
 Size bytes_for(int blocks) { return std::min<Size>(kLarge, blocks * 16 * kMib); }
 
-/// A bandwidth that falls as blocks are added is noise: the model's curve rises.
+/// A bandwidth that falls with more blocks is noise, because the model's curve only rises.
 void add_rising(std::vector<std::pair<int, double>>& curve, int blocks, double gbps) {
   curve.emplace_back(blocks, curve.empty() ? gbps : std::max(gbps, curve.back().second));
 }
@@ -26,7 +26,7 @@ void add_rising(std::vector<std::pair<int, double>>& curve, int blocks, double g
 Calibration measure_gpus() {
   const Probe probe;
   if (probe.gpus() < 2) throw Unsupported("calibrate: this machine has one GPU, a model of links needs two");
-  if (!probe.reaches(0, 1)) throw Unsupported("calibrate: GPU 0 does not reach GPU 1; tandem doctor says why");
+  if (!probe.reaches(0, 1)) throw Unsupported("calibrate: GPU 0 does not reach GPU 1; see tandem doctor");
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   Calibration c;

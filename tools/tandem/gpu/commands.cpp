@@ -108,8 +108,7 @@ int bench_on_gpus(const Arguments& a) {
     std::fflush(stdout);
   };
   for (const CollectiveRun& run : job.runs) {
-    // In a world of its own, with a communicator of its own: after NCCL's sends and receives its broadcast of 4 MB
-    // hung.
+    // It has its own world and communicator, because NCCL's broadcast of 4 MB hung after its sends and receives.
     run_job(job, [&](World& world, CollectiveTurns& turns) {
       turns.prepare(run);
       if (world.pe() == 0)

@@ -1,4 +1,4 @@
-// What CUDA and measurements say about the GPUs of a machine.
+// Properties of a machine's GPUs, from CUDA and from measurements.
 #include <cuda.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ constexpr Size kCopied = Size{256} << 20;
 
 using GetAttribute = CUresult (*)(int*, CUdevice_attribute, CUdevice);
 
-/// Nothing here links against the driver.
+/// This code does not link against the driver.
 GetAttribute find_get_attribute() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -56,7 +56,7 @@ Json inspect_gpu(int device, GetAttribute get, std::vector<Finding>& findings) {
   std::vector<std::string> handles;
   if (has(get, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device))
     handles.emplace_back("file descriptor");
-  // What the GPU has, this process may not be allowed to make.
+  // The GPU may support it and the process may still lack the permission.
   if (has(get, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device))
     handles.emplace_back(has_imex_channels() ? "fabric" : "fabric (no IMEX channel)");
   gpu["handle_types"] = handles;

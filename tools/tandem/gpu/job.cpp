@@ -24,7 +24,7 @@ std::string nccl_file(const Arguments& a) {
   return file != nullptr ? file : "libnccl.so.2";
 }
 
-/// The number that a launcher's variable holds: torchrun's and `tandem launch`'s, or else Slurm's.
+/// Returns the number in a launcher's variable: torchrun's and `tandem launch`'s, or else Slurm's.
 std::optional<int> launched(const char* variable, const char* of_slurm) {
   for (const char* const name : {variable, of_slurm}) {
     const auto text = bootstrap::variable_of_process(name);
@@ -46,7 +46,7 @@ std::string today() {
   return text;
 }
 
-/// Microseconds as results have them.
+/// Rounds microseconds as results print them.
 double rounded(double us) { return std::round(us * 1000) / 1000; }
 
 using Program = std::function<void(World&, Shared&, NcclPeer*)>;
@@ -69,7 +69,7 @@ void measure(World& world, const GpuJob& job, const Measure& program,
 
 using OnTimeline = std::function<void(const trace::Timeline&, const RecordingInfo&)>;
 
-/// This process's part in a world of processes.
+/// The part of this process in a world of processes.
 void run_process(const GpuJob& job, const CudaOptions& options, const Measure& program, const OnTimeline& on_timeline) {
   CudaProcess process(placement_from_environment(), options);
   if (job.record) process.record(false);
@@ -124,7 +124,7 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
     job.runs.push_back(make_collective_run(std::get<Collective>(subject), one, job.pes));
   }
   job.sizes = std::move(sizes);
-  // In, out and inputs; plans of reductions may stage as much again, for each size.
+  // Heap for in, out and inputs. Plans of reductions may stage the same amount again for each size.
   job.heap_bytes = 8 * job.largest() + (Size{1} << 30);
   if (a.versus) job.nccl = std::make_shared<NcclLibrary>(nccl_file(a));
   return job;

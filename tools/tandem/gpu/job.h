@@ -1,5 +1,5 @@
 #pragma once
-/// A collective's run, bench or sweep on the GPUs of this machine: from the arguments to the rows of the results.
+/// A run, bench or sweep of a collective on this machine's GPUs: from the arguments to the rows of the results.
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace tandem::cli {
 
-/// PEs are threads of this process; where a launcher's variables are set (docs/worlds.md), each process is one.
+/// PEs are threads of this process. If a launcher's variables are set (docs/worlds.md), each process is one PE.
 struct GpuJob {
   int pes = 0;
   bool by_processes = false;
@@ -22,7 +22,7 @@ struct GpuJob {
   bool early_launch = true;
   Size heap_bytes = 0;  ///< of each PE
   GpuMethod method;
-  bool record = false;  ///< makes a timeline of one call, behind what is measured
+  bool record = false;  ///< records a timeline of one call after the measurement
   std::vector<CollectiveRun> runs;
   std::vector<Size> sizes;  ///< bytes, ascending
   std::shared_ptr<NcclLibrary> nccl;
@@ -32,20 +32,20 @@ struct GpuJob {
   std::string machine() const;
 };
 
-/// Throws InvalidArgument and Unsupported: options that do not fit together, no GPU, an operator, no NCCL.
+/// Throws InvalidArgument and Unsupported: inconsistent options, no GPU, an operator, no NCCL.
 GpuJob make_gpu_job(const Arguments& arguments, const std::vector<std::string>& subjects, std::vector<Size> sizes);
 
 /// Calls `program` on every PE of this process. Rethrows the first error of any PE.
 void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, NcclPeer*)>& program);
 
-/// Calls `program` on every PE of this process, with what it needs to measure, and then `on_timeline` where the job
-/// records. Rethrows the first error of any PE.
+/// Calls `program` on every PE of this process, with all it needs to measure. If the job records, it then calls
+/// `on_timeline`. Rethrows the first error of any PE.
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
              const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline = nullptr);
 
-/// The object that results are kept in, its `rows` still empty: machine, date, command, versions.
+/// Returns the JSON object of results with empty `rows`: machine, date, command, versions.
 nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& arguments);
-/// One of its rows.
+/// Returns one of its rows.
 nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, const GpuSize& size, const GpuRow& row);
 
 }  // namespace tandem::cli

@@ -14,13 +14,13 @@ namespace {
 
 constexpr int kRounds = 3;
 
-/// The builtin model that predicts which configurations are worth a trial.
+/// Returns the builtin model for predictions of promising configurations.
 Machine model_for(const std::string& machine, int pes) {
   if (machine.find("H100") != std::string::npos) return load_machine("h100x8");
   return load_machine(pes <= 2 ? "h200x2" : pes <= 4 ? "h200x4" : "h200x8");
 }
 
-/// Median of some rounds of calls back to back; the slowest PE's of each.
+/// Returns the median over some rounds of consecutive calls, each the slowest PE's time.
 double time_of(World& world, Stream& stream, const std::function<void()>& call, const GpuMethod& method, int calls) {
   Shared shared(world);
   Turn turn(stream, call, calls, method.graph);

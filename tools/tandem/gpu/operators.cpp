@@ -40,7 +40,7 @@ OperatorJob make_job(const Arguments& a, const std::string& subject) {
   return all;
 }
 
-/// `program` is called once for each number of rows, on every PE.
+/// Calls `program` once for each number of rows, on every PE.
 void measure_rows(const OperatorJob& job, const std::function<void(const GpuOperator&, const OperatorOptions&)>& show) {
   GpuJob sized = job.job;
   sized.heap_bytes = operator_heap(job.run, sized.pes);
@@ -56,7 +56,7 @@ void measure_rows(const OperatorJob& job, const std::function<void(const GpuOper
 
 bool is_selected(const OperatorRun& run) { return run.options.use_tuned && run.options.form == Form::kSuitable; }
 
-/// The plan, and what so many rows make of it.
+/// Describes the plan, and its strategy for these rows.
 std::string algorithm(const OperatorJob& job, const GpuOperator& measured, const OperatorOptions& options) {
   const std::string plan = describe(job.run.op, options);
   return measured.way == name(options.form) ? plan : fmt::format("{} ({})", measured.way, plan);

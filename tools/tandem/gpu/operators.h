@@ -8,7 +8,7 @@
 
 namespace tandem::cli {
 
-/// Whether they are operators; throws InvalidArgument where some are and some are not.
+/// Returns whether all subjects are operators. Throws InvalidArgument if only some are.
 bool names_operators(const std::vector<std::string>& subjects);
 
 int run_operator_on_gpus(const Arguments& arguments);

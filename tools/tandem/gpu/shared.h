@@ -1,5 +1,5 @@
 #pragma once
-/// What the PEs of a world tell each other between runs, whether they are threads or processes.
+/// Exchange of values between the PEs of a world, which may be threads or processes, between runs.
 
 #include <algorithm>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace tandem::cli {
 
-/// Collective over the world, as all of this.
+/// All its functions are collective over the world.
 class Shared {
  public:
   explicit Shared(World& world) : world_(world), words_(world.heap().allocate<double>(kDoubles, "shared words")) {}
 
-  /// Everybody's value, by PE.
+  /// Returns every PE's value, by PE.
   std::vector<double> all(double own) {
     world_.copy_in(words_.local(), &own, sizeof own);
     world_.barrier();
@@ -33,7 +33,7 @@ class Shared {
     return total;
   }
 
-  /// PE 0's `value` becomes everybody's.
+  /// Copies PE 0's `value` to every PE.
   template <class T>
   void from_first(T& value) {
     static_assert(sizeof(T) <= kDoubles * sizeof(double));

@@ -19,7 +19,7 @@ constexpr Size kCheckedWhole = kMib / 16;
 constexpr Size kSampleElements = 4096;
 constexpr int kRounds = 7;
 
-/// Small sizes, which all candidates try, apart from large ones, for which plans stage much and few are left.
+/// Splits the sizes: all candidates try the small ones. For the large ones plans stage much and few candidates remain.
 std::vector<std::vector<Size>> bands(const std::vector<Size>& sizes) {
   const auto border = std::upper_bound(sizes.begin(), sizes.end(), kMib);
   std::vector<std::vector<Size>> all;
@@ -28,7 +28,8 @@ std::vector<std::vector<Size>> bands(const std::vector<Size>& sizes) {
   return all;
 }
 
-/// The heap of a sweep: each candidate may stage a few times what the largest call moves, and its world keeps it.
+/// Returns the heap of a sweep. Each candidate may stage a few times the bytes of the largest call, and its world keeps
+/// them.
 Size sweep_heap(const GpuJob& job) {
   std::size_t free = 0, total = 0;
   cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -36,12 +37,12 @@ Size sweep_heap(const GpuJob& job) {
   return std::min(50 * job.largest() + 4096 * kMib, share);
 }
 
-/// Measures some sizes in a world of their own.
+/// Measures some sizes in one world.
 void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::Contest& contest, Sweep& sweep) {
   job.heap_bytes = sweep_heap(job);
   const tune::Contest before = contest;
   run_job(job, [&](World& world, CollectiveTurns& turns) {
-    tune::Contest own = before;  // all PEs come to the same conclusions
+    tune::Contest own = before;  // all PEs reach the same result
     turns.prepare(run);
     for (const Size bytes : job.sizes) {
       std::vector<tune::Measured> all;

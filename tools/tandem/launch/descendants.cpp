@@ -17,7 +17,7 @@
 namespace tandem::cli {
 namespace {
 
-/// The parent of a process; 0 where it is gone.
+/// Returns the parent of a process, or 0 if the process is gone.
 pid_t parent_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -47,7 +47,7 @@ std::vector<pid_t> children() {
 void adopt_descendants() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void end_descendants() {
-  // A child that ends hands its own children over, so there may be new ones.
+  // A child that ends hands over its own children, so there may be new ones.
   while (true) {
     const std::vector<pid_t> all = children();
     for (const pid_t pid : all) ::kill(pid, SIGKILL);

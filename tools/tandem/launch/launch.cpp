@@ -26,10 +26,10 @@ namespace tandem::cli {
 
 namespace {
 
-/// How long those that are asked to end may take.
+/// Seconds that processes have to end after a request.
 constexpr double kGrace = 5;
 
-/// Signals as something to wait for, beside the outputs.
+/// Signals as a descriptor for poll, beside the outputs.
 class Signals {
  public:
   Signals() {
@@ -44,7 +44,7 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_.get(); }
-  /// The next one; 0 where there is none.
+  /// Returns the next signal, or 0 if there is none.
   int next() const {
     signalfd_siginfo info{};
     return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
@@ -55,7 +55,7 @@ class Signals {
   bootstrap::Fd fd_;
 };
 
-/// All descendants of this process end with this object.
+/// Its destructor ends all descendants of this process.
 class Family {
  public:
   Family() { adopt_descendants(); }
@@ -70,11 +70,11 @@ bool ends_at_hangup() {
   return ::sigaction(SIGHUP, nullptr, &action) != 0 || action.sa_handler != SIG_IGN;
 }
 
-/// The PEs of a job and what they write.
+/// The PEs of a job and their outputs.
 class Job {
  public:
   Job(const LaunchArguments& arguments, const Signals& signals) : signals_(signals) {
-    // Free now; as with every launcher, somebody else might take it before the program does.
+    // The port is free now. As with every launcher, another process may take it before the program does.
     const int port = bootstrap::port_of(bootstrap::listen_tcp("127.0.0.1"));
     std::string id;
     for (const std::byte byte : bootstrap::random_key()) id += fmt::format("{:02x}", static_cast<int>(byte));
@@ -90,7 +90,7 @@ class Job {
   int run() {
     while (is_running()) {
       std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
-      // No events are asked for: the error of a pipe without a reader always comes.
+      // No events are requested, because the error of a pipe without a reader is always reported.
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) polled.push_back({lost_ || !watches_ ? -1 : fd, 0, 0});
       for (const Launched& process : processes_)
         for (const PrefixedOutput& output : process.outputs) polled.push_back({output.fd(), POLLIN, 0});
@@ -130,7 +130,7 @@ class Job {
     end_all(number);
   }
 
-  /// Asks, and after a while no longer asks.
+  /// Requests the end, and kills after a while.
   void end_all(int number) {
     if (!end_) end_.emplace(kGrace);
     for (const Launched& process : processes_) process.signal(number);
@@ -149,7 +149,7 @@ class Job {
   void has_ended(Launched& process, int pe, int status) {
     drain(process);
     const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-    if (failed) process.signal(SIGKILL);  // whatever it started
+    if (failed) process.signal(SIGKILL);  // and everything it started
     process.pid = -1;
     if (!failed || code_ != 0) return;
     code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -159,10 +159,10 @@ class Job {
     end_all(SIGTERM);
   }
 
-  /// What it wrote last. What it started may hold its outputs open; nobody waits for that.
+  /// Passes on its last output. Its children may hold its outputs open; that is not waited for.
   void drain(Launched& process) {
     for (PrefixedOutput& output : process.outputs) {
-      constexpr int more_than_a_pipe_holds = 16;  // of reads; what it started may write without end
+      constexpr int more_than_a_pipe_holds = 16;  // reads; its children may write without end
       for (int i = 0; i < more_than_a_pipe_holds && output.fd() >= 0; ++i) {
         pollfd one{output.fd(), POLLIN, 0};
         if (::poll(&one, 1, 0) <= 0) break;
@@ -192,7 +192,7 @@ int keep(const LaunchArguments& arguments, const Signals& signals, pid_t guard) 
   return Job(arguments, signals).run();
 }
 
-/// The process that the user started: passes signals on, and ends what is left where the keeper is killed.
+/// The process that the user started. It passes signals on, and ends the remaining processes if the keeper is killed.
 int guard(pid_t keeper, const Signals& signals) {
   while (true) {
     pollfd polled{signals.fd(), POLLIN, 0};

@@ -32,13 +32,13 @@ Pipe make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-/// In the child: does not return. An exec that fails says why through `complaint`.
+/// Runs in the child and does not return. A failed exec reports its error through `complaint`.
 [[noreturn]] void become(std::vector<std::string> program, std::vector<std::string> variables, const Pipe& out,
                          const Pipe& err, const Pipe& complaint, pid_t launcher) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(127);  // it has ended already
+  if (::getppid() != launcher) ::_exit(127);  // the launcher has ended already
   ::setpgid(0, 0);
-  for (const int number : {SIGPIPE, SIGTTOU}) ::signal(number, SIG_DFL);  // which the launcher ignores
+  for (const int number : {SIGPIPE, SIGTTOU}) ::signal(number, SIG_DFL);  // the launcher ignores them
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -69,7 +69,7 @@ bool PrefixedOutput::pass_on() {
   return print_lines(before);
 }
 
-/// None of the bytes before `first_new` ends a line.
+/// `first_new`: no byte before it ends a line.
 bool PrefixedOutput::print_lines(std::size_t first_new) {
   constexpr std::size_t longest = 65536;
   std::size_t begin = 0;

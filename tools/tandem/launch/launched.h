@@ -11,18 +11,17 @@
 
 namespace tandem::cli {
 
-/// What a process writes to one of its two outputs, line by line behind its number. Lines that are very long are passed
-/// on in pieces.
+/// One of a process's two outputs. Each line is printed after its number, and very long lines are split.
 class PrefixedOutput {
  public:
   PrefixedOutput(bootstrap::Fd pipe, std::string prefix, std::FILE* to)
       : pipe_(std::move(pipe)), prefix_(std::move(prefix)), to_(to) {}
 
-  /// -1 once the process has closed it.
+  /// The descriptor, or -1 once the process has closed it.
   int fd() const { return pipe_.get(); }
-  /// Passes on what is there. False where it could not be written; it is lost then.
+  /// Passes on the available bytes. Returns false if they could not be written; they are then lost.
   bool pass_on();
-  /// Passes on the rest and closes. False as above.
+  /// Passes on the rest and closes. Returns false as `pass_on` does.
   bool finish();
 
  private:
@@ -39,11 +38,11 @@ struct Launched {
   pid_t pid = -1;  ///< -1 once it has ended
   std::vector<PrefixedOutput> outputs;
 
-  /// To it and whatever it started in its group.
+  /// Sends a signal to it and to everything it started in its group.
   void signal(int number) const;
 };
 
-/// Starts PE `pe`. `variables` are NAME=VALUE. Throws InvalidArgument where the program cannot be started.
+/// Starts PE `pe`. `variables` are NAME=VALUE. Throws InvalidArgument if the program cannot be started.
 Launched start_process(const std::vector<std::string>& program, const std::vector<std::string>& variables, int pe);
 
 }  // namespace tandem::cli

@@ -29,7 +29,8 @@ void list_collectives() {
 
 void list_operators() {
   fmt::print(
-      "\nOperators (--algo names the form; `tandem check OP --list` what checks take). All run on one node and between "
+      "\nOperators (--algo takes the form; `tandem check OP --list` lists the cases of checks). All run on one node "
+      "and between "
       "nodes.\n");
   for (const Operator op : kOperators) {
     fmt::print("\n  {:<24}{}\n", name(op), summary(op));
@@ -48,7 +49,7 @@ void list_types() {
 }
 
 void list_layers() {
-  fmt::print("\nLayers (--model), {} rows unless --m says otherwise\n\n", kModelRows);
+  fmt::print("\nLayers (--model), {} rows unless --m gives another number\n\n", kModelRows);
   for (const Layer& layer : layers())
     fmt::print("  {:<24}{:<20}{}\n", layer.name, Shape{kModelRows, layer.n, layer.k}.text(), layer.meaning);
 }
@@ -94,7 +95,7 @@ int machines(const Arguments& arguments) {
     const std::string nodes = machine.max_nodes == 1 ? "" : fmt::format(", 1 to {} nodes", machine.max_nodes);
     fmt::print("{:<19}{} ({} PEs a node{})\n", name, machine.description, machine.pes_per_node, nodes);
   }
-  fmt::print("\n`tandem machines NAME` shows a model's figures and where each comes from.\n");
+  fmt::print("\n`tandem machines NAME` shows a model's figures with their sources.\n");
   return kRight;
 }
 

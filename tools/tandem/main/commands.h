@@ -1,5 +1,5 @@
 #pragma once
-/// The subcommands. Each returns the exit code; what goes wrong is thrown.
+/// The subcommands. Each returns the exit code; errors are thrown.
 
 #include <string>
 #include <variant>
@@ -12,7 +12,7 @@ namespace tandem::cli {
 
 inline constexpr int kRight = 0;
 inline constexpr int kWrong = 1;    ///< a wrong result or a violated check
-inline constexpr int kUsage = 2;    ///< the user asked for what cannot be
+inline constexpr int kUsage = 2;    ///< invalid usage
 inline constexpr int kFailure = 3;  ///< the run itself failed
 
 int list();
@@ -24,10 +24,10 @@ int tune(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int calibrate(const Arguments& arguments);
 
-/// What OP names. Throws InvalidArgument, with all names, where it is neither.
+/// The collective or operator that OP names. The parser throws InvalidArgument, with all names, if it is neither.
 using Subject = std::variant<Collective, Operator>;
 Subject parse_subject(const std::string& text);
-/// Throws InvalidArgument where --vs names a peer that a collective does not have.
+/// Throws InvalidArgument if --vs names a peer that collectives do not have.
 void check_peer(const Subject& subject, const Arguments& arguments);
 
 }  // namespace tandem::cli

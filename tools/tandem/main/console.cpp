@@ -13,7 +13,7 @@
 namespace tandem::cli {
 namespace {
 
-/// More than any message of the tool without a very long input.
+/// Longer than any message of the tool without a very long input.
 constexpr std::size_t kMostOfALine = 3000;
 
 struct Character {
@@ -22,7 +22,7 @@ struct Character {
   bool is_valid = false;
 };
 
-/// The UTF-8 character that `text` begins with.
+/// Returns the UTF-8 character at the front of `text`.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -55,7 +55,7 @@ std::string escaped(const Character& character) {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
-/// Leaves out the middle: the option is at the front, the allowed values are at the back.
+/// Cuts out the middle: the option is at the front, the allowed values are at the back.
 std::string shortened(const std::string& line) {
   if (line.size() <= kMostOfALine) return line;
   std::size_t front = kMostOfALine / 3, back = line.size() - kMostOfALine / 2;

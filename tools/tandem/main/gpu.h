@@ -1,5 +1,5 @@
 #pragma once
-/// What the tool does on real GPUs. A build without the CUDA backend has these functions too: they say what is missing.
+/// The tool's functions on real GPUs. A build without the CUDA backend has them, too; they report what is missing.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -13,28 +13,28 @@
 
 namespace tandem::cli {
 
-/// For `tandem --version`: "with CUDA for sm_90a", "without CUDA".
+/// Returns the text for `tandem --version`: "with CUDA for sm_90a", "without CUDA".
 std::string cuda_build();
 
-/// `tandem run` and `tandem bench` with --backend cuda. Throw Unsupported where this build or this machine cannot.
+/// `tandem run` and `tandem bench` with --backend cuda. They throw Unsupported if this build or this machine cannot.
 int run_on_gpus(const Arguments& arguments);
 int bench_on_gpus(const Arguments& arguments);
 
-/// `tandem tune` with --backend cuda: all sweeps, with what their table says of where they come from; none in a process
-/// that leaves the table to another one.
+/// `tandem tune` with --backend cuda: all sweeps, with the source for their table. Returns none in a process that does
+/// not write the table.
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
-/// How `tandem tune` tries an operator with --backend cuda.
+/// The trials of an operator by `tandem tune` with --backend cuda.
 struct OperatorTuneOnGpus {
   TuneSetup setup;
   bool speaks = true;  ///< this process has PE 0: it prints and writes
 };
 OperatorTuneOnGpus operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
 
-/// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.
+/// The GPU part of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. It never throws for missing features.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);
 
-/// Of `tandem calibrate`. Throws Unsupported where this build or this machine cannot.
+/// The measurements of `tandem calibrate`. Throws Unsupported if this build or this machine cannot.
 Calibration measure_gpus();
 
 }  // namespace tandem::cli

@@ -1,4 +1,4 @@
-/// The command-line tool: dispatch, and what each error becomes. docs/cli.md describes it to its users.
+/// The command-line tool: dispatch, and the exit code of each error. docs/cli.md describes it to its users.
 #include <csignal>
 #include <exception>
 #include <new>
@@ -37,7 +37,7 @@ int dispatch_command(const Arguments& arguments) {
 
 int run_command(int argc, const char* const* argv) {
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
-  // By itself: what follows is another program's command line.
+  // `launch` is parsed separately, because its rest is another program's command line.
   if (!words.empty() && words[0] == "launch") {
     const auto job = parse_launch({words.begin() + 1, words.end()});
     return job ? launch(*job) : kRight;
@@ -67,7 +67,7 @@ int run_tool(int argc, const char* const* argv) {
   } catch (const std::bad_alloc&) {
     return fail(kFailure, "out of memory; a smaller size or --phantom needs less");
   } catch (const std::system_error& error) {
-    // As fmt::print throws it, which does not name the output.
+    // fmt::print throws it without the name of the output.
     const std::string lost = "writing to standard output failed: " + error.code().message();
     return fail(kFailure, output_is_lost() ? lost.c_str() : error.what());
   } catch (const std::exception& error) {
@@ -77,10 +77,10 @@ int run_tool(int argc, const char* const* argv) {
 
 extern "C" void end_by_signal(int number) {
   trace::remove_unfinished_files();
-  std::raise(number);  // whose handler is the default one again
+  std::raise(number);  // now with the default handler
 }
 
-/// Files that are not finished do not stay where a signal ends the tool. Ignored signals stay ignored.
+/// Removes unfinished files if a signal ends the tool. Ignored signals stay ignored.
 void remove_files_at_signals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ}) {
     struct sigaction action {};

@@ -17,7 +17,7 @@ void check_positive(const char* option, const std::optional<int>& value) {
 int count_pes(const Machine& machine, const Arguments& a) {
   const int node = a.pes_per_node.value_or(machine.pes_per_node);
   if (!a.nodes) return a.pes.value_or(machine.default_nodes * machine.pes_per_node);
-  // Virtual nodes of a one-node machine are limited by its PEs alone, which the simulation checks.
+  // The number of virtual nodes is limited by the PEs of a one-node machine only, which the simulation checks.
   const bool virtual_nodes = machine.max_nodes == 1 && a.pes_per_node;
   constexpr int most = 1 << 20;
   const int most_nodes = virtual_nodes ? most / node : machine.max_nodes;
@@ -53,8 +53,8 @@ std::string assumption_of(const Setup& setup) {
 }
 
 Size addresses_for(Size wanted, int pes) {
-  constexpr Size most = Size{64} << 40;     // half of what a process has
-  constexpr Size beside = Size{256} << 20;  // signals and what else a PE has beside its data
+  constexpr Size most = Size{64} << 40;     // half of a process's address space
+  constexpr Size beside = Size{256} << 20;  // signals and other memory of a PE besides its data
   return std::min(wanted, most / pes - beside);
 }
 
@@ -70,8 +70,8 @@ void reserve_memory(Setup& setup, double bytes_per_pe) {
     throw InvalidArgument(
         fmt::format("the data of {} PEs takes {:.1f} GiB, this computer has {:.1f} GiB: a smaller size or --phantom",
                     setup.pes, needed / gib, real / gib));
-  // A plan's staging is at most a few times the user's buffers. Only addresses are reserved: memory is taken when
-  // touched.
+  // A plan's staging is at most a few times the user's buffers. Only addresses are reserved here; memory is committed
+  // when it is touched.
   constexpr double most = 64.0 * 1024 * gib;
   const double heap = std::min(4 * bytes_per_pe + gib, most);
   setup.options.heap_bytes = std::max(addresses_for(setup.options.heap_bytes, setup.pes), static_cast<Size>(heap));

@@ -1,5 +1,5 @@
 #pragma once
-/// From the arguments to a simulated machine.
+/// The simulated machine that the arguments describe.
 
 #include <string>
 
@@ -9,28 +9,28 @@
 
 namespace tandem::cli {
 
-/// Where a run takes place.
+/// The place of a run.
 struct Setup {
   Machine machine;
   int pes = 0;
   SimOptions options;
 };
 
-/// Throws InvalidArgument for a machine that is none, and for nodes and PEs that contradict each other or the machine.
+/// Throws InvalidArgument for an invalid machine, and for nodes and PEs that contradict each other or the machine.
 Setup make_setup(const Arguments& arguments);
 
-/// Returns the assumption that a run makes beyond the machine model, in one line; empty: none.
+/// Returns the assumption of a run beyond the machine model in one line, or "".
 std::string assumption_of(const Setup& setup);
 
-/// The bytes that a PE's memory may have where as many PEs as these are simulated: addresses of this process are what
-/// they share. At most `wanted`.
+/// Returns the largest memory of a PE, at most `wanted`, if so many PEs are simulated. They share this process's
+/// address space.
 Size addresses_for(Size wanted, int pes);
 
-/// The bytes of memory that this computer has.
+/// Returns the bytes of memory of this computer.
 double computer_memory();
 
-/// Gives each PE room for `bytes_per_pe` of the user's buffers and for what a plan needs beside them. Throws
-/// InvalidArgument where real data would not fit into this computer's memory.
+/// Gives each PE room for `bytes_per_pe` of user buffers and for the memory of a plan. Throws InvalidArgument if real
+/// data would not fit into this computer's memory.
 void reserve_memory(Setup& setup, double bytes_per_pe);
 
 }  // namespace tandem::cli

@@ -18,42 +18,41 @@ namespace tandem::cli {
 namespace {
 
 void add_place(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_option("--backend", a.backend, "sim: the simulator; cuda: the GPUs of this machine")->capture_default_str();
-  app.add_option("--machine", a.machine, "machine model: a name of `tandem machines` or a JSON file (default: h200x4)");
-  app.add_option("--nodes", a.nodes, "nodes (default: the machine's)");
-  app.add_option("--pes", a.pes,
-                 "PEs; they must fill whole nodes of a machine of several (default: all of the nodes, one a GPU)");
-  app.add_option("--pes-per-node", a.pes_per_node,
-                 "split the node of a one-node machine into virtual nodes of so many PEs");
+  app.add_option("--backend", a.backend, "sim (the simulator) or cuda (the GPUs of this machine)")
+      ->capture_default_str();
+  app.add_option("--machine", a.machine,
+                 "machine model: a name from `tandem machines`, or a JSON file (default: h200x4)");
+  app.add_option("--nodes", a.nodes, "number of nodes (default: the machine's)");
+  app.add_option("--pes", a.pes, "number of PEs; on several nodes they fill whole nodes (default: one for each GPU)");
+  app.add_option("--pes-per-node", a.pes_per_node, "PEs of each virtual node into which a one-node machine is split");
   app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
-  app.add_option("--algo", a.algorithm, "algorithm; `tandem list` names them all");
-  app.add_option("--seed", seed, "seed of the data and of everything that may happen in another order")
+  app.add_option("--algo", a.algorithm, "name of the algorithm (see `tandem list`)");
+  app.add_option("--seed", seed, "seed of the data and of the order of simultaneous events")
       ->type_name("N")
       ->capture_default_str();
-  app.add_flag("--phantom", a.phantom, "timing and signals only: no data, nothing checked");
+  app.add_flag("--phantom", a.phantom, "simulate timing and signals only, without data and checks");
   app.add_option("--iterations", a.iterations,
-                 "timed calls, of which the mean is shown (default: 1); cuda: rounds of --calls calls, of which the "
-                 "median is shown (default: by size)");
-  app.add_option("--warmup", a.warmups, "calls before the timed ones")->capture_default_str();
+                 "number of timed calls, whose mean is shown (default: 1); cuda: number of rounds of --calls calls, "
+                 "whose median is shown (default: by size)");
+  app.add_option("--warmup", a.warmups, "number of calls before the timed ones")->capture_default_str();
   app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
 }
 
 void add_gpu(CLI::App& app, Arguments& a) {
   constexpr const char* group = "GPUs (--backend cuda)";
-  app.add_flag("--graph", a.graph, "calls are captured in a CUDA graph, which is replayed")->group(group);
-  app.add_option("--calls", a.calls,
-                 "calls back to back in a round, whose time is divided by their number (default: 20)")
+  app.add_flag("--graph", a.graph, "capture the calls in a CUDA graph and replay it")->group(group);
+  app.add_option("--calls", a.calls, "consecutive calls of a round, over which its time is averaged (default: 20)")
       ->group(group);
-  app.add_flag("--late", a.late, "without programmatic dependent launch")->group(group);
+  app.add_flag("--late", a.late, "switch off programmatic dependent launch")->group(group);
   app.add_option("--buffers", a.buffers,
-                 "memory of the calls: heap (default), registered (launched processes only), or plain (cudaMalloc's)")
+                 "memory of the calls: heap (default), registered (launched processes only) or plain (cudaMalloc)")
       ->group(group);
 }
 
 void add_versus(CLI::App& app, Arguments& a) {
   constexpr const char* group = "GPUs (--backend cuda)";
-  app.add_option("--vs", a.versus, "what to take turns with: nccl; operators: nccl+cublas")->group(group);
-  app.add_option("--nccl", a.nccl, "NCCL's library (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
+  app.add_option("--vs", a.versus, "alternate with a baseline: nccl, or nccl+cublas for operators")->group(group);
+  app.add_option("--nccl", a.nccl, "library of NCCL (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
       ->type_name("FILE")
       ->group(group);
 }
@@ -62,61 +61,61 @@ void add_collective(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Collectives";
   app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
   app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
-  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: 0, what suits the size)")->group(group);
+  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: 0, chosen by size)")->group(group);
   app.add_option("--selection", a.selection,
-                 "table of algorithms that is asked first (default: TANDEM_SELECTION, if that is set)")
+                 "selection table with precedence over the builtin ones (default: TANDEM_SELECTION)")
       ->type_name("FILE")
       ->group(group);
-  app.add_flag("--in-place", a.in_place, "input and output in one buffer")->group(group);
-  app.add_option("--data", a.data, "exact: every bit of the result is known; normal: random normal, within a tolerance")
+  app.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group(group);
+  app.add_option("--data", a.data, "exact (every bit is checked) or normal (random normal, checked within a tolerance)")
       ->group(group);
 }
 
 void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
-  app.add_option("--shape", a.shape, "the global problem")->type_name("MxNxK")->group(group);
-  app.add_option("--model", a.model, "the layer of a model, for example llama3-8b:ffn_up")->group(group);
-  app.add_option("--m", a.m, "rows, instead of those of the shape or the model")->group(group);
-  app.add_option("--out-dtype", a.out_dtype, "of C (default: that of A and B; of fp8_e4m3 bf16)")->group(group);
-  app.add_option("--b-layout", a.b_layout, "how B lies: NxK, as the weights of PyTorch's Linear (default), or KxN")
+  app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
+  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up")->group(group);
+  app.add_option("--m", a.m, "rows in place of those of the shape or the model")->group(group);
+  app.add_option("--out-dtype", a.out_dtype, "type of C (default: type of A and B; bf16 for fp8_e4m3)")->group(group);
+  app.add_option("--b-layout", a.b_layout, "layout of B: NxK, as the weights of PyTorch's Linear (default), or KxN")
       ->group(group);
-  app.add_flag("--bias", a.bias, "with a bias for each column of C")->group(group);
-  app.add_option("--activation", a.activation, "of C: none (default), relu, gelu or silu")->group(group);
+  app.add_flag("--bias", a.bias, "add a bias to each column of C")->group(group);
+  app.add_option("--activation", a.activation, "activation of C: none (default), relu, gelu or silu")->group(group);
   app.add_option("--scales", a.scales,
-                 "fp8_e4m3: tensors, one of A and one of B; rows, of A; columns, of C; rows+columns (default: none)")
+                 "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C) or rows+columns "
+                 "(default: none)")
       ->group(group);
 }
 
 void add_operator(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   add_shape(app, a);
-  app.add_option("--transport", a.transport, "who moves the bytes: ce (copy engines) or sm")->group(group);
+  app.add_option("--transport", a.transport, "transport: ce (copy engines) or sm")->group(group);
   app.add_option("--direction", a.direction, "push or pull")->group(group);
-  app.add_option("--splits", a.splits, "pieces of each shard that are signalled by themselves, 1 to 8")->group(group);
+  app.add_option("--splits", a.splits, "chunks of each shard with a signal of their own, 1 to 8")->group(group);
   app.add_option("--shots", a.shots,
-                 "gemm_all_reduce: 1, everybody adds up everything; 2, the owners do (default: by the rows)")
+                 "gemm_all_reduce: 1 (every PE adds all sums) or 2 (the owners do) (default: by the rows)")
       ->group(group);
-  app.add_option("--order", a.order, "order of the tiles; `tandem list` names them")->group(group);
+  app.add_option("--order", a.order, "order of the tiles (see `tandem list`)")->group(group);
   app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
   app.add_option("--communication-sms", a.communication_sms,
-                 "SMs that are not the GEMM's (default: what the transport needs)")
+                 "SMs that the GEMM leaves free (default: those that the transport needs)")
       ->group(group);
-  app.add_flag("--compute-only", a.compute_only, "the GEMM alone, as --algo compute_only")->group(group);
-  app.add_flag("--communication-only", a.communication_only, "the collective alone, as --algo communication_only")
+  app.add_flag("--compute-only", a.compute_only, "run the GEMM alone, like --algo compute_only")->group(group);
+  app.add_flag("--communication-only", a.communication_only, "run the collective alone, like --algo communication_only")
       ->group(group);
-  app.add_flag("--decomposed", a.decomposed, "the GEMM in chunks between stream waits, as --algo decomposed")
+  app.add_flag("--decomposed", a.decomposed, "run the GEMM in chunks between stream waits, like --algo decomposed")
       ->group(group);
 }
 
 void add_run(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
-  run.add_option("OP", a.subject, "what to run; `tandem list` names them all")->required();
+  run.add_option("OP", a.subject, "collective or operator (see `tandem list`)")->required();
   add_place(run, a, seed);
   add_gpu(run, a);
   add_versus(run, a);
   add_collective(run, a);
-  run.add_option("--bytes", a.bytes, "size as nccl-tests counts it, with K, M or G (default: 1M)")
-      ->group("Collectives");
+  run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
   add_operator(run, a);
   run.add_flag("--explain", a.explain,
                "print every option with its value and its source: caller, cache, table or rule");
@@ -129,14 +128,14 @@ void add_run(CLI::App& app, Arguments& a, std::string& seed) {
 void add_sizes(CLI::App& app, Arguments& a) {
   app.add_option("-b", a.first,
                  "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
-  app.add_option("-e", a.last, "last size (default: 16M); operators: last number of rows (default: that of the shape)");
-  app.add_option("-f", a.factor, "from one size to the next")->capture_default_str();
+  app.add_option("-e", a.last, "last size (default: 16M); operators: last number of rows (default: rows of the shape)");
+  app.add_option("-f", a.factor, "factor from one size to the next")->capture_default_str();
 }
 
 void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& bench =
-      *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, as nccl-tests do");
-  bench.add_option("OP", a.subjects, "what to run, one after the other; `tandem list` names them all")->required();
+      *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, like nccl-tests");
+  bench.add_option("OP", a.subjects, "collectives or operators, one after the other (see `tandem list`)")->required();
   add_place(bench, a, seed);
   add_gpu(bench, a);
   add_versus(bench, a);
@@ -147,26 +146,25 @@ void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
 
 void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
   CLI::App& tune = *app.add_subcommand(
-      "tune", "time algorithms of collectives, or configurations of operators, and write the quickest into a table");
+      "tune", "measure algorithms of collectives, or configurations of operators, and write the fastest into a table");
   tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
-  tune.add_option("--out", a.out,
-                  "the table, of operators the cache; what an existing one says about other things stays")
+  tune.add_option("--out", a.out, "table of collectives or cache of operators; other entries of an existing file stay")
       ->type_name("FILE")
       ->required();
   add_place(tune, a, seed);
   add_gpu(tune, a);
   add_sizes(tune, a);
-  // Operators are tuned whole, for the rows of their shape.
-  tune.get_option("--algo")->description("collectives: this algorithm alone (default: all of them)");
+  // Operators are tuned as a whole, for the rows of their shape.
+  tune.get_option("--algo")->description("collectives: only this algorithm (default: all)");
   tune.get_option("-b")->description("collectives: first size, with K, M or G (default: 1K)");
   tune.get_option("-e")->description("collectives: last size (default: 16M)");
-  tune.get_option("-f")->description("collectives: from one size to the next");
+  tune.get_option("-f")->description("collectives: factor from one size to the next");
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
       ->group("Collectives");
   add_shape(tune, a);
   tune.add_option("--most", a.most,
-                  "operators on GPUs: configurations that are tried, those which the simulator predicts to be the "
-                  "quickest (default: 24)");
+                  "operators on GPUs: number of configurations to try, fastest predictions of the simulator first "
+                  "(default: 24)");
 }
 
 Command command_of(const CLI::App& app) {
@@ -180,14 +178,14 @@ Command command_of(const CLI::App& app) {
   return Command::kList;
 }
 
-/// --phantom=3 is no --phantom, and --phantom=0 none at all.
+/// Rejects --phantom=3 and --phantom=0.
 void refuse_values_of_flags(CLI::App& app) {
   for (CLI::App* const subcommand : app.get_subcommands({}))
     for (CLI::Option* const option : subcommand->get_options())
       if (option->get_expected_max() == 0) option->disable_flag_override();
 }
 
-/// One rule for all whole numbers. CLI11 by itself also takes "+1", " 1" and "0x10".
+/// Applies one rule to all whole numbers. CLI11 itself also accepts "+1", " 1" and "0x10".
 void take_whole_numbers_alone(CLI::App& app) {
   for (CLI::App* const subcommand : app.get_subcommands({}))
     for (CLI::Option* const option : subcommand->get_options()) {
@@ -207,7 +205,7 @@ std::uint64_t parse_seed(const std::string& text) {
   return seed;
 }
 
-/// The most calls that a run makes: each takes time.
+/// The most calls of a run.
 constexpr int kMostCalls = 1'000'000;
 
 void check_count(const char* option, int least, const std::optional<int>& value) {
@@ -227,8 +225,8 @@ void check_backend(const Arguments& a) {
 }
 
 void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_subcommand("list", "collectives and operators, with their algorithms");
-  app.add_subcommand("machines", "machine models; with a name or a file, its figures and where they come from")
+  app.add_subcommand("list", "list collectives and operators with their algorithms");
+  app.add_subcommand("machines", "list machine models, or print the figures of one with their sources")
       ->add_option("MACHINE", a.subject, "name or JSON file");
   add_run(app, a, seed);
   add_bench(app, a, seed);
@@ -236,12 +234,12 @@ void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
   add_tune(app, a, seed);
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
-  calibrate.add_option("--out", a.out, "the model")->type_name("FILE.json")->required();
-  calibrate.add_option("--base", a.base, "model that gives the figures that are not measured (default: h200x4)");
-  app.add_subcommand("doctor", "what this machine has, what is wrong with it, and what to do")
+  calibrate.add_option("--out", a.out, "file of the model")->type_name("FILE.json")->required();
+  calibrate.add_option("--base", a.base, "model with the figures that are not measured (default: h200x4)");
+  app.add_subcommand("doctor", "report the properties and problems of this machine, with remedies")
       ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
-  app.add_subcommand("help", "this text, or that of a subcommand (tandem help run)");
+  app.add_subcommand("help", "print this text, or the help of a subcommand (tandem help run)");
   refuse_values_of_flags(app);
   take_whole_numbers_alone(app);
   add_examples(app);
@@ -277,10 +275,10 @@ std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) 
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i].empty())
       throw InvalidArgument(
-          fmt::format("{}: '' given; what has a default is left out", i > 0 ? words[i - 1] : "argument"));
+          fmt::format("{}: '' given; leave the option out to get its default", i > 0 ? words[i - 1] : "argument"));
   if (!words.empty() && words[0][0] != '-') check_subcommand(app, words[0]);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // which CLI11 takes from the back
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw InvalidArgument(message_of(app, error));
     app.exit(error, std::cout, std::cerr);

@@ -1,5 +1,5 @@
 #pragma once
-/// What the user typed: the words of the command line, each in its type, nothing interpreted yet.
+/// The command line as typed: each word in its type, without interpretation.
 
 #include <cstdint>
 #include <optional>
@@ -17,9 +17,9 @@ struct Arguments {
   Command command = Command::kList;
   std::string subject;                ///< OP of run; NAME or FILE of machines, which may be empty
   std::vector<std::string> subjects;  ///< OP... of bench
-  std::string command_line;           ///< "tandem run ...", as results quote it
+  std::string command_line;           ///< "tandem run ...", as results show it
 
-  // Where it runs.
+  // The place of the run.
   std::string backend = "sim";
   std::string machine;  ///< empty: h200x4
   std::optional<int> nodes, pes, pes_per_node;
@@ -28,13 +28,13 @@ struct Arguments {
   std::optional<int> iterations;
   int warmups = 1;
 
-  // On GPUs alone.
+  // For GPUs only.
   bool graph = false, late = false;
   std::optional<int> calls;
   std::optional<std::string> versus, nccl, buffers;
-  std::optional<int> most;  ///< of tune
+  std::optional<int> most;  ///< only for tune
 
-  // What runs.
+  // The operation.
   std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
   std::optional<std::string> algorithm;
 
@@ -61,30 +61,29 @@ struct Arguments {
 
   CheckArguments check;
 
-  // What is written; empty: nothing.
+  // Output files; empty: none.
   std::string json, trace, report, svg;
-  std::string out;   ///< of tune and calibrate
-  std::string base;  ///< of calibrate; empty: h200x4
+  std::string out;   ///< for tune and calibrate
+  std::string base;  ///< for calibrate; empty: h200x4
 
   bool on_gpus() const { return backend == "cuda"; }
-  /// The JSON goes to standard output, which then carries nothing else.
+  /// Whether the JSON goes to standard output, which then has nothing else.
   bool json_to_stdout() const { return json == "-"; }
 };
 
-/// The words behind "tandem": "help run" becomes "run --help". Throws InvalidArgument for "help" of several.
+/// Converts the words after "tandem": "help run" becomes "run --help". Throws InvalidArgument for "help" of several.
 std::vector<std::string> with_help_as_option(std::vector<std::string> words);
 
-/// Throws InvalidArgument, with one line, for what is no command line of the tool. Nothing is returned where the user
-/// asked for help, which this prints.
+/// Throws InvalidArgument with one line for an invalid command line. Returns nothing if the user asked for help, which
+/// is printed.
 std::optional<Arguments> parse_arguments(const std::vector<std::string>& words);
 
-/// Throws InvalidArgument, naming the option, where one was given that says nothing about an operator (or a
-/// collective).
+/// Throws InvalidArgument with the name of an option that does not apply to an operator (or to a collective).
 void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
-/// The same for options of `tune` that say nothing about operators.
+/// Does the same for options of `tune` that do not apply to operators.
 void refuse_sweep_options(const Arguments& arguments);
-/// The same for options of the other backend.
+/// Does the same for options of the other backend.
 void refuse_simulator_options(const Arguments& arguments);
 void refuse_gpu_options(const Arguments& arguments);
 

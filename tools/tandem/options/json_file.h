@@ -1,5 +1,5 @@
 #pragma once
-/// Where --json writes.
+/// The output of --json.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,9 +7,9 @@
 
 namespace tandem::cli {
 
-/// Throws InvalidArgument where the file could not be written, or is one of the pictures as well.
+/// Throws InvalidArgument if the file could not be written, or if it is also one of the pictures.
 void check_json_file(const Arguments& arguments);
-/// To standard output, to the file as a whole, or nowhere: as --json says.
+/// Writes to standard output, to the file as a whole, or nowhere, as --json demands.
 void write_json(const Arguments& arguments, const nlohmann::ordered_json& json);
 
 }  // namespace tandem::cli

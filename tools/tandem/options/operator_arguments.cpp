@@ -1,4 +1,4 @@
-// From the arguments to an operator's options.
+// The options of an operator that the arguments describe.
 #include <fmt/format.h>
 
 #include <array>
@@ -37,7 +37,7 @@ Shape shape_of(const Arguments& a) {
   return shape;
 }
 
-/// One of two words.
+/// Parses one of two words.
 bool is_second(const char* option, const std::string& text, const char* first, const char* second) {
   if (text != first && text != second)
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed is {} or {}", option, text, first, second));
@@ -63,7 +63,7 @@ void set_scales(OperatorRun& run, const std::string& text) {
   o.b_scale_per_column = text.ends_with("columns");
 }
 
-/// What is computed beside the plain product.
+/// Sets everything that is computed besides the plain product.
 void set_finish(OperatorRun& run, const Arguments& a) {
   OperatorOptions& o = run.options;
   if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);

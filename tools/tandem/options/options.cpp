@@ -10,8 +10,8 @@
 namespace tandem::cli {
 namespace {
 
-/// The number that `text` begins with, the most there is for one beyond 64 bits; false where there is none. Moves
-/// `text` past it.
+/// Reads the number at the front of `text`, or the largest number if it exceeds 64 bits. Returns false if there is
+/// none. Moves `text` past it.
 bool take_number(std::string_view& text, Size& number) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,7 +53,7 @@ Size parse_size(const char* option, const std::string& text) {
         fmt::format("{}: '{}' given, allowed is a whole number from 0 on, perhaps with K, M or G (powers of 1024; KiB, "
                     "MiB and GiB are the same)",
                     option, text));
-  constexpr Size most = Size{1} << 46;  // beyond a computer's address space, and before any product overflows
+  constexpr Size most = Size{1} << 46;  // larger than a computer's address space, and small enough for products
   if (number > most / factor)
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed is at most 65536G", option, text));
   return number * factor;
@@ -80,7 +80,7 @@ TileSize parse_tile(const std::string& text) {
   std::string_view rest = text;
   Size m = 0, n = 0;
   const bool is_tile = take_number(rest, m) && take_x(rest) && take_number(rest, n) && rest.empty();
-  constexpr Size smallest = 8;  // as the tensor cores'; with less a simulation has millions of tiles
+  constexpr Size smallest = 8;  // as tensor cores have; smaller tiles would make simulations too large
   constexpr Size largest = 4096;
   if (!is_tile || min(m, n) < smallest || max(m, n) > largest)
     throw InvalidArgument(fmt::format("--tile: '{}' given, allowed is MxN with {} to {} each, for example 128x256",

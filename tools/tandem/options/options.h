@@ -1,5 +1,5 @@
 #pragma once
-/// The values of options: sizes, shapes, layers of models.
+/// Values of options: sizes, shapes, layers of models.
 
 #include <optional>
 #include <string>
@@ -10,42 +10,42 @@
 
 namespace tandem::cli {
 
-/// Decimal digits, perhaps behind a minus; nothing for anything else, and beyond 32 bits.
+/// Parses decimal digits, optionally after a minus. Returns nothing for anything else, and beyond 32 bits.
 std::optional<int> whole_number(std::string_view text);
 
-/// "16M" -> 16777216. A whole number, 0 or more, perhaps with K, M or G (powers of 1024, as nccl-tests has them), or
-/// with KiB, MiB or GiB. KB, MB and GB are refused: for some they are powers of 1000.
-/// Throws InvalidArgument naming `option`.
+/// Parses "16M" as 16777216: a whole number from 0, optionally with K, M or G (powers of 1024, as in nccl-tests), or
+/// with KiB, MiB or GiB. KB, MB and GB are refused, because some use them for powers of 1000. Throws InvalidArgument
+/// with the name of `option`.
 Size parse_size(const char* option, const std::string& text);
 
-/// A global problem of an operator.
+/// The global problem of an operator.
 struct Shape {
   Size m = 0, n = 0, k = 0;
 
   std::string text() const;  ///< "512x14336x4096"
 };
 
-/// "512x14336x4096". M and N are 0 or more, K is 1 or more. Throws InvalidArgument naming `option`.
+/// Parses "512x14336x4096". M and N are 0 or more, K is 1 or more. Throws InvalidArgument with the name of `option`.
 Shape parse_shape(const char* option, const std::string& text);
 
-/// "128x256" -> {m, n}, each 1 or more. Throws InvalidArgument naming --tile.
+/// Parses "128x256" as {m, n}, each 1 or more. Throws InvalidArgument with the name --tile.
 struct TileSize {
   int m = 0, n = 0;
 };
 TileSize parse_tile(const std::string& text);
 
-/// A layer of a model as the product of `rows` activations with the layer's weights: N outputs, K inputs.
+/// A layer of a model: the product of `rows` activations with the layer's weights, with N outputs and K inputs.
 struct Layer {
   std::string name;     ///< "llama3-8b:ffn_up"
   std::string meaning;  ///< "gate and up projection in one"
   Size n = 0, k = 0;
 };
-/// Rows of a layer where the user gives none.
+/// The default rows of a layer.
 inline constexpr Size kModelRows = 8192;
 
-/// The layers that --model knows.
+/// The layers of --model.
 const std::vector<Layer>& layers();
-/// Throws InvalidArgument that lists the names.
+/// Throws InvalidArgument with the list of names.
 Shape layer_shape(const std::string& name);
 
 }  // namespace tandem::cli

@@ -1,5 +1,5 @@
 #pragma once
-/// Host loops over several threads: filling and checking data.
+/// Parallel loops of the host, for filling and checking data.
 
 #include <functional>
 
@@ -7,9 +7,8 @@
 
 namespace tandem::cli {
 
-/// Calls `body` for consecutive pieces of [0, count), `piece` long (the last may be shorter), on as many threads as the
-/// processor has. Which thread takes which piece is open: bodies write to places of their own. Rethrows the first error
-/// of a body.
+/// Calls `body` for consecutive ranges of [0, count) with `piece` elements (the last may be shorter), on all cores. The
+/// assignment to threads is arbitrary, so calls must write to different places. Rethrows the first error of a call.
 void for_pieces(Size count, Size piece, const std::function<void(Range)>& body);
 
 }  // namespace tandem::cli

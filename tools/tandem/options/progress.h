@@ -1,5 +1,5 @@
 #pragma once
-/// A progress bar on standard error, for whoever waits longer than two seconds in front of a terminal.
+/// A progress bar on standard error, for commands of more than two seconds on a terminal.
 
 #include <condition_variable>
 #include <mutex>
@@ -10,16 +10,16 @@ namespace tandem::cli {
 
 class Progress {
  public:
-  /// `parts`: into how many the work is divided; `done`: how many were done before. Nothing is ever drawn where
-  /// standard error is no terminal.
+  /// `parts` is the number of parts of the work, `done` the number done before. Nothing is drawn if standard error is
+  /// not a terminal.
   explicit Progress(int parts, int done = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Names the work that begins now.
+  /// Names the part that starts now.
   void begin(const std::string& what);
-  /// `parts` more of the work are done.
+  /// Adds `parts` to the finished parts.
   void advance(int parts = 1);
 
  private:
@@ -31,10 +31,10 @@ class Progress {
   int done_parts_;
   std::string what_;
   bool done_ = false;
-  std::thread drawer_;  // only where there is a terminal
+  std::thread drawer_;  // runs only on a terminal
 };
 
-/// "[#########.....................] 31 % 12 s  all_reduce of 1024 bytes"
+/// Returns "[#########.....................] 31 % 12 s  all_reduce of 1024 bytes".
 std::string progress_line(int done, int parts, long seconds, const std::string& what);
 
 }  // namespace tandem::cli

@@ -1,4 +1,4 @@
-// Options that say nothing about what runs, or where.
+// Options that do not apply to the operation, or to the backend.
 #include <fmt/format.h>
 
 #include "tandem/error.h"
@@ -26,7 +26,7 @@ void refuse_simulator_options(const Arguments& a) {
 
 void refuse_gpu_options(const Arguments& a) {
   const std::string what = "--backend sim";
-  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
+  refuse(a.graph, "--graph", what, "because its kernels follow each other as in a graph anyway");
   constexpr const char* why = "which is simulated";
   refuse(a.calls.has_value(), "--calls", what, why);
   refuse(a.late, "--late", what, why);

@@ -18,7 +18,7 @@ std::string in_lower_case(std::string text) {
   return text;
 }
 
-/// Levenshtein's: insertions, deletions and replacements of a character.
+/// The Levenshtein distance: insertions, deletions and replacements of a character.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -49,7 +49,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// An option as other tools call it.
+/// The names that other tools use for an option.
 std::string suggestion(const std::string& option, const std::vector<std::string>& names) {
   constexpr std::pair<const char*, const char*> others[] = {{"--size", "--bytes"},
                                                             {"--ranks", "--pes"},
@@ -62,7 +62,7 @@ std::string suggestion(const std::string& option, const std::vector<std::string>
   return did_you_mean(option, names);
 }
 
-/// The first word that no option and no argument takes.
+/// Returns the first word that no option and no argument takes.
 std::string unexpected(const CLI::App& command) {
   const std::vector<std::string> words = command.remaining();
   const std::string word = words.empty() ? "" : words.front();
@@ -74,7 +74,7 @@ std::string unexpected(const CLI::App& command) {
 }  // namespace
 
 std::string did_you_mean(const std::string& text, const std::vector<std::string>& names) {
-  constexpr std::size_t longest = 64;  // of what is typed by hand
+  constexpr std::size_t longest = 64;  // longest word that is typed by hand
   if (text.size() > longest) return "";
   std::size_t least = (text.size() + 2) / 3 + 1;
   std::string best;

@@ -1,5 +1,5 @@
 #pragma once
-/// Messages about command lines that are refused.
+/// Messages for invalid command lines.
 
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@ class ParseError;
 
 namespace tandem::cli {
 
-/// Returns "; did you mean all_reduce?" where one of `names` differs from `text` by few characters, else nothing.
+/// Returns "; did you mean all_reduce?" if one of `names` is similar to `text`, else "".
 std::string did_you_mean(const std::string& text, const std::vector<std::string>& names);
 
-/// Throws InvalidArgument where `word` is no subcommand of `app`.
+/// Throws InvalidArgument if `word` is not a subcommand of `app`.
 void check_subcommand(const CLI::App& app, const std::string& word);
 
 /// Returns CLI11's error in one line, with the given and the allowed values.

@@ -23,7 +23,7 @@ Cost cost_of_pair(Collective collective) {
     case Collective::kReduceScatter:
       return {0.9, 140};
     default:
-      return {};  // their work grows with the number of PEs alone
+      return {};  // linear in the number of PEs
   }
 }
 

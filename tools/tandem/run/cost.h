@@ -1,5 +1,5 @@
 #pragma once
-/// The cost of a simulation between very many PEs.
+/// The cost of simulations with very many PEs.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace tandem::cli {
 
-/// Returns a line about the time that the simulation of so many calls takes, where that is minutes; else nothing.
-/// Throws InvalidArgument where it needs more than `memory_bytes`.
+/// Returns a line about the duration of so many simulated calls if it is minutes, else "". Throws InvalidArgument if
+/// they need more than `memory_bytes`.
 std::string cost_note(Collective collective, int pes, int calls, double memory_bytes);
 
 }  // namespace tandem::cli

@@ -1,5 +1,5 @@
 #pragma once
-/// Times calls in steady state, and keeps the last one's place on the timeline.
+/// Measures calls in steady state, and keeps the last one's interval on the timeline.
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace tandem::cli {
 
-/// One measured call over all PEs: from the barrier from which all start to the end of the slowest.
+/// One measured call over all PEs, from the common barrier to the end of the slowest PE.
 struct CallWindow {
   double begin_us = std::numeric_limits<double>::max();
   double end_us = 0;
@@ -23,16 +23,16 @@ struct CallWindow {
   double us() const { return end_us - begin_us; }
 };
 
-/// The measured calls of a simulation; shared by the host programs of all PEs. Its size does not depend on their
+/// The measured calls of a simulation, shared by the host programs of all PEs. Its size does not depend on their
 /// number.
 class Measurement {
  public:
-  /// `after_call` is called once for each call, those that warm up included.
+  /// `after_call` is called once for each call, including warm-up calls.
   Measurement(int warmups, int iterations, std::function<void()> after_call)
       : warmups_(warmups), iterations_(iterations), after_call_(std::move(after_call)) {}
 
-  /// Calls to warm up, then once for each iteration: `prepare` (data into the buffers), a barrier, `call` (which
-  /// enqueues), the end of the stream. Every PE is done when this returns.
+  /// Runs the warm-up calls and the iterations. Each consists of `prepare` (data into the buffers), a barrier, `call`
+  /// (which enqueues) and the end of the stream. Every PE is done when this returns.
   void run(World& world, Stream& stream, const std::function<void()>& prepare, const std::function<void()>& call) {
     for (int i = -warmups_; i < iterations_; ++i) {
       prepare();
@@ -50,7 +50,7 @@ class Measurement {
   const CallWindow& last() const { return last_; }
 
  private:
-  /// Barriers lie between calls, so the PEs never add to two of them in turns.
+  /// Barriers separate calls, so PEs never add to two of them alternately.
   void add(int iteration, double begin, double end) {
     if (iteration != number_) {
       sum_us_ += last_.us();
@@ -62,9 +62,9 @@ class Measurement {
 
   int warmups_, iterations_;
   std::function<void()> after_call_;
-  int number_ = 0;  ///< of the call in `last_`
+  int number_ = 0;  ///< call of `last_`
   CallWindow last_;
-  double sum_us_ = 0;  ///< of the calls before `last_`
+  double sum_us_ = 0;  ///< calls before `last_`
 };
 
 }  // namespace tandem::cli

@@ -17,8 +17,8 @@ namespace {
 
 trace::Time picoseconds(double us) { return std::llround(us * 1e6); }
 
-/// "232.0 of 393 GB/s (link)": nothing an algorithm does is faster than the links of a PE, and between nodes than the
-/// NICs of a node.
+/// Returns "232.0 of 393 GB/s (link)". No algorithm is faster than the links of a PE, or between nodes than the NICs of
+/// a node.
 std::string bandwidth_text(const Machine& machine, const Result& r) {
   constexpr double kAllBlocks = 1e9;
   const bool mesh = machine.link.fabric == Fabric::kFullMesh;
@@ -29,7 +29,7 @@ std::string bandwidth_text(const Machine& machine, const Result& r) {
                      by_nics ? "NICs of a node" : "link");
 }
 
-/// "412 of 730 (GEMM alone)": TFLOP/s of a PE beside what the machine's GEMM sustains for such a size.
+/// Returns "412 of 730 (GEMM alone)": TFLOP/s of a PE, and the machine's sustained GEMM rate for such a size.
 std::string tflops_text(const Machine& machine, const Result& r) {
   const Shape shape = parse_shape("shape", *r.shape);
   const GemmShape whole{shape.m, shape.n, shape.k, static_cast<int>(size_of(parse_dtype(r.dtype)))};
@@ -71,7 +71,7 @@ Pictures::Pictures(const Arguments& arguments)
 }
 
 void Pictures::add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window) {
-  // Streams are idle at both ends, so nothing but host programs crosses them.
+  // Streams are idle at both ends of the window, so only host programs cross them.
   add(title, trace::cut(timeline, picoseconds(window.begin_us), picoseconds(window.end_us)));
 }
 
@@ -90,7 +90,7 @@ std::vector<std::string> Pictures::write(const Result& r) {
     const std::string title = timelines_.front().title;
     timelines_.front().title += origin;
     trace::write_chrome_trace(timelines_.front(), trace_);
-    timelines_.front().title = title;  // a report says it once, at the top
+    timelines_.front().title = title;  // a report has it once, at the top
     written.push_back(trace_);
   }
   if (!wants_report()) return written;

@@ -1,5 +1,5 @@
 #pragma once
-/// The files with timelines: trace, report, picture.
+/// The files of a run's timelines: trace, report, picture.
 
 #include <optional>
 #include <string>
@@ -15,22 +15,22 @@ namespace tandem::cli {
 
 class Pictures {
  public:
-  /// No files.
+  /// Writes no files.
   Pictures() = default;
-  /// Throws InvalidArgument where a file could not be written, or two would be one.
+  /// Throws InvalidArgument if a file could not be written, or if two names are one file.
   explicit Pictures(const Arguments& arguments);
 
-  /// Whether timelines have to be recorded.
+  /// Returns whether timelines have to be recorded.
   bool wanted() const { return !trace_.empty() || wants_report(); }
-  /// Whether baselines are shown as well.
+  /// Returns whether baselines are shown, too.
   bool wants_report() const { return !report_.empty() || !svg_.empty(); }
-  /// Adds the part of a timeline that the call `window` takes, named `title`; the first one is the run itself.
+  /// Adds the part of a timeline in the call's `window`, named `title`. The first one is the run itself.
   void add(const std::string& title, const trace::Timeline& timeline, const CallWindow& window);
-  /// The same with a whole timeline.
+  /// Adds a whole timeline.
   void add(const std::string& title, trace::Timeline timeline);
-  /// Shows the run's bandwidth beside what this machine's links and NICs give, and its FLOP/s beside its GEMM's.
+  /// Shows the run's bandwidth beside the machine's links and NICs, and its FLOP/s beside the machine's GEMM rate.
   void compare_with(const Machine& machine);
-  /// Writes the files, each whole or not at all. Returns their paths.
+  /// Writes the files, each completely or not at all. Returns their paths.
   std::vector<std::string> write(const Result& result);
 
  private:

@@ -81,7 +81,7 @@ nlohmann::ordered_json to_json(const Result& r) {
   json["sequential_us"] = value_or_null(r.sequential_us);
   json["ideal_us"] = value_or_null(r.ideal_us);
   json["overlap_percent"] = value_or_null(r.overlap_percent());
-  // Text: a JSON number holds 53 bits in many readers.
+  // It is text, because many readers of JSON numbers keep 53 bits only.
   json["trace_hash"] = value_or_null(trace_hash_text(r));
   for (const OptionChoice& choice : r.options) json["options"].push_back(to_json(choice));
   return json;
@@ -109,7 +109,7 @@ std::string to_table(const Result& r) {
                  fmt::format("{:.2f} GB/s, bus {:.2f} GB/s", *bandwidth, r.bus_bandwidth().value_or(*bandwidth)));
   if (r.check) text += check_lines(*r.check);
   if (!r.check)
-    text += line("checked", r.phantom ? "nothing: phantom" : "nothing: a part alone has no meaningful result");
+    text += line("checked", r.phantom ? "nothing: phantom" : "nothing: a part by itself has no meaningful result");
   if (const auto hash = trace_hash_text(r)) text += line("trace hash", *hash);
   if (!r.options.empty())
     text += fmt::format("  options\n    {:<22}{:<22}{:<8}{}\n", "option", "value", "source", "reason");

@@ -13,7 +13,7 @@
 namespace tandem::cli {
 namespace {
 
-/// Whether the size of a call is that of n chunks of `count`, as nccl-tests has it.
+/// Returns whether the size of a call is that of n chunks of `count`, as in nccl-tests.
 bool counts_all_pes(Collective collective) {
   switch (collective) {
     case Collective::kAllGather:
@@ -95,7 +95,7 @@ class Program {
     return {both + places.in * element_, both + places.out * element_};
   }
 
-  /// Wipes what earlier calls left, and writes the input, which an in-place call destroys.
+  /// Clears the previous result and writes the input, which an in-place call destroys.
   void prepare(World& world, const Buffers& buffers) const {
     if (world.phantom()) return;
     constexpr int nan_in_every_type = 0xFF;
@@ -188,7 +188,8 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   run.options.blocks = a.blocks.value_or(0);
   run.options.selection = a.selection.value_or("");
   if (a.blocks && *a.blocks < 0)
-    throw InvalidArgument(fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for what suits", *a.blocks));
+    throw InvalidArgument(
+        fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for a choice by size", *a.blocks));
   run.normal_data = a.data && parse_data(*a.data);
   run.in_place = a.in_place;
   if (run.in_place) check_in_place(collective);

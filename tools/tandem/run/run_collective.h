@@ -10,17 +10,16 @@
 
 namespace tandem::cli {
 
-/// How many elements `count` is for a size in bytes as nccl-tests counts it: of the larger buffer of a PE. Rounded
-/// down.
+/// Returns `count` in elements for a size in bytes of a PE's larger buffer, as in nccl-tests. Rounds down.
 Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes);
-/// The inverse: the bytes that `count` elements are.
+/// Returns the bytes of `count` elements, the inverse.
 Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes);
-/// Whether --root says something about it.
+/// Returns whether --root applies to it.
 bool has_root(Collective collective);
-/// bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md).
+/// Returns bus bandwidth divided by algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Collective collective, int pes);
 
-/// Everything about a run but its size.
+/// All properties of a run except its size.
 struct CollectiveRun {
   Collective collective = Collective::kAllReduce;
   CollectiveOptions options;
@@ -31,26 +30,26 @@ struct CollectiveRun {
   bool explain = false;
 };
 
-/// Throws InvalidArgument for options that are none or do not fit together.
+/// Throws InvalidArgument for options that are invalid or inconsistent.
 CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, int pes);
-/// Bytes of the larger input and of the larger output of any PE: symmetric buffers are equal on all.
+/// The bytes of the larger input and of the larger output of any PE. Symmetric buffers are equal on all PEs.
 struct BufferBytes {
   Size in = 0;
   Size out = 0;
 };
 BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes);
-/// Where input and output of an in-place call lie in their common buffer, in elements.
+/// The places of input and output of an in-place call in their common buffer, in elements.
 struct Places {
   Size in = 0;
   Size out = 0;
 };
 Places places_in_one_buffer(Collective collective, Size count, int pe, int root);
-/// The parts of a Progress that `run_collective` does: its calls.
+/// Returns the parts of a Progress for `run_collective`: its calls.
 inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterations; }
-/// Writes to standard error how long it takes, where that is minutes. Throws InvalidArgument where this computer has
-/// too little memory for it.
+/// Writes the expected duration to standard error if it is minutes. Throws InvalidArgument if this computer has too
+/// little memory.
 void note_cost(const CollectiveRun& run, const Setup& setup);
-/// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.
+/// Runs it for `bytes` (rounded down), checks every element on every PE, and records if `pictures` needs it.
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
 
 }  // namespace tandem::cli

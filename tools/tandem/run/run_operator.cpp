@@ -13,11 +13,11 @@
 namespace tandem::cli {
 namespace {
 
-/// The form's result is not meaningful.
+/// Returns whether the form's result is not meaningful.
 bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
 
-/// One run of an operator on all PEs: buffers, calls, checks. `data` is null in phantom mode; a part alone has data and
-/// nothing to check.
+/// One run of an operator on all PEs: buffers, calls, checks. `data` is null in phantom mode. A part alone has data,
+/// but no result to check.
 class Program {
  public:
   Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed, Progress& progress)
@@ -54,7 +54,7 @@ class Program {
 
   const Measurement& measurement() const { return measurement_; }
   const Check& check() const { return check_; }
-  /// What the plan made of the run's options.
+  /// Returns the plan's options, with every choice made.
   const OperatorOptions& options() const { return options_; }
   const std::vector<OptionChoice>& choices() const { return choices_; }
   const std::string& way() const { return way_; }
@@ -70,7 +70,7 @@ class Program {
   std::string way_;
 };
 
-/// The form, or the way that such rows take, and who moves the bytes where that is a choice.
+/// Returns the form or the strategy for these rows, and the transport if it is a choice.
 std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
   const bool moves = way == name(o.form) || way == "chain" || way == "two_shot";
   if (o.form == Form::kComputeOnly || !moves) return way;
@@ -78,7 +78,7 @@ std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
                      o.direction == Direction::kPush ? "push" : "pull");
 }
 
-/// Bytes of A, B, the gathered rows or the staged sums, and C on a PE: what real data needs at least.
+/// Returns the bytes of A, B, the gathered rows or the staged sums, and C on a PE, which real data needs at least.
 double bytes_per_pe(const OperatorRun& run, int pes) {
   const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
              k = static_cast<double>(run.options.k);
@@ -86,11 +86,11 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
   const double extras = 4 * (m + 2 * n);  // bias and scales
-  // Elements of C are not smaller than those of A and B.
+  // Elements of C are at least as large as those of A and B.
   return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
 }
 
-/// Time of another form of the same run, in phantom mode.
+/// Returns the time of another form of the same run, in phantom mode.
 double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures& pictures, Progress& progress) {
   progress.begin(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
   OperatorRun other = run;
@@ -113,7 +113,7 @@ void add_baselines(Result& result, const OperatorRun& run, const Setup& setup, P
                              baseline(run, setup, Form::kCommunicationOnly, pictures, progress));
 }
 
-/// Of each PE's product.
+/// Returns why the prediction lies outside the measured range, judged by one PE's product, or "".
 std::string beyond_fit(const OperatorRun& run, const Setup& setup) {
   const bool gather = run.op == Operator::kAllGatherGemm;
   const OperatorOptions& o = run.options;

@@ -18,12 +18,12 @@ struct OperatorRun {
   int iterations = 1;
   bool bias = false;
   bool explain = false;
-  bool scales = false;  ///< of fp8: of A and B, by row and by column as the options say
+  bool scales = false;  ///< fp8: scales of A and B, by row and by column as the options demand
 
   Shape shape() const { return {options.m, options.n, options.k}; }
 };
 
-/// What people read about an operator and about a form.
+/// Descriptions of an operator and of a form, for people.
 const char* summary(Operator op);
 const char* summary(Form form);
 inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter,
@@ -31,14 +31,14 @@ inline constexpr Operator kOperators[] = {Operator::kAllGatherGemm, Operator::kG
 inline constexpr Form kForms[] = {Form::kSuitable,   Form::kOverlapped,  Form::kSequential,
                                   Form::kDecomposed, Form::kComputeOnly, Form::kCommunicationOnly};
 
-/// "KxN, bias, gelu": what is computed beside the plain product; empty: nothing.
+/// Returns "KxN, bias, gelu": the computations besides the plain product, or "".
 std::string extras_text(const OperatorRun& run);
 
-/// Throws InvalidArgument for options that are none or do not fit together.
+/// Throws InvalidArgument for options that are invalid or inconsistent.
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
-/// The parts of a Progress that `run_operator` does: the calls of the run and of its baselines.
+/// Returns the parts of a Progress for `run_operator`: the calls of the run and of its baselines.
 int parts_of(const OperatorRun& run);
-/// Runs it, checks every element of every PE's result, and times the baselines in phantom mode.
+/// Runs it, checks every element of every PE's result, and measures the baselines in phantom mode.
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress);
 
 }  // namespace tandem::cli

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kShown = 8;
 
-/// Timing does not depend on data in the simulator, so none is moved.
+/// Times in the simulator do not depend on data, so none is moved.
 TuneSetup simulated(const Setup& setup) {
   TuneSetup tune;
   tune.in_world = [setup](const std::function<void(World&)>& program) {

@@ -1,5 +1,5 @@
 #pragma once
-/// `tandem tune` of operators: their configurations as a whole, into a cache file.
+/// `tandem tune` of operators: whole configurations, stored in a cache file.
 
 #include "tandem/operators.h"
 #include "tools/tandem/options/arguments.h"

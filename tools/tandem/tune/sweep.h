@@ -7,10 +7,10 @@
 
 namespace tandem::cli {
 
-/// first, first * factor, ... up to last; zero comes alone, before the others. Throws InvalidArgument where first is
-/// above last.
+/// Returns first, first * factor, ... up to last. Zero is separate, before the others. Throws InvalidArgument if first
+/// is above last.
 std::vector<Size> sweep(Size first, Size last, int factor);
-/// Bytes, from -b to -e by factors of -f.
+/// Returns the sizes in bytes, from -b to -e by factors of -f.
 std::vector<Size> bench_sizes(const Arguments& arguments);
 
 }  // namespace tandem::cli

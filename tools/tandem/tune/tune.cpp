@@ -1,4 +1,4 @@
-// `tandem tune`: measures all algorithms of collectives, and keeps what is quickest in a selection table.
+// `tandem tune`: measures all algorithms of collectives, and writes the fastest into a selection table.
 #include "tools/tandem/tune/tune.h"
 
 #include <fmt/format.h>
@@ -37,14 +37,14 @@ Collective collective_of(const std::string& text) {
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
-/// Returns the candidates that GPUs run too, since a table is meant for them; or those of the algorithm `only`.
+/// Returns the candidates that GPUs run, too, since a table is meant for them, or only those of the algorithm `only`.
 std::vector<tune::Candidate> simulated_candidates(Collective collective, bool one_node, const std::string& only) {
   std::vector<tune::Candidate> all = tune::candidates(collective, one_node, only);
   if (only.empty()) std::erase_if(all, [](const tune::Candidate& one) { return one.algorithm == "multimem"; });
   return all;
 }
 
-/// Timing does not depend on data in the simulator, so none is moved.
+/// Times in the simulator do not depend on data, so none is moved.
 Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   Setup setup = make_setup(a);
   setup.options.phantom = true;
@@ -80,7 +80,7 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
   return sweep;
 }
 
-/// The table in --out so far, or a new one.
+/// Returns the existing table of --out, or a new one.
 tune::SelectionTable open_table(const Arguments& a, const std::string& machine) {
   tune::SelectionTable table;
   if (std::filesystem::exists(a.out)) table = tune::load_selection(a.out);
@@ -133,7 +133,7 @@ int tune(const Arguments& a) {
       operators.push_back(std::get<Operator>(subject));
   if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
   if (a.most)
-    throw InvalidArgument("--most: does not apply to collectives, of which tune tries what was not far behind");
+    throw InvalidArgument("--most: does not apply to collectives, where tune drops slow candidates by itself");
   std::vector<Collective> collectives;
   for (const std::string& text : a.subjects) collectives.push_back(collective_of(text));
   for (const Collective collective : collectives)
@@ -143,7 +143,7 @@ int tune(const Arguments& a) {
   check_json_file(a);
   trace::check_writable(a.out);
   check_output_kind(a.out, TuneOutput::kSelection);
-  if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // a damaged one is refused before the work
+  if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // rejects a damaged file before the work
   std::vector<Sweep> sweeps;
   if (a.on_gpus()) {
     sweeps = tune_on_gpus(a);
@@ -156,7 +156,7 @@ int tune(const Arguments& a) {
   for (std::size_t i = 0; i < sweeps.size(); ++i) {
     Sweep& sweep = sweeps[i];
     sweep.group.collective = collectives[i];
-    // What does not reduce moves bytes, whatever they mean.
+    // Collectives that do not reduce move bytes of any type.
     if (reduces(collectives[i]))
       sweep.group.element_bytes = static_cast<int>(size_of(a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype)));
     if (sweep.measured.empty())

@@ -1,5 +1,5 @@
 #pragma once
-/// `tandem tune`: what a sweep found out.
+/// Results of `tandem tune`.
 
 #include <string>
 #include <vector>
@@ -11,20 +11,20 @@ namespace tandem::cli {
 
 /// The sweep of one collective.
 struct Sweep {
-  std::string machine;  ///< as World::machine().name
-  tune::Group group;    ///< its sizes still empty
+  std::string machine;  ///< see World::machine().name
+  tune::Group group;    ///< without sizes
   std::vector<tune::Measured> measured;
 };
 
-/// "tandem tune ...; 2026-11-21; NVIDIA H200 x2": where a sweep comes from.
+/// Returns the source of a sweep: "tandem tune ...; 2026-11-21; NVIDIA H200 x2".
 std::string sweep_source(const Arguments& arguments, const std::string& machine);
 
-/// A line for people: the size, and the quickest candidates.
+/// Prints a line for people: the size, and the fastest candidates.
 void print_sweep_line(const Arguments& arguments, Collective collective, Size bytes, std::vector<tune::Measured> all);
 
-/// What --out of tune names: of collectives a selection table, of operators their cache.
+/// The file of tune's --out: a selection table for collectives, a cache for operators.
 enum class TuneOutput { kSelection, kOperatorCache };
-/// Throws InvalidArgument where the file is there and is the other one, which writing would displace.
+/// Throws InvalidArgument if the file exists and is of the other kind, since writing would replace it.
 void check_output_kind(const std::string& file, TuneOutput wanted);
 
 }  // namespace tandem::cli

@@ -1,4 +1,4 @@
-// What an existing file of `tandem tune --out` is.
+// The kind of an existing file of `tandem tune --out`.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

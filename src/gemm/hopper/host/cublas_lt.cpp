@@ -42,8 +42,8 @@ std::string library_name(const std::string& given) {
   return chosen != nullptr ? chosen : "libcublasLt.so.13";
 }
 
-/// cudaMalloc maps memory to all peers, so that it waits for their work; and that may wait for this PE. Memory of a
-/// pool is this GPU's alone.
+/// cudaMalloc maps memory to all peers. It waits for their work, which may wait for this PE. Memory of a pool is mapped
+/// on this GPU only.
 void* allocate_beside_peers(std::size_t bytes) {
   void* memory = nullptr;
   cudaStream_t stream = nullptr;
@@ -52,7 +52,7 @@ void* allocate_beside_peers(std::size_t bytes) {
   const cudaError_t waited = cudaStreamSynchronize(stream);
   cudaStreamDestroy(stream);
   if (allocated == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // whoever goes on without would leave it to the program
+    cudaGetLastError();  // otherwise the error would stay for the program's next check
     throw OutOfMemory(fmt::format("cuBLASLt: its workspace: {} bytes asked, out of memory", bytes));
   }
   check(allocated, "cudaMallocAsync");
@@ -60,7 +60,7 @@ void* allocate_beside_peers(std::size_t bytes) {
   return memory;
 }
 
-/// What cuBLASLt makes, and how it is destroyed.
+/// A handle of cuBLASLt with its destructor.
 template <class T>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
 
@@ -96,7 +96,7 @@ struct CublasLt::Choice {
   cublasLtMatmulHeuristicResult_t algorithm{};
 };
 
-/// The library stays loaded: the next stream wants it too.
+/// The library stays loaded, because the next stream needs it, too.
 CublasLt::CublasLt(const std::string& library) : lt_(std::make_unique<Functions>()) {
   void* const loaded = dlopen(library_name(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (loaded == nullptr) throw Unsupported(fmt::format("cuBLASLt: {}", dlerror()));
@@ -126,7 +126,7 @@ bool CublasLt::has_types(const PlainGemm& gemm) { return data_type(gemm.type) &&
 
 std::unique_ptr<CublasLt::Choice> CublasLt::choose(const PlainGemm& gemm) const {
   if (!has_types(gemm)) return nullptr;
-  // cuBLAS is column-major: C^T (n x m) = B^T * A^T, where a row-major matrix is its column-major transpose.
+  // cuBLAS is column-major. It computes C^T (n x m) = B^T * A^T, and a row-major matrix is its column-major transpose.
   const bool rows_of_b = gemm.b_layout == BLayout::kNxK;
   const auto layout = [&](DType type, Size rows, Size columns) {
     return make(lt_->layout, lt_->drop_layout, "cublasLtMatrixLayoutCreate", *data_type(type),

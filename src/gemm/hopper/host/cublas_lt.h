@@ -1,6 +1,6 @@
 #pragma once
-/// Plain GEMMs by cuBLASLt, which is loaded at run time where the machine has it: what the operators' fallback forms
-/// compute with, and what benchmarks compare with.
+/// Plain GEMMs by cuBLASLt, which is loaded at run time if the machine has it. The operators' fallback forms use it,
+/// and benchmarks compare with it.
 
 #include <cuda_runtime.h>
 
@@ -13,30 +13,30 @@
 
 namespace tandem::cuda {
 
-/// C (m x n) = A (m x k) * B, as of Gemm, all row-major; sums in f32.
+/// C (m x n) = A (m x k) * B like Gemm, all row-major, with sums in f32.
 struct PlainGemm {
   Size m = 0, n = 0, k = 0;
-  DType type = DType::kBF16;  ///< of A and B
+  DType type = DType::kBF16;  ///< type of A and B
   DType out_type = DType::kBF16;
   BLayout b_layout = BLayout::kNxK;
 };
 
-/// For one GPU and one host thread.
+/// A handle for one GPU and one host thread.
 class CublasLt {
  public:
-  /// Loads `library`, empty: TANDEM_CUBLASLT or libcublasLt.so.13; throws Unsupported where there is none, OutOfMemory
-  /// where the GPU has no room for its workspace.
+  /// Loads `library`, or TANDEM_CUBLASLT or libcublasLt.so.13 if it is empty. Throws Unsupported if there is none, and
+  /// OutOfMemory if the GPU has no room for its workspace.
   explicit CublasLt(const std::string& library = {});
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  /// Whether matrices of these types are given to it.
+  /// Returns whether it takes matrices of these types.
   static bool has_types(const PlainGemm& gemm);
-  /// Whether it has an algorithm for the shape. Chooses it, as cuBLASLt's own heuristic ranks them: what `run` would do
-  /// at its first call, where it may not be captured.
+  /// Returns whether it has an algorithm for the shape, and chooses it by cuBLASLt's own heuristic. `run` would
+  /// otherwise choose at its first call, which may be captured.
   bool has(const PlainGemm& gemm);
-  /// The same; throws Unsupported where it has none.
+  /// Does the same, but throws Unsupported if it has none.
   void prepare(const PlainGemm& gemm);
   void run(const PlainGemm& gemm, const void* a, const void* b, void* c, cudaStream_t stream);
 
@@ -47,9 +47,9 @@ class CublasLt {
     void operator()(void* memory) const { cudaFree(memory); }
   };
   using Key = std::tuple<Size, Size, Size, DType, DType, BLayout>;
-  /// Null: there is no algorithm.
+  /// Returns null if there is no algorithm.
   std::unique_ptr<Choice> choose(const PlainGemm& gemm) const;
-  /// Of all shapes so far.
+  /// The algorithms of all shapes so far.
   const std::unique_ptr<Choice>& choice(const PlainGemm& gemm);
 
   std::unique_ptr<Functions> lt_;

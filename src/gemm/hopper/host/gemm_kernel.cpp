@@ -35,7 +35,7 @@ std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout
   return fmt::format("{} {}x{}{}", types, tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
 }
 
-/// Whether rows and matrices begin where TMA needs it, at 16 bytes.
+/// Returns whether rows and matrices start at multiples of 16 bytes, as TMA needs.
 bool is_for_tma(const Gemm& gemm) {
   constexpr Size kBytes = 16;
   const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBytes == 0; };
@@ -69,8 +69,8 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || gemm.b_layout != BLayout::kNxK ||
       scaled)
     return nullptr;
-  // A block streams 64 columns' part of B: what counts is that all blocks have about as many of them. Up to 16 rows,
-  // and of shallower products, cuBLASLt's are as fast or faster (bench/results/gemm_h200.json), but add nothing up.
+  // A block streams B for 64 columns, so all blocks should have about the same number of columns. Up to 16 rows, and
+  // for less depth, cuBLASLt is as fast or faster (bench/results/gemm_h200.json), but it adds nothing over PEs.
   constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256;
   if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
@@ -78,7 +78,7 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   if (!few_rows_add_up(gemm.m)) return nullptr;
   for (const DecodeKernel* kernel : decode_kernels()) {
     if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
-    // A slice with nothing to compute would wait for its first step for ever.
+    // A slice without steps would wait for its first step forever.
     const bool is_sliced = kernel->rows > kFewRowsBlock;
     return is_sliced && gemm.k < kLeastSlicedDepth ? nullptr : kernel;
   }

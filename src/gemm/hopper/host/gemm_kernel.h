@@ -1,5 +1,5 @@
 #pragma once
-/// The compiled forms of the GEMM with hooks, one source file each, and the table in which they are found.
+/// The compiled kernels of the GEMM with hooks, one source file each, and the table of them.
 
 #include <cuda_runtime.h>
 
@@ -15,10 +15,10 @@ struct GemmLaunch {
   const Gemm* gemm = nullptr;
   const Context* context = nullptr;
   int sms = 0;
-  /// Its blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
+  /// Whether its blocks may start before the stream's previous kernel ends (programmatic dependent launch).
   bool early = false;
   cudaStream_t stream = nullptr;
-  RecordArea record;  ///< where it is recorded; without records: not
+  RecordArea record;  ///< where it records; without records it does not
 };
 
 struct GemmKernel {
@@ -33,24 +33,23 @@ struct GemmKernel {
 
 std::span<const GemmKernel* const> gemm_kernels();
 
-/// Whether the library's own kernels can do it where it has no hooks.
+/// Returns whether the library's own kernels can compute it without hooks.
 bool has_gemm_kernel(const Gemm& gemm);
 
-/// The kernel of the GEMM's type, tile and layout that knows what is done with the sums; throws Unsupported naming
-/// those that there are.
+/// Returns the kernel for the GEMM's type, tile, layout and epilogue. Throws Unsupported with the existing ones.
 const GemmKernel& find_gemm_kernel(const Gemm& gemm);
 
-/// A kernel for products of few rows, as fast as B comes from memory: without hooks or scales, B as NxK.
+/// A kernel for products of few rows, limited by the time to read B: without hooks or scales, B as NxK.
 struct DecodeKernel {
-  DType type = DType::kBF16;  ///< of A, B and C
-  int rows = 0;               ///< at most
+  DType type = DType::kBF16;  ///< type of A, B and C
+  int rows = 0;               ///< largest number
   void (*launch)(const GemmLaunch& launch) = nullptr;
   int (*load)() = nullptr;
 };
 
 std::span<const DecodeKernel* const> decode_kernels();
 
-/// The one for it on a GPU with `sms` SMs; null: none can do it, or others are faster.
+/// Returns the kernel for it on a GPU with `sms` SMs. Returns null if none can compute it, or if others are faster.
 const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms);
 
 }  // namespace tandem::cuda

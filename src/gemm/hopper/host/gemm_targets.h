@@ -1,11 +1,11 @@
 #pragma once
-/// Where a GEMM's tiles go and who is told, as its launch works it out on the host.
+/// The destinations of a GEMM's tiles and their signals, computed by the host at launch.
 
 #include "gemm/contract/tile_table.h"
 
 namespace tandem::cuda {
 
-/// Where the first row of `owner`'s rows, which begin at row `begin` of C, is stored.
+/// Returns the place of the first of `owner`'s rows, which start at row `begin` of C.
 inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
   const Size row_bytes = gemm.n * size_of(gemm.out_type);
   const Size block_bytes = gemm.rows.shard_rows() * row_bytes;
@@ -16,7 +16,7 @@ inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
   return static_cast<std::byte*>(gemm.c) + begin * row_bytes;
 }
 
-/// The word that grows by one for each tile of the piece; null: none.
+/// Returns the word that grows by one for each tile of the chunk, or null.
 inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
   if (gemm.chain.begun != nullptr && piece.owner != gemm.me) return gemm.chain.told + piece.slot;
   if (!gemm.notify.words) return nullptr;
@@ -25,13 +25,13 @@ inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
          gemm.rows.slot(gemm.block_at_collector(piece.owner), piece.slot % gemm.rows.splits);
 }
 
-/// Gemm::c_at_all: a PE's copy of all tiles, and the word that grows by one there for each; null: none.
+/// With Gemm::c_at_all: a PE's copy of all tiles, and the word there that grows by one for each tile. Null: none.
 struct CopyOfTiles {
   std::byte* to = nullptr;
   Signal* word = nullptr;
 };
 
-/// The i-th of a node's, the next PE's first, the own one last.
+/// Returns the i-th copy of the node: the next PE's first, the own one last.
 inline CopyOfTiles copy_of_tiles(const Gemm& gemm, int i) {
   const int block = gemm.me % gemm.node_size;
   const int pe = gemm.me - block + (block + 1 + i) % gemm.node_size;

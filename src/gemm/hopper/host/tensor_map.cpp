@@ -10,7 +10,7 @@ namespace tandem::cuda {
 namespace {
 
 CUtensorMapDataType data_type(DType type) {
-  // Bytes are moved as they are: only their number matters.
+  // TMA moves bytes unchanged, so only the element size matters.
   return size_of(type) == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Matrices as TMA reads and writes them.
+/// Matrices in the form in which TMA reads and writes them.
 
 #include <cuda.h>
 
@@ -7,9 +7,10 @@
 
 namespace tandem::cuda {
 
-/// A row-major matrix (`rows` x `cols` of `type`, rows of a multiple of 16 bytes, at a multiple of 16) in boxes of
-/// `box_rows` x `box_cols`. A box's rows take 32, 64 or 128 bytes, swizzled in shared memory at that width, or more, as
-/// they are. What lies beyond the matrix is read as zeros and not written. Throws RuntimeFailure if the driver refuses.
+/// Describes a row-major matrix (`rows` x `cols` of `type`) in boxes of `box_rows` x `box_cols`. Its address and row
+/// length are multiples of 16 bytes. A box's rows take 32, 64 or 128 bytes, swizzled in shared memory at that width;
+/// longer rows are not swizzled. Elements beyond the matrix are read as zeros and not written. Throws RuntimeFailure if
+/// the driver refuses.
 CUtensorMap tensor_map(const void* data, DType type, Size rows, Size cols, int box_rows, int box_cols);
 
 }  // namespace tandem::cuda

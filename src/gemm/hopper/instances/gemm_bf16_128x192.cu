@@ -1,4 +1,4 @@
-// The tensor cores' instructions of any width, not only of powers of two.
+// The tensor cores' instructions have other widths than powers of two, too.
 #define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED
 #include "gemm/hopper/hooked_gemm.cuh"
 

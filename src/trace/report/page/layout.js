@@ -5,7 +5,7 @@ const DENSE = 16;                        // more SM lanes a PE than this become 
 const ROW = 15, GAP = 10;                // heights of a lane's row and of the space between PEs
 const SUMMARY = 26, STRIP = 6, HEAD = 20;  // heights of a folded PE's rows and of an open PE's head
 
-/// Room for the longest name of a lane, and its percentage.
+/// Returns the width of the longest lane name and its percentage.
 function nameWidth() {
   const c = document.createElement('canvas').getContext('2d');
   c.font = '11.5px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
@@ -41,13 +41,13 @@ function viewChanged() {
 const xOf = time => NAMES + (time - view.from) * view.scale / view.dpr;
 const timeOf = x => view.from + (x - NAMES) * view.dpr / view.scale;
 
-// ---- Panels: a panel is a timeline on the page; its groups are PEs; a group is open (a row a lane) or folded (one summary).
+// ---- Panels: a panel is a timeline on the page. Its groups are PEs, either open (a row for each lane) or folded.
 
 class Panel {
   constructor(timeline) {
     this.timeline = timeline;
     this.groups = this.makeGroups();
-    // Lanes of one PE are shown where it helps; a folded PE is a summary of all its lanes.
+    // The first PE is open, and so is any PE if there are few lanes. A folded PE is a summary of all its lanes.
     this.groups.forEach((group, i) => { group.open = i === 0 || timeline.lanes.length <= 4 * DENSE; });
     this.makeElements();
   }
@@ -111,7 +111,7 @@ class Panel {
     viewChanged();
   }
 
-  /// Heat maps: a line a node.
+  /// Heat maps with one line for each node.
   layoutOverview(top) {
     if (!this.timeline.overview) return top;
     const [bins, pesPerNode, parts] = this.timeline.overview;

@@ -113,7 +113,7 @@ function zoomTo(mark) {
 }
 const middle = () => (view.from + view.to) / 2;
 
-/// The span `by` places after the held one on its lane.
+/// Returns the span `by` places after the selected one on its lane.
 function step(by) {
   const index = held.index + by;
   if (index < 0 || index >= held.spans.size) return;
@@ -161,7 +161,7 @@ function fillHead() {
   entry('critical path', '', 'path');
 }
 
-/// Shows a time of a lane: opens its PE, and holds what stands there.
+/// Shows a time of a lane: opens its PE and selects the span there.
 function show(timeline, lane, at) {
   const panel = panels[timeline], group = panel.groups.find(g => g.pe === panel.timeline.lanes[lane].pe);
   group.open = true;

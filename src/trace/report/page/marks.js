@@ -1,6 +1,6 @@
-// ---- Marks over the rows: the end, the critical path, arrows, and the span that is held or pointed at.
+// ---- Marks over the rows: the end, the critical path, arrows, and the selected or pointed span.
 
-const FEW = 80;  // as many visible arrows are drawn all together
+const FEW = 80;  // up to this number all visible arrows are drawn
 
 function drawMarks(panel) {
   drawEnd(panel);
@@ -99,13 +99,13 @@ function drawHeld(panel, mark, strong) {
   }
 }
 
-// ---- What lies under a point.
+// ---- The item under a point.
 
 function rowAt(panel, y) {
   return panel.rows.find(row => y >= row.y && y < row.y + row.height);
 }
 
-/// The span of a lane at a time; else the idle time there. `slack` in picoseconds is how far a thin span may be missed.
+/// The span of a lane at a time, else the idle time there. A thin span may be missed by `slack` picoseconds.
 function spanAt(panel, lane, time, slack) {
   const t = panel.timeline;
   if (time < 0 || time > t.duration) return null;

@@ -1,6 +1,6 @@
 addEventListener('error', e => { document.body.dataset.error = e.message; });
 
-// ---- Data: typed arrays a lane, so that a view of the time range is a binary search away.
+// ---- Data: typed arrays for each lane, so that a binary search finds the spans of a view.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const KIND = Object.fromEntries(data.kinds.map((name, i) => [name, i]));
@@ -42,8 +42,8 @@ class Spans {
     return -1;
   }
 
-  /// Calls draw(kind, x0, x1, cover, base, style) for what is visible, in device pixels. What is wider than a pixel covers
-  /// whole pixels. What is narrower covers its share of one: the kinds of a pixel follow each other from `base`, in [0, 1].
+  /// Calls draw(kind, x0, x1, cover, base, style) for visible spans, in device pixels. A span wider than a pixel covers
+  /// whole pixels. Narrower spans cover their share of one: the kinds of a pixel follow each other from `base`, in [0, 1].
   visit(view, kindOf, draw) {
     const {from, to, scale} = view, sums = new Float64Array(2 * data.kinds.length), kinds = data.kinds.length;
     let pixel = -1, free = 0, used = false;  // the pixel that `sums` is of; pixels before `free` are drawn
@@ -107,7 +107,7 @@ class Timeline {
     for (const list of this.arriving) list.sort((a, b) => a.to - b.to);
   }
 
-  /// Steps of the critical path with the part of the span that counts: a wait only from when its arrow came.
+  /// Steps of the critical path with the part of the span that counts: a wait counts from its arrow's arrival.
   readPath(flat) {
     this.steps = [];
     for (let i = 0; i < flat.length; i += 3) {

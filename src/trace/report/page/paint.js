@@ -34,7 +34,7 @@ function mixed(a, b, cover) {
   return (0xff000000 | part(16) | part(8) | part(0)) >>> 0;
 }
 
-/// Draws the row's image of `lines` lines, made by fill(words) where it is not there any more.
+/// Draws the row's image of `lines` lines. If it was dropped, fill(words) makes it again.
 function blit(panel, row, lines, fill) {
   if (!row.image || row.version !== view.version || row.image.height !== lines) {
     row.image = new ImageData(view.pixels, lines);
@@ -68,8 +68,8 @@ function drawDense(panel, row) {
   return row.lanes.length;
 }
 
-/// How much of the lanes each kind covers in each device pixel, in lanes: sums[kind][pixel]. Containers count where they
-/// hold nothing.
+/// Returns the number of lanes that each kind covers in each device pixel: sums[kind][pixel]. A container counts where it
+/// is empty.
 function sharesOf(panel, row) {
   if (row.sums && row.sumsVersion === view.version) return row.sums;
   const width = view.pixels, t = panel.timeline;
@@ -88,7 +88,7 @@ function sharesOf(panel, row) {
   return sums;
 }
 
-/// Order in a pile: what pays at the bottom, waiting at the top, idle free above.
+/// Order of a stacked chart: computation at the bottom, waiting at the top, idle time free above.
 const PILE = ['compute', 'load', 'store', 'put', 'get', 'copy', 'transfer', 'signal', 'launch', 'kernel', 'wait'].map(name => KIND[name]);
 
 function drawShare(panel, row) {
@@ -244,7 +244,7 @@ function drawPanel(panel, all) {
   for (const row of panel.rows) {
     const visible = row.y + row.height >= offset && row.y <= offset + height;
     if (all || visible) drawn += DRAW[row.type](panel, row);
-    if (!visible) row.image = row.sums = null;  // those of a thousand PEs would not fit the memory
+    if (!visible) row.image = row.sums = null;  // the images of a thousand PEs would not fit into memory
   }
   drawMarks(panel);
   c.restore();

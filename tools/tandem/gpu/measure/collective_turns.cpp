@@ -13,8 +13,8 @@ namespace tandem::cli {
 
 namespace {
 
-constexpr Size kStaging = Size{64} << 20;  // what the C API has unless it is told otherwise
-constexpr int kSamples = 16;               // beside the first and the last one
+constexpr Size kStaging = Size{64} << 20;  // the default of the C API
+constexpr int kSamples = 16;               // besides the first and the last one
 
 const char* name_of(NcclBuffers kind) { return kind == NcclBuffers::kPlain ? "nccl" : "nccl-window"; }
 
@@ -65,7 +65,7 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
   }
 }
 
-/// What the collective itself works on.
+/// The memory of the collective itself.
 Symm<std::byte> CollectiveTurns::buffer(const char* name, const Register& registered) {
   if (method_.buffers != GpuBuffers::kHeap)
     user_memory_.push_back(std::make_unique<UserMemory>(largest_, method_.buffers == GpuBuffers::kRegistered));
@@ -95,7 +95,7 @@ void CollectiveTurns::prepare(const CollectiveRun& run) {
   world_.copy_in(inputs_, host.data(), elements * element);
 }
 
-/// Where in and out lie within a program's two buffers.
+/// Places of in and out within a program's two buffers.
 CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
   if (!run_.in_place) return whole;
   const Places at = places_in_one_buffer(run_.collective, call_.count, world_.pe(), run_.options.root);
@@ -103,7 +103,7 @@ CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
   return {whole.out + at.in * element, whole.out + at.out * element};
 }
 
-/// Of calls of the present size.
+/// Options for calls of the present size.
 CollectiveOptions CollectiveTurns::options_for(const tune::Candidate& candidate) const {
   CollectiveOptions options = run_.options;
   if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
@@ -128,7 +128,7 @@ std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& can
   return made;
 }
 
-/// The blocks that were asked for, or that the selection table gives; 0: the plan's own choice.
+/// Returns the given blocks, or those of the selection table. 0: the plan's choice.
 int CollectiveTurns::blocks_of(const tune::Candidate& candidate) const {
   return choose_collective(world_, run_.collective, options_for(candidate), world_.team()).blocks;
 }
@@ -183,14 +183,14 @@ void CollectiveTurns::add_peers(std::vector<Program>& programs) {
     program.peer = peer;
     program.buffers = place(whole);
     program.call = [this, buffers = program.buffers] { nccl_->run(call_, buffers.in, buffers.out, cuda_stream_); };
-    program.call();  // connects, which NCCL cannot do within a capture
+    program.call();  // NCCL cannot connect during a capture
     stream_.synchronize();
     program.turn = std::make_unique<Turn>(stream_, program.call, method_.calls, method_.graph);
     programs.push_back(std::move(program));
   }
 }
 
-/// A result that nobody has written, and the input.
+/// Clears the result and writes the input.
 void CollectiveTurns::restore(const Program& program) {
   const Size element = size_of(call_.type);
   const Size out = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
@@ -204,7 +204,7 @@ void CollectiveTurns::restore(const Program& program) {
   stream_.synchronize();
 }
 
-/// Checks what the last one of a round's calls left.
+/// Checks the result of a round's last call.
 Check CollectiveTurns::check(Program& program) {
   restore(program);
   world_.barrier();
@@ -286,7 +286,7 @@ GpuSize CollectiveTurns::measure(Size bytes, const std::vector<tune::Candidate>&
   for (Program& program : turns) program.row.check = check(program);
   for (int round = -method_.warmups; round < rounds(); ++round)
     for (Program& program : turns) {
-      if (changes_its_input()) restore(program);  // sums of sums would leave the type's range
+      if (changes_its_input()) restore(program);  // repeated sums would leave the type's range
       world_.barrier();
       const double us = program.turn->run();
       if (round >= 0) program.us.push_back(us);

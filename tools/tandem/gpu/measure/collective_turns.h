@@ -1,5 +1,5 @@
 #pragma once
-/// Measures a collective on GPUs, one PE's part: algorithms and NCCL take turns, and every result is checked.
+/// Measures a collective on GPUs, one PE's part. Algorithms and NCCL alternate, and every result is checked.
 
 #include <map>
 #include <memory>
@@ -16,15 +16,15 @@
 
 namespace tandem::cli {
 
-/// Which memory Tandem's calls get.
+/// The memory of Tandem's calls.
 enum class GpuBuffers {
   kHeap,
-  kRegistered,  ///< the user's own, registered
-  kPlain,       ///< the user's own, which peers do not reach (CollectiveOptions::local_in)
+  kRegistered,  ///< user memory, registered
+  kPlain,       ///< user memory that peers cannot access (CollectiveOptions::local_in)
 };
 const char* name_of(GpuBuffers buffers);
 
-/// How a collective is measured.
+/// The method of a measurement.
 struct GpuMethod {
   bool graph = false;
   GpuBuffers buffers = GpuBuffers::kHeap;
@@ -32,51 +32,52 @@ struct GpuMethod {
   std::optional<int> rounds;  ///< nothing: by size
   int warmups = 1;
   std::uint64_t seed = 1;
-  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples ...
-  Size sample_elements = 1 << 16;       ///< ... of as many elements
+  Size checked_whole = Size{16} << 20;  ///< larger results are checked in samples
+  Size sample_elements = 1 << 16;       ///< number of sampled elements
 };
 
-/// What was measured of one algorithm.
+/// The measurement of one algorithm.
 struct GpuRow {
   std::string algorithm;
   int blocks = 0;         ///< 0: the plan's choice
   bool selected = false;  ///< the library's own choice
-  double us = 0;          ///< of the slowest PE
+  double us = 0;          ///< slowest PE
   Check check;            ///< over all PEs
   std::vector<OptionChoice> choices;
 };
 
-/// What was measured at one size.
+/// The measurements at one size.
 struct GpuSize {
   Size bytes = 0;
   Size count = 0;
   std::vector<GpuRow> rows;
-  std::map<std::string, double> peers;  ///< name -> us; where a result was right
+  std::map<std::string, double> peers;  ///< name -> us, if its result was right
   Size wrong_peers = 0;
 };
 
-/// Collective over the world, as all of it. All PEs get the same results.
+/// Measures collectives. All its functions are collective over the world, and all PEs get the same results.
 class CollectiveTurns {
  public:
-  /// Registers a user's memory (CudaProcess::register_buffer).
+  /// Registers user memory (CudaProcess::register_buffer).
   using Register = std::function<Symm<std::byte>(void* memory, Size bytes)>;
 
-  /// Buffers for sizes up to `largest` bytes. `nccl` may be null; `registered` where no buffers are to be registered.
+  /// Makes buffers for sizes up to `largest` bytes. `nccl` may be null, and so may `registered` if no buffers are
+  /// registered.
   CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
                   const Register& registered = nullptr);
 
-  /// Makes the inputs of `run`, for every size to come.
+  /// Makes the inputs of `run`, for all later sizes.
   void prepare(const CollectiveRun& run);
-  /// Measures `candidates` at `bytes` (rounded down). Those that cannot run there, or do not fit into the heap, are
-  /// left out, unless there is only one.
+  /// Measures `candidates` at `bytes` (rounded down). Candidates that cannot run there, or do not fit into the heap,
+  /// are left out, unless there is only one.
   GpuSize measure(Size bytes, const std::vector<tune::Candidate>& candidates);
-  /// Another call of the last measurement's first candidate, in a graph behind two others, which bring the PEs
-  /// together; `record` says whether what is enqueued next is recorded.
+  /// Runs the last measurement's first candidate again in a graph. Two other calls before it synchronise the PEs.
+  /// `record` switches the recording of enqueued work.
   void record_call(const std::function<void(bool)>& record);
 
  private:
   struct Program;
-  /// The two buffers that a program's calls get.
+  /// The two buffers of a program's calls.
   struct Buffers {
     std::byte* in = nullptr;
     std::byte* out = nullptr;
@@ -103,9 +104,9 @@ class CollectiveTurns {
   Size largest_;
   Stream stream_;
   cudaStream_t cuda_stream_;
-  std::vector<std::unique_ptr<UserMemory>> user_memory_;  // in and out, where they are not the heap's
+  std::vector<std::unique_ptr<UserMemory>> user_memory_;  // in and out outside of the heap
   Symm<std::byte> in_, out_;
-  std::byte* inputs_;  // as they were made
+  std::byte* inputs_;  // original inputs
   std::map<std::string, Buffers> peer_buffers_;
 
   CollectiveRun run_;

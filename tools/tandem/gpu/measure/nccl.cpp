@@ -12,7 +12,7 @@ namespace tandem::cli {
 
 namespace {
 
-/// ncclDataType_t.
+/// Values of ncclDataType_t.
 int nccl_type(DType type) {
   switch (type) {
     case DType::kI8:
@@ -43,7 +43,7 @@ int nccl_type(DType type) {
   throw Unsupported("NCCL: no such type");
 }
 
-/// ncclRedOp_t.
+/// Values of ncclRedOp_t.
 int nccl_op(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -166,7 +166,7 @@ void NcclPeer::run(const CollectiveCall& call, const void* in, void* out, cudaSt
   }
 }
 
-/// As nccl-tests do it: sends and receives in one group.
+/// Like nccl-tests it puts sends and receives into one group.
 void NcclPeer::move(const CollectiveCall& call, const void* in, void* out, cudaStream_t stream) const {
   const int n = call.pes;
   const auto count = static_cast<std::size_t>(call.count);

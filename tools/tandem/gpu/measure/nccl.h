@@ -1,5 +1,5 @@
 #pragma once
-/// NCCL, loaded at run time where the machine has it: what Tandem is measured against.
+/// NCCL as the baseline of measurements, loaded at run time if the machine has it.
 
 #include <cuda_runtime.h>
 
@@ -12,22 +12,22 @@
 
 namespace tandem::cli {
 
-/// Which memory NCCL's calls get.
+/// The memory of NCCL's calls.
 enum class NcclBuffers {
   kPlain,   ///< cudaMalloc
   kWindow,  ///< ncclMemAlloc, registered as a symmetric window (NCCL 2.27 and newer)
 };
 
-/// The functions of one library file. Types of nccl.h: communicators and windows are opaque pointers, enumerations
-/// ints.
+/// The functions of one library file. In place of the types of nccl.h, communicators and windows are opaque pointers,
+/// and enumerations are ints.
 struct NcclLibrary {
   struct UniqueId {
     char bytes[128];
   };
   using Handle = void*;
 
-  /// Throws Unsupported where the library cannot be loaded. Turns NVLink multicast off, unless NCCL_NVLS_ENABLE says
-  /// otherwise: Tandem's is off as well.
+  /// Throws Unsupported if the library cannot be loaded. Switches NVLink multicast off unless NCCL_NVLS_ENABLE is set,
+  /// because Tandem does not use it either.
   explicit NcclLibrary(const std::string& file);
 
   int (*get_version)(int*);
@@ -44,7 +44,7 @@ struct NcclLibrary {
   int (*reduce)(const void*, void*, std::size_t, int type, int op, int root, Handle, cudaStream_t);
   int (*send)(const void*, std::size_t, int type, int peer, Handle, cudaStream_t);
   int (*receive)(void*, std::size_t, int type, int peer, Handle, cudaStream_t);
-  // Null in versions that do not have them.
+  // Null in versions without them.
   int (*allocate)(void**, std::size_t) = nullptr;
   int (*free)(void*) = nullptr;
   int (*register_window)(Handle, void*, std::size_t, Handle* window, int flags) = nullptr;
@@ -52,22 +52,22 @@ struct NcclLibrary {
 
   /// Throws RuntimeFailure.
   void check(int code, const char* what) const;
-  /// "2.28.9".
+  /// Returns "2.28.9".
   std::string version() const;
 };
 
-/// One PE's part in NCCL.
+/// One PE's part of NCCL.
 class NcclPeer {
  public:
-  /// Collective over the world, as all of this. Throws RuntimeFailure where NCCL cannot start.
+  /// Collective over the world, like all its functions. Throws RuntimeFailure if NCCL cannot start.
   NcclPeer(const NcclLibrary& library, World& world, Shared& shared);
   ~NcclPeer();
   NcclPeer(const NcclPeer&) = delete;
   NcclPeer& operator=(const NcclPeer&) = delete;
 
-  /// Memory for NCCL's own calls. Throws Unsupported for windows where this NCCL has none.
+  /// Allocates memory for NCCL's calls. Throws Unsupported for windows if this NCCL has none.
   void* allocate(NcclBuffers kind, Size bytes);
-  /// Enqueues one call. Throws Unsupported where NCCL has no such call (premul_sum).
+  /// Enqueues one call. Throws Unsupported if NCCL has no such call (premul_sum).
   void run(const CollectiveCall& call, const void* in, void* out, cudaStream_t stream) const;
 
  private:

@@ -14,12 +14,12 @@ namespace tandem::cli {
 
 namespace {
 
-constexpr Size kSamples = 48;  // rows and columns of which elements are checked
+constexpr Size kSamples = 48;  // rows and columns whose elements are checked
 constexpr std::uint64_t kStreamOfA = 0, kStreamOfB = 1;
 
 bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
 
-/// Up to kSamples places of a range, its ends among them.
+/// Returns up to kSamples places of a range, including its ends.
 std::vector<Size> samples(Range range) {
   const Size count = std::min(range.size(), kSamples);
   std::vector<Size> places;
@@ -32,7 +32,7 @@ std::vector<Size> samples(Range range) {
 
 struct OperatorTurns::Program {
   std::string name;                   ///< empty: Tandem's plan
-  const std::byte* result = nullptr;  ///< where it can be checked
+  const std::byte* result = nullptr;  ///< null: not checked
   std::function<void()> call;
   std::unique_ptr<Turn> turn;
   std::vector<double> us;
@@ -42,8 +42,8 @@ Size operator_heap(const OperatorRun& run, int pes) {
   const auto& [m, n, k] = run.shape();
   const bool gather = run.op == Operator::kAllGatherGemm;
   const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
-  // The sequential plan, and the overlapped form's two that take turns, each with what it gathers, or with partial
-  // sums, staging and sums.
+  // The sequential plan and the two alternating overlapped plans each have gathered data, or partial sums, staging and
+  // sums.
   const Size staged = 3 * (gather ? m * k : 4 * m * n);
   return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
 }
@@ -126,7 +126,7 @@ void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local
   cublas_->prepare(local.gemm);
   const auto multiply = [this, a, product, gemm = local.gemm] { cublas_->run(gemm, a, b_, product, cuda_stream_); };
   programs.push_back({"cublas", nullptr, multiply, nullptr, {}});
-  if (local.gemm.m % world_.num_pes() != 0 && run_.op != Operator::kGemmAllReduce) return;  // NCCL's parts are equal
+  if (local.gemm.m % world_.num_pes() != 0 && run_.op != Operator::kGemmAllReduce) return;  // NCCL needs equal parts
   CollectiveCall call;
   call.type = gather ? run_.options.type : run_.options.result_type();
   call.op = ReduceOp::kSum;
@@ -143,7 +143,7 @@ void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local
                       },
                       nullptr,
                       {}});
-  programs.back().call();  // connects, which NCCL cannot do within a capture
+  programs.back().call();  // NCCL cannot connect during a capture
   stream_.synchronize();
 }
 
@@ -205,7 +205,7 @@ GpuOperator OperatorTurns::measure(Size m) {
   return measured;
 }
 
-/// Checks what the last one of a round's calls left.
+/// Checks the result of a round's last call.
 Check OperatorTurns::check(Program& program, const Local& local) {
   Check own;
   own.expectation = "nothing";

@@ -1,6 +1,6 @@
 #pragma once
-/// Measures an operator on GPUs, one PE's part: Tandem's plan, its sequential form, cuBLASLt alone on the gathered
-/// problem, and NCCL with cuBLASLt one after the other take turns, and results are checked in samples.
+/// Measures an operator on GPUs, one PE's part. Four programs alternate, and results are checked in samples: Tandem's
+/// plan, its sequential form, cuBLASLt alone on the gathered problem, and NCCL followed by cuBLASLt.
 
 #include <map>
 #include <memory>
@@ -17,13 +17,13 @@
 
 namespace tandem::cli {
 
-/// What was measured with one number of rows.
+/// The measurements for one number of rows.
 struct GpuOperator {
   Size m = 0;
-  std::string way;           ///< how it was carried out (OperatorPlan::way)
+  std::string way;           ///< the strategy (OperatorPlan::way)
   double us = 0;             ///< median over the rounds, of the slowest PE
-  double spread = 0;         ///< of the rounds: (most - least) / median
-  double sequential_us = 0;  ///< 0: not asked for
+  double spread = 0;         ///< (most - least) / median over the rounds
+  double sequential_us = 0;  ///< 0: not measured
   std::map<std::string, double> peers;
   Check check;  ///< over all PEs
   std::vector<OptionChoice> choices;
@@ -32,31 +32,31 @@ struct GpuOperator {
 /// Bytes of heap that a PE needs for a run.
 Size operator_heap(const OperatorRun& run, int pes);
 
-/// Calls of a run that take about 60 ms.
+/// Returns the number of calls that take about 60 ms.
 int calls_of(const OperatorRun& run, int pes);
 
-/// Collective over the world, as all of it. All PEs get the same results.
+/// Measures operators. All its functions are collective over the world, and all PEs get the same results.
 class OperatorTurns {
  public:
-  /// A plan for the run's rows. `nccl` may be null: then there is no peer at all.
+  /// Makes a plan for the run's rows. Without `nccl` (null) there are no baselines of other libraries.
   OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, const OperatorRun& run);
   ~OperatorTurns();
 
-  /// A run of `m` rows, at least 1 and at most the plan's.
+  /// Measures runs of `m` rows, at least 1 and at most the plan's.
   GpuOperator measure(Size m);
-  /// What the plan made of the run's options.
+  /// Returns the plan's options, with every choice made.
   const OperatorOptions& options() const { return plan_->options(); }
 
  private:
   struct Program;
-  /// The product of this PE.
+  /// The GEMM of this PE.
   struct Local {
     OperatorShard shard;
     cuda::PlainGemm gemm;
   };
 
   void add_peers(std::vector<Program>& programs, const Local& local);
-  /// Both matrices of a PE, or the whole of A; `width`: of the whole matrix's rows.
+  /// Fills both matrices of a PE, or the whole of A. `width` is the row length of the whole matrix.
   void fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
   Check check(Program& program, const Local& local);
   void check_samples(const std::byte* c, const Local& local, Check& check) const;
@@ -74,7 +74,7 @@ class OperatorTurns {
   OperatorExtras extras_;
   std::unique_ptr<OperatorPlan> plan_, sequential_;
   std::unique_ptr<cuda::CublasLt> cublas_;
-  void *whole_ = nullptr, *product_ = nullptr;  // of the peers: the gathered A, a GEMM's result
+  void *whole_ = nullptr, *product_ = nullptr;  // for other libraries: the gathered A, a GEMM's result
 };
 
 }  // namespace tandem::cli

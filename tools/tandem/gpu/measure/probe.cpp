@@ -18,7 +18,7 @@ using cuda::check;
 namespace {
 
 constexpr int kRepeats = 3;
-constexpr int kRounds = 2000;  // of a ping-pong
+constexpr int kRounds = 2000;  // ping-pong exchanges
 constexpr Size kWords = 64;
 
 }  // namespace
@@ -68,7 +68,7 @@ struct Probe::Gpu {
   void* first = nullptr;
   void* second = nullptr;
   std::uint64_t* words = nullptr;
-  std::uint64_t* ns = nullptr;  // of the host
+  std::uint64_t* ns = nullptr;  // host memory
 };
 
 Probe::Probe() {
@@ -81,7 +81,7 @@ Probe::Probe() {
       check(cudaSetDevice(from), "cudaSetDevice");
       const cudaError_t code = cudaDeviceEnablePeerAccess(to, 0);
       if (code != cudaErrorPeerAccessAlreadyEnabled) check(code, "cudaDeviceEnablePeerAccess");
-      cudaGetLastError();  // it is sticky for the next check of a launch
+      cudaGetLastError();  // a sticky error would fail the next launch's check
     }
 }
 
@@ -92,7 +92,7 @@ bool Probe::reaches(int from, int to) const {
   return from == to || (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can != 0);
 }
 
-/// The best of some runs, after one that does not count.
+/// Returns the best of some runs after a warm-up run.
 double Probe::seconds(int number, const std::function<void(cudaStream_t)>& work) const {
   const Gpu& gpu = *gpus_[static_cast<std::size_t>(number)];
   check(cudaSetDevice(gpu.device), "cudaSetDevice");
@@ -109,7 +109,7 @@ double Probe::seconds(int number, const std::function<void(cudaStream_t)>& work)
   return best;
 }
 
-/// The slowest GPU's time; all begin within the time of a few launches, so the work should take much longer.
+/// Returns the slowest GPU's time. All start within the time of a few launches, so the work should take much longer.
 double Probe::seconds_of_all(const std::function<void(int, cudaStream_t)>& work) const {
   double best = 0;
   for (int repeat = 0; repeat <= kRepeats; ++repeat) {
@@ -219,7 +219,7 @@ double Probe::local_one_way_us(int gpu) const {
 double Probe::load_us(int from, int to) const {
   const Gpu& own = *gpus_[static_cast<std::size_t>(from)];
   const Gpu& other = *gpus_[static_cast<std::size_t>(to)];
-  // 64 KiB and a bit: all steps together go beyond what a GPU caches.
+  // The step of 64 KiB and a bit makes all steps together exceed a GPU's caches.
   constexpr Size kStep = 8209, kChain = kBytes / 8;
   constexpr int kSteps = 2000;
   std::vector<std::uint64_t> chain(static_cast<std::size_t>(kChain));

@@ -1,5 +1,5 @@
 #pragma once
-/// Measures the GPUs of this machine and what joins them, from one thread, with memory and streams of its own.
+/// Measures the GPUs of this machine and their links, from one thread, with its own memory and streams.
 
 #include <cuda_runtime.h>
 
@@ -13,7 +13,7 @@ namespace tandem::cli {
 
 class Probe {
  public:
-  /// All GPUs. Enables loads and stores between those that can. Throws Unsupported without a GPU.
+  /// Uses all GPUs, and enables peer access where possible. Throws Unsupported without a GPU.
   Probe();
   ~Probe();
   Probe(const Probe&) = delete;
@@ -22,26 +22,27 @@ class Probe {
   int gpus() const { return static_cast<int>(gpus_.size()); }
   bool reaches(int from, int to) const;
 
-  /// GB/s of a copy by copy engine; `from == to`: within a GPU.
+  /// Returns GB/s of a copy by copy engine; `from == to`: within a GPU.
   double copy_gbps(int from, int to, Size bytes) const;
-  /// GB/s out of each GPU when all copy to all others at once.
+  /// Returns GB/s out of each GPU when all copy to all others at once.
   double copy_all_to_all_gbps(Size bytes) const;
-  /// GB/s of stores from `from` to `to`'s memory, and of loads by `from` from there.
+  /// Returns GB/s of stores from `from` to memory of `to`, and of loads by `from` from there.
   double store_gbps(int from, int to, int blocks, Size bytes) const;
   double load_gbps(int from, int to, int blocks, Size bytes) const;
-  /// The same of stores out of each GPU when all store to all others.
+  /// Returns GB/s of stores out of each GPU when all store to all others.
   double store_all_to_all_gbps(int blocks, Size bytes) const;
-  /// GB/s read plus written of a copy by `blocks` blocks within a GPU.
+  /// Returns GB/s (read plus written) of a copy by `blocks` blocks within a GPU.
   double local_gbps(int gpu, int blocks, Size bytes) const;
 
-  /// Microseconds one way: a packet (`ordered`: a signal) from GPU to GPU; nothing where nobody answered.
+  /// Returns the microseconds of a packet (`ordered`: a signal) in one direction, or nothing without an answer.
   double one_way_us(int from, int to, bool ordered) const;
   double local_one_way_us(int gpu) const;
-  /// A dependent load by `from` from `to`'s memory.
+  /// Returns the time of a dependent load by `from` from memory of `to`.
   double load_us(int from, int to) const;
-  /// A copy of eight bytes after another one in a stream, before a byte moves.
+  /// Returns the time before the first byte, for a copy of eight bytes after another one in a stream.
   double copy_startup_us(int from, int to) const;
-  /// An empty kernel after another: in a stream, in a graph, in a graph with programmatic dependent launch.
+  /// Returns the time of an empty kernel after another: in a stream, in a graph, in a graph with programmatic dependent
+  /// launch.
   double launch_us() const;
   double graph_node_us(bool early) const;
 

@@ -26,7 +26,7 @@ void Turn::enqueue() {
   auto* const stream = static_cast<cudaStream_t>(stream_.native());
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cuda::check(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing");
-  // In a graph an event is one of its nodes only where that is asked for.
+  // In a graph an event becomes a node only on request.
   const unsigned how = capture == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault;
   for (int i = 0; i < kFirstCalls; ++i) call_();
   cuda::check(cudaEventRecordWithFlags(begin_, stream, how), "cudaEventRecord");

@@ -1,6 +1,5 @@
 #pragma once
-/// Programs that are measured against each other take turns, round by round, so that whatever the machine does meets
-/// all of them alike.
+/// Alternating measurements: programs run round by round, so that disturbances of the machine affect all of them alike.
 
 #include <cuda_runtime.h>
 
@@ -13,16 +12,16 @@
 
 namespace tandem::cli {
 
-/// Some calls back to back in a PE's stream, between two events; two calls before them bring the PEs together.
+/// Consecutive calls in a PE's stream between two events. Two calls before them synchronise the PEs.
 class Turn {
  public:
-  /// `graph`: the calls are captured now, and replayed.
+  /// With `graph` the calls are captured now and replayed later.
   Turn(Stream& stream, std::function<void()> call, int calls, bool graph);
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  /// Enqueues and waits. Microseconds a call.
+  /// Enqueues the calls and waits. Returns the microseconds of one call.
   double run();
 
  private:
@@ -36,7 +35,7 @@ class Turn {
   std::unique_ptr<cuda::Graph> graph_;
 };
 
-/// The middle one; of an even number the upper of two.
+/// Returns the median; for an even number the upper of the two.
 double median(std::vector<double> values);
 
 }  // namespace tandem::cli

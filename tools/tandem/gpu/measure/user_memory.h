@@ -1,5 +1,5 @@
 #pragma once
-/// Memory as users have it who do not allocate from the symmetric heap.
+/// Memory of users who do not allocate from the symmetric heap.
 
 #include <cuda.h>
 
@@ -12,8 +12,8 @@ namespace tandem::cli {
 /// Memory of one PE outside of the heap, on the current GPU.
 class UserMemory {
  public:
-  /// `exportable`: by virtual memory management, so that it can be registered; otherwise cudaMalloc. Throws
-  /// RuntimeFailure.
+  /// With `exportable` it is made by virtual memory management, so that it can be registered; otherwise by cudaMalloc.
+  /// Throws RuntimeFailure.
   UserMemory(Size bytes, bool exportable);
   ~UserMemory();
   UserMemory(const UserMemory&) = delete;
