@@ -136,7 +136,8 @@ tandem_status tandem_unique_id_create(void* id, const char* address);
 
 /** Joins a world on the current GPU and returns once all PEs have joined. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
-/** The same with the id and the numbers from the environment of torchrun, srun or tandem launch (docs/worlds.md). */
+/** The same with the id and the numbers from the environment of torchrun, srun or tandem launch
+ * (docs/reference/worlds.md). */
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options);
 /** Waits for the GPU and for the other PEs, unless the world is over, and destroys the world. All its plans must be
  * destroyed before; otherwise the call gives TANDEM_INVALID_ARGUMENT and the world remains. NULL is allowed. */

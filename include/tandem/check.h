@@ -4,7 +4,7 @@
 ///   const CheckResult result = check([](World& world) { ... }, {.machine = load_machine("h200x4"), .pes = 4});
 ///   EXPECT_TRUE(result.clean()) << result.text();
 ///
-/// docs/checker.md says what is ordered by what and how much memory a check takes.
+/// docs/reference/checker.md says what is ordered by what and how much memory a check takes.
 
 #include <cstdint>
 #include <functional>

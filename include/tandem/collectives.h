@@ -82,8 +82,8 @@ struct CollectiveOptions {
   /// within the GPU; with 0 a copy engine copies there too.
   int blocks = 0;
   int threads = 512;  ///< threads of a block
-  /// File of a selection table (docs/machines.md) that takes precedence over the builtin ones. Empty: the file that
-  /// TANDEM_SELECTION names, if any.
+  /// File of a selection table (docs/reference/machines.md) that takes precedence over the builtin ones. Empty: the
+  /// file that TANDEM_SELECTION names, if any.
   std::string selection = {};
   /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/advanced/only_here.h). Buffers
   /// that peers access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used

@@ -5,7 +5,8 @@
 ///   std::cout << explain(machine);                            // what `tandem machines h200x4` prints
 ///
 /// Units: GB/s are 1e9 bytes of payload a second in one direction, us are microseconds, TFLOP/s are 1e12. A model is
-/// plain data; the simulator turns its figures into integer picoseconds. docs/machines.md describes the file format.
+/// plain data; the simulator turns its figures into integer picoseconds. docs/reference/machines.md describes the file
+/// format.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-/// Timelines measured on GPUs (docs/timeline.md): what is set aside for them, and what they are worth.
+/// Timelines measured on GPUs (docs/reference/timeline.md): what is set aside for them, and what they are worth.
 
 #include <cstdint>
 #include <vector>

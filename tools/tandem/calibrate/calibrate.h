@@ -7,7 +7,7 @@
 
 namespace tandem::cli {
 
-/// What was measured; the names are those of a machine model's figures (docs/machines.md).
+/// What was measured; the names are those of a machine model's figures (docs/reference/machines.md).
 struct Calibration {
   std::string gpu_name;
   int gpus = 0;

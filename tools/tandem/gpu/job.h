@@ -14,7 +14,8 @@
 
 namespace tandem::cli {
 
-/// PEs are threads of this process; where a launcher's variables are set (docs/worlds.md), each process is one.
+/// PEs are threads of this process; where a launcher's variables are set (docs/reference/worlds.md), each process is
+/// one.
 struct GpuJob {
   int pes = 0;
   bool by_processes = false;

@@ -1,4 +1,4 @@
-/// The command-line tool: dispatch, and what each error becomes. docs/cli.md describes it to its users.
+/// The command-line tool: dispatch, and what each error becomes. docs/reference/cli.md describes it to its users.
 #include <csignal>
 #include <exception>
 #include <new>

@@ -14,15 +14,15 @@ namespace tandem::cli {
 struct Check {
   Size checked = 0;  ///< elements, over all PEs
   Size wrong = 0;
-  /// Largest error over all elements, relative to what docs/cli.md says; nothing where the elements are no numbers and
-  /// some are wrong.
+  /// Largest error over all elements, relative to what docs/reference/cli.md says; nothing where the elements are no
+  /// numbers and some are wrong.
   std::optional<double> max_error = 0;
   std::string expectation;  ///< "bit for bit", "within 0.002"
 
   bool correct() const { return wrong == 0; }
 };
 
-/// What docs/cli.md describes key by key; nothing where something does not apply.
+/// What docs/reference/cli.md describes key by key; nothing where something does not apply.
 struct Result {
   std::string op;
   std::string backend = "sim";
