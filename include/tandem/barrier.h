@@ -15,6 +15,7 @@ namespace tandem {
 
 /// A barrier's memory; handles are those of its team.
 struct TeamBarrier {
+  /// The most rounds of a barrier: enough for 2^32 PEs.
   static constexpr int kMostRounds = 32;
 
   Signals words;  ///< [block][kMostRounds]

@@ -32,6 +32,7 @@ const char* name(Strategy strategy);
 /// Throws InvalidArgument listing the names.
 Strategy parse_strategy(const std::string& text);
 
+/// Options of a check.
 struct CheckOptions {
   /// Empty: h200x4, for more than four PEs h200x8.
   Machine machine = {};
@@ -41,8 +42,8 @@ struct CheckOptions {
   int pes_per_node = 0;
   /// Bytes that one step of a block's tile loop covers: with less, smaller data takes several steps.
   Size tile_bytes = Size{64} << 10;
-  int schedules = 20;
-  Strategy strategy = Strategy::kRandom;
+  int schedules = 20;                     ///< the number of schedules to run
+  Strategy strategy = Strategy::kRandom;  ///< how the schedules differ
   /// Schedule i has the seed `seed` + i.
   std::uint64_t seed = 1;
   /// Ends with the schedule that finds something.
@@ -62,42 +63,45 @@ struct CheckOptions {
 
 /// A place in the source that has to do with a finding.
 struct CheckSite {
-  std::string file;
-  int line = 0;
+  std::string file;       ///< the path that the compiler was given
+  int line = 0;           ///< from 1
   std::string operation;  ///< "put", "load", "wait"
   std::string who;        ///< "PE 1 block 0 of ShiftAdd"
-  int pe = 0;
-  int launch = 0;      ///< which launch of that kernel in its stream, from 1; 0: no kernel
-  int occurrence = 0;  ///< which time this launch (or host program, or stream) came by here, from 1; 0: not known
-  double time_us = 0;  ///< simulated
+  int pe = 0;             ///< the PE that did it
+  int launch = 0;         ///< which launch of that kernel in its stream, from 1; 0: no kernel
+  int occurrence = 0;     ///< which time this launch (or host program, or stream) came by here, from 1; 0: not known
+  double time_us = 0;     ///< simulated
 
   /// "put at ring.h:12 by PE 1 block 0 of Ring, launch 2, occurrence 3".
   std::string text() const;
 };
 
+/// One finding of the checker.
 struct Finding {
   /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
   /// before_epoch, out_of_bounds, use_after_free, uninitialised_read, hang, wrong_result, nondeterminism, error.
   std::string kind;
   std::vector<CheckSite> sites;  ///< the earlier one first
-  std::vector<int> pes;
-  std::string buffer;   ///< "inbox[16, 32) on PE 2"
-  std::string signal;   ///< "arrived[3] on PE 2"
-  std::string missing;  ///< what order is missing, and which operation gives it
-  std::string replay;   ///< reproduces it exactly: the tool's command, or the options of a check that differ
-  std::uint64_t seed = 0;
+  std::vector<int> pes;          ///< the PEs that take part
+  std::string buffer;            ///< "inbox[16, 32) on PE 2"
+  std::string signal;            ///< "arrived[3] on PE 2"
+  std::string missing;           ///< what order is missing, and which operation gives it
+  std::string replay;            ///< reproduces it exactly: the tool's command, or the options of a check that differ
+  std::uint64_t seed = 0;        ///< the seed of the schedule that found it
 
   /// A few lines for people.
   std::string text() const;
 };
 
+/// The result of a check.
 struct CheckResult {
-  int schedules = 0;  ///< that were run
-  Strategy strategy = Strategy::kRandom;
+  int schedules = 0;                      ///< that were run
+  Strategy strategy = Strategy::kRandom;  ///< how the schedules differed
   /// kDfs: no other choice is left.
   bool exhausted = false;
-  std::vector<Finding> findings;
+  std::vector<Finding> findings;  ///< in the order in which they were found
 
+  /// Returns whether nothing was found.
   bool clean() const { return findings.empty(); }
   /// All findings, or that there are none; of kDfs also whether it is exhausted.
   std::string text() const;

@@ -27,6 +27,7 @@ namespace trace {
 class Timeline;
 }
 
+/// Options of a world on GPUs.
 struct CudaOptions {
   /// Capacity of each PE's symmetric heap for data at the beginning. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
@@ -69,6 +70,7 @@ struct CudaOptions {
 /// GPUs of this process; 0 where there is no driver. Never throws.
 int cuda_devices();
 
+/// A world whose PEs are threads of this process.
 class CudaThreads {
  public:
   /// More PEs than GPUs share them, given out in turns: for trying out, with limits of their own (docs/cuda.md). Throws
@@ -88,6 +90,7 @@ class CudaThreads {
   /// What happened in the runs so far, in the time of World::time_us; of work in graphs that were replayed, the last
   /// replay. Between runs.
   const trace::Timeline& timeline();
+  /// How much the last timeline lost, and how exact its clocks are.
   const RecordingInfo& recording_info();
 
  private:
@@ -112,6 +115,7 @@ class CudaProcess {
   /// (who did not come), Unsupported (no GPU, another host, GPUs that do not reach each other), OutOfMemory,
   /// RuntimeFailure.
   CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options = {});
+  /// The same for the place that a launcher gave this process (placement_from_environment).
   explicit CudaProcess(const Placement& place, const CudaOptions& options = {});
   /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Streams and
   /// plans of this world must be gone.
@@ -121,8 +125,11 @@ class CudaProcess {
   /// meanwhile. Only the destructor may follow, when these threads are done. Never throws.
   void leave();
 
+  /// The world. It lives as long as this object.
   World& world();
+  /// This PE's number, from 0.
   int pe() const;
+  /// The number of PEs.
   int pes() const;
   /// This PE's GPU, as this process numbers them. Calls make it current where another one is, while they last.
   int device() const;

@@ -12,6 +12,7 @@ namespace tandem {
 /// Reductions, as NCCL's `ncclRedOp_t` has them. A reduction is: `premultiply` of each PE's own values (kPremulSum
 /// only), `apply` in the order that the algorithm documents, `finish` once (it changes the values of kAvg only).
 enum class ReduceOp { kSum, kProd, kMin, kMax, kAvg, kPremulSum };
+/// All reductions, in the order of the enumeration.
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
                                           ReduceOp::kMax, ReduceOp::kAvg,  ReduceOp::kPremulSum};
 

@@ -12,8 +12,9 @@ using Epoch = std::uint64_t;
 
 /// One signal word, 8 bytes, written by signal operations alone (OpenSHMEM 1.5 section 9.8: "signal data object").
 struct Signal {
-  Epoch value;
+  Epoch value;  ///< only signal operations write it
 };
+/// Signal words of all PEs; `words + i` is the i-th word.
 using Signals = Symm<Signal>;
 
 /// How a signal changes its word (OpenSHMEM 1.5 section 9.8.1, SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD).
@@ -22,6 +23,7 @@ enum class SignalOp { kSet, kAdd };
 /// Comparisons of `signal_wait_until` and `signal_test` (OpenSHMEM 1.5 section 9.10).
 enum class Cmp { kEq, kNe, kGt, kGe, kLt, kLe };
 
+/// Returns whether `value` and `to` compare true.
 TANDEM_DEVICE constexpr bool compare(Epoch value, Cmp cmp, Epoch to) {
   switch (cmp) {
     case Cmp::kEq:
@@ -48,7 +50,7 @@ enum class Order { kRelaxed, kAcquire, kRelease, kAcqRel };
 /// The epoch counters of one operator instance: local memory, one word for each block of the largest grid that the
 /// instance is launched with. They live on the device, so that a replayed graph never sends a stale epoch.
 struct Epochs {
-  Epoch* words = nullptr;
+  Epoch* words = nullptr;  ///< [block]: the last epoch that the block has taken
 };
 
 /// Proof that a wait returned: what is read through `consume_token(pointer, token)` is ordered after that wait.
@@ -57,17 +59,17 @@ struct Token {};
 /// LL packet: 4 bytes of data and a 4-byte flag, written and read as one 8-byte access, so that the data is its own
 /// signal.
 struct alignas(8) LLPacket {
-  std::uint32_t data;
-  std::uint32_t flag;
+  std::uint32_t data;  ///< 4 bytes
+  std::uint32_t flag;  ///< the lower half of the epoch
 };
 
 /// LL128 line: 112 bytes of data and an 8-byte flag: 16 bytes for each of eight threads, of which the last carries the
 /// flag. Needs that a warp's 128-byte store becomes visible as a whole, which no document promises: an architecture
 /// gets it once a litmus test has run there (tests/gpu/litmus_gpu_check.cpp; sm_90 has passed it).
 struct alignas(16) LL128Line {
-  std::uint32_t data[28];
-  std::uint64_t unused;
-  std::uint64_t flag;
+  std::uint32_t data[28];  ///< 112 bytes
+  std::uint64_t unused;    ///< fills the line
+  std::uint64_t flag;      ///< the epoch
 };
 
 /// How many packets (of type P) carry `bytes` bytes.

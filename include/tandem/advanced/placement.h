@@ -5,14 +5,15 @@
 
 namespace tandem {
 
+/// The place of this process in a world.
 struct Placement {
-  UniqueId id;
-  int pe = 0;
-  int pes = 1;
+  UniqueId id;  ///< where the processes meet
+  int pe = 0;   ///< number of this PE
+  int pes = 1;  ///< number of PEs
   /// Number among the PEs of its node, and how many these are, as far as the launcher says: Slurm says what the job
   /// asked for, of which a step may be a part.
   int local_pe = 0;
-  int local_pes = 1;
+  int local_pes = 1;  ///< PEs of this node
 };
 
 /// Reads what a launcher set, and finds the other processes. The n-th call of each process makes the n-th world.

@@ -8,6 +8,7 @@
 
 namespace tandem {
 
+/// Options of recording.
 struct RecordOptions {
   /// Whether what kernels, copies and signals do can be recorded.
   bool on = false;
@@ -22,6 +23,7 @@ struct RecordOptions {
   bool time_copies = false;
 };
 
+/// The quality of a timeline.
 struct RecordingInfo {
   Size operations = 0;       ///< that were recorded
   Size lost_operations = 0;  ///< for which their block had no room
@@ -33,18 +35,18 @@ struct RecordingInfo {
     std::int64_t offset_ns = 0;  ///< at the begin
     double error_ns = 0;         ///< of the alignment, where messages take equally long both ways
     double bound_ns = 0;         ///< the error cannot be larger: half of the fastest round trip
-    double drift_ppm = 0;
+    double drift_ppm = 0;        ///< how much faster this clock runs than that of PE 0
   };
   std::vector<Clock> clocks;  ///< by PE
 
   /// A signal that ended a wait: from the one to the other by the aligned clocks. Not those that copies wrote, whose
   /// time is not recorded but concluded from the wait.
   struct Release {
-    int from = 0;  ///< PE
-    int to = 0;    ///< PE
-    double us = 0;
+    int from = 0;   ///< PE
+    int to = 0;     ///< PE
+    double us = 0;  ///< time from signal to wait
   };
-  std::vector<Release> releases;
+  std::vector<Release> releases;  ///< in no order
 };
 
 }  // namespace tandem
