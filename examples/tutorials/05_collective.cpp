@@ -10,7 +10,7 @@
 
 using namespace tandem;
 
-/// What one PE has to print.
+/// The results of one PE.
 struct Found {
   std::string algorithm;
   std::vector<float> sums;      // one for each call

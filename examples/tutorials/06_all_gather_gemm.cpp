@@ -14,7 +14,7 @@
 using namespace tandem;
 
 // listing: layer
-/// One run of A * B^T: each PE holds m / pes rows of A and n / pes rows of B, and gets n / pes columns of C.
+/// One run of A * B^T. Each PE holds m / pes rows of A and n / pes rows of B, and gets n / pes columns of C.
 void run_layer(World& world, const OperatorOptions& options, const std::vector<float>& a, const std::vector<float>& b,
                std::vector<float>& c) {
   const Size rows = options.m / world.num_pes(), columns = options.n / world.num_pes();
