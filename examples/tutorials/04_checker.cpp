@@ -40,9 +40,10 @@ struct Shift {
 // end of listing
 
 // listing: check
+constexpr Size kCount = 16;
+
 template <Fault kFault>
 CheckResult check_shift() {
-  constexpr Size kCount = 16;
   const auto setup = [](World& world) {
     SymmetricHeap& heap = world.heap();
     const typename Shift<kFault>::Args args{
