@@ -61,6 +61,7 @@
 extern "C" {
 #endif
 
+/** The size of a unique id in bytes. */
 #define TANDEM_UNIQUE_ID_BYTES 128
 
 /* A fixed underlying type, so that a wrong number in an enumeration is defined behaviour in C++ as in C. */
@@ -70,6 +71,7 @@ extern "C" {
 #define TANDEM_INT
 #endif
 
+/** The result of a call. tandem_last_error() has the text of an error. */
 typedef enum TANDEM_INT {
   TANDEM_SUCCESS = 0,
   TANDEM_INVALID_ARGUMENT = 1, /**< the text names the argument, its value and the values allowed */
@@ -95,8 +97,10 @@ typedef enum TANDEM_INT {
   TANDEM_F64 = 12
 } tandem_dtype;
 
+/** Reductions, as NCCL's ncclRedOp_t. */
 typedef enum TANDEM_INT { TANDEM_SUM = 0, TANDEM_PROD = 1, TANDEM_MIN = 2, TANDEM_MAX = 3, TANDEM_AVG = 4 } tandem_op;
 
+/** A world: all PEs of a job, and this PE's place among them. */
 typedef struct tandem_world tandem_world;
 
 /** Options of a world, the same on all PEs. A zero field has its default; a NULL pointer means all defaults. */
@@ -136,7 +140,8 @@ tandem_status tandem_unique_id_create(void* id, const char* address);
 
 /** Joins a world on the current GPU and returns once all PEs have joined. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
-/** The same with the id and the numbers from the environment of torchrun, srun or tandem launch (docs/worlds.md). */
+/** The same with the id and the numbers from the environment of torchrun, srun or tandem launch
+ * (docs/reference/worlds.md). */
 tandem_status tandem_world_from_environment(tandem_world** world, const tandem_options* options);
 /** Waits for the GPU and for the other PEs, unless the world is over, and destroys the world. All its plans must be
  * destroyed before; otherwise the call gives TANDEM_INVALID_ARGUMENT and the world remains. NULL is allowed. */
@@ -161,8 +166,9 @@ tandem_status tandem_world_abort(tandem_world* world, const char* why);
  *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
 tandem_status tandem_world_error(tandem_world* world);
 
-/** Return the number of this PE and the count of PEs; -1 and 0 if `world` is no world. */
+/** Returns the number of this PE, or -1 if `world` is no world. */
 int tandem_pe(const tandem_world* world);
+/** Returns the number of PEs, or 0 if `world` is no world. */
 int tandem_num_pes(const tandem_world* world);
 
 /** Allocates `bytes` bytes at the same place of every PE's heap. All PEs call it with the same size. The memory lives
@@ -175,24 +181,36 @@ tandem_status tandem_free(tandem_world* world, void* pointer);
  * of allocations of the same sizes. The allocator must use CUDA virtual memory management with exportable handles, as
  * PyTorch's expandable segments do. If one PE's memory is of another kind, all PEs get TANDEM_UNSUPPORTED. */
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes);
+/** Ends a registration. All PEs call it; no kernel may still use the memory. */
 tandem_status tandem_unregister(tandem_world* world, void* pointer);
 
+/** Reduces `count` elements of all PEs; every PE gets the result.
+ * In place if out == in. */
 tandem_status tandem_all_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                 tandem_op op, void* stream);
+/** Reduces `count` elements of all PEs; PE `root` gets the result.
+ * In place if out == in. */
 tandem_status tandem_reduce(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                             tandem_op op, int root, void* stream);
+/** Reduces n * count elements of all PEs; PE i gets the i-th part of `count` elements.
+ * In place if out == in + pe * count. */
 tandem_status tandem_reduce_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                     tandem_op op, void* stream);
+/** Gathers `count` elements of each PE; every PE gets all n * count elements in PE order.
+ * In place if in == out + pe * count. */
 tandem_status tandem_all_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                 void* stream);
+/** Sends the i-th part of `in` (`count` elements) to PE i; `out` has the parts in PE order. Never in place. */
 tandem_status tandem_all_to_all(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                 void* stream);
+/** Copies `count` elements of PE `root` to all PEs. In place if out == in. */
 tandem_status tandem_broadcast(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type,
                                int root, void* stream);
 
 /** At the root, `out` of gather and `in` of scatter hold n * count elements. */
 tandem_status tandem_gather(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
                             void* stream);
+/** Sends the i-th part of the root's `in` (`count` elements) to PE i. */
 tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
                              void* stream);
 
@@ -204,15 +222,18 @@ tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, siz
  *   tandem_message to = {out, count, TANDEM_BF16, (pe + 1) % n}, from = {in, count, TANDEM_BF16, (pe + n - 1) % n};
  *   tandem_send_recv(world, &to, 1, &from, 1, stream); */
 typedef struct {
-  void* data;   /**< a send only reads it */
-  size_t count; /**< elements */
-  tandem_dtype type;
-  int peer;
+  void* data;        /**< a send only reads it */
+  size_t count;      /**< elements */
+  tandem_dtype type; /**< element type */
+  int peer;          /**< the other PE */
 } tandem_message;
 
+/** Sends one message to PE `peer`; see tandem_message. */
 tandem_status tandem_send(tandem_world* world, const void* data, size_t count, tandem_dtype type, int peer,
                           void* stream);
+/** Receives one message from PE `peer`; see tandem_message. */
 tandem_status tandem_recv(tandem_world* world, void* data, size_t count, tandem_dtype type, int peer, void* stream);
+/** Sends and receives all messages at once; see tandem_message. */
 tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends, size_t num_sends,
                                const tandem_message* receives, size_t num_receives, void* stream);
 
@@ -224,6 +245,7 @@ tandem_status tandem_send_recv(tandem_world* world, const tandem_message* sends,
  *   tandem_all_gather_v(world, rows, all, counts, offsets, TANDEM_BF16, stream); */
 tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out, const size_t* counts,
                                   const size_t* offsets, tandem_dtype type, void* stream);
+/** The all-to-all with parts of different sizes; see tandem_all_gather_v(). */
 tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const size_t* in_counts,
                                   const size_t* in_offsets, void* out, const size_t* out_counts,
                                   const size_t* out_offsets, tandem_dtype type, void* stream);
@@ -251,14 +273,16 @@ typedef enum TANDEM_INT {
 
 /** The global problem over all PEs. A zero means the default for every field after `type`. */
 typedef struct {
-  size_t m, n, k;    /**< m is the largest number of rows of a run */
-  tandem_dtype type; /**< type of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
-  const size_t* ns;  /**< all_gather_gemm: columns of each of `num_b` weights, whose sum is n; NULL: one B */
-  size_t num_b;
-  tandem_dtype out_type; /**< type of C; 0: the type of A, and TANDEM_BF16 for fp8. Only fp8 allows another one:
-                              TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
-  tandem_layout b_layout;
-  tandem_activation activation;
+  size_t m;                     /**< the largest number of rows of a run */
+  size_t n;                     /**< columns of C */
+  size_t k;                     /**< depth of the product */
+  tandem_dtype type;            /**< type of A and B: TANDEM_BF16, TANDEM_F16 or TANDEM_E4M3 */
+  const size_t* ns;             /**< all_gather_gemm: columns of each of `num_b` weights, whose sum is n; NULL: one B */
+  size_t num_b;                 /**< number of entries of `ns` */
+  tandem_dtype out_type;        /**< type of C; 0: the type of A, and TANDEM_BF16 for fp8. Only fp8 allows another one:
+                                     TANDEM_BF16, TANDEM_F16, and for all_gather_gemm TANDEM_E4M3 */
+  tandem_layout b_layout;       /**< layout of each B */
+  tandem_activation activation; /**< applied to the complete sum */
   int a_scale_per_row;    /**< fp8, 0 or 1: tandem_run.a_scale holds a scale for each of this PE's rows, else one */
   int b_scale_per_column; /**< fp8, 0 or 1: each b_scale holds a scale for each column of C, else one */
 } tandem_problem;
@@ -266,10 +290,10 @@ typedef struct {
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has
  * one entry for each B of the problem. */
 typedef struct {
-  size_t m; /**< rows of the global problem in this run */
-  const void* a;
-  const void* const* b;
-  void* const* c;
+  size_t m;             /**< rows of the global problem in this run */
+  const void* a;        /**< this PE's A */
+  const void* const* b; /**< this PE's B, one for each */
+  void* const* c;       /**< this PE's C, one for each B */
   /** NULL, or for each B the bias of this PE's columns of C, of C's type (fp8: bf16). gemm_reduce_scatter and
    * gemm_all_reduce: all PEs pass it, and PE 0's is added once. */
   const void* const* bias;
@@ -278,6 +302,7 @@ typedef struct {
   const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
 } tandem_run;
 
+/** An overlapped operator that is ready to run. */
 typedef struct tandem_plan tandem_plan;
 
 /** Makes a plan. All PEs call it with the same problem. */

@@ -15,6 +15,7 @@ namespace tandem {
 
 /// The memory of a barrier. Its handles belong to its team.
 struct TeamBarrier {
+  /// The most rounds of a barrier: enough for 2^32 PEs.
   static constexpr int kMostRounds = 32;
 
   Signals words;  ///< [block][kMostRounds]

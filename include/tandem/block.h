@@ -42,21 +42,29 @@ namespace tandem {
 template <class T>
 class FragmentContract {
  public:
+  /// Returns the number of elements.
   TANDEM_DEVICE Size size() const;
   /// Returns f(x) for every element, or f(x, y) for every pair.
   template <class F>
   TANDEM_DEVICE FragmentContract map(F f) const;
+  /// Returns f(x, y) of each pair of elements. Both fragments have the same layout.
   template <class U, class F>
   TANDEM_DEVICE FragmentContract zip(const FragmentContract<U>& other, F f) const;
+  /// Returns the elements converted to U.
   template <class U>
   TANDEM_DEVICE FragmentContract<U> convert() const;
+  /// Returns a copy; fragments are not copied implicitly.
   TANDEM_DEVICE FragmentContract copy() const;
+  /// Returns the sum, element by element.
   TANDEM_DEVICE FragmentContract operator+(const FragmentContract& other) const;
+  /// Returns each element times `scale`.
   TANDEM_DEVICE FragmentContract operator*(T scale) const;
 };
 
+/// The operations of a thread block. Each backend defines a class with these members.
 class BlockContract : public BlockOps<BlockContract> {
  public:
+  /// The type of a fragment, for code that is written for any block.
   template <class T>
   using FragmentOf = FragmentContract<T>;
 
@@ -66,9 +74,11 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE int num_pes() const;  ///< PEs of the team
   TANDEM_DEVICE int index() const;    ///< this block's number in the grid
   TANDEM_DEVICE int count() const;    ///< blocks of the grid
+  /// The team of the launch. PE numbers of all operations are numbers within it.
   TANDEM_DEVICE const Team& team() const;
   /// Returns whether loads and stores reach PE `pe` (the same node). Put, get and signals reach every PE.
   TANDEM_DEVICE bool reachable(int pe) const;
+  /// Whether the multimem operations exist here.
   TANDEM_DEVICE bool has_multicast() const;
 
   // --- memory -------------------------------------------------------------------------------------------------------
@@ -94,6 +104,7 @@ class BlockContract : public BlockOps<BlockContract> {
   /// quiet. It is fastest if T has the size of the loaded elements.
   template <class T, class A>
   TANDEM_DEVICE void store(T* to, Range range, const FragmentContract<A>& values);
+  /// Stores one element of 1, 2, 4 or 8 bytes, with the visibility of `store`.
   template <class T>
   TANDEM_DEVICE void store_scalar(T* to, T value);
   /// Copies `count` elements between local or reachable arrays that do not overlap.
@@ -126,6 +137,7 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T>
   TANDEM_DEVICE void put_signal(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word, Epoch value,
                                 int pe, SignalOp op = SignalOp::kSet);
+  /// put_signal without waiting: `from` must stay as it is until quiet.
   template <class T>
   TANDEM_DEVICE void put_signal_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, Signals word,
                                     Epoch value, int pe, SignalOp op = SignalOp::kSet);
@@ -162,6 +174,7 @@ class BlockContract : public BlockOps<BlockContract> {
   TANDEM_DEVICE Token wait(Signals words, Size n, Epoch value);
   /// The counterpart of notify_all: waits for this block's slot of every PE.
   TANDEM_DEVICE Token wait_all(Signals words, Epoch value);
+  /// Waits until this PE's word compares true. Acquire at system scope, as `wait`.
   TANDEM_DEVICE void signal_wait_until(Signals word, Cmp cmp, Epoch value);
   /// Returns whether the comparison holds now; acquire if it does. A loop of tests is polling: prefer a wait.
   TANDEM_DEVICE bool signal_test(Signals word, Cmp cmp, Epoch value);
@@ -184,6 +197,7 @@ class BlockContract : public BlockOps<BlockContract> {
   /// GPUs use Scope::kSystem for every atomic.
   template <class T>
   TANDEM_DEVICE T fetch_add(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
+  /// Replaces the word by `value`. Returns the old value.
   template <class T>
   TANDEM_DEVICE T exchange(T* word, T value, Scope scope = Scope::kSystem, Order order = Order::kAcqRel);
   /// Writes `value` if the word was `expected`. Otherwise the atomic is a load.

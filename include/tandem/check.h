@@ -4,7 +4,7 @@
 ///   const CheckResult result = check([](World& world) { ... }, {.machine = load_machine("h200x4"), .pes = 4});
 ///   EXPECT_TRUE(result.clean()) << result.text();
 ///
-/// docs/checker.md says what is ordered by what and how much memory a check takes.
+/// docs/reference/checker.md says what is ordered by what and how much memory a check takes.
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +32,7 @@ const char* name(Strategy strategy);
 /// Throws InvalidArgument with the list of names.
 Strategy parse_strategy(const std::string& text);
 
+/// Options of a check.
 struct CheckOptions {
   /// Empty: h200x4, or h200x8 for more than four PEs.
   Machine machine = {};
@@ -41,8 +42,8 @@ struct CheckOptions {
   int pes_per_node = 0;
   /// Bytes of one step of a block's tile loop. A smaller value makes small data take several steps.
   Size tile_bytes = Size{64} << 10;
-  int schedules = 20;
-  Strategy strategy = Strategy::kRandom;
+  int schedules = 20;                     ///< the number of schedules to run
+  Strategy strategy = Strategy::kRandom;  ///< how the schedules differ
   /// Schedule i has the seed `seed` + i.
   std::uint64_t seed = 1;
   /// Whether to stop after the first schedule with a finding.
@@ -62,42 +63,45 @@ struct CheckOptions {
 
 /// A place in the source that belongs to a finding.
 struct CheckSite {
-  std::string file;
-  int line = 0;
+  std::string file;       ///< the path that the compiler was given
+  int line = 0;           ///< from 1
   std::string operation;  ///< "put", "load", "wait"
   std::string who;        ///< "PE 1 block 0 of ShiftAdd"
-  int pe = 0;
-  int launch = 0;      ///< number of the launch of that kernel in its stream, from 1; 0: no kernel
-  int occurrence = 0;  ///< visits of this launch (or host program, or stream) to this place, from 1; 0: unknown
-  double time_us = 0;  ///< simulated
+  int pe = 0;             ///< the PE that did it
+  int launch = 0;         ///< number of the launch of that kernel in its stream, from 1; 0: no kernel
+  int occurrence = 0;     ///< visits of this launch (or host program, or stream) to this place, from 1; 0: unknown
+  double time_us = 0;     ///< simulated
 
   /// "put at ring.h:12 by PE 1 block 0 of Ring, launch 2, occurrence 3".
   std::string text() const;
 };
 
+/// One finding of the checker.
 struct Finding {
   /// read_before_write_is_visible, write_before_read_is_over, unordered_writes, source_reuse, signal_race,
   /// before_epoch, out_of_bounds, use_after_free, uninitialised_read, hang, wrong_result, nondeterminism, error.
   std::string kind;
   std::vector<CheckSite> sites;  ///< earlier one first
-  std::vector<int> pes;
-  std::string buffer;   ///< "inbox[16, 32) on PE 2"
-  std::string signal;   ///< "arrived[3] on PE 2"
-  std::string missing;  ///< the missing order, and the operation that gives it
-  std::string replay;   ///< reproduces the finding exactly: the tool's command, or the options of a check that differ
-  std::uint64_t seed = 0;
+  std::vector<int> pes;          ///< the PEs that take part
+  std::string buffer;            ///< "inbox[16, 32) on PE 2"
+  std::string signal;            ///< "arrived[3] on PE 2"
+  std::string missing;           ///< the missing order, and the operation that gives it
+  std::string replay;  ///< reproduces the finding exactly: the tool's command, or the options of a check that differ
+  std::uint64_t seed = 0;  ///< the seed of the schedule that found it
 
   /// Returns a few lines for people.
   std::string text() const;
 };
 
+/// The result of a check.
 struct CheckResult {
-  int schedules = 0;  ///< schedules that were run
-  Strategy strategy = Strategy::kRandom;
+  int schedules = 0;                      ///< schedules that were run
+  Strategy strategy = Strategy::kRandom;  ///< how the schedules differed
   /// kDfs: whether all choices were tried.
   bool exhausted = false;
-  std::vector<Finding> findings;
+  std::vector<Finding> findings;  ///< in the order in which they were found
 
+  /// Returns whether nothing was found.
   bool clean() const { return findings.empty(); }
   /// Returns all findings, or a line for none. For kDfs it also states whether the search is exhausted.
   std::string text() const;

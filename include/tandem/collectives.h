@@ -37,6 +37,7 @@
 
 namespace tandem {
 
+/// The collectives, with the sizes of the table above.
 enum class Collective {
   kAllReduce,
   kAllGather,
@@ -49,6 +50,7 @@ enum class Collective {
   kSendRecv,
   kExchange,
 };
+/// The number of collectives.
 inline constexpr int kCollectives = 10;
 
 /// Returns the name, such as "all_reduce".
@@ -57,15 +59,17 @@ const char* name(Collective collective);
 Collective parse_collective(const std::string& text);
 /// Returns whether the collective combines values (all_reduce, reduce_scatter, reduce).
 bool reduces(Collective collective);
-/// Return the number of elements of `in` and of `out` on PE `pe`; 0 where the PE has no such buffer.
+/// Returns the number of elements of `in` on PE `pe`; 0 where the PE has no such buffer.
 Size input_elements(Collective collective, Size count, int pes, int pe, int root);
+/// Returns the number of elements of `out` on PE `pe`; 0 where the PE has no such buffer.
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
 /// Symmetric memory through which plans copy buffers that peers cannot reach. Plans may share it if their runs follow
 /// each other in stream order.
 struct CollectiveStaging {
-  Symm<std::byte> in, out;
-  Size bytes = 0;  ///< size of each buffer; a larger call runs in chunks
+  Symm<std::byte> in;   ///< for inputs
+  Symm<std::byte> out;  ///< for outputs
+  Size bytes = 0;       ///< size of each buffer; a larger call runs in chunks
 };
 
 /// Options of a plan. All PEs of the team give the same values, except `scale`, which may differ.
@@ -83,14 +87,15 @@ struct CollectiveOptions {
   /// within the GPU; with 0 a copy engine copies there too.
   int blocks = 0;
   int threads = 512;  ///< threads of a block
-  /// File of a selection table (docs/machines.md) that takes precedence over the builtin ones. Empty: the file that
-  /// TANDEM_SELECTION names, if any.
+  /// File of a selection table (docs/reference/machines.md) that takes precedence over the builtin ones. Empty: the
+  /// file that TANDEM_SELECTION names, if any.
   std::string selection = {};
   /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/advanced/only_here.h). Buffers
   /// that peers access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used
   /// in place. The choice of an algorithm accounts for these copies. The value may differ between PEs only if the named
   /// algorithm does not let peers access that buffer.
   bool local_in = false;
+  /// The same for `out`.
   bool local_out = false;
   /// Staging for such buffers. None: the plan allocates enough for max_count.
   CollectiveStaging staging = {};
@@ -136,17 +141,19 @@ enum class PeersTouch { kBoth, kInput, kOutput, kNeither };
 
 /// Description of an algorithm and of where it can run.
 struct AlgorithmInfo {
-  Collective collective;
-  std::string name;
-  std::string summary;
+  Collective collective;  ///< the collective that it computes
+  std::string name;       ///< the name within the collective, such as "ring"
+  std::string summary;    ///< one line for people
   /// Whether all PEs of the team must be reachable by loads and stores.
   bool one_node_only = false;
   /// Whether copy engines write to peers' buffers. Their queues continue even if the devices detect a mismatch of
   /// calls, so such an algorithm is refused where World::checks_calls().
   bool by_copy_engine = false;
-  PeersTouch peers_touch = PeersTouch::kBoth;
+  PeersTouch peers_touch = PeersTouch::kBoth;  ///< the buffers that peers access
 
+  /// Returns whether peers access the input.
   bool peers_touch_input() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kInput; }
+  /// Returns whether peers access the output.
   bool peers_touch_output() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kOutput; }
 };
 
@@ -155,8 +162,8 @@ const std::vector<AlgorithmInfo>& collective_algorithms();
 
 /// An algorithm and its grid.
 struct CollectiveChoice {
-  std::string algorithm;
-  int blocks = 0;  ///< 0: chosen by size
+  std::string algorithm;  ///< its name
+  int blocks = 0;         ///< 0: chosen by size
   OptionSource algorithm_source = OptionSource::kRule;
   OptionSource blocks_source = OptionSource::kRule;
   std::string reason = {};  ///< the table and its entry, or the rule; empty for the caller's algorithm
@@ -170,6 +177,7 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
 /// all PEs of the world must make the same plans in the same order. Throws InvalidArgument for options that are wrong,
 /// such as a root outside the team, and Unsupported for a named algorithm that this team cannot run.
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options);
+/// The same for the PEs of `team`. Root and buffers are numbered within the team.
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options,
                                                 const Team& team);
 

@@ -5,7 +5,8 @@
 ///   std::cout << explain(machine);                            // what `tandem machines h200x4` prints
 ///
 /// Units: GB/s are 1e9 bytes of payload a second in one direction, us are microseconds, TFLOP/s are 1e12. A model is
-/// plain data; the simulator turns its figures into integer picoseconds. docs/machines.md describes the file format.
+/// plain data; the simulator turns its figures into integer picoseconds. docs/reference/machines.md describes the file
+/// format.
 
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ namespace tandem {
 struct Curve {
   std::vector<std::pair<double, double>> points;  ///< (x, y), x ascending; at least one
 
+  /// Returns the value at `x`.
   double at(double x) const;
 };
 
@@ -30,6 +32,7 @@ enum class Fabric {
   kPcie,      ///< each PE has one port; pairs in different NUMA nodes share a bridge between the sockets
 };
 
+/// Returns "switched", "full_mesh" or "pcie".
 const char* to_string(Fabric fabric);
 
 /// The source of one figure of a model.
@@ -40,17 +43,19 @@ struct Provenance {
   std::string source;  ///< measurement, datasheet or paper
 };
 
+/// A machine model. docs/reference/machines.md explains each figure; GB/s are 1e9 bytes a second in one direction.
 struct Machine {
-  std::string name;
-  std::string description;
-  int pes_per_node = 0;
-  int default_nodes = 1;  ///< nodes of a run that gives no number
-  int max_nodes = 1;      ///< 1: the machine is one node
+  std::string name;         ///< the name by which load_machine finds it
+  std::string description;  ///< one line for people
+  int pes_per_node = 0;     ///< GPUs of one node
+  int default_nodes = 1;    ///< nodes of a run that gives no number
+  int max_nodes = 1;        ///< 1: the machine is one node
 
+  /// One GPU, without its links.
   struct Gpu {
-    int sm_count = 0;
-    int max_blocks_per_sm = 0;
-    int max_threads_per_sm = 0;
+    int sm_count = 0;             ///< SMs or compute units
+    int max_blocks_per_sm = 0;    ///< blocks that are resident on one SM
+    int max_threads_per_sm = 0;   ///< threads that are resident on one SM
     double hbm_gbps = 0;          ///< local memory, bytes read plus bytes written, all SMs busy
     Curve block_hbm_gbps;         ///< blocks that copy locally -> bytes read plus bytes written, GB/s
     double reduce_gbps = 0;       ///< one block's local loads and stores through registers, as for sums
@@ -60,18 +65,19 @@ struct Machine {
     /// copy engines.
     /// no copy engine by themselves there.
     int copy_engines = 0;
-    double copy_engine_startup_us = 0;
+    double copy_engine_startup_us = 0;  ///< time before the first byte of a copy moves
     double copy_engine_gbps = 0;        ///< to a peer (the port, or the link of a mesh, limits as well)
     double copy_engine_local_gbps = 0;  ///< bytes copied within the PE; each is read once and written once
     double launch_us = 0;               ///< kernel after kernel in one stream
     double graph_node_us = 0;           ///< kernel after kernel inside one graph
     double kernel_us = 0;               ///< time that a kernel's start and end take beyond an empty kernel's
     double block_sync_us = 0;           ///< from a signal's arrival until all of a block's threads go on
-  } gpu;
+  } gpu;                                ///< one GPU
 
+  /// The links within a node.
   struct Link {
-    Fabric fabric = Fabric::kSwitched;
-    double port_gbps = 0;        ///< per PE and direction; full mesh: per ordered pair
+    Fabric fabric = Fabric::kSwitched;  ///< how the PEs of a node are joined
+    double port_gbps = 0;               ///< per PE and direction; full mesh: per ordered pair
     double latency_us = 0;       ///< a store until it is visible at the peer (a packet with its own flag, one way)
     double load_latency_us = 0;  ///< a dependent load from a peer, there and back
     double flag_us = 0;          ///< signal one way: st.release.sys until ld.acquire.sys sees it
@@ -82,11 +88,11 @@ struct Machine {
     int numa_nodes = 1;                ///< PCIe: sockets; PEs are spread over them in equal consecutive groups
     double bridge_gbps = 0;            ///< PCIe, per direction and ordered pair of sockets; 0 with one NUMA node
     double bridge_latency_us = 0;      ///< added to a path over the bridge
-  } link;
+  } link;                              ///< the links within a node
 
   /// All fields are zero if the machine is one node. A PE uses the NIC (rail) of its local index modulo the count.
   struct Nic {
-    int count_per_node = 0;
+    int count_per_node = 0;            ///< NICs of one node
     double gbps = 0;                   ///< one NIC, one direction
     double latency_us = 0;             ///< a small put until it is visible at the other node, same rail
     double message_rate_mps = 0;       ///< million messages a second, one NIC
@@ -94,8 +100,9 @@ struct Machine {
     double issue_us = 0;               ///< cost of posting one message, for the block
     double cross_rail_latency_us = 0;  ///< added where source and destination sit on different rails
     double cross_rail_share = 1;       ///< share of a rail's NICs that can send to other rails at full rate at once
-  } nic;
+  } nic;                               ///< the network between nodes
 
+  /// The rates of a GEMM on one GPU.
   struct Gemm {
     Curve sustained_tflops;        ///< TFLOP of the problem on one PE -> 16-bit TFLOP/s, all SMs busy in full waves
     double tile_overhead_us = 0;   ///< prologue and epilogue of one tile that the persistent kernel does not hide
@@ -107,13 +114,14 @@ struct Machine {
     double four_byte_factor = 0;   ///< rate of 32-bit types (TF32) relative to 16-bit
     double eight_byte_factor = 0;  ///< rate of f64 relative to 16-bit
 
+    /// A tile of the library's GEMM.
     struct Tile {
-      int m = 0;
-      int n = 0;
+      int m = 0;              ///< rows
+      int n = 0;              ///< columns
       double efficiency = 0;  ///< of the sustained rate, 0 to 1
     };
     std::vector<Tile> tiles;  ///< tiles of the library's GEMM
-  } gemm;
+  } gemm;                     ///< the rates of a GEMM
 
   std::vector<Provenance> provenance;  ///< one entry for each figure, in the order of the structs above
 };
@@ -134,11 +142,12 @@ std::string explain(const Machine& machine);
 
 /// The matrix product of one PE: m x k times k x n.
 struct GemmShape {
-  Size m = 0;
-  Size n = 0;
-  Size k = 0;
+  Size m = 0;             ///< rows of the product
+  Size n = 0;             ///< columns of the product
+  Size k = 0;             ///< depth
   int element_bytes = 2;  ///< 1, 2, 4 or 8
 
+  /// Returns the arithmetic operations, in units of 1e12.
   double tflop() const { return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 

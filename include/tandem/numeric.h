@@ -31,27 +31,37 @@ namespace tandem {
 /// default.
 template <class Format>
 struct SmallFloat {
+  /// The unsigned integer of the same size.
   using Bits = typename Format::Bits;
 
   SmallFloat() = default;
+  /// Rounds `value` to the nearest, ties to even.
   TANDEM_DEVICE constexpr explicit SmallFloat(float value) : bits(impl::from_float<Format>(value)) {}
+  /// Returns the exact value.
   TANDEM_DEVICE constexpr explicit operator float() const { return impl::to_float<Format>(bits); }
+  /// Returns the number with these bits.
   TANDEM_DEVICE static constexpr SmallFloat from_bits(Bits bits) {
     SmallFloat result(0.0F);
     result.bits = bits;
     return result;
   }
 
-  Bits bits;
+  Bits bits;  ///< the number as it is stored
 };
 
+/// IEEE 754 binary16.
 using f16 = SmallFloat<impl::F16Format>;
+/// bfloat16: the upper half of an f32.
 using bf16 = SmallFloat<impl::BF16Format>;
+/// OFP8 E4M3, without infinities.
 using fp8_e4m3 = SmallFloat<impl::E4M3Format>;
+/// OFP8 E5M2.
 using fp8_e5m2 = SmallFloat<impl::E5M2Format>;
 
+/// Whether T is a SmallFloat.
 template <class T>
 inline constexpr bool is_small_float = false;
+/// The specialization for SmallFloat.
 template <class Format>
 inline constexpr bool is_small_float<SmallFloat<Format>> = true;
 /// True for f64, f32 and the small formats.
@@ -64,6 +74,7 @@ using Accumulator = std::conditional_t<is_small_float<T>, float, T>;
 
 /// Element types by name.
 enum class DType { kF32, kF16, kBF16, kE4M3, kE5M2, kI8, kU8, kI32, kU32, kI64, kU64, kF64 };
+/// All element types, in the order of the enumeration.
 inline constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kE4M3, DType::kE5M2, DType::kI8,
                                     DType::kU8,  DType::kI32, DType::kU32,  DType::kI64,  DType::kU64,  DType::kF64};
 

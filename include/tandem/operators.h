@@ -25,6 +25,7 @@
 
 namespace tandem {
 
+/// The operators of the table above.
 enum class Operator { kAllGatherGemm, kGemmReduceScatter, kGemmAllReduce };
 /// Returns "all_gather_gemm", "gemm_reduce_scatter" or "gemm_all_reduce".
 const char* name(Operator op);
@@ -73,7 +74,9 @@ std::vector<std::string> tile_orders(Operator op);
 struct OperatorOptions {
   /// The largest global problem. m may be 0 (no work); n and k are at least 1. On GPUs a row of a
   /// PE's A, B or C is a multiple of 16 bytes. Its part of n or k is then a multiple of 8 bf16 elements.
-  Size m = 0, n = 0, k = 0;
+  Size m = 0;
+  Size n = 0;  ///< columns of C over all PEs
+  Size k = 0;  ///< depth of the product
   /// all_gather_gemm with several weights for one gather (query, key and value; gate and up): the rows of each B, whose
   /// sum is n. Empty: one B.
   std::vector<Size> ns = {};
@@ -89,6 +92,7 @@ struct OperatorOptions {
   Activation activation = Activation::kNone;
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale holds one scale for each row, else one for A
   bool b_scale_per_column = false;  ///< fp8: each b_scale holds one scale for each column of C, else one for B
+  /// The execution strategy.
   Form form = Form::kSuitable;
   /// Whether the tuner's cache file may choose, if form, copy_by, order, reduction, shots, splits and SMs are all left
   /// open. The environment variable TANDEM_OPERATOR_CACHE names the file; all PEs must find the same entry in it
@@ -99,6 +103,7 @@ struct OperatorOptions {
   /// `copy_by` fetches the sums from their owners. The direction is that of the partial sums; only the overlapped form
   /// can push.
   std::optional<CopyBy> copy_by = {};
+  /// Whether owners write data or readers fetch it.
   Direction direction = Direction::kPush;
   /// kChain pushes, in the order peers_first. all_gather_gemm reduces nothing and accepts no value.
   std::optional<Reduction> reduction = {};
@@ -110,7 +115,8 @@ struct OperatorOptions {
   /// One of tile_orders(op); empty leaves it open.
   std::string order = {};
   /// Tile of the GEMM. On GPUs the library replaces 128x256 if only the problem is given.
-  int tile_m = 128, tile_n = 256;
+  int tile_m = 128;
+  int tile_n = 256;  ///< columns of a tile
   /// Row panels of tiles that are computed together (Gemm::panel_group); 0: all panels of a chunk.
   int panel_group = 8;
   /// SMs that communicate and are not available to the GEMM; -1 leaves it open. At most all but one (on GPUs four).
@@ -119,6 +125,7 @@ struct OperatorOptions {
   /// a chain they fetch sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
   int communication_sms = -1;
 
+  /// Returns the type of C: out_type, or its default.
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }
 };
 
@@ -130,10 +137,10 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
 /// The arguments of one run: matrices of this PE, anywhere in its memory, on GPUs at multiples of 16 bytes. C overlaps
 /// no other matrix.
 struct OperatorCall {
-  Size m = 0;  ///< rows of the global problem in this run
-  const void* a = nullptr;
-  std::span<const void* const> b;
-  std::span<void* const> c;  ///< one for each b
+  Size m = 0;                      ///< rows of the global problem in this run
+  const void* a = nullptr;         ///< this PE's A
+  std::span<const void* const> b;  ///< this PE's B, one or several
+  std::span<void* const> c;        ///< one for each b
   /// One vector for each B, or none: the bias of this PE's columns of C, of type result_type() (fp8: bf16). All PEs of
   /// gemm_reduce_scatter and gemm_all_reduce pass it, and PE 0's is added once.
   std::span<const void* const> bias = {};
@@ -186,6 +193,7 @@ class OperatorPlan {
   virtual std::string way(Size m) const;
 
  protected:
+  /// Keeps the options; derived classes make the plan.
   explicit OperatorPlan(const OperatorOptions& options) : options_(options) {}
 
  private:

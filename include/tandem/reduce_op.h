@@ -13,6 +13,7 @@ namespace tandem {
 /// (kPremulSum only), then `apply` in the order that the algorithm documents. At the end it applies `finish` once,
 /// which changes values of kAvg only.
 enum class ReduceOp { kSum, kProd, kMin, kMax, kAvg, kPremulSum };
+/// All reductions, in the order of the enumeration.
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
                                           ReduceOp::kMax, ReduceOp::kAvg,  ReduceOp::kPremulSum};
 

@@ -19,18 +19,19 @@ namespace tandem {
 
 /// A message to PE `peer` of the team. Its bytes must not change until the run is complete.
 struct Send {
-  int peer = 0;
-  const void* data = nullptr;
-  Size bytes = 0;
+  int peer = 0;                ///< the receiver, as numbered in the team
+  const void* data = nullptr;  ///< any memory of this PE
+  Size bytes = 0;              ///< at least 0
 };
 
 /// The place for the message that PE `peer` sends.
 struct Receive {
-  int peer = 0;
-  void* data = nullptr;
-  Size bytes = 0;
+  int peer = 0;          ///< the sender, as numbered in the team
+  void* data = nullptr;  ///< any memory of this PE
+  Size bytes = 0;        ///< the size that the sender gives
 };
 
+/// Options of a group, the same on all PEs.
 struct SendRecvOptions {
   /// Blocks that share the messages of one pair of PEs, each with its own staging; 0 chooses by the size of the team.
   int lanes = 0;
@@ -41,6 +42,7 @@ struct SendRecvOptions {
   Size slot_bytes = Size{64} << 10;
 };
 
+/// Sends and receives of any number of messages in one launch.
 class SendRecvGroup {
  public:
   /// The most messages (sends and receives together) of one PE in one run. They are arguments of the launch.
@@ -49,8 +51,11 @@ class SendRecvGroup {
   /// Allocates staging on the symmetric heap, so all PEs of the world call it. `team` sends and receives (default: the
   /// world). Throws InvalidArgument with the name of the option that is out of range.
   explicit SendRecvGroup(World& world, const SendRecvOptions& options = {});
+  /// The same for the PEs of `team`.
   SendRecvGroup(World& world, const SendRecvOptions& options, const Team& team);
+  /// Takes over the staging.
   SendRecvGroup(SendRecvGroup&&) noexcept;
+  /// Takes over the staging; the own one is freed.
   SendRecvGroup& operator=(SendRecvGroup&&) noexcept;
   ~SendRecvGroup();
 

@@ -30,11 +30,12 @@ struct Simulator;
 
 /// The interface of checkers to a run, which tandem/check.h sets. Null: no checker.
 struct SimSeams {
-  sim::Monitor* monitor = nullptr;
-  sim::Faults* faults = nullptr;
-  sim::Schedule* schedule = nullptr;
+  sim::Monitor* monitor = nullptr;    ///< sees each access
+  sim::Faults* faults = nullptr;      ///< changes synchronising operations, for mutants
+  sim::Schedule* schedule = nullptr;  ///< delays events
 };
 
+/// Options of a simulation.
 struct SimOptions {
   /// Permutes the order of simultaneous events, where any order is legal.
   std::uint64_t seed = 1;
@@ -56,15 +57,16 @@ struct SimOptions {
   Size heap_limit_bytes = 0;
   /// Records a timeline.
   bool record = false;
-  SimSeams seams = {};
+  SimSeams seams = {};  ///< set by the checker
 };
 
 /// A link or NIC ("nic 2 of node 1 out"), and the share of the whole time in which it moved bytes.
 struct ResourceUse {
-  std::string name;
-  double busy = 0;
+  std::string name;  ///< "nic 2 of node 1 out"
+  double busy = 0;   ///< share of the time, from 0 to 1
 };
 
+/// One run of a host program on a simulated machine.
 class Simulation {
  public:
   /// Throws InvalidArgument if the machine does not have `pes` PEs (two-level machines are filled in whole nodes) or

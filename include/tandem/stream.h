@@ -19,8 +19,8 @@ namespace tandem {
 
 /// Blocks of a kernel and threads of each. All PEs of a team launch the same grid.
 struct Grid {
-  int blocks = 1;
-  int threads = 512;
+  int blocks = 1;     ///< at least 1
+  int threads = 512;  ///< of each block: a multiple of 32, at most 1024
 };
 
 namespace detail {
@@ -93,6 +93,7 @@ class Event {
 /// therefore be enqueued first. Only `synchronize` blocks the host.
 class Stream {
  public:
+  /// For backends; programs call World::make_stream.
   explicit Stream(std::shared_ptr<detail::StreamBackend> backend) : backend_(std::move(backend)) {}
 
   /// Runs K::run on every block of the grid, on this PE. `team` numbers the PEs for the kernel (default: the world).
@@ -107,6 +108,7 @@ class Stream {
                      detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>,
                      detail::kEpochFirst<K>});
   }
+  /// The same for the team of all PEs.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {
     launch<K>(grid, args, backend_->world_team(), site);
@@ -132,7 +134,9 @@ class Stream {
   /// Lets the stream continue when the local word is at least `value`.
   void wait_signal(const Signal* word, Epoch value, Site site = Site::here()) { at(site).wait_signal(word, value); }
 
+  /// Returns an event that is complete when everything in this stream by now is done.
   Event record() { return Event(backend_->record()); }
+  /// Lets the stream go on when the event is complete.
   void wait(const Event& event, Site site = Site::here()) { at(site).wait(event.state_); }
   /// Lets this stream continue when all work that `other` holds now is done.
   void wait_for(Stream& other, Site site = Site::here()) { wait(other.record(), site); }

@@ -19,6 +19,7 @@ template <class T>
 class Symm {
  public:
   Symm() = default;
+  /// For backends; programs call SymmetricHeap::allocate. PE p's copy is `p * stride_bytes` bytes behind `on_pe0`.
   TANDEM_DEVICE Symm(T* on_pe0, Size stride_bytes, int me) : on_pe0_(on_pe0), stride_bytes_(stride_bytes), me_(me) {}
   /// A writable buffer converts to a read-only one.
   template <class U>
@@ -33,7 +34,9 @@ class Symm {
   }
   /// Returns the address of this PE's copy.
   TANDEM_DEVICE T* local() const { return on(me_); }
+  /// Returns the handle of the buffer that begins `elements` elements later.
   TANDEM_DEVICE Symm operator+(Size elements) const { return {on_pe0_ + elements, stride_bytes_, me_}; }
+  /// Returns whether this is the handle of a buffer.
   TANDEM_DEVICE explicit operator bool() const { return on_pe0_ != nullptr; }
 
   /// Returns the same buffer, addressed by the PE numbers of `team`. This handle must be the world's.

@@ -8,10 +8,11 @@
 
 namespace tandem {
 
+/// The members of a team and the place of this PE among them.
 struct Team {
-  int first = 0;
-  int stride = 1;
-  int size = 1;
+  int first = 0;   ///< world number of member 0
+  int stride = 1;  ///< world numbers from one member to the next
+  int size = 1;    ///< number of members
   /// This PE's number within the team, or -1 if it is not a member.
   int me = 0;
   /// The number of consecutive members that share a node (load/store reachable from each other). It divides `size`.
@@ -19,7 +20,9 @@ struct Team {
 
   /// Returns the world number of member `pe`.
   TANDEM_DEVICE constexpr int world_pe(int pe) const { return first + pe * stride; }
+  /// Returns the number of nodes on which the members are.
   TANDEM_DEVICE constexpr int nodes() const { return size / node_size; }
+  /// Returns whether all members reach each other by loads and stores.
   TANDEM_DEVICE constexpr bool one_node() const { return size == node_size; }
 };
 

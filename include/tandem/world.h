@@ -85,6 +85,7 @@ inline constexpr bool is_control =
 /// Memory of the same size at the same offset on every PE. Buffers live until they are freed, or as long as the world.
 class SymmetricHeap {
  public:
+  /// For backends; programs call World::heap.
   explicit SymmetricHeap(detail::WorldBackend& backend) : backend_(&backend) {}
 
   /// Allocates a buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the
@@ -98,6 +99,7 @@ class SymmetricHeap {
     backend_->note(on_pe0, true);
     return {on_pe0, backend_->stride(), backend_->team().me};
   }
+  /// Allocates `count` signal words on every PE, as `allocate` does. They start as zeros.
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
 
   /// Allocates a buffer of this PE. Epochs are control memory, but symmetric data of that type (u64) is data. Only
@@ -128,12 +130,17 @@ class SymmetricHeap {
   detail::WorldBackend* backend_;
 };
 
+/// The view that this PE's host program has of all PEs.
 class World {
  public:
+  /// For backends; programs get worlds from Simulation, CudaThreads or CudaProcess.
   explicit World(detail::WorldBackend& backend) : backend_(&backend), heap_(backend) {}
 
+  /// Returns this PE's number, from 0.
   int pe() const { return backend_->team().me; }
+  /// Returns the number of PEs.
   int num_pes() const { return backend_->team().size; }
+  /// Returns the machine model; on GPUs the figures that the driver reports.
   const Machine& machine() const { return backend_->machine(); }
   /// Returns the kind of device that the PEs run on.
   DeviceKind device() const { return backend_->device(); }
@@ -151,6 +158,7 @@ class World {
   /// world.
   Team split_strided(int first, int stride, int size) const;
 
+  /// Returns the heap, the same object in each call.
   SymmetricHeap& heap() { return heap_; }
   /// Copies `bytes` bytes from host memory to a heap buffer of this PE or a reachable one, and back. It blocks and is
   /// not ordered with streams, so synchronize first. It is the only access of host programs to data that works on every
@@ -159,10 +167,12 @@ class World {
     backend_->site = site;
     backend_->copy_in(to, from, bytes);
   }
+  /// Copies from a buffer of the heap to host memory; see copy_in.
   void copy_out(void* to, const void* from, Size bytes, Site site = Site::here()) {
     backend_->site = site;
     backend_->copy_out(to, from, bytes);
   }
+  /// Makes a stream of this PE. Reports and timelines show its name.
   Stream make_stream(const std::string& name) { return Stream(backend_->make_stream(name)); }
   /// Throws if Stream::launch<K> would refuse this grid, on all PEs alike. Code with several launches calls it before
   /// the first.

@@ -3,7 +3,7 @@
 ///
 /// Each thread (host program, stream, block, role) has a vector clock. A put has a component of its own, as it runs
 /// beside its issuer until quiet; so have a thread's stores to each other PE, which a fence orders for that PE alone.
-/// docs/checker.md has the table of what acquires and what releases.
+/// docs/reference/checker.md has the table of what acquires and what releases.
 
 #include <deque>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
 /// Which algorithm a collective takes by itself: tables of machines/selection/*.json, written by `tandem tune`.
 ///
-/// How a table is read (docs/machines.md says it to users):
+/// How a table is read (docs/reference/machines.md says it to users):
 ///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin tables whose families name
 ///   this
 ///      machine, then those of its fabric, then all others. What one has no group for is asked of the next.

@@ -341,7 +341,7 @@ bool other_count_untouched(World& world, const AlgorithmInfo& info, std::barrier
 }
 
 /// A call that differs on one PE does not touch that PE's output, whatever the algorithm; that others' are as they were
-/// or not is printed (docs/worlds.md). Copies that copy engines have in their queues cannot be held back.
+/// or not is printed (docs/reference/worlds.md). Copies that copy engines have in their queues cannot be held back.
 void check_other_counts_untouched(int pes) {
   if (pes == 1) return;
   for (const AlgorithmInfo& info : algorithms(pes)) {

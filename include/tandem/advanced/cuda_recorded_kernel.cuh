@@ -7,6 +7,7 @@
 
 namespace tandem::cuda {
 
+/// @cond
 template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     recorded_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args,
@@ -35,6 +36,7 @@ struct RecordedForm {
   static int load() { return load_form<K>(&recorded_kernel<K, Threads>, Threads); }
   static inline const detail::DeviceKernel kernel{Threads, launch, load};
 };
+/// @endcond
 
 /// Adds the variant to the kernels that recording worlds load.
 void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,

@@ -18,23 +18,28 @@ namespace tandem {
 
 /// The ownership of rows: `rows` in `shards` equal shards (the last may be shorter), each cut into `splits` chunks.
 struct RowPartition {
-  Size rows = 0;
-  int shards = 1;
-  int splits = 1;
+  Size rows = 0;   ///< rows of all shards
+  int shards = 1;  ///< owners
+  int splits = 1;  ///< chunks of each shard
   /// Chunks start at multiples of this number of rows of their shard. With the rows of a tile, no chunk adds tiles that
   /// are mostly empty.
   int align = 1;
 
+  /// Returns the rows of an owner.
   TANDEM_DEVICE Range shard(int owner) const { return split(rows, shards)[owner]; }
   /// Returns the rows of every shard except the last ones.
   TANDEM_DEVICE Size shard_rows() const { return split(rows, shards).step(); }
+  /// Returns the rows of a chunk.
   TANDEM_DEVICE Range part(int owner, int part) const { return split(shard(owner), splits, align)[part]; }
+  /// Returns the owner of a row.
   TANDEM_DEVICE int owner_of(Size row) const { return static_cast<int>(split(rows, shards).part_of(row)); }
+  /// Returns the number of the chunk within its shard that holds a row.
   TANDEM_DEVICE int part_of(Size row) const {
     return static_cast<int>(split(shard(owner_of(row)), splits, align).part_of(row));
   }
   /// Returns the index of a chunk among all chunks.
   TANDEM_DEVICE int slot(int owner, int part) const { return owner * splits + part; }
+  /// Returns the number of chunks.
   TANDEM_DEVICE int slots() const { return shards * splits; }
 };
 
@@ -70,9 +75,9 @@ enum class Activation {
 /// Scales of fp8 values, f32 in the GPU's memory; null means 1. They are applied to the f32 sum:
 /// C[i][j] = activation(a[i] * b[j] * sum + bias[j]) * c.
 struct GemmScales {
-  const float* a = nullptr;
-  bool a_per_row = false;  ///< one scale for each of the m rows, else one for A
-  const float* b = nullptr;
+  const float* a = nullptr;   ///< scales of A
+  bool a_per_row = false;     ///< one scale for each of the m rows, else one for A
+  const float* b = nullptr;   ///< scales of B
   bool b_per_column = false;  ///< one scale for each of the n columns, else one for B
   const float* c = nullptr;   ///< one factor for C
 };
@@ -80,8 +85,8 @@ struct GemmScales {
 /// The wait before a tile's rows of A are read: the word of every chunk that the tile touches must have reached
 /// `*epoch` times `arrivals`. Without words there is no wait. Rows from `own_a` need no wait.
 struct GemmGate {
-  const Signal* words = nullptr;
-  const Epoch* epoch = nullptr;
+  const Signal* words = nullptr;  ///< [chunk], of this PE
+  const Epoch* epoch = nullptr;   ///< the number of the call, in device memory
   /// The growth of a chunk's word in each call: 1, or the number of blocks that deliver the chunk together.
   int arrivals = 1;
 };
@@ -89,8 +94,8 @@ struct GemmGate {
 /// The signal after a tile of C is visible at its destination: it adds 1 to the word of the tile's chunk. With `local`
 /// that is this PE's word [rows.slot(owner, part)], else the collector's [rows.slot(block_at_collector(owner), part)].
 struct GemmNotify {
-  Signals words;
-  bool local = false;
+  Signals words;       ///< [chunk]
+  bool local = false;  ///< whether this PE's own word grows
 };
 
 /// A ring reduce-scatter in the epilogue. For rows of other owners, a PE adds its tile to the next PE's sum and
@@ -122,40 +127,47 @@ struct GemmWorkspace {
   Signal* words = nullptr;  ///< words_for(sms), zero before the first call
   float* sums = nullptr;    ///< sums_for(sms)
 
-  static constexpr int kGroups = 2;                          ///< warp groups of a block, each with a word
-  static constexpr int kMostRows = 128, kMostColumns = 256;  ///< largest tile
+  static constexpr int kGroups = 2;         ///< warp groups of a block, each with a word
+  static constexpr int kMostRows = 128;     ///< rows of the largest tile
+  static constexpr int kMostColumns = 256;  ///< columns of the largest tile
+  /// Returns the number of words.
   static constexpr Size words_for(int sms) { return Size{sms} * kGroups; }
+  /// Returns the number of floats.
   static constexpr Size sums_for(int sms) { return Size{sms} * kMostRows * kMostColumns; }
 };
 
 /// One matrix product with its gate, destination and notification.
 struct Gemm {
-  Size m = 0, n = 0, k = 0;
+  Size m = 0;                     ///< rows of C
+  Size n = 0;                     ///< columns of C
+  Size k = 0;                     ///< depth of the product
   DType type = DType::kBF16;      ///< type of A and B
   DType out_type = DType::kBF16;  ///< type of C
-  int tile_m = 128, tile_n = 256;
+  int tile_m = 128;               ///< rows of a tile
+  int tile_n = 256;               ///< columns of a tile
   /// Row panels (of tile_m rows) of a chunk that are computed together, column by column. Their parts of A and B then
   /// stay in cache. 0: all panels of the chunk.
   int panel_group = 0;
   int sms = 0;  ///< SMs that the persistent kernel takes; 0: all
 
-  const void* a = nullptr;      ///< m x k; if `own_a` is set, the own shard's rows are read from there instead
-  const void* own_a = nullptr;  ///< rows of the own shard x k
-  const void* b = nullptr;      ///< n x k, or k x n
-  BLayout b_layout = BLayout::kNxK;
+  const void* a = nullptr;           ///< m x k; if `own_a` is set, the own shard's rows are read from there instead
+  const void* own_a = nullptr;       ///< rows of the own shard x k
+  const void* b = nullptr;           ///< n x k, or k x n
+  BLayout b_layout = BLayout::kNxK;  ///< layout of B
   /// n values of `out_type` (fp8: bf16), added to every row in f32; null: no bias. If tiles are partial sums, exactly
   /// one PE has a bias, and C has no scale. An activation needs complete sums, which `chain` and `sum` provide; with
   /// `c_at_collector` and `c_at_all` the reducing kernel applies it, and `activation` is kNone here.
   const void* bias = nullptr;
+  /// Applied to sum and bias before the conversion to `out_type`.
   Activation activation = Activation::kNone;
-  GemmScales scales;
+  GemmScales scales;  ///< for fp8
 
   RowPartition rows;  ///< rows of A if a gate is set, rows of C if a destination or a notification is set
-  int me = 0;
-  int node_size = 1;
-  TileOrder order = TileOrder::kRowMajor;
-  GemmGate gate;
-  GemmNotify notify;
+  int me = 0;         ///< this PE's number in the team
+  int node_size = 1;  ///< PEs of a node
+  TileOrder order = TileOrder::kRowMajor;  ///< the order of the tiles
+  GemmGate gate;                           ///< the wait before rows of A are read
+  GemmNotify notify;                       ///< the signal after a tile is stored
 
   void* c = nullptr;  ///< m x n
   /// If set, the tiles of each owner's rows (own rows too) are stored to its collector, into block

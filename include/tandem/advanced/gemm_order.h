@@ -7,8 +7,8 @@ namespace tandem {
 
 /// A tile of C: rows and columns in elements.
 struct GemmTile {
-  Range rows;
-  Range cols;
+  Range rows;  ///< rows of C
+  Range cols;  ///< columns of C
 };
 
 /// Enumerates the tiles of a GEMM: row panels in an order of the shards, and columns within a group of panels.
@@ -17,6 +17,7 @@ struct GemmTile {
 /// one owner. The plain row-major order cuts rows every tile_m.
 class TileSequence {
  public:
+  /// The tiles of `gemm`; reads its sizes, order, rows, `me` and `node_size`.
   TANDEM_DEVICE explicit TileSequence(const Gemm& gemm)
       : rows_(gemm.order == TileOrder::kRowMajor ? RowPartition{gemm.m, 1, 1} : gemm.rows),
         order_(gemm.order),
@@ -29,10 +30,11 @@ class TileSequence {
 
   /// Rows that are computed together: they have one owner and wait for one word.
   struct Piece {
-    Range rows;
-    int owner = 0;
-    int part = 0;
+    Range rows;     ///< rows of A
+    int owner = 0;  ///< the owner of these rows
+    int part = 0;   ///< the number within the owner's shard
   };
+  /// Returns the number of pieces.
   TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
   /// Returns the i-th chunk in the order, 0 <= i < pieces(). It may be empty.
   TANDEM_DEVICE Piece piece(int i) const {
@@ -54,8 +56,10 @@ class TileSequence {
   }
   /// Shards, and the rows of each. In the plain order all rows are one shard.
   TANDEM_DEVICE int owners() const { return rows_.shards; }
+  /// Returns the rows of an owner.
   TANDEM_DEVICE Range rows_of_owner(int owner) const { return rows_.shard(owner); }
 
+  /// Returns the number of tiles.
   TANDEM_DEVICE Size tiles() const {
     Size panels = 0;
     for (int i = 0; i < pieces(); ++i) panels += panels_of(i);
@@ -70,8 +74,8 @@ class TileSequence {
   }
   /// A chunk by its index in the order, with the number of its first tile.
   struct Place {
-    int piece = 0;
-    Size first = 0;
+    int piece = 0;   ///< place of the piece in the order
+    Size first = 0;  ///< its first tile
   };
   /// Does the same for callers with ascending `i`. The search starts at `from` and stores the tile's chunk there, so
   /// its cost does not depend on the number of chunks.

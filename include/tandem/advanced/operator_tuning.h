@@ -18,24 +18,28 @@ namespace tandem {
 
 /// The key of a cache entry. Other PEs, another machine or another version of the library have another key.
 struct OperatorKey {
-  Operator op = Operator::kAllGatherGemm;
-  Size m = 0, n = 0, k = 0;
-  DType type = DType::kBF16;
-  BLayout b_layout = BLayout::kNxK;
-  int pes = 1;
-  int pes_per_node = 1;
-  std::string machine;  ///< World::machine().name
-  std::string version;  ///< of the library
+  Operator op = Operator::kAllGatherGemm;  ///< the operator
+  Size m = 0;                              ///< rows of the global problem
+  Size n = 0;                              ///< columns of the global problem
+  Size k = 0;                              ///< depth of the global problem
+  DType type = DType::kBF16;               ///< type of A and B
+  BLayout b_layout = BLayout::kNxK;        ///< layout of B
+  int pes = 1;                             ///< PEs of the world
+  int pes_per_node = 1;                    ///< PEs of a node
+  std::string machine;                     ///< World::machine().name
+  std::string version;                     ///< of the library
 
   friend bool operator==(const OperatorKey&, const OperatorKey&) = default;
 };
+/// Returns the key of a problem in this world.
 OperatorKey operator_key(const World& world, Operator op, const OperatorOptions& options);
 
+/// An entry of the cache file.
 struct TunedOperator {
-  OperatorKey key;
-  OperatorOptions options;  ///< key.m, n, k, type and b_layout, and the fastest configuration
-  double us = 0;
-  double sequential_us = 0;
+  OperatorKey key;           ///< the problem
+  OperatorOptions options;   ///< key.m, n, k, type and b_layout, and the fastest configuration
+  double us = 0;             ///< its time, of the slowest PE
+  double sequential_us = 0;  ///< the best time of the sequential form
 };
 
 /// Environment variable with the name of the cache file. If it is unset, there is no cache.
@@ -52,7 +56,7 @@ void store_tuned(const std::string& file, const TunedOperator& entry);
 
 /// A configuration and its result.
 struct OperatorTrial {
-  OperatorOptions options;
+  OperatorOptions options;  ///< the configuration
   double predicted_us = 0;  ///< simulated; 0: no prediction
   double us = 0;            ///< of the slowest PE, the same on all PEs; 0: not tried, or failed
   std::string failure;      ///< why it was dropped, the same on all PEs
@@ -60,8 +64,9 @@ struct OperatorTrial {
 /// Returns "overlapped ce push, 4 splits, own_first, 128x256, 0 SMs".
 std::string describe(Operator op, const OperatorOptions& options);
 
+/// The result of tuning one problem.
 struct OperatorTuning {
-  OperatorKey key;
+  OperatorKey key;                    ///< the problem
   std::vector<OperatorTrial> trials;  ///< fastest first, then those that failed, then those not tried
   double sequential_us = 0;           ///< the fastest sequential configuration
 
@@ -69,6 +74,7 @@ struct OperatorTuning {
   TunedOperator entry() const;
 };
 
+/// How tuning runs and times configurations.
 struct TuneSetup {
   /// Runs a host program on every PE of a new world, and rethrows the error of any PE. Each configuration gets its own
   /// world, because buffers live as long as their world and a failed world cannot be used further.
@@ -76,10 +82,10 @@ struct TuneSetup {
   /// Returns the time of one call on this PE in us. The default takes the mean of `calls` calls after one warm-up call.
   /// PEs may return different times; the slowest counts.
   std::function<double(World&, Stream&, const std::function<void()>& call)> time = {};
-  int calls = 3;
+  int calls = 3;  ///< timed calls of a configuration
   /// If set, the simulator predicts all configurations on this machine, and only the best `most` are tried.
   std::optional<Machine> model = {};
-  int most = 24;
+  int most = 24;  ///< configurations to try, if `model` is set
   /// Inputs of the runs besides the matrices: a bias, and for fp8 the scales that the problem has, or one for each
   /// matrix.
   bool bias = false, scales = false;

@@ -5,14 +5,15 @@
 
 namespace tandem {
 
+/// The place of this process in a world.
 struct Placement {
-  UniqueId id;
-  int pe = 0;
-  int pes = 1;
+  UniqueId id;  ///< where the processes meet
+  int pe = 0;   ///< number of this PE
+  int pes = 1;  ///< number of PEs
   /// Number among the PEs of its node, and their count, as the launcher states them. Slurm states what the job
   /// requested, which may be more than this step has.
   int local_pe = 0;
-  int local_pes = 1;
+  int local_pes = 1;  ///< PEs of this node
 };
 
 /// Reads the launcher's variables and finds the other processes. The n-th calls of all processes make the n-th world.

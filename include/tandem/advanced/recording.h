@@ -1,5 +1,5 @@
 #pragma once
-/// Timelines measured on GPUs (docs/timeline.md): what is set aside for them, and what they are worth.
+/// Timelines measured on GPUs (docs/reference/timeline.md): what is set aside for them, and what they are worth.
 
 #include <cstdint>
 #include <vector>
@@ -8,6 +8,7 @@
 
 namespace tandem {
 
+/// Options of recording.
 struct RecordOptions {
   /// Whether kernels, copies and signals can be recorded.
   bool on = false;
@@ -22,6 +23,7 @@ struct RecordOptions {
   bool time_copies = false;
 };
 
+/// The quality of a timeline.
 struct RecordingInfo {
   Size operations = 0;       ///< recorded operations
   Size lost_operations = 0;  ///< operations for which their block had no room
@@ -33,18 +35,18 @@ struct RecordingInfo {
     std::int64_t offset_ns = 0;  ///< at the beginning
     double error_ns = 0;         ///< error of the alignment if both directions take equally long
     double bound_ns = 0;         ///< upper bound of the error: half of the fastest round trip
-    double drift_ppm = 0;
+    double drift_ppm = 0;        ///< how much faster this clock runs than that of PE 0
   };
   std::vector<Clock> clocks;  ///< by PE
 
   /// A signal that ended a wait: its time by the aligned clocks. Signals of copies are excluded, because their time is
   /// derived from the wait.
   struct Release {
-    int from = 0;  ///< PE
-    int to = 0;    ///< PE
-    double us = 0;
+    int from = 0;   ///< PE
+    int to = 0;     ///< PE
+    double us = 0;  ///< time from signal to wait
   };
-  std::vector<Release> releases;
+  std::vector<Release> releases;  ///< in no order
 };
 
 }  // namespace tandem

@@ -18,9 +18,12 @@
 
 namespace tandem {
 
+/// The id of a world of processes: 128 bytes.
 class UniqueId {
  public:
+  /// The size of an id.
   static constexpr std::size_t kBytes = 128;
+  /// An id as bytes.
   using Bytes = std::array<std::byte, kBytes>;
 
   /// Opens the rendezvous of one world on a thread of this process. The thread ends when all of the world's processes
@@ -31,12 +34,15 @@ class UniqueId {
 
   /// Throws InvalidArgument for an id that is truncated, mistyped or of another version.
   static UniqueId from_bytes(std::span<const std::byte> bytes);
+  /// Returns the id that `text` gave. Throws as from_bytes.
   static UniqueId from_text(std::string_view text);
 
+  /// Returns the id as bytes.
   const Bytes& bytes() const { return bytes_; }
   /// Returns the id as letters, digits, '-' and '_'.
   std::string text() const;
 
+  /// Returns whether the ids are equal.
   bool operator==(const UniqueId&) const = default;
 
  private:

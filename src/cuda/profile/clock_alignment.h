@@ -19,7 +19,7 @@ struct ClockPe {
   Mail* mail = nullptr;           ///< one, in memory that all PEs reach
 };
 
-/// Resolution of the GPUs' timer as measured on H200 (docs/timeline.md), nanoseconds.
+/// Resolution of the GPUs' timer as measured on H200 (docs/reference/timeline.md), nanoseconds.
 inline constexpr double kTimerStepNs = 32;
 
 class Clocks {

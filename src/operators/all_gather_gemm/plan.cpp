@@ -1,5 +1,5 @@
 /// AllGather + GEMM: the shards of A travel while the GEMM works, own rows first, each tile waiting for its own rows
-/// alone (Triton-distributed, arXiv 2504.19442). docs/all_gather_gemm.md goes through it.
+/// alone (Triton-distributed, arXiv 2504.19442). docs/internals/all_gather_gemm.md goes through it.
 
 #include <algorithm>
 

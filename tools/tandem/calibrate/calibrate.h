@@ -7,7 +7,7 @@
 
 namespace tandem::cli {
 
-/// Measurements, named like the figures of a machine model (docs/machines.md).
+/// Measurements, named like the figures of a machine model (docs/reference/machines.md).
 struct Calibration {
   std::string gpu_name;
   int gpus = 0;

@@ -14,7 +14,7 @@
 
 namespace tandem::cli {
 
-/// PEs are threads of this process. If a launcher's variables are set (docs/worlds.md), each process is one PE.
+/// PEs are threads of this process. If a launcher's variables are set (docs/reference/worlds.md), each process is one PE.
 struct GpuJob {
   int pes = 0;
   bool by_processes = false;

@@ -1,4 +1,4 @@
-/// The command-line tool: dispatch, and the exit code of each error. docs/cli.md describes it to its users.
+/// The command-line tool: dispatch, and the exit code of each error. docs/reference/cli.md describes it to its users.
 #include <csignal>
 #include <exception>
 #include <new>

@@ -16,15 +16,15 @@ namespace tandem::cli {
 struct Check {
   Size checked = 0;  ///< elements, over all PEs
   Size wrong = 0;
-  /// The largest relative error over all elements (docs/cli.md). It is empty if elements are not numbers and some are
-  /// wrong.
+  /// The largest relative error over all elements (docs/reference/cli.md). It is empty if elements are not numbers and
+  /// some are wrong.
   std::optional<double> max_error = 0;
   std::string expectation;  ///< "bit for bit", "within 0.002"
 
   bool correct() const { return wrong == 0; }
 };
 
-/// The values that docs/cli.md describes key by key; empty values do not apply.
+/// The values that docs/reference/cli.md describes key by key; empty values do not apply.
 struct Result {
   std::string op;
   std::string backend = "sim";

@@ -1,5 +1,6 @@
 // Two slots of staging and credits: every PE sends chunks to the next one, at most two ahead of its reader. The program
-// checks the right kernel and one with the usual mistake, a single word for both slots. docs/credits.md explains both.
+// checks the right kernel and one with the usual mistake, a single word for both slots. docs/tutorials/03_credits.md
+// explains both.
 
 #include <cstdio>
 
@@ -34,12 +35,14 @@ struct SendChunks {
       const Symm<float> staged = a.staging + slot * a.chunk;
       const Signals arrived = a.arrived + (kWordForEachSlot ? slot : 0);
 
+      // listing: loop
       if (number > kSlots) block.wait(a.credit, 1, number - kSlots);  // the slot's last chunk was read
       block.put_signal(staged, a.from + i * a.chunk, a.chunk, arrived, number, next);
 
       block.wait(arrived, 1, number);
       block.copy(a.to + i * a.chunk, staged.local(), a.chunk);
       block.signal_after_reads(a.credit, number, previous);
+      // end of listing
     }
   }
 };
