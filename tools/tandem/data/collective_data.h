@@ -33,7 +33,7 @@ class CollectiveData {
  public:
   virtual ~CollectiveData() = default;
   /// ReduceOp::kPremulSum: what the values of `pe` are multiplied with.
-  double scale(int pe) const { return 1 + pe % 2; }
+  virtual double scale(int pe) const { return 1 + pe % 2; }
   virtual void fill_input(int pe, std::byte* in) const = 0;
   /// Compares the elements `part` of the output of `pe`, which lie at `out`, from several threads, and adds to `check`.
   virtual void check_part(int pe, Range part, const std::byte* out, Check& check) const = 0;
@@ -45,7 +45,7 @@ class CollectiveData {
  protected:
   explicit CollectiveData(const CollectiveCall& call) : call_(call) {}
 
-  const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of both kinds of data
+  const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of all kinds of data
 };
 
 /// Throws InvalidArgument for random normal data of an integer type or of a collective that does not reduce.

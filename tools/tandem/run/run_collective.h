@@ -2,6 +2,7 @@
 /// `tandem run` of a collective.
 
 #include "tandem/collectives.h"
+#include "tools/tandem/data/collective_data.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/progress.h"
@@ -49,7 +50,9 @@ inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterati
 /// Writes to standard error how long it takes, where that is minutes. Throws InvalidArgument where this computer has
 /// too little memory for it.
 void note_cost(const CollectiveRun& run, const Setup& setup);
-/// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.
-Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
+/// Runs it for `bytes` (rounded down) and records where `pictures` wants it. `data` gives the input and checks every
+/// element on every PE; null: data of the seed.
+Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
+                      const CollectiveData* data = nullptr);
 
 }  // namespace tandem::cli
