@@ -5,11 +5,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <ostream>
-#include <random>
 #include <streambuf>
 #include <system_error>
 #include <utility>
@@ -21,6 +21,12 @@ namespace tandem::trace {
 namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
+
+/// std::random_device of a static C++ library would need glibc 2.36; programs shall run on older systems.
+std::uint32_t random_number() {
+  std::uint32_t number = 0;
+  return ::getentropy(&number, sizeof number) == 0 ? number : 0;
+}
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw InvalidArgument("cannot write '" + path + "': " + why);
@@ -75,10 +81,9 @@ class DescriptorBuffer : public std::streambuf {
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& path, const std::string& target) : path_(path), target_(target) {
-    std::random_device random;
     constexpr int kTries = 100;
     for (int i = 0; fd_ < 0 && i < kTries; ++i) {
-      name_ = target + ".part" + std::to_string(random());
+      name_ = target + ".part" + std::to_string(random_number() + static_cast<unsigned>(i));
       fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd_ < 0 && errno != EEXIST) break;
     }

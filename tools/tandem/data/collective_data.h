@@ -33,7 +33,7 @@ class CollectiveData {
  public:
   virtual ~CollectiveData() = default;
   /// Returns the factor of the values of `pe` for ReduceOp::kPremulSum.
-  double scale(int pe) const { return 1 + pe % 2; }
+  virtual double scale(int pe) const { return 1 + pe % 2; }
   virtual void fill_input(int pe, std::byte* in) const = 0;
   /// Compares the elements `part` of the output of `pe`, which are at `out`, on several threads. Adds the result to
   /// `check`.
@@ -46,7 +46,7 @@ class CollectiveData {
  protected:
   explicit CollectiveData(const CollectiveCall& call) : call_(call) {}
 
-  const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of both kinds of data
+  const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of all kinds of data
 };
 
 /// Throws InvalidArgument for random normal data of an integer type or of a collective that does not reduce.

@@ -34,6 +34,13 @@ std::vector<std::byte> normal_matrix(DType type, Size elements, std::uint64_t se
 /// rounded. The squares of random rounding errors add up.
 int roundings_of_a_sum(int pes) { return std::min(2 * pes, 4 + static_cast<int>(3 * std::sqrt(pes))); }
 
+/// Copies a part of a matrix with rows of `width`.
+void copy_part(const std::byte* matrix, Size width, Size element, Range rows, Range columns, std::byte* to) {
+  const Size row_bytes = columns.size() * element;
+  for (Size row = rows.begin; row < rows.end; ++row, to += row_bytes)
+    std::memcpy(to, matrix + (row * width + columns.begin) * element, static_cast<std::size_t>(row_bytes));
+}
+
 }  // namespace
 
 double operator_tolerance(Operator op, DType out_type, Size k, int pes) {
@@ -47,6 +54,18 @@ OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe) {
   return {m, own(shape.k), n, own(shape.k), op == Operator::kGemmAllReduce ? m : own(shape.m), n};
 }
 
+void copy_shards(const OperatorRun& run, int pes, int pe, const std::byte* global_a, const std::byte* global_b,
+                 std::byte* a, std::byte* b) {
+  const Shape shape = run.shape();
+  const Size element = size_of(run.options.type);
+  const OperatorShard shard = operator_shard(run.op, shape, pes, pe);
+  copy_part(global_a, shape.k, element, shard.a_rows, shard.a_columns, a);
+  if (run.options.b_layout == BLayout::kNxK)
+    copy_part(global_b, shape.k, element, shard.b_rows, shard.b_columns, b);
+  else
+    copy_part(global_b, shape.n, element, shard.b_columns, shard.b_rows, b);
+}
+
 OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
     : run_(run),
       shape_(run.shape()),
@@ -56,21 +75,8 @@ OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
       a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
       b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {}
 
-void OperatorData::copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns,
-                             std::byte* to) const {
-  const Size element = size_of(type_);
-  const Size row_bytes = columns.size() * element;
-  for (Size row = rows.begin; row < rows.end; ++row, to += row_bytes)
-    std::memcpy(to, matrix.data() + (row * width + columns.begin) * element, static_cast<std::size_t>(row_bytes));
-}
-
 void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
-  const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
-  copy_part(a_, shape_.k, shard.a_rows, shard.a_columns, a);
-  if (run_.options.b_layout == BLayout::kNxK)
-    copy_part(b_, shape_.k, shard.b_rows, shard.b_columns, b);
-  else
-    copy_part(b_, shape_.n, shard.b_columns, shard.b_rows, b);
+  copy_shards(run_, pes_, pe, a_.data(), b_.data(), a, b);
 }
 
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {

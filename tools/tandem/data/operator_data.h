@@ -24,21 +24,29 @@ struct OperatorShard {
 double operator_tolerance(Operator op, DType out_type, Size k, int pes);
 OperatorShard operator_shard(Operator op, const Shape& shape, int pes, int pe);
 
+/// The matrices of a run. `fill` writes a PE's parts of A and B, and `check` takes its C.
+class OperatorMatrices {
+ public:
+  virtual ~OperatorMatrices() = default;
+  virtual void fill(int pe, std::byte* a, std::byte* b) const = 0;
+  virtual void check(int pe, const std::byte* c, Check& check) const = 0;
+};
+
+/// Copies a PE's parts of the global matrices A (m x k) and B (n x k, or k x n).
+void copy_shards(const OperatorRun& run, int pes, int pe, const std::byte* global_a, const std::byte* global_b,
+                 std::byte* a, std::byte* b);
+
 /// The global matrices A (m x k) and B (n x k, or k x n). Element i of each is a function of the seed and i.
-class OperatorData {
+class OperatorData final : public OperatorMatrices {
  public:
   /// Throws InvalidArgument for integer types.
   OperatorData(const OperatorRun& run, int pes, std::uint64_t seed);
 
-  /// Copies a PE's parts of A and B.
-  void fill(int pe, std::byte* a, std::byte* b) const;
+  void fill(int pe, std::byte* a, std::byte* b) const override;
   /// Compares every element of a PE's C with a reference accumulated in f64.
-  void check(int pe, const std::byte* c, Check& check) const;
+  void check(int pe, const std::byte* c, Check& check) const override;
 
  private:
-  /// Copies a part of a matrix with rows of `width` elements.
-  void copy_part(const std::vector<std::byte>& matrix, Size width, Range rows, Range columns, std::byte* to) const;
-
   OperatorRun run_;
   Shape shape_;
   DType type_;

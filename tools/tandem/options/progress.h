@@ -13,6 +13,8 @@ class Progress {
   /// `parts` is the number of parts of the work, `done` the number done before. Nothing is drawn if standard error is
   /// not a terminal.
   explicit Progress(int parts, int done = 0);
+  /// Draws nothing: for programs that call the tool's functions.
+  static Progress silent() { return Progress(); }
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,6 +25,7 @@ class Progress {
   void advance(int parts = 1);
 
  private:
+  Progress() : parts_(1), done_parts_(0) {}
   void draw_until_done();
 
   const int parts_;

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "tandem/error.h"
-#include "tools/tandem/data/collective_data.h"
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/run/cost.h"
 #include "tools/tandem/run/measure.h"
@@ -38,6 +37,11 @@ void check_in_place(Collective collective) {
   }
 }
 
+CollectiveCall call_of(const CollectiveRun& run, Size count, const Setup& setup) {
+  return {run.collective, run.options.type, run.options.op,     count,
+          setup.pes,      run.options.root, setup.options.seed, run.normal_data ? DataKind::kNormal : DataKind::kExact};
+}
+
 /// The user's buffers of one PE.
 struct Buffers {
   Symm<std::byte> in;
@@ -47,37 +51,30 @@ struct Buffers {
 /// One run of a collective on all PEs: buffers, calls, checks.
 class Program {
  public:
-  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed, Progress& progress)
+  Program(const CollectiveRun& run, Size count, int pes, const CollectiveData& data, Progress& progress)
       : run_(run),
         count_(count),
+        pes_(pes),
         element_(size_of(run.options.type)),
-        call_{run.collective,
-              run.options.type,
-              run.options.op,
-              count,
-              pes,
-              run.options.root,
-              seed,
-              run.normal_data ? DataKind::kNormal : DataKind::kExact},
-        data_(make_collective_data(call_)),
+        data_(data),
         measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
 
   void operator()(World& world) {
     const Buffers buffers = allocate(world);
     CollectiveOptions options = run_.options;
     options.max_count = count_;
-    options.scale = data_->scale(world.pe());
+    options.scale = data_.scale(world.pe());
     const auto plan = make_collective(world, run_.collective, options);
     algorithm_ = plan->algorithm();
     choices_ = plan->choices();
     Stream stream = world.make_stream("main");
     measurement_.run(
         world, stream, [&] { prepare(world, buffers); }, [&] { plan->run(stream, buffers.in, buffers.out, count_); });
-    if (!world.phantom()) data_->check_output(world.pe(), buffers.out.local(), check_);
+    if (!world.phantom()) data_.check_output(world.pe(), buffers.out.local(), check_);
   }
 
   double bytes_per_pe() const {
-    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    const BufferBytes bytes = buffer_bytes(run_, count_, pes_);
     return static_cast<double>(bytes.in + bytes.out);
   }
   const std::string& algorithm() const { return algorithm_; }
@@ -88,7 +85,7 @@ class Program {
  private:
   Buffers allocate(World& world) const {
     auto& heap = world.heap();
-    const BufferBytes bytes = buffer_bytes(run_, count_, call_.pes);
+    const BufferBytes bytes = buffer_bytes(run_, count_, pes_);
     if (!run_.in_place) return {heap.allocate<std::byte>(bytes.in, "in"), heap.allocate<std::byte>(bytes.out, "out")};
     const auto both = heap.allocate<std::byte>(std::max(bytes.in, bytes.out), "in and out");
     const Places places = places_in_one_buffer(run_.collective, count_, world.pe(), run_.options.root);
@@ -99,16 +96,16 @@ class Program {
   void prepare(World& world, const Buffers& buffers) const {
     if (world.phantom()) return;
     constexpr int nan_in_every_type = 0xFF;
-    const Size out = output_elements(run_.collective, count_, call_.pes, world.pe(), run_.options.root) * element_;
+    const Size out = output_elements(run_.collective, count_, pes_, world.pe(), run_.options.root) * element_;
     std::memset(buffers.out.local(), nan_in_every_type, static_cast<std::size_t>(out));
-    data_->fill_input(world.pe(), buffers.in.local());
+    data_.fill_input(world.pe(), buffers.in.local());
   }
 
   const CollectiveRun& run_;
   Size count_;
+  int pes_;
   Size element_;
-  CollectiveCall call_;
-  std::unique_ptr<CollectiveData> data_;
+  const CollectiveData& data_;
   Measurement measurement_;
   std::string algorithm_;
   std::vector<OptionChoice> choices_;
@@ -204,11 +201,13 @@ void note_cost(const CollectiveRun& run, const Setup& setup) {
   if (!text.empty()) complain(text);
 }
 
-Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {
+Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
+                      const CollectiveData* data) {
   const Size element = size_of(run.options.type);
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
-  Program program(run, count, setup.pes, setup.options.seed, progress);
+  const auto own_data = data == nullptr ? make_collective_data(call_of(run, count, setup)) : nullptr;
+  Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, progress);
   reserve_memory(setup, program.bytes_per_pe());
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);

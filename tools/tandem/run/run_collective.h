@@ -2,6 +2,7 @@
 /// `tandem run` of a collective.
 
 #include "tandem/collectives.h"
+#include "tools/tandem/data/collective_data.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/progress.h"
@@ -49,7 +50,9 @@ inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterati
 /// Writes the expected duration to standard error if it is minutes. Throws InvalidArgument if this computer has too
 /// little memory.
 void note_cost(const CollectiveRun& run, const Setup& setup);
-/// Runs it for `bytes` (rounded down), checks every element on every PE, and records if `pictures` needs it.
-Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
+/// Runs it for `bytes` (rounded down) and records if `pictures` needs it. `data` gives the input and checks every
+/// element on every PE; null: data of the seed.
+Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
+                      const CollectiveData* data = nullptr);
 
 }  // namespace tandem::cli

@@ -20,7 +20,7 @@ bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCo
 /// but no result to check.
 class Program {
  public:
-  Program(const OperatorRun& run, const OperatorData* data, std::uint64_t seed, Progress& progress)
+  Program(const OperatorRun& run, const OperatorMatrices* data, std::uint64_t seed, Progress& progress)
       : run_(run),
         data_(data),
         seed_(seed),
@@ -61,7 +61,7 @@ class Program {
 
  private:
   const OperatorRun& run_;
-  const OperatorData* data_;
+  const OperatorMatrices* data_;
   std::uint64_t seed_;
   Measurement measurement_;
   Check check_;
@@ -130,18 +130,20 @@ int parts_of(const OperatorRun& run) {
   return run.options.form == Form::kSequential ? 3 * calls : 4 * calls;
 }
 
-Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress) {
+Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress,
+                    const OperatorMatrices* given) {
   reserve_memory(setup, bytes_per_pe(run, setup.pes));
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);
 
-  std::unique_ptr<OperatorData> data;
-  if (!setup.options.phantom) {
+  std::unique_ptr<OperatorData> random;
+  if (!setup.options.phantom && given == nullptr) {
     progress.begin(fmt::format("{}: random matrices", name(run.op)));
-    data = std::make_unique<OperatorData>(run, setup.pes, setup.options.seed);
+    random = std::make_unique<OperatorData>(run, setup.pes, setup.options.seed);
   }
+  const OperatorMatrices* const data = setup.options.phantom ? nullptr : random ? random.get() : given;
   progress.begin(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
-  Program program(run, data.get(), setup.options.seed, progress);
+  Program program(run, data, setup.options.seed, progress);
   simulation.run([&](World& world) { program(world); });
 
   Result result;

@@ -38,7 +38,10 @@ std::string extras_text(const OperatorRun& run);
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
 /// Returns the parts of a Progress for `run_operator`: the calls of the run and of its baselines.
 int parts_of(const OperatorRun& run);
-/// Runs it, checks every element of every PE's result, and measures the baselines in phantom mode.
-Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress);
+class OperatorMatrices;
+/// Runs it, checks every element of every PE's result, and measures the baselines in phantom mode. `given` gives the
+/// matrices and checks the result; null: random matrices of the seed.
+Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress,
+                    const OperatorMatrices* given = nullptr);
 
 }  // namespace tandem::cli
