@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "tandem/advanced/gemm.h"
-#include "tandem/impl/device_kernel.h"
 #include "tandem/impl/cpu/block.h"
+#include "tandem/impl/device_kernel.h"
 #include "tandem/impl/site.h"
 #include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
@@ -25,8 +25,7 @@ struct Grid {
 
 namespace detail {
 
-/// A kernel that is ready to run on any backend of this build: `on_cpu` in the simulator and on the host's processors,
-/// `device` on a GPU.
+/// A kernel for any backend of this build. The simulator and CPUs run `on_cpu`, GPUs run `device`.
 struct KernelLaunch {
   std::string name;
   Grid grid;

@@ -1,6 +1,6 @@
 #pragma once
 /// Runs a host program on real devices, GPUs or the CPUs of this computer: the counterpart of simulation.h.
-/// docs/worlds.md says how worlds come together.
+/// docs/reference/worlds.md says how worlds come together.
 ///
 /// One process for each PE, started by torchrun, srun, `tandem launch` or anything else:
 ///
@@ -52,7 +52,7 @@ struct WorldOptions {
   /// Host programs compare what they call of each plan, operation, type, root, algorithm and count: of PEs whose calls
   /// differ at least one gets InvalidArgument before it enqueues anything, and all others' waits end with that error.
   /// Takes the host some 0.1 us a call, the GPUs nothing. PEs then make the calls of a plan in the same order, and
-  /// capture into graphs the same of them. The same on all PEs. docs/worlds.md says what is found and what is not.
+  /// capture into graphs the same of them. The same on all PEs. docs/reference/worlds.md says what is found and what is not.
   bool compare_calls = true;
   /// The GPUs compare too, before each call, in every replay of a graph: where calls differ, all PEs get an error and
   /// nothing touches a buffer; algorithms by copy engine are not taken. Costs a trip of a flag and a kernel a call.

@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-/// While one lives, simulations of its thread that end leave their address ranges (the PEs' memory, guarded stacks) to
-/// those that come: to map and touch them anew takes longer than a small run. What is kept is committed memory.
+/// While an object lives, simulations of its thread pass their address ranges (the PEs' memory, guarded stacks) on to
+/// later ones. To map and touch them anew takes longer than a small run. Kept ranges stay committed.
 class Reuse {
  public:
   struct Mapping {
@@ -20,7 +20,7 @@ class Reuse {
   Reuse(const Reuse&) = delete;
   Reuse& operator=(const Reuse&) = delete;
 
-  /// What a range is for, and so how its pages are protected.
+  /// The purpose of a range, which decides how its pages are protected.
   enum class Use { kStack, kMemory, kPhantomMemory };
   /// A range of so many bytes that was kept for this use; null where there is none.
   static std::byte* take(Use use, std::size_t bytes);

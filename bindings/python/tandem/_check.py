@@ -36,7 +36,7 @@ class Finding:
 
     def __init__(self, finding: dict[str, Any]) -> None:
         self.kind: str = finding["kind"]
-        """Such as read_before_write_is_visible, hang, wrong_result; docs/checker.md lists all."""
+        """Such as read_before_write_is_visible, hang, wrong_result; docs/reference/checker.md lists all."""
         self.sites: list[Site] = [Site(**site) for site in finding["sites"]]
         """The earlier one first."""
         self.pes: list[int] = finding["pes"]

@@ -44,7 +44,7 @@ def _list() -> dict[str, Any]:
 
 
 def machines() -> list[Machine]:
-    """The builtin machine models. docs/machines.md describes their figures."""
+    """The builtin machine models. docs/reference/machines.md describes their figures."""
     return [Machine(**one) for one in _list()["machines"]]
 
 

@@ -1,5 +1,5 @@
-/// What fragments may be used for, and which roles a block may have. Nothing of it costs the simulator anything; on a
-/// GPU, elements would be lost or mixed.
+/// Checks of fragments and roles. They cost no simulated time. A GPU does not check them: it would lose or mix
+/// elements.
 
 #include "tandem/impl/cpu/block_core.h"
 

@@ -12,8 +12,8 @@ namespace tandem {
 /// or its entry returns. Making one costs no system call once the pool is warm; a finished fiber returns its stack at
 /// once.
 ///
-/// A fiber that is destroyed, or started again, while suspended is abandoned: its stack goes back to the pool and the
-/// destructors of what lies on it do not run. Who needs them calls `unwind` before.
+/// A suspended fiber that is destroyed or started again is abandoned. Its stack goes back to the pool, and the
+/// destructors of the objects on it do not run. Call `unwind` before if they have to.
 class Fiber {
  public:
   using Entry = void (*)(void* argument);
@@ -56,8 +56,8 @@ class Fiber {
  private:
   enum class State { kFinished, kReady, kSuspended, kRunning };
 
-  /// The C++ runtime's record of exceptions being handled, one per OS thread; here each fiber has its own, so that a
-  /// fiber may suspend within a catch block (layout: Itanium C++ ABI, Exception Handling, section 2.2.2).
+  /// The C++ runtime's record of exceptions being handled. The runtime has one for each OS thread. Here each fiber has
+  /// its own, so that it may suspend within a catch block (layout: Itanium C++ ABI, Exception Handling, section 2.2.2).
   struct ExceptionRecord {
     void* caught = nullptr;
     unsigned uncaught = 0;

@@ -118,8 +118,8 @@ bool StackPool::make_guarded() {
 }
 
 /// Layout from low to high addresses: a guard page, then a page of which the first stack's canary takes the last bytes,
-/// then the stacks. Stacks thus begin just below a page boundary, so that a canary lies in the page that the stack
-/// below it has touched already, and costs no page of its own.
+/// then the stacks. Stacks thus start just below a page boundary. The stack below has touched the canary's page
+/// already, so a canary costs no page of its own.
 void StackPool::make_slab() {
   const Size slab_stacks = made_ - guarded_ + kSlabStacks;
   free_slab_.reserve(static_cast<std::size_t>(slab_stacks));

@@ -19,8 +19,8 @@ struct Stack {
 
 /// A pool of stacks of one size, for the fibers of one OS thread.
 ///
-/// A stack has a guard page below it (an overflow is a SIGSEGV) as long as the process has fewer than `kMaxGuarded` of
-/// those; each costs two memory mappings, of which Linux allows about 65,530 a process (`vm.max_map_count`). Further
+/// The first `kMaxGuarded` stacks of a process have a guard page below them, where an overflow is a SIGSEGV. Each costs
+/// two memory mappings, and Linux allows about 65,530 for a process (`vm.max_map_count`). Further
 /// stacks come from slabs of `kSlabStacks` and carry a canary that the fiber checks whenever it gives control back.
 /// Memory is committed by the system as it is touched: an idle fiber costs one page.
 ///

@@ -16,7 +16,7 @@ namespace tandem {
 
 class Switch {
  public:
-  /// What runs on the new stack; must end with `leave_for_good`, and no exception may leave it.
+  /// The function that runs on the new stack. It ends with `leave_for_good`, and no exception may leave it.
   using Main = void (*)(void* argument);
 
   Switch();

@@ -30,8 +30,8 @@
 
 namespace tandem {
 
-/// What the sanitizers must be told: each side's stack for ASan, an identity for TSan. Inline always: TSan counts calls
-/// and returns on each fiber, so that a helper called on one side must not return on the other.
+/// The state that sanitizers need: each side's stack for ASan, an identity for TSan. Its functions are always inline:
+/// TSan counts calls and returns on each fiber, so a helper must return on the side that called it.
 struct Switch::State {
   ucontext_t fiber{};
   ucontext_t outside{};

@@ -34,7 +34,7 @@ class TileWork {
   /// Their piece, and how many tiles of it arrive in each call.
   int chain_slot(const GemmTile& tile) const;
   Epoch chain_arrivals(const GemmTile& tile) const;
-  /// Of the sums that the ring delivers: their elements in row `row` of the tile.
+  /// The elements of the ring's sums in row `row` of the tile.
   const std::byte* chain_row(const GemmTile& tile, Size row) const;
 
   /// The tile's product with the chain's sums, finished and converted to the output type, row by row.
