@@ -68,12 +68,13 @@ TEST(Selection, FamiliesAreWordsOfTheMachinesName) {
   EXPECT_FALSE(is_of_family("NVIDIA L40S", "L4"));
 }
 
-/// What a machine of that name takes of the builtin tables.
+/// Returns the choice of the builtin tables for a machine of that name.
 SizeChoice builtin_choice(const std::string& name, Fabric fabric, const Query& query) {
   Machine machine;
   machine.name = name;
   machine.link.fabric = fabric;
-  return choose(machine, "", query, any).value_or(SizeChoice{.algorithm = "nothing"});
+  const auto choice = choose(machine, "", query, any);
+  return choice ? *choice : SizeChoice{.algorithm = "nothing"};
 }
 
 TEST(Selection, GpusOfAFamilyTakeWhatWasMeasuredOnOneOfThem) {
