@@ -73,7 +73,7 @@ SizeChoice builtin_choice(const std::string& name, Fabric fabric, const Query& q
   Machine machine;
   machine.name = name;
   machine.link.fabric = fabric;
-  return choose(machine, "", query, any).value_or(SizeChoice{.algorithm = "nothing"});
+  return choose(machine, "", query, any).value_or(SelectedChoice{{.algorithm = "nothing"}, "", ""});
 }
 
 TEST(Selection, GpusOfAFamilyTakeWhatWasMeasuredOnOneOfThem) {
