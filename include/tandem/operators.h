@@ -68,9 +68,9 @@ const char* name(Form form);
 /// Every order gives correct results on every machine. The transport sends in the order in which the GEMM consumes.
 std::vector<std::string> tile_orders(Operator op);
 
-/// Options of a plan. All PEs give the same values. The library chooses the fields without a value. Its
-/// sources are, in this order: the tuner's cache (use_tuned), on GPUs the table of measured choices
-/// (selected_options), the rules. OperatorPlan::choices() shows the result.
+/// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library. It asks
+/// the tuner's cache (use_tuned) first, then on GPUs the measured choices (selected_options), then its rules.
+/// OperatorPlan::choices() shows the result.
 struct OperatorOptions {
   /// The largest global problem. m may be 0 (no work); n and k are at least 1. On GPUs a row of a
   /// PE's A, B or C is a multiple of 16 bytes. Its part of n or k is then a multiple of 8 bf16 elements.

@@ -19,12 +19,10 @@ class GemmAllReduceSequential final : public OperatorPlan {
     CollectiveOptions collective;
     collective.type = o.result_type();
     collective.max_count = count;
-    // Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less.
-    const OperatorTable::AllReduce& limits = operator_table(world.machine()).all_reduce;
-    if (team_.one_node() && team_.size == 2 && bytes > limits.two_pes_one_shot_above_bytes &&
-        bytes <= limits.two_pes_one_shot_bytes) {
+    const AllReduceRows& rows = settings.all_reduce;
+    if (o.m > rows.collective_above && o.m <= rows.collective_one_shot) {
       collective.algorithm = "one_shot";
-      collective.blocks = limits.two_pes_one_shot_blocks;
+      collective.blocks = rows.collective_blocks;
     }
     all_reduce_ = make_collective(world, Collective::kAllReduce, collective);
     const std::string& algorithm = all_reduce_->algorithm();

@@ -45,10 +45,20 @@ Size one_shot_rows(const Place& place, const OperatorOptions& o) {
 }  // namespace
 
 AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& o) {
+  const OperatorTable::AllReduce& limits = place.table.all_reduce;
+  const Size row_bytes = o.n * size_of(o.result_type());
   AllReduceRows rows;
-  const Size packet_rows = place.table.all_reduce.packet_bytes / (o.n * size_of(o.result_type()));
+  if (!place.team.one_node()) return rows;
+  if (place.team.size == 2) {
+    // One shot moves as many bytes as two, and its result may be anywhere: a copy less.
+    rows.collective_above = limits.two_pes_one_shot_above_bytes / row_bytes;
+    rows.collective_one_shot = limits.two_pes_one_shot_bytes / row_bytes;
+    rows.collective_blocks = limits.two_pes_one_shot_blocks;
+  }
+  if (o.form != Form::kOverlapped) return rows;
   // Collectives round the sums that they give, before an activation.
-  rows.packets = o.shots == 2 || o.activation != Activation::kNone ? 0 : std::min(o.m, packet_rows);
+  const bool by_packets = o.shots != 2 && o.activation == Activation::kNone;
+  rows.packets = by_packets ? std::min(o.m, limits.packet_bytes / row_bytes) : 0;
   // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
   if (place.on_gpus && o.shots == 0) rows.few = few_rows(place, o);
   if (o.shots == 1) rows.one_shot = o.m;

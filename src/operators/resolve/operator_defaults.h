@@ -58,9 +58,13 @@ void choose_sequential_transport(const Place& place, Operator op, OperatorOption
 
 /// gemm_all_reduce: the numbers of rows up to which it runs in ways of their own, 0 for none. `options` are complete.
 struct AllReduceRows {
+  // The overlapped form on one node.
   Size few = 0;       ///< the GEMM's blocks exchange and add what they computed (GPUs)
   Size packets = 0;   ///< a whole GEMM, then an all-reduce with packets
   Size one_shot = 0;  ///< every PE receives the tiles of all PEs and adds them
+  // The sequential form of two PEs: plans of so many rows, above the first number, take the collective's one shot.
+  Size collective_above = 0, collective_one_shot = 0;
+  int collective_blocks = 0;
 };
 AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& options);
 

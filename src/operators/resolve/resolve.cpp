@@ -207,7 +207,7 @@ class Resolver {
     r.sequential.form = Form::kSequential;
     if (op_ == Operator::kGemmAllReduce) {
       r.sequential.copy_by = CopyBy::kSm;  // few rows: copies start later
-      if (one_node() && o_.form == Form::kOverlapped) r.all_reduce = all_reduce_rows(place_, o_);
+      r.all_reduce = all_reduce_rows(place_, o_);
     } else {
       r.sequential.m = std::min(o_.m, r.sequential_rows);
       const bool is_free = !origins_.is_from(Choosable::kTransport, OptionSource::kCaller);

@@ -26,7 +26,7 @@ struct ResolvedOptions {
   /// Runs of up to so many rows take the sequential form, with options of their own.
   Size sequential_rows = 0;
   OperatorOptions sequential;
-  AllReduceRows all_reduce;      ///< overlapped gemm_all_reduce on one node
+  AllReduceRows all_reduce;
   bool double_buffered = false;  ///< two plans take turns (turns.h)
   std::vector<OptionChoice> choices;
 };

@@ -38,6 +38,10 @@ std::vector<OptionChoice> describe_choices(Operator op, const ResolvedOptions& r
     add_rows("packet_rows", resolved.all_reduce.packets, "rows up to which packets follow a whole GEMM");
     add_rows("one_shot_rows", resolved.all_reduce.one_shot, "rows up to which every PE adds up everything");
   }
+  if (resolved.all_reduce.collective_one_shot > 0)
+    add_rule("collective_one_shot",
+             fmt::format("{} to {}", resolved.all_reduce.collective_above + 1, resolved.all_reduce.collective_one_shot),
+             "rows of a sequential plan whose collective takes one shot");
   add_rows("sequential_rows", resolved.sequential_rows, "rows up to which the sequential form is the faster one");
   if (resolved.sequential_rows > 0)
     add_rule("sequential_transport", tune::name(resolved.sequential.copy_by), "of runs in the sequential form");
