@@ -18,6 +18,11 @@ constexpr double kCollectiveUs = 10;
 /// own stores; by copy engines; by copy engines there and back.
 constexpr double kStoredUs = 12, kCopiedUs = 5, kCopiedTwiceUs = 50;
 constexpr double kShownOfMany = 0.75, kManyUs = 20;
+/// Gathered rows between nodes: what the sequential form's start costs, and how much of the time in which rows come the
+/// GEMM is at work.
+constexpr double kStartBetweenNodesUs = 17, kHiddenOfSpread = 0.25;
+/// Both times are estimates, so the overlapped form has to be ahead of the sequential one by more than a little.
+constexpr double kLeastGain = 1.03;
 constexpr int kMostSplits = 8;
 
 // Two H200s, bf16 (bench/NOTES.md). A collective by SMs, and what waits and signals add to a GEMM that overlaps.
@@ -79,6 +84,12 @@ class Work {
   double overlapped_us(int sms) const {
     const double gemm = gemm_us(tiles_of_pieces(o_.splits, o_.tile_m), sms);
     const double collective = collective_us(*o_.copy_by);
+    if (op_ == Operator::kAllGatherGemm && !team_.one_node()) {
+      // Rows of other nodes come late and close together, so that most waves of tiles follow them. A shard that does
+      // not fill its tiles costs more waves than the whole. (Fitted to the simulator, h100x8-rail, 2 and 4 nodes.)
+      const double spread = collective - kCollectiveUs - model_.nic.latency_us;
+      return gemm + collective - kStartBetweenNodesUs - kHiddenOfSpread * spread;
+    }
     const double side_by_side = std::max(gemm, collective) + collective / pes_;
     if (op_ == Operator::kAllGatherGemm) return side_by_side;
     if (*o_.copy_by == CopyBy::kSm) return side_by_side + kStoredUs;
@@ -149,14 +160,19 @@ class Work {
 };
 
 CopyBy suitable_mover(Operator op, const OperatorOptions& o, const Work& work, const Machine& model, const Team& team) {
-  if (op == Operator::kGemmAllReduce || !team.one_node()) return CopyBy::kCopyEngine;
-  // The GEMM's own stores: nothing has to start when a piece is complete.
-  if (op == Operator::kGemmReduceScatter)
-    return model.link.fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
+  if (op == Operator::kGemmAllReduce) return CopyBy::kCopyEngine;
+  // The GEMM's own stores: nothing has to start when a piece is complete. Between nodes fewer rows than PEs need few
+  // copies.
+  if (op == Operator::kGemmReduceScatter) {
+    const bool has_few_copies = !team.one_node() && o.m < team.size;
+    return has_few_copies || model.link.fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
+  }
   const Size shard = ceil_div(o.m, team.size) * o.k * size_of(o.type);
   if (shard <= kSmallShard) return CopyBy::kSm;
-  if (model.link.fabric != Fabric::kSwitched || team.size <= kFewPeers || shard > kLargeShard)
-    return CopyBy::kCopyEngine;
+  // What comes from other nodes goes on to the whole node: many copies, each with a start of its own.
+  const bool has_many_copies =
+      !team.one_node() || (model.link.fabric == Fabric::kSwitched && team.size > kFewPeers && shard <= kLargeShard);
+  if (!has_many_copies) return CopyBy::kCopyEngine;
   const bool is_late = work.collective_us(CopyBy::kSm) > work.gemm_us(work.tiles(), model.gpu.sm_count);
   return is_late ? CopyBy::kSm : CopyBy::kCopyEngine;
 }
@@ -212,17 +228,21 @@ void choose_sequential_transport(Operator op, OperatorOptions& options, int sm_c
 
 Size sequential_rows(Operator op, const OperatorOptions& o, const Machine& model, const Team& team, bool measured) {
   if (team.size == 1) return 0;
-  // Between nodes GEMM + AllReduce has one form alone, and gathered rows come no later than all of them.
-  if (!team.one_node() && op != Operator::kGemmReduceScatter) return 0;
+  // Between nodes GEMM + AllReduce has one form alone.
+  if (!team.one_node() && op == Operator::kGemmAllReduce) return 0;
   const int sms = model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));
   const bool by_measurements = measured && team.one_node();
+  const auto is_overlapped = [&](Size m) {
+    const Work work(op, o, model, team, m);
+    return by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
+                           : work.sequential_us(sms) >= kLeastGain * work.overlapped_us(gemm_sms);
+  };
+  // The rows that the plan is for count the most. The rule of GPUs was checked by measurements as it is below.
+  if (!by_measurements && o.m > 0 && !is_overlapped(o.m)) return o.m;
   Size rows = 0;
   for (Size m = std::min<Size>(o.tile_m, o.m); m > rows && m <= o.m; m = std::min<Size>(2 * m, o.m)) {
-    const Work work(op, o, model, team, m);
-    const bool is_overlapped = by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
-                                               : work.sequential_us(sms) >= work.overlapped_us(gemm_sms);
-    if (is_overlapped) break;
+    if (is_overlapped(m)) break;
     rows = m;
   }
   return rows;
