@@ -63,8 +63,9 @@ class Work {
     if (op_ == Operator::kAllGatherGemm && !team_.one_node()) {
       // Rows of other nodes come late and close together, so that most waves of tiles follow them. A shard that does
       // not fill its tiles costs more waves than the whole. (Fitted to the simulator, h100x8-rail, 2 and 4 nodes.)
-      const double spread = collective - kCollectiveUs - model_.nic.latency_us;
-      return gemm + collective - kStartBetweenNodesUs - kHiddenOfSpread * spread;
+      const OperatorTable::Predicted& costs = table_.predicted;
+      const double spread = collective - costs.collective_us - model_.nic.latency_us;
+      return gemm + collective - costs.start_between_nodes_us - costs.hidden_share_between_nodes * spread;
     }
     const double side_by_side = std::max(gemm, collective) + collective / pes_;
     if (op_ == Operator::kAllGatherGemm) return side_by_side;
@@ -179,13 +180,20 @@ int suitable_splits(const Place& place, Operator op, const OperatorOptions& o) {
 CopyBy suitable_mover(const Place& place, Operator op, const OperatorOptions& o) {
   const OperatorTable::Predicted& limits = place.table.predicted;
   const Fabric fabric = place.model.link.fabric;
-  if (op == Operator::kGemmAllReduce || !place.team.one_node()) return CopyBy::kCopyEngine;
-  // The GEMM's own stores: nothing has to start when a piece is complete.
-  if (op == Operator::kGemmReduceScatter) return fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
+  const bool one_node = place.team.one_node();
+  if (op == Operator::kGemmAllReduce) return CopyBy::kCopyEngine;
+  // The GEMM's own stores: nothing has to start when a chunk is complete. Between nodes fewer rows than PEs need few
+  // copies.
+  if (op == Operator::kGemmReduceScatter) {
+    const bool has_few_copies = !one_node && o.m < place.team.size;
+    return has_few_copies || fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
+  }
   const Size shard = ceil_div(o.m, place.team.size) * o.k * size_of(o.type);
   if (shard <= limits.small_shard_bytes) return CopyBy::kSm;
-  if (fabric != Fabric::kSwitched || place.team.size <= limits.few_pes || shard > limits.large_shard_bytes)
-    return CopyBy::kCopyEngine;
+  // Rows of other nodes go on to the whole node: many copies, each with a start of its own.
+  const bool has_many_copies = !one_node || (fabric == Fabric::kSwitched && place.team.size > limits.few_pes &&
+                                             shard <= limits.large_shard_bytes);
+  if (!has_many_copies) return CopyBy::kCopyEngine;
   const Work work(place, op, o, std::max<Size>(o.m, 1));
   const bool is_late = work.collective_us(CopyBy::kSm) > work.gemm_us(work.tiles(), place.model.gpu.sm_count);
   return is_late ? CopyBy::kSm : CopyBy::kCopyEngine;
@@ -219,17 +227,22 @@ void choose_sequential_transport(const Place& place, Operator op, OperatorOption
 Size sequential_rows(const Place& place, Operator op, const OperatorOptions& o) {
   const Team& team = place.team;
   if (team.size == 1) return 0;
-  // Between nodes GEMM + AllReduce has one form alone, and gathered rows come no later than all of them.
-  if (!team.one_node() && op != Operator::kGemmReduceScatter) return 0;
+  // Between nodes GEMM + AllReduce has one form alone.
+  if (!team.one_node() && op == Operator::kGemmAllReduce) return 0;
   const int sms = place.model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));
   const bool by_measurements = place.on_gpus && team.one_node();
+  const auto is_overlapped = [&](Size m) {
+    const Work work(place, op, o, m);
+    // Both predictions are estimates, so the overlapped form has to be ahead by more than a little.
+    return by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
+                           : work.sequential_us(sms) >= place.table.predicted.least_gain * work.overlapped_us(gemm_sms);
+  };
+  // The rows that the plan is for count the most. The rule of GPUs was checked by measurements without this step.
+  if (!by_measurements && o.m > 0 && !is_overlapped(o.m)) return o.m;
   Size rows = 0;
   for (Size m = std::min<Size>(o.tile_m, o.m); m > rows && m <= o.m; m = std::min<Size>(2 * m, o.m)) {
-    const Work work(place, op, o, m);
-    const bool is_overlapped = by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
-                                               : work.sequential_us(sms) >= work.overlapped_us(gemm_sms);
-    if (is_overlapped) break;
+    if (is_overlapped(m)) break;
     rows = m;
   }
   return rows;

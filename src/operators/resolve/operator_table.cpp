@@ -106,6 +106,11 @@ const Field kFields[] = {
      [](OperatorTable& t) -> Slot { return &t.predicted.copied_twice_us; }},
     {"predicted.shown_share", "", 0, 1, [](OperatorTable& t) -> Slot { return &t.predicted.shown_share; }},
     {"predicted.shown_us", "us", 0, kMostUs, [](OperatorTable& t) -> Slot { return &t.predicted.shown_us; }},
+    {"predicted.start_between_nodes_us", "us", 0, kMostUs,
+     [](OperatorTable& t) -> Slot { return &t.predicted.start_between_nodes_us; }},
+    {"predicted.hidden_share_between_nodes", "", 0, 1,
+     [](OperatorTable& t) -> Slot { return &t.predicted.hidden_share_between_nodes; }},
+    {"predicted.least_gain", "", 1, 10, [](OperatorTable& t) -> Slot { return &t.predicted.least_gain; }},
 };
 
 std::string section_of(const Field& field) {
