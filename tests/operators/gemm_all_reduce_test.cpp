@@ -138,7 +138,7 @@ std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_nod
   return found;
 }
 
-/// Of a plan of 256 rows by a machine whose GEMM is not modelled, as that of GPUs.
+/// Returns the strategy of a plan of 256 rows on a machine without a GEMM model, as real GPUs have.
 std::string way_on_gpus(Size rows) {
   Machine machine = load_machine("h200x4");
   machine.gemm.tiles.clear();

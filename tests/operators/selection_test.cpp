@@ -93,7 +93,7 @@ TEST(SelectedOptions, ShardsTravelInPartsWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(gather_splits("h200x2", 2, 5120), 1);
 }
 
-/// What a plan on GPUs takes where only the problem is given, and up to how many rows one after the other.
+/// The choices of a plan on GPUs if only the problem is given, and the rows up to which it is sequential.
 struct Selected {
   OperatorOptions options;
   Size sequential_rows = 0;
@@ -140,7 +140,7 @@ TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
   EXPECT_NE(o.communication_sms, -1);  // the owners' own default
 }
 
-/// What was the quicker one on four GPUs.
+/// The form that was faster on four GPUs.
 TEST(SequentialRows, OfAScatterAmongFourAreThoseOfShallowShardsOrHalfTiles) {
   const auto is_sequential = [](Size m, Size n, Size k) {
     const Selected found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});
