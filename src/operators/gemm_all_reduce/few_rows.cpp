@@ -6,9 +6,9 @@
 namespace tandem::ops {
 
 Size FewRows::suitable_rows(const World& world, const OperatorOptions& o) {
-  // Below, a block waits for its peers longer than it computes.
+  // Below this size a block waits for its peers longer than it computes.
   constexpr Size kLeastDepth = 256;
-  // Rows of A and C of whole 16-byte vectors, on all PEs: either all of them add up in their GEMM or none.
+  // Rows of A and C are whole 16-byte vectors on all PEs, so either all or none of them add in their GEMM.
   constexpr Size kVector = 8;
   const Team team = world.team();
   if (o.type != DType::kBF16 || o.result_type() != DType::kBF16 || o.b_layout != BLayout::kNxK) return 0;

@@ -8,13 +8,13 @@ namespace tandem::ops {
 namespace {
 
 constexpr int kSumThreads = 512;
-/// A block that has less to add costs more in waiting than it saves.
+/// With fewer elements a block's wait costs more than it saves.
 constexpr Size kLeastBytesOfBlock = 16 << 10;
-/// What a PE sends at most, and in what share of the GEMM's time: from there on two shots are quicker on the models.
+/// The most bytes that a PE sends, and their share of the GEMM's time. Beyond that two shots are faster on the models.
 constexpr Size kMostSent = Size{4} << 20;
 constexpr double kHidden = 0.8;
-/// Results up to this size leave as packets. From 256 KB to 1 MB the two ways take the same time on the model of two
-/// H200.
+/// Results up to this size are sent as packets. From 256 KB to 1 MB both strategies take the same time on the model of
+/// two H200.
 constexpr Size kPacketBytes = Size{512} << 10;
 
 }  // namespace
@@ -63,7 +63,7 @@ template <class T>
 void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
   gemm.c_at_all = staging_;
   gemm.notify = {arrived_, false};
-  // No tile leaves before all PEs are through with the last call's.
+  // No tile leaves before all PEs have released the last call's staging.
   gemm.gate = {released_.local(), finished_, team_.size};
   main.gemm(gemm, team_);
   typename SumOfAll<T>::Args args{};

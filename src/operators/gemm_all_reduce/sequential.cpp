@@ -1,5 +1,5 @@
-/// GEMM + AllReduce, one after the other: a whole GEMM leaves its partial sums in symmetric memory, and the collective
-/// that suits the size adds them.
+/// GEMM + AllReduce, one after the other. A whole GEMM leaves its partial sums in symmetric memory, and the library's
+/// choice of collective adds them.
 
 #include "operators/plan/product.h"
 #include "tandem/collectives.h"
@@ -8,8 +8,8 @@ namespace tandem::ops {
 
 namespace {
 
-// Between two PEs one shot moves as many bytes as two, and its result may be anywhere: a copy less. Below, the default
-// has no second shot either.
+// Between two PEs one shot moves as many bytes as two, and its result may be anywhere, which saves a copy. Below this
+// size the default has no second shot either.
 constexpr Size kLeastOneShot = Size{512} << 10;
 constexpr Size kMostOneShot = Size{4} << 20;
 constexpr int kOneShotBlocks = 64;
@@ -55,7 +55,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
 
   Settings settings_;
   Team team_;
-  bool straight_ = false;  // the collective writes no result but the own one: it goes straight to the user's
+  bool straight_ = false;  // only the own result is written, so it goes directly to the user's memory
   Symm<std::byte> partials_;
   Symm<std::byte> sums_;
   std::unique_ptr<CollectivePlan> all_reduce_;
