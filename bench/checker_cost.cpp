@@ -1,5 +1,5 @@
-// What a check costs: processor time of one run under `tandem check`'s detector and a random schedule, against the same
-// run of the plain simulator. Small programs, as checks take them; prints a table.
+// The cost of a check: processor time of one run under the detector and a random schedule, relative to the plain
+// simulator. It uses small programs, as checks do, and prints a table.
 
 #include <fmt/format.h>
 

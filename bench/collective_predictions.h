@@ -105,8 +105,8 @@ inline double median(std::vector<double> errors) {
   return *middle;
 }
 
-/// The median absolute error of a model that knows two calls of each collective on as many PEs: the quickest one's
-/// time, and behind it bytes at the largest one's rate. In the rows of those calls it is right.
+/// Returns the median absolute error of a model that knows two calls of each collective on as many PEs. It takes the
+/// fastest call's time, and beyond it the rate of the largest call. It is exact for these two calls.
 inline double null_error(const std::vector<Prediction>& all) {
   std::vector<double> errors;
   for (const Prediction& one : all) {
@@ -131,7 +131,7 @@ inline double median_error(const std::vector<Prediction>& all) {
   return median(std::move(errors));
 }
 
-/// What probably makes a row deviate.
+/// Returns the probable reason of a row's deviation.
 inline const char* likely_reason(const MeasuredCollective& row) {
   const bool rooted = row.collective == Collective::kBroadcast || row.collective == Collective::kScatter ||
                       row.collective == Collective::kGather || row.collective == Collective::kReduce;

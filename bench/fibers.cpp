@@ -1,4 +1,4 @@
-/// What a switch of fibers costs: real time of one `resume` and the `suspend` that answers it, two switches.
+/// The cost of a fiber switch: real time of one `resume` and the `suspend` that answers it, which are two switches.
 
 #include <benchmark/benchmark.h>
 

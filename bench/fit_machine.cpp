@@ -1,13 +1,14 @@
-/// Fits those figures of a machine model that no measurement of its own shows: what a kernel's start and end take, what
-/// a wait costs a block's threads, how fast a block adds up. All others stay as they were measured.
+/// Fits the figures of a machine model that have no measurement of their own. They are the time of a kernel's start and
+/// end, the cost of a wait for a block, and the rate of its additions. All other figures keep their measured values.
 ///
 ///   fit_machine BASE OUT.json RESULTS.json...     BASE: a model's name or file; RESULTS: as in bench/results
 ///
-/// Minimises the mean absolute logarithm of predicted over measured time by steps along one figure after the other,
-/// each within a factor of four of the base. Every second size up to 64 MB takes part, of packets, of which each is an
-/// event, up to 4 MB: the others show whether the fit holds for what it has not seen, and the largest take long to
-/// simulate. Prints the predictions of all before and after. Uses all processors; what comes out does not depend on how
-/// many there are.
+/// It minimises the mean absolute logarithm of predicted over measured time. It changes one figure after the other,
+/// each within a factor of four of the base.
+///
+/// Every second size up to 64 MB takes part; for packets, each of which is an event, up to 4 MB. The other sizes test
+/// the fit on unseen data, and the largest take long to simulate. It prints all predictions before and after. It uses
+/// all processors; the result does not depend on their number.
 
 #include <atomic>
 #include <cmath>

@@ -1,5 +1,5 @@
-/// The machine model of the measured host against what was measured there: AllGather+GEMM and GEMM+ReduceScatter of the
-/// layers in bench/measured/gemm_overlap_h200x4.csv, as ratios to the GEMM alone.
+/// The machine model of the measured host against measurements there. It covers AllGather+GEMM and GEMM+ReduceScatter
+/// of the layers in bench/measured/gemm_overlap_h200x4.csv, as ratios to the GEMM alone.
 ///
 ///   model_vs_measured [--json FILE]
 ///
@@ -7,9 +7,9 @@
 /// bench/results/h200x*.json.
 ///
 /// Sequential: NCCL's measured time for the collective (ordinary buffers) plus the model's GEMM. Overlapped: the
-/// operator itself in the simulator, without data; once as the measured probe was (copy engine, 128x256 tiles, ordinary
-/// launches), once the best of a few configurations in a graph. GEMM+ReduceScatter had no probe: the best of the
-/// measured libraries stands beside it.
+/// operator itself in the simulator, without data. It runs once like the measured probe (copy engine, 128x256 tiles,
+/// ordinary launches), and once as the best of a few configurations in a graph. GEMM+ReduceScatter had no probe, so the
+/// best of the measured libraries is shown.
 
 #include <fmt/format.h>
 

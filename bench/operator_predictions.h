@@ -1,6 +1,6 @@
 #pragma once
-/// Overlapped operators in the simulator, with the model of the measured machine, against what GPUs took
-/// (bench/results): the ratio of an operator's time to that of the GEMM alone.
+/// Simulated times of overlapped operators, with the model of the measured machine, against times of GPUs
+/// (bench/results). Both are ratios to the time of the GEMM alone.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// One ring against rings that alternate over the node's rail-aligned NICs: time of an all-reduce on four nodes of
-// h100x8-rail, and how busy each NIC of the first node is. Prints a table; `--json FILE` writes it too.
+// One ring against rings that alternate over the node's rail-aligned NICs. It measures an all-reduce on four nodes of
+// h100x8-rail, and the use of each NIC of the first node. It prints a table; `--json FILE` also writes it.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// What the simulator itself costs: a ring all-reduce of 1 GB in phantom mode over 8 to 1,024 PEs of h100x8-rail, real
-// seconds and memory against events. Prints a table; `--json FILE` writes it too.
+// The cost of the simulator itself: a ring all-reduce of 1 GB in phantom mode over 8 to 1,024 PEs of h100x8-rail. It
+// measures real seconds and memory against events. It prints a table; `--json FILE` also writes it.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

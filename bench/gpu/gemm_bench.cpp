@@ -2,10 +2,10 @@
 //
 //   gemm_bench [--out FILE] [--cublaslt LIBRARY] [--rounds N] [--tp 2,4] [--only LAYER] [--all yes]
 //
-// bf16, random normal data. Each candidate is a CUDA graph of up to 20 calls; the graphs of all candidates and of
-// cuBLASLt take turns, replay by replay. A time is that of one call: the median over the replays. Ratios are taken
-// round by round, so that what the power limit does to a round does not count. --all: other tiles than the selected
-// ones too. Rows have the form of bench/results; exit code 0: nothing was wrong.
+// bf16, random normal data. Each candidate is a CUDA graph of up to 20 calls. The graphs of all candidates and of
+// cuBLASLt alternate, replay by replay. A time is that of one call: the median over the replays. Ratios are taken round
+// by round, which cancels the effect of the power limit on a round. --all: also other tiles than the selected ones.
+// Rows have the form of bench/results. Exit code 0: all results were right.
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@ struct Layer {
 };
 
 /// Llama-3 feed-forward and attention layers of three sizes, the shape of Triton-distributed's tutorial 07, and a small
-/// batch. all_gather_gemm: n is split over the PEs; gemm_reduce_scatter: k is.
+/// batch. The PEs divide n in all_gather_gemm, and k in gemm_reduce_scatter.
 inline constexpr std::array<Layer, 7> kGatherLayers{{{"tutorial07", 8192, 49152, 12288},
                                                      {"llama3-8b:ffn_up", 8192, 28672, 4096},
                                                      {"llama3-70b:qkv", 8192, 10240, 8192},

@@ -1,11 +1,11 @@
-// What one small call of a collective takes, beside what a benchmark of calls back to back shows.
+// The time of one small call of a collective, beside the time in a benchmark of consecutive calls.
 //
 //   latency_gpu [--json FILE]
 //
-// bf16, out of place, PEs are threads, what the library selects. Microseconds of the slowest PE, medians; per size:
-// a call of a graph of 20; the same without programmatic dependent launch; a call in a graph in which each follows a
-// kernel that it has to wait for, less that kernel; and one call launched alone, from the event before it to the one
-// behind it.
+// bf16, out of place, PEs as threads, the library's selection. Times are medians in microseconds of the slowest PE. The
+// columns for each size are: a call of a graph of 20, and the same without programmatic dependent launch. Then a call
+// in a graph in which each call follows a kernel that it has to wait for, less that kernel. Then one call launched
+// alone, between two events.
 
 #include <fmt/format.h>
 

@@ -5,14 +5,14 @@
 //                   [--op OP] [--only LAYER] [--shape MxNxK]... [--all] [--try OPTIONS]...
 //
 // --shape: these global problems in place of the layers of models. --try: a further candidate, such as
-// form=overlapped,by=ce,splits=2,tile_n=192: form, by (ce, sm), reduction (chain, owner), order, and the numbers
-// splits, tile_n, group (panels), sms, shots.
+// form=overlapped,by=ce,splits=2,tile_n=192. Its keys are form, by (ce, sm), reduction (chain, owner), order, and the
+// numbers splits, tile_n, group (panels), sms, shots.
 //
-// bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls; the graphs of all programs take
-// turns, replay by replay, --rounds (9) times. A time is that of one call, of the slowest PE; a ratio is taken round
-// by round to cuBLASLt's time for the GEMM alone on the gathered problem, its median is shown. --all: more candidates
-// than what plans take by themselves and the sequential form. PyTorch takes its turns in processes of its own; the
-// default script lies beside the program.
+// bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls. The graphs of all programs
+// alternate, replay by replay, --rounds (9) times. A time is that of one call, of the slowest PE. Ratios are to
+// cuBLASLt's time for the GEMM alone on the gathered problem. They are taken round by round, and the median is shown.
+// --all: more candidates than the plan's choice and the sequential form. PyTorch takes part in processes of its own;
+// the default script lies beside the program.
 
 #include <fmt/format.h>
 

@@ -58,7 +58,7 @@ std::vector<Candidate> candidates(Operator op, const Layer& layer, const Setting
     change(options);
     all.push_back({name, options});
   };
-  // What is overlapped has to be worth it. The mover is the quicker one for a whole collective of that size.
+  // Overlapping has to pay. The transport is the faster one for a whole collective of that size.
   add("sequential", [&](auto& o) {
     o.form = Form::kSequential;
     o.copy_by = op == Operator::kAllGatherGemm && layer.m > 1024 ? CopyBy::kCopyEngine : CopyBy::kSm;

@@ -13,7 +13,7 @@ struct Candidate {
   OperatorOptions options;
 };
 
-/// What a plan takes by itself comes first, then the sequential form, then what the settings ask for.
+/// Returns the plan's own choice first, then the sequential form, then the candidates of the settings.
 std::vector<Candidate> candidates(Operator op, const Layer& layer, const Settings& settings);
 
 }  // namespace tandem::bench

@@ -34,7 +34,7 @@ class TorchPeer {
 
   /// PyTorch's; empty before the first call of prepare.
   const std::string& version() const { return version_; }
-  /// Empty: none so far. What the script wrote of it is on the standard error output.
+  /// Returns the failure, or "". The script's own output is on standard error.
   const std::string& failure() const { return failure_; }
 
  private:

@@ -14,14 +14,14 @@ namespace tandem::bench {
 
 namespace {
 
-/// Of a program, about. At the power limit clocks go up and down by 15 % within 100 to 300 ms: programs that take turns
-/// faster than that have the same share of it.
+/// Approximate time of one program. At the power limit clocks go up and down by 15 % within 100 to 300 ms. Programs
+/// that alternate faster than that are affected equally.
 constexpr double kTurnUs = 10000;
 /// Turns of a GEMM after which clocks that rose while the GPUs were idle have come down again, or nearly.
 constexpr int kSettlingTurns = 3;
 
-/// In which order `count` programs take their turns: each comes after different ones from round to round, because what
-/// ran before decides the clock that is left.
+/// Returns the order of `count` programs in a round. Each follows a different program from round to round, because the
+/// previous program affects the clock.
 std::vector<std::size_t> order_of_round(std::size_t count, int round) {
   const auto number = static_cast<std::size_t>(round);
   std::size_t step = 1 + number % count;
@@ -31,7 +31,7 @@ std::vector<std::size_t> order_of_round(std::size_t count, int round) {
   return order;
 }
 
-/// What a PE holds of a layer.
+/// The memory of one PE for a layer.
 struct Local {
   Size a_rows, a_cols, b_rows, c_rows, c_cols;
   Local(Operator op, const Layer& l, int pe, int pes) {

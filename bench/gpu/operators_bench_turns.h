@@ -1,6 +1,6 @@
 #pragma once
-/// Measures overlapped operators on all GPUs of a world: candidates, cuBLASLt alone on the gathered problem, and NCCL
-/// with cuBLASLt one after the other take turns, replay by replay of their graphs; so does PyTorch.
+/// Measures overlapped operators on all GPUs of a world. Candidates, cuBLASLt alone on the gathered problem, and NCCL
+/// followed by cuBLASLt alternate, replay by replay of their graphs. PyTorch takes part, too.
 
 #include <functional>
 #include <mutex>
@@ -32,7 +32,8 @@ struct Problem {
   Layer layer{};
 };
 
-/// Those that the settings leave; of the models' layers those whose parts have rows of 16 bytes on each of `pes` PEs.
+/// Returns the problems that the settings select. A model's layer is left out unless its parts have rows of 16 bytes on
+/// each of `pes` PEs.
 std::vector<Problem> problems(const Settings& settings, int pes);
 
 /// A program that takes turns, as all PEs see it.
@@ -54,7 +55,7 @@ double median(std::vector<double> values);
 /// Its time over that of cuBLASLt alone, round by round.
 std::vector<double> ratios_of(const Row& row, const Result& result);
 
-/// What measures beside Tandem; null: not there.
+/// The baselines beside Tandem; null: not available.
 struct Peers {
   Nccl* nccl = nullptr;
   TorchPeer* torch = nullptr;

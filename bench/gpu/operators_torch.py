@@ -93,7 +93,7 @@ def is_right(op, a, b, got, group):
         dist.all_reduce(want, group=group)
     else:
         shard = a.shape[0] // ranks
-        # What every rank is asked for, in rank order: its own rows.
+        # Each rank's own rows, in rank order.
         parts = torch.cat([a[owner * shard + rows] for owner in range(ranks)]).float() @ b.float().t()
         want = torch.empty(len(rows), b.shape[0], device="cuda", dtype=torch.float32)
         dist.reduce_scatter_tensor(want, parts, group=group)

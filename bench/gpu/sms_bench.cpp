@@ -1,5 +1,5 @@
-// What collectives take with 1, 2, 4, ... 128 blocks, each of which takes an SM: the curve of bandwidth against SMs. A
-// PE on each GPU, threads of this process; bf16, 64 MiB as nccl-tests count them, CUDA graphs.
+// Times of collectives with 1, 2, 4, ... 128 blocks, each of which takes an SM: the curve of bandwidth against SMs.
+// There is a PE on each GPU, all threads of this process; bf16, 64 MiB as in nccl-tests, CUDA graphs.
 //
 //   sms_bench [--out FILE]
 

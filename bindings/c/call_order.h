@@ -13,7 +13,7 @@ namespace tandem::c {
 
 /// Where a buffer lies.
 struct Place {
-  /// What peers reach it by; none: they do not.
+  /// The handle by which peers access it; none if they do not.
   std::optional<Symm<std::byte>> memory;
   /// The same on two PEs where it is the same place of the same buffer; 0 where peers do not reach it.
   std::uint64_t number = 0;
@@ -27,8 +27,8 @@ class CallOrder {
  public:
   CallOrder(World& world, Plans& plans);
 
-  /// Throws InvalidArgument where another PE has made another call, or where the buffers of the two do not go together;
-  /// the world is over then, on all PEs.
+  /// Throws InvalidArgument if another PE has made another call, or if the buffers of the two calls do not match. The
+  /// world is then over on all PEs.
   void note(const Operation& what, Size count, const Place& in, const Place& out);
   /// The last one could not be enqueued here.
   void take_back();

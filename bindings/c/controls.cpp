@@ -11,7 +11,7 @@ namespace tandem::c {
 
 namespace {
 
-/// Those that C programs call.
+/// The collectives of the C API.
 constexpr std::array kNamed{Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
                             Collective::kAllToAll,  Collective::kBroadcast, Collective::kReduce,
                             Collective::kGather,    Collective::kScatter};

@@ -1,5 +1,5 @@
 #pragma once
-/// What a world's user has said of how its calls run.
+/// A user's settings of how calls run.
 
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@ namespace tandem::c {
 
 /// The same on all PEs.
 struct Controls {
-  /// Of a kernel that a call enqueues; 0: as many as suit.
+  /// Most blocks of a call's kernel; 0: chosen by size.
   int max_blocks = 0;
   /// By collective; empty: the one that suits.
   std::array<std::string, kCollectives> algorithms = {};

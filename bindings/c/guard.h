@@ -1,5 +1,5 @@
 #pragma once
-/// What all functions of the C API have in common: handles, and no exception that leaves the library.
+/// Common parts of all functions of the C API: handles, and a guard that keeps exceptions within the library.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct tandem_world {
 
 namespace tandem::c {
 
-/// Of this thread.
+/// The last error of this thread.
 std::string& last_error();
 
 inline tandem_status keep(tandem_status status, const char* text) {
@@ -81,7 +81,8 @@ inline Size size_of_c(std::size_t given, const char* what) {
   return static_cast<Size>(given);
 }
 
-/// The handles of one kind that are there: made, and not yet destroyed. What is there when the process ends stays.
+/// The existing handles of one kind: made and not yet destroyed. Handles that exist when the process ends are not
+/// destroyed.
 template <class T>
 class Handles {
   struct State {

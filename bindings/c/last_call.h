@@ -15,10 +15,10 @@ struct EventDestroy {
 /// Calls share plans and staging memory, so that each runs behind the one before, in whatever stream that was.
 ///
 /// An event behind every call would keep the next one in the stream from starting early (1 KB on two H200s: 6.4 us a
-/// call instead of 4.5). So as long as a world's calls are in one stream there is none: that stream is asked for it by
-/// the first call in another one, unless it was synchronized before. From then on each call has its event, and of an
-/// earlier call's stream nothing is used: it may have been destroyed, or be captured by now. cudaStreamPerThread, which
-/// is another stream in every thread, has its event at once.
+/// call instead of 4.5). While all calls of a world are in one stream there is no event. The first call in another
+/// stream records one in the first stream, unless that was synchronized before. From then on each call has its event.
+/// An earlier call's stream is not used any more, because it may have been destroyed or be captured. Every thread has
+/// its own cudaStreamPerThread, so calls there have their event at once.
 ///
 /// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
 /// calls do.
@@ -38,13 +38,13 @@ class LastCall {
     check_noted(note(stream, place));
   }
 
-  /// What was enqueued in `stream`, which is not captured, is over.
+  /// Reports that all work enqueued in `stream`, which is not captured, is over.
   void ended(cudaStream_t stream);
 
  private:
   struct Place {
-    /// A number, since a new stream may have the handle of one that was destroyed; of one that is captured, which has
-    /// to stay, the handle: it may not be asked for its number.
+    /// A number, since a new stream may have the handle of a destroyed one. A stream that is captured must stay and may
+    /// not be asked for its number, so for it this is the handle.
     unsigned long long stream = 0;
     unsigned long long capture = 0;  ///< 0: none
   };

@@ -1,7 +1,7 @@
 #pragma once
-/// Plans of a world's calls, made as they are needed. Each is for calls of its operation, choice and size class. Of
-/// those beyond 256 MiB, whose partial results may be as large as the call, there is one: a larger call takes its
-/// place. Where memory does not suffice for a new plan, all others are given back. A plan that a graph holds stays.
+/// Plans of a world's calls, made on demand. Each plan serves calls of one operation, choice and size class. Partial
+/// results of calls beyond 256 MiB may be as large as the call, so there is one plan for them: a larger call replaces
+/// it. If memory does not suffice for a new plan, all others are destroyed, except those that a graph holds.
 
 #include <compare>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tandem::c {
 
-/// What is called, beside the number of elements.
+/// An operation without its number of elements.
 struct Operation {
   Collective collective;
   DType type;
@@ -27,20 +27,20 @@ struct Operation {
 
 class Plans {
  public:
-  /// What a call runs with. It follows from the call and from which of its buffers peers do not reach, so that every PE
-  /// knows that of all others' calls, too. Calls with equal choices share a plan.
+  /// The algorithm and copies of a call. They follow from the call and from the buffers that peers cannot access, so
+  /// every PE also knows the choice of all others' calls. Calls with equal choices share a plan.
   struct Choice {
     std::string algorithm;
     int blocks = 0;
-    /// What peers touch of memory that they do not reach.
+    /// Whether peers access the input or output, which is copied because they cannot reach it.
     bool copies_in = false, copies_out = false;
-    /// What peers touch where the caller has it: at the same place on all PEs.
+    /// Whether peers access the caller's own input or output, which is at the same place on all PEs.
     bool reaches_in = false, reaches_out = false;
 
     auto operator<=>(const Choice&) const = default;
   };
 
-  /// What the call is in. All the world's calls so far come before it.
+  /// The stream of a call. All earlier calls of the world precede it.
   struct Caller {
     Stream& stream;
     bool is_captured;

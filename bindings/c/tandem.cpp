@@ -67,7 +67,7 @@ tandem::WorldOptions cuda_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
   constexpr std::size_t default_limit = std::size_t{128} << 30;
   constexpr std::size_t for_plans = std::size_t{64} << 20;
-  // What a SendRecvGroup takes with its own choice of lanes.
+  // The staging of a SendRecvGroup with its default number of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);
   tandem::WorldOptions cuda;
   const std::size_t own =

@@ -86,7 +86,7 @@ Place CWorld::place_of(const void* pointer, Size bytes) const {
   const auto* const begin = static_cast<const std::byte*>(pointer);
   for (const Buffer& buffer : buffers_) {
     const Size offset = begin - buffer.begin;
-    // Of no bytes, one: where one buffer ends, the next may begin.
+    // An empty range counts as one byte, because the next buffer may start where this one ends.
     if (begin >= buffer.begin && begin + std::max<Size>(bytes, 1) <= buffer.begin + buffer.bytes)
       return {buffer.memory + offset, Place::number_of(buffer.is_registered, buffer.number, offset)};
   }
@@ -117,7 +117,7 @@ void CWorld::enqueue(const Call& call, bool is_captured) {
   if (overlap && (!in.memory || !out.memory)) in = out = {};
   // Every PE's part of a gathered output is where that is.
   if (overlap && collective == Collective::kAllGather) in.number = out.number;
-  // What is refused here alone, and what all refuse, before others may compare themselves with it.
+  // Checks errors of this PE, and errors that all PEs see, before others may compare their calls with this one.
   plans_->choice(call.what, call.count, !in.memory, !out.memory);
   kernels::check_held(world(), "in", in_begin, ins, name(collective));
   kernels::check_held(world(), "out", out_begin, outs, name(collective));

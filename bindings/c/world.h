@@ -33,8 +33,8 @@ struct OwnPart {
   Size bytes = 0;
 };
 
-/// Of allocations or registrations, from 1. The lowest that is free comes first: PEs that allocate and free alike give
-/// the same, and however many come and go, they stay as small as a Place's number has room for.
+/// Numbers of allocations or registrations, from 1. The lowest free number comes first. PEs that allocate and free
+/// alike thus give the same numbers, and numbers stay small enough for a Place.
 class BufferNumbers {
  public:
   explicit BufferNumbers(const char* what) : what_(what) {}
@@ -67,7 +67,7 @@ class CWorld {
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
   void run(const Call& call);
-  /// What stays on this PE is one copy.
+  /// Messages to this PE are one copy.
   void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
                  cudaStream_t stream);
   void synchronize(cudaStream_t stream);
@@ -76,8 +76,8 @@ class CWorld {
     return make_operator(world(), op, options);
   }
   Stream borrow_stream(cudaStream_t stream) { return process_->borrow_stream(stream); }
-  /// What `enqueue(is_captured)` enqueues in `stream` runs behind the call before, in whatever stream that was. Throws
-  /// where the world is over.
+  /// Calls `enqueue(is_captured)`. Its work in `stream` runs after the previous call, in any stream. Throws if the
+  /// world is over.
   template <class Enqueue>
   void in_order(cudaStream_t stream, const Enqueue& enqueue) {
     process_->check();  // a wait may have given up since, and the caller may have synchronized without this library

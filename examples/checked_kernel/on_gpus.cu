@@ -1,4 +1,4 @@
-// What nvcc compiles: the kernel, for GPUs.
+// The kernel for GPUs, compiled by nvcc.
 
 #include "shift_add.h"
 

@@ -29,7 +29,7 @@ namespace tandem::tune {
 
 inline constexpr Size kAnySize = std::numeric_limits<Size>::max();
 
-/// What runs up to which size: bytes of a PE's larger buffer.
+/// The algorithm up to a size in bytes of a PE's larger buffer.
 struct SizeChoice {
   Size up_to_bytes = kAnySize;
   Size up_to_bytes_per_pe = 0;  ///< or up to so many for each PE of the team
@@ -39,7 +39,7 @@ struct SizeChoice {
   std::optional<double> us = {};
 };
 
-/// What holds for a collective, a number of PEs and a size of elements.
+/// The choices for a collective, a number of PEs and an element size.
 struct Group {
   Collective collective = Collective::kAllReduce;
   bool one_node = true;
@@ -73,10 +73,10 @@ SelectionTable parse_selection(std::string_view json, const std::string& origin)
 std::string to_text(const SelectionTable& table);
 /// Throws InvalidArgument where the file cannot be read, and what parse_selection throws.
 SelectionTable load_selection(const std::string& file);
-/// Those that the build holds.
+/// Returns the tables of the build.
 const std::vector<SelectionTable>& builtin_tables();
 
-/// What is asked of a table.
+/// A query to a table.
 struct Query {
   Collective collective = Collective::kAllReduce;
   bool one_node = true;

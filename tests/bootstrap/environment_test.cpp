@@ -1,4 +1,4 @@
-// What launchers set.
+// Variables of launchers.
 #include "bootstrap/local/environment.h"
 
 #include <gmock/gmock.h>

@@ -79,7 +79,7 @@ class Stranger {
   Bytes sent_;
 };
 
-/// What a stranger who does not know the secret may send, by seed.
+/// Returns a message of a process without the secret, by seed.
 Bytes message_of(std::mt19937& random, const Bytes& recorded) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   Bytes bytes;

@@ -1,4 +1,4 @@
-// What the host of a rendezvous decides.
+// Decisions of the coordinator at the host of a rendezvous.
 #include "bootstrap/rendezvous/meeting.h"
 
 #include <gmock/gmock.h>

@@ -131,7 +131,7 @@ void call_differently(const std::string& id, int pe, int size) {
   }
 }
 
-/// Three times: even and odd numbers with the order turned round, all but PE 0, and each by itself; the new worlds work
+/// Splits three times: even and odd numbers in reverse order, all but PE 0, and each PE by itself. The new worlds work
 /// beside the old one.
 void split_and_share(const std::string& id, int pe, int size) {
   Session session(UniqueId::from_text(id), pe, size, kTimeout);
@@ -262,7 +262,7 @@ void meet_as_another_user(const std::string& id, int pe, int size) {
   session.barrier("another user's barrier");
 }
 
-/// What ends by exit() in a child of fork has no part in what the parent keeps: rendezvous and session.
+/// A child of fork that ends by exit() does not touch the parent's rendezvous and session.
 void fork_and_share() {
   static std::unique_ptr<Session> session;
   const auto child = [] {

@@ -1,5 +1,5 @@
 #pragma once
-/// What the memory of all members of a team has to do.
+/// Requirements of the memory of all members of a team.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// What a split sends.
+// Messages of a split.
 #include "bootstrap/rendezvous/split.h"
 
 #include <gtest/gtest.h>

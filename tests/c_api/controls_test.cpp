@@ -1,4 +1,4 @@
-// What a world's user says of how calls run: the most blocks of a kernel, and algorithms by name.
+// A user's settings of how calls run: the most blocks of a kernel, and algorithms by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr Collective kAll[] = {Collective::kAllReduce, Collective::kAllGather, C
                                Collective::kAllToAll,  Collective::kBroadcast, Collective::kReduce,
                                Collective::kGather,    Collective::kScatter};
 
-/// What calls of all collectives and of sizes from 1 KB to 1 GB run with.
+/// Calls `test` with the choices of all collectives for sizes from 1 KB to 1 GB.
 void for_all_choices(const c::Controls& controls,
                      const std::function<void(Collective, const c::Plans::Choice&)>& look) {
   SimOptions options;

@@ -1,5 +1,5 @@
-// Buffers of other kinds on some PEs than on the others: what no peer touches may lie anywhere on every PE, and what
-// peers touch lies alike on all, or the call is refused at once, by a text that says which PE gave what.
+// Buffers whose kind differs between PEs. A buffer that no peer accesses may lie anywhere on every PE. Buffers that
+// peers access must be alike on all PEs. Otherwise the call is refused at once, by an error with the buffer of each PE.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the plans of C calls take of the heap, and when they give it back.
+// Heap memory of the plans of C calls, and its return.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

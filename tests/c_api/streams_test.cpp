@@ -69,7 +69,7 @@ TEST(Streams, OneThatWasDestroyedIsNotTouched) {
     });
 }
 
-/// What was enqueued in a stream runs on when that is destroyed, and the next one may get its address.
+/// Work enqueued in a stream continues after the stream is destroyed, and the next stream may get its address.
 TEST(Streams, ANewOneOfTheSameAddressWaitsToo) {
   run_in_c(2, [](CPeer& peer) {
     Caller caller(peer);

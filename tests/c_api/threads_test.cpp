@@ -1,4 +1,4 @@
-// What other threads may do: calls where another GPU is current, word of a world while it is destroyed.
+// Other threads: calls where another GPU is current, and queries of a world while it is destroyed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -87,7 +87,7 @@ class Programs {
   std::vector<LabelledProgram> all_;
 };
 
-// What most programs do.
+// Constants of most programs.
 inline constexpr Size kN = Env::kCount;
 
 template <class Block>

@@ -1,4 +1,4 @@
-// What a GEMM reads is not written beside it.
+// Inputs of a GEMM are not written while it runs.
 #include "check/conformance.h"
 #include "tandem/advanced/gemm.h"
 

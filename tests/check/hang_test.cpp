@@ -229,7 +229,7 @@ struct NotifyNext {
   void operator()(auto& block, const Env& e) const { block.notify(e.words, 1, (block.pe() + 1) % block.num_pes()); }
 };
 
-/// What all PEs do with two streams, under schedules enough for each thing that hardware may do with streams.
+/// Runs a program of two streams on all PEs, under enough schedules for all orders that hardware allows.
 template <class Program>
 CheckResult check_streams(int pes, const Program& program) {
   CheckOptions options;
@@ -268,7 +268,7 @@ TEST(Hang, IsFoundWhereTheKernelBehindAWaitTakesThePlaceOfWhatPeersWaitFor) {
   }
 }
 
-/// What waits beside a GEMM, for what comes after it, may be there before the GEMM has all its SMs.
+/// A kernel that waits beside a GEMM for its successor may start before the GEMM has all its SMs.
 TEST(Hang, IsFoundWhereWhatWaitsForAGemmTakesOneOfItsSms) {
   for (const bool leaves_one : {false, true}) {
     const CheckResult result = check_streams(1, [&](World& world, Stream& main, Stream& side, const auto& launch) {

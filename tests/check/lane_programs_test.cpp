@@ -96,7 +96,7 @@ void signals_of_lanes(Programs& p) {
              },
              await),
          Place::kOneNode);
-  // What comes behind a kernel is no part of what the kernel's signals tell.
+  // A kernel's signals do not cover work after the kernel.
   for (const bool tells : {false, true})
     p.host(tells ? "kernel that notifies, copy, signal of it | wait for both, late load"
                  : "kernel that notifies, copy | wait for it, late load",

@@ -22,7 +22,7 @@ void receive(Block& block, const Env& e, Symm<LLPacket> slot, Epoch flag) {
   block.store(e.result, {0, kValues}, block.template ll_get<float, float>(slot.local(), kValues, flag));
 }
 
-/// What the reader of packets tells their sender.
+/// The reader's answer to the sender of packets.
 enum class Credit { kNone, kAfterReads, kNotify, kRelaxed, kBeforeReads };
 
 /// PE 0 sends rounds into `slots` slots and lets `ahead` of them be unread.

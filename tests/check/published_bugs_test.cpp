@@ -1,5 +1,5 @@
-// Bugs that were published of other people's kernels, as programs of our own: each is found, and the report says what
-// is missing; the repaired program is clean.
+// Published bugs of other people's kernels, rewritten here. Each is found, and the report names the missing order. The
+// repaired program is clean.
 
 #include <gtest/gtest.h>
 

@@ -45,7 +45,7 @@ void add_role_programs(Programs& p) {
     if (block.pe() != 0) return;
     block.template parallel_for<1>(2, [&](auto& role, int i) { role.notify(e.words, static_cast<Epoch>(i) + 1, 1); });
   });
-  // What a peer is told of a put's source says nothing of a load of the same place.
+  // A signal about a put's source does not cover a load of the same place.
   for (const bool loads : {false, true})
     p.kernel(
         loads ? "load, put_signal from there | wait, store over it" : "put_signal | wait, store over its source", loads,

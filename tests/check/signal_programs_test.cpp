@@ -146,7 +146,7 @@ void after_reads(Programs& p) {
                else
                  block.signal(e.words, 1, 0);
              });
-  // What a kernel has learnt of reads its host program knows too, and so does whatever it enqueues then.
+  // Reads that a kernel knows to be over are known to its host program, too, and to everything that it enqueues then.
   p.host(
       "load, signal_after_reads | wait, then a copy in another stream", kClean,
       [](World& world, const Env& env) {
@@ -202,7 +202,7 @@ void packets(Programs& p) {
         Place::kOneNode);
 }
 
-/// What a buffer's sender knows of its reader.
+/// The sender's knowledge of the reader of a buffer.
 enum class Reuse { kNothing, kParity, kCredits, kSwap };
 
 void reuse(Programs& p) {

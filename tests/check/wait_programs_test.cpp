@@ -1,4 +1,4 @@
-// What a wait gets out of the values that let it go on: of any of them, and of no earlier life of the word.
+// A wait acquires from any of the values that satisfied it, and from no earlier life of the word.
 #include "check/conformance.h"
 
 namespace tandem::check_test {

@@ -31,7 +31,7 @@ TEST(CheckCommand, ListNamesWhatAlgoAndCaseTake) {
       << outcome.out;
   const auto all = tandem("check --list --json -").json();
   EXPECT_GT(all.size(), 1000U);
-  // What is named is taken, alone.
+  // Only the named configurations are checked.
   const auto rows = tandem("check gemm_reduce_scatter --algo overlapped_chain_ce --pes 2,3 --list --json -").json();
   ASSERT_FALSE(rows.empty());
   for (const auto& row : rows) {

@@ -118,7 +118,7 @@ TEST(Launch, GivesTheProgramItsOwnOptions) {
 
 TEST(Launch, EndsTheOthersWhenOneFails) {
   const TemporaryFolder folder;
-  // Those that do not fail would sleep longer than the test may last, in a process of their own.
+  // The other processes would sleep longer than the test may last, in processes of their own.
   const Outcome outcome = launch("-n 3", "test $RANK = 1 && exit 7\nsleep 1000\n", folder);
   EXPECT_EQ(outcome.code, 7);
   EXPECT_THAT(outcome.err, HasSubstr("tandem: PE 1 failed with exit code 7"));

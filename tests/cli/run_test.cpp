@@ -1,4 +1,4 @@
-// What `run` says: JSON, table, files.
+// Output of `run`: JSON, table, files.
 #include <gmock/gmock.h>
 
 #include <set>

@@ -148,7 +148,7 @@ const std::vector<BadInput> kBadInputs = {
     {"run all_reduce --machine h100x8-rail --nodes 1025", "--nodes"},
     {"run all_reduce --pes 4 --pes-per-node 3", "whole nodes"},
     {"run all_reduce --pes-per-node 0", "--pes-per-node"},
-    // What runs.
+    // The operation.
     {"run all_reduce --dtype f12", "f12"},
     {"run all_reduce --op median", "median"},
     {"run all_reduce --algo slow", "slow"},

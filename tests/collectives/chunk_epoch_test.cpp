@@ -1,4 +1,4 @@
-// What words count to: it grows from chunk to chunk and from call to call, also of the longest parts.
+// Signal values grow from chunk to chunk and from call to call, also for the longest ranges.
 #include "collectives/steps/chunk_epoch.h"
 
 #include <gtest/gtest.h>

@@ -41,7 +41,7 @@ class LocalBuffers : public ::testing::TestWithParam<AlgorithmInfo> {
   }
 };
 
-/// What no peer touches takes no copy: the simulated time is that of the heap's memory.
+/// A buffer that no peer accesses needs no copy: the simulated time is that of heap memory.
 TEST_P(LocalBuffers, AreUsedWhereTheyLieOrCopied) {
   const AlgorithmInfo& info = GetParam();
   const auto check = [&](CollectiveCase c, double from_heap) {

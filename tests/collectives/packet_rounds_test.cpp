@@ -1,6 +1,6 @@
-// Packet staging, warp by warp. The simulator's block is one actor, so that its checker cannot see one warp of a block
-// held up while another one goes on; here each warp of each PE is an actor, and what has to come before what is taken
-// from program order, packets, barriers of the block and ends of launches alone: no schedule can do without it.
+// Packet staging, warp by warp. The simulator's block is one actor, so its checker cannot delay one warp of a block
+// while another continues. Here each warp of each PE is an actor. The order between them follows from program order,
+// packets, barriers of the block and ends of launches only. Every schedule keeps that order.
 #include "collectives/steps/packet_rounds.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Step {
 };
 using Steps = std::vector<Step>;
 
-/// What PacketRounds needs of a block.
+/// The parts of a block that PacketRounds uses.
 struct Block {
   int blocks = 1;
   int number = 0;
@@ -49,7 +49,7 @@ struct Block {
   void sync() const { steps->push_back({Step::kMeet}); }
 };
 
-/// What a warp does in calls of so many elements.
+/// Returns the steps of a warp in calls of so many elements.
 Steps steps_of_warp(const std::vector<Size>& calls, int warp) {
   Steps steps;
   Epoch last = 0;

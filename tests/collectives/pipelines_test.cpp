@@ -1,5 +1,5 @@
-// Large collectives of four PEs as pipelines, by simulated time: nothing is moved behind the link that can be hidden by
-// it, and no link waits for another one's copies.
+// Large collectives of four PEs as pipelines, by simulated time. All work that the link can hide is hidden, and no link
+// waits for another one's copies.
 
 #include <gtest/gtest.h>
 

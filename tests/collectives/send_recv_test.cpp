@@ -39,7 +39,7 @@ SendRecvOptions small_staging() {
 
 using test::EarlierCalls;
 
-/// What a PE holds of the patterns: buffers for each message.
+/// A PE's buffers for the messages of a pattern.
 class Player {
  public:
   Player(World& world, const std::vector<Pattern>& runs) : world_(world), runs_(runs) {
@@ -212,8 +212,8 @@ TEST(SendRecv, SizesThatDoNotMatchNameBothPes) {
   EXPECT_EQ(send(100, 100), "no error");
 }
 
-/// Bytes `sent` to a receiver of `expected`, in several stripes of several chunks: what it has then is what was sent,
-/// as far as both go, and nothing is written beyond.
+/// Sends `sent` bytes to a receiver of `expected`, in several stripes of several chunks. The receiver gets the bytes
+/// that both sizes cover, and nothing is written beyond.
 void expect_what_fits(Size sent, Size expected, int nodes) {
   constexpr auto kUntouched = std::byte{0xEE};
   const Size most = std::max(sent, expected);

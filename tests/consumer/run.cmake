@@ -1,7 +1,7 @@
 # cmake -DBUILD=build/release -DSOURCE=tests/consumer -DCXX=g++ -P run.cmake
 #
-# Installs the build into a folder of its own, builds the consumer project and the users' example against that folder and
-# runs them, and the installed tool too.
+# Installs the build into a folder of its own. Builds the consumer project and the users' example against that folder
+# and runs them. Runs the installed tool, too.
 set(work "${BUILD}/consumer")
 file(REMOVE_RECURSE "${work}")
 

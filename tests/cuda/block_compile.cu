@@ -1,5 +1,5 @@
-// Every operation of the block's contract, against the contract itself and as the CUDA backend's blocks have it, the
-// one that records included: what is missing is an error here.
+// Every operation of the block's contract, compiled against the contract itself and against the CUDA backend's blocks,
+// including the recording one. A missing operation is an error here.
 
 #include "support/every_operation.h"
 #include "tandem/advanced/cuda_recorded_kernel.cuh"

@@ -1,4 +1,4 @@
-// What PEs tell each other of their calls before each one.
+// The values by which PEs compare their calls before each one.
 #include <gtest/gtest.h>
 
 #include "cuda/device/signal_kernels.h"

@@ -18,7 +18,7 @@ class OperatorsOnSimulatedGpus : public ::testing::Test {
   ~OperatorsOnSimulatedGpus() override { have_hooked_gemms(true); }
 
  protected:
-  /// What AllGather + GEMM is on two PEs.
+  /// Returns the strategy of AllGather + GEMM on two PEs.
   static std::string way(OperatorOptions options) {
     options.m = options.n = options.k = 4096;
     CudaOptions cuda;

@@ -149,7 +149,7 @@ void cannot_load(const Place& place) {
                                [&] { CudaProcess(place.id, place.pe, place.pes, options()); });
 }
 
-/// What one PE cannot register, or not unregister, is an error of all at once, and the world goes on.
+/// If one PE cannot register or unregister memory, all PEs get the error at once, and the world goes on.
 void register_memory(const Place& place) {
   CudaProcess process(place.id, place.pe, place.pes, options());
   World& world = process.world();
@@ -193,8 +193,8 @@ void grow(const Place& place) {
   check_reach(world, allocate());
 }
 
-/// What plans have taken of the heap is used again when all PEs are through with them. Until then no PE gets it, nor
-/// keeps what it got of a plan that could not be made.
+/// Heap memory of plans is reused when all PEs have released it. Until then no PE gets it. Memory of a plan that could
+/// not be made is returned.
 void reuse_plans(const Place& place) {
   CudaOptions small = options();
   small.heap_limit_bytes = 6 * kMiB;  // three plans, and half of one

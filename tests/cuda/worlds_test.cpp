@@ -24,7 +24,7 @@ TEST_P(WorldOnSimulatedGpus, OfThreeProcesses) {
   all.reserve(3);
   for (int pe = 0; pe < 3; ++pe)
     all.emplace_back(TANDEM_CUDA_PEER, std::vector<std::string>{GetParam(), id.text(), std::to_string(pe), "3"},
-                     // Of a child of fork a sanitizer would take for lost what the parent's threads hold.
+                     // In a child of fork a sanitizer would report memory of the parent's threads as leaked.
                      std::vector<std::string>{"LSAN_OPTIONS=detect_leaks=0"});
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const Ended ended = all[pe].wait();

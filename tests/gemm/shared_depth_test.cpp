@@ -12,7 +12,7 @@ namespace {
 
 constexpr SharingCost kCost;
 
-/// What cluster `cluster` does behind the whole units.
+/// Returns the work of cluster `cluster` after the whole units.
 std::vector<UnitPart> parts_of(const SharedDepth& shared, int cluster) {
   const auto i = static_cast<std::size_t>(cluster);
   return {shared.parts + shared.begin[i], shared.parts + shared.begin[i + 1]};

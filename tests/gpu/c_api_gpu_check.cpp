@@ -1,5 +1,5 @@
-// Checks the C API (tandem.h) on the GPUs that it finds, as its users call it: starts itself once for each GPU, and
-// once more for each part. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
+// Checks the C API (tandem.h) on this machine's GPUs, as its users call it. It starts itself once for each GPU, and
+// once more for each part. It prints failures, and "N passed, N failed". The exit code is 1 if anything failed.
 //
 //   c_api_gpu_check [PART]
 #include <cuda_runtime.h>

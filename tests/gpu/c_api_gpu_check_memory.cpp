@@ -6,7 +6,7 @@ namespace tandem::test {
 
 namespace {
 
-/// Of tandem_alloc on all PEs.
+/// Returns memory of tandem_alloc, on all PEs.
 unsigned* on_heap(const Joined& all, size_t words) {
   void* pointer = nullptr;
   well(tandem_alloc(all.world, words * 4, &pointer));
@@ -19,7 +19,7 @@ Words of_device(const unsigned* from, size_t words) {
   return found;
 }
 
-/// What no peer touches lies on the heap of PE 0 alone.
+/// Only PE 0's buffers that no peer accesses lie on the heap.
 void works_where_no_peer_touches_it() {
   const Joined all;
   const size_t count = 1003;
@@ -38,8 +38,8 @@ void works_where_no_peer_touches_it() {
   }
 }
 
-/// Every PE gets the error, long before a wait gives up: where the PEs meet to make the plan, and where they have made
-/// all that they need.
+/// Every PE gets the error long before the timeout of a wait. That holds where the PEs make the plan together, and
+/// where they have made all plans.
 void is_named_where_peers_touch_it(bool has_plans) {
   const Joined all(600);
   if (all.n == 1) return;

@@ -1,5 +1,5 @@
 #pragma once
-/// What the parts of c_api_gpu_check share: a world through tandem.h, memory with words in it, and what has to be so.
+/// Common parts of c_api_gpu_check: a world through tandem.h, memory with words in it, and expectations.
 #include <cuda_runtime.h>
 
 #include <stdexcept>
@@ -20,13 +20,13 @@ inline void cuda(cudaError_t code) {
   if (code != cudaSuccess) throw std::runtime_error(cudaGetErrorString(code));
 }
 
-/// What has to go well.
+/// Expects success.
 inline void well(tandem_status status) {
   if (status != TANDEM_SUCCESS)
     throw std::runtime_error("status " + std::to_string(status) + ": " + tandem_last_error());
 }
 
-/// What has to fail like this.
+/// Expects this failure.
 inline void refused(tandem_status status, tandem_status expected, const std::string& part) {
   const std::string text = tandem_last_error();
   expect(status == expected && text.find(part) != std::string::npos,

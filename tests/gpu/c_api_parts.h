@@ -1,5 +1,5 @@
 #pragma once
-/// What c_api_gpu_check checks, in processes of their own.
+/// The parts of c_api_gpu_check, each in processes of its own.
 
 #include <vector>
 

@@ -160,7 +160,7 @@ class CollectiveRounds {
     }
   }
 
-  /// What a buffer holds before a call: guards, and the input where it lies there.
+  /// Returns the contents of a buffer before a call: guards, and the input if it lies there.
   Host made(int round, int call, const Symm<T>& buffer) const {
     const Buffers& b = buffers_[static_cast<std::size_t>(call)];
     const Size whole = b.size + 2 * kGuard;

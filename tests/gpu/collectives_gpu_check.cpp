@@ -4,8 +4,8 @@
 //   collectives_gpu_check [REPLAYS [PES [every]]]     replays of each algorithm's captured graph (10); only so many PEs
 //                                                     (0: one on each GPU, then 3, 4 and 8 that share them)
 //
-// Every collective is tried with each type, operation and size, in place and not, its algorithms taking turns; with a
-// PE on each GPU also every algorithm with each type. `every`: every algorithm with every combination.
+// Every collective is tried with each type, operation and size, in place and not, with alternating algorithms. If each
+// PE has a GPU, every algorithm is also tried with each type. `every`: every algorithm with every combination.
 
 #include <atomic>
 #include <barrier>
@@ -112,8 +112,8 @@ void check(int pes, std::span<const GpuCase> cases, bool twice = false) {
   }
 }
 
-/// Those that `pes` PEs can run on this machine: none that needs multicast, and no copies by copy engine where PEs
-/// share a GPU and its queues, since nothing promises that those run side by side.
+/// Returns the algorithms that `pes` PEs can run on this machine. Multicast is left out. Copy engines are left out if
+/// PEs share a GPU and its queues, since their concurrency is not guaranteed.
 std::vector<AlgorithmInfo> algorithms(int pes) {
   std::vector<AlgorithmInfo> list;
   for (const AlgorithmInfo& info : collective_algorithms()) {
@@ -332,7 +332,7 @@ bool other_count_untouched(World& world, const AlgorithmInfo& info, std::barrier
     error = found.what();
   }
   together.arrive_and_wait();
-  // Whoever did not need that PE may have ended before.
+  // A PE that does not depend on that PE may have ended before.
   if ((is_wrong || !error.empty()) && error.find("count 999") == std::string::npos)
     throw RuntimeFailure("no error about count 999, but: " + error);
   std::vector<unsigned char> after(static_cast<std::size_t>(bytes));
@@ -340,8 +340,8 @@ bool other_count_untouched(World& world, const AlgorithmInfo& info, std::barrier
   return after == before;
 }
 
-/// A call that differs on one PE does not touch that PE's output, whatever the algorithm; that others' are as they were
-/// or not is printed (docs/reference/worlds.md). Copies that copy engines have in their queues cannot be held back.
+/// If a call differs on one PE, that PE's output stays unchanged with every algorithm. For the other PEs' outputs it
+/// prints whether they stay unchanged (docs/worlds.md). Copies that are queued in copy engines cannot be held back.
 void check_other_counts_untouched(int pes) {
   if (pes == 1) return;
   for (const AlgorithmInfo& info : algorithms(pes)) {
@@ -367,7 +367,7 @@ void check_other_counts_untouched(int pes) {
   }
 }
 
-/// What a launch within a run would refuse is refused when the plan is made, on every PE.
+/// A launch that would be refused during a run is refused when the plan is made, on every PE.
 void check_refused_plans(int pes) {
   std::vector<AlgorithmInfo> list = algorithms(pes);
   // Never blocks of so many threads.

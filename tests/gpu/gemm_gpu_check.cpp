@@ -393,7 +393,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   }
 }
 
-/// Of one tile and of many, the last wave's depth is shared: on all SMs, and on few, where whole tiles come before.
+/// The last wave's depth is shared for one tile and for many: on all SMs, and on few SMs after whole tiles.
 template <class T>
 void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const int tile_n : {256, 128, 192})

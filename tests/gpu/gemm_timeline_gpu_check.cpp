@@ -1,6 +1,6 @@
-// Records overlapped operators on the GPUs that it finds, tile by tile: whether all tiles are there and their gates and
-// signals matched, pictures beside the simulator's prediction, and, printed alone, what recording costs. Exit code 1 if
-// a check failed.
+// Records overlapped operators on this machine's GPUs, tile by tile. It checks that all tiles are there and that their
+// gates and signals match. It draws pictures beside the simulator's prediction, and prints the cost of recording. The
+// exit code is 1 if a check failed.
 //
 //   gemm_timeline_gpu_check [OUT]      a folder for reports, pictures and traces (.)
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What a world's heap has to do on GPUs, whether its PEs are threads or processes: buffers that are freed make room,
-/// growth serves every kind of transport and leaves captured graphs as they are, and exhaustion is an error.
+/// Requirements of a world's heap on GPUs, for PEs that are threads or processes. Freed buffers make room. Growth
+/// serves every kind of transport and keeps captured graphs valid. Exhaustion is an error.
 
 #include "gpu/process_peer.h"
 #include "tandem/error.h"

@@ -1,6 +1,6 @@
 #pragma once
-/// Layers of operators that follow each other, in graphs that PEs begin late: their bits have to be those of the same
-/// runs one by one.
+/// Layers of consecutive operators, in graphs that PEs start late. Their bits must be those of the same runs one by
+/// one.
 
 #include <cstring>
 

@@ -1,5 +1,6 @@
-// Litmus tests of the orderings that the programming model promises, on the GPUs that it finds, and operations of the
-// block whose results the host knows. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
+// Litmus tests, on this machine's GPUs, of the orderings that the programming model promises. It also tests operations
+// of the block whose results the host knows. It prints failures, and "N passed, N failed". The exit code is 1 if
+// anything failed.
 //
 //   litmus_gpu_check [ROUNDS [PES]]    rounds of each litmus test (20000)
 

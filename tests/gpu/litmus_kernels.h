@@ -1,6 +1,6 @@
 #pragma once
-/// Litmus tests: for each ordering that the programming model promises, a kernel in which data and its signal travel
-/// round a ring of PEs, round after round, and whatever is read too early is noted.
+/// Litmus tests with a kernel for each ordering that the programming model promises. Data and its signal travel around
+/// a ring of PEs, round after round. Reads of early data are counted.
 
 #include "tandem/block.h"
 
@@ -18,8 +18,8 @@ struct LitmusArgs {
   int rounds;
 };
 
-/// What the ordering kernels share: `Send` makes this PE's values of a round arrive at the next PE and its signal after
-/// them; what is sent in round e is base + e.
+/// Common parts of the ordering kernels. `Send` transfers this PE's values of a round to the next PE, followed by the
+/// signal. The values of round e are base + e.
 template <class Send>
 struct LitmusRing {
   using Args = LitmusArgs;
@@ -146,7 +146,7 @@ struct Packets {
   TANDEM_DEVICE static Symm<LL128Line> of(const Args& a, LL128Line) { return a.lines; }
 };
 
-/// What one PE stores reaches a third one through a second, which only passes the signal on: needs three PEs.
+/// Stores of one PE reach a third PE through a second one, which only forwards the signal. It needs three PEs.
 struct Transitive {
   using Args = LitmusArgs;
 

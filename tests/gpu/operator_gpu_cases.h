@@ -20,7 +20,7 @@ class OperatorGpuCases {
   /// At least so many columns or so much depth, of which each PE has equal parts with rows of 16 bytes.
   Size divisible(Size length) const { return round_up(length, Size{8} * pes_); }
 
-  /// What PEs have parts of, n or k, is made `divisible`.
+  /// The dimension that is divided among PEs, n or k, is made `divisible`.
   OperatorCase make_case(Operator op, Size m, Size n, Size k, Form form) const {
     OperatorCase c;
     c.op = op;
@@ -155,7 +155,7 @@ class OperatorGpuCases {
     for (const Form form : {Form::kSuitable, Form::kOverlapped})
       for (const Size m : {64, 48, 33, 17, 1})
         add(form, m, few_columns_ + (m == 17 ? 8 : 0), m > 32 ? 256 : 264);  // 264: the last step of the kernel is cut
-    // Of more rows blocks compute slices; some of these end within a tile.
+    // For more rows blocks compute slices, and some slices end within a tile.
     add(Form::kSuitable, 256, few_columns_);
     add(Form::kSuitable, 65, few_columns_ - 40);
     add(Form::kOverlapped, 211, few_columns_ - 40);
@@ -238,9 +238,9 @@ class OperatorGpuCases {
     return all;
   }
 
-  /// Products of a layer by one plan, with a bias and so by the library's GEMM in every form: of some of them blocks
-  /// compute parts of two tiles, of others many share one, and they follow one another with the same room for sums. Of
-  /// two rows most PEs have none.
+  /// Products of a layer by one plan. They have a bias, so they use the library's GEMM in every form. In some of them
+  /// blocks compute parts of two tiles; in others many blocks share one tile. They run one after the other with the
+  /// same workspace. With two rows most PEs have none.
   std::vector<FinishCase> layers() const {
     std::vector<FinishCase> all;
     for (const Size m : {1500, 2})

@@ -1,7 +1,6 @@
 #pragma once
-/// One case of an overlapped operator on one PE of a GPU world: runs and replays with data, rows and delays that
-/// change, small integers, so that every element must be exact; and runs of fractions, whose bits must be the same each
-/// time.
+/// One case of an overlapped operator on one PE of a GPU world. Runs and replays have changing data, rows and delays.
+/// Data are small integers, so that every element must be exact. Runs with fractions must give the same bits each time.
 
 #include <cmath>
 #include <map>
@@ -24,7 +23,7 @@ inline std::string describe(const OperatorCase& c) {
   return text.str();
 }
 
-/// What all runs give, the same for all cases of a shape.
+/// Returns the expected result of all runs, which is the same for all cases of a shape.
 inline const std::vector<std::vector<double>>& expected(const OperatorOptions& o) {
   static std::map<std::tuple<Size, Size, Size>, std::vector<std::vector<double>>> known;
   static std::mutex mutex;
@@ -93,7 +92,7 @@ class OperatorRounds {
   }
 
  private:
-  /// Of the i-th run: all, one, an odd number.
+  /// Returns the rows of the i-th run: all, one, an odd number.
   Size rows(int i) const {
     const Size m = case_.options.m;
     if (!case_.fewer_rows || i % kOperatorData == 0) return m;
@@ -104,7 +103,7 @@ class OperatorRounds {
     return case_.op == Operator::kGemmReduceScatter ? split(m, world_.num_pes())[world_.pe()] : Range{0, m};
   }
 
-  /// Of deep products: those of few steps are exact.
+  /// Rounds sums of deep products. Sums of few steps are exact.
   static float rounded(double sum) { return convert<float>(convert<T>(static_cast<float>(sum))); }
 
   /// Matrices lie behind one another, each at a multiple of 256 bytes.
@@ -144,7 +143,7 @@ class OperatorRounds {
         return found;
       });
       at += c_rows.size() * columns.size();
-      // What lies behind the rows of this run stays as it was.
+      // The memory after the rows of this run stays unchanged.
       const Size behind = (of_c(case_.options.m).size() - c_rows.size()) * columns.size();
       for (Size i = 0; i < behind; ++i) wrong += convert<float>(*at++) != 77.0F;
     }

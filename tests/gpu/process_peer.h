@@ -1,5 +1,5 @@
 #pragma once
-/// What one process of tests/gpu/processes_gpu_check.cpp does: each part throws where something is not as it should be.
+/// The parts of one process of tests/gpu/processes_gpu_check.cpp. Each part throws if an expectation fails.
 
 #include <chrono>
 #include <stdexcept>

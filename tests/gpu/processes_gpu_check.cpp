@@ -1,8 +1,8 @@
 // Checks worlds of processes on the GPUs that it finds: starts itself once for each PE. Prints what fails, and "N
 // passed, N failed"; exit code 1 if anything failed.
 //
-// To start processes on GPUs takes longer than most parts, so that these share them, one after the other; behind one
-// that fails new ones are started.
+// Starting processes on GPUs takes longer than most parts. Parts therefore share processes, one after the other. After
+// a part that fails new processes are started.
 //
 //   processes_gpu_check [PES [PART]]           PEs (default: the GPUs); one part alone
 #include <fcntl.h>
@@ -120,7 +120,7 @@ std::size_t run_parts(const char* program, const std::vector<std::string>& parts
     const std::size_t passed = is_victim && right ? parts.size() : std::min(count_passed(output), parts.size());
     std::printf("PE %d:\n%s", pe, output.c_str());
     if (!right) std::printf("PE %d of %d, from %s on: status 0x%x\n", pe, pes, only.c_str(), status);
-    // What ends badly behind its last part has failed in that.
+    // A process that ends badly after its last part has failed in that part.
     all_passed = std::min(all_passed, right ? passed : std::min(passed, parts.size() - 1));
   }
   std::fflush(stdout);

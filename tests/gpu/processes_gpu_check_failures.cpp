@@ -78,8 +78,8 @@ void other_plans() {
   join_anew();
 }
 
-/// Calls with other counts, compared by the host programs or by the GPUs: an error on all PEs, and no buffer of a user
-/// is written: kernels that have begun wait for what does not come, and end there.
+/// Calls with different counts are found by the host programs or by the GPUs. All PEs get an error, and no user buffer
+/// is written. Kernels that have started wait for data that never comes, and end there.
 void other_counts(bool by_gpus) {
   {
     CudaOptions options = small_world();

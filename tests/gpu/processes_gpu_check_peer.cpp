@@ -138,7 +138,7 @@ struct Compared {
   bool by_gpus;
 };
 
-/// What comparing calls costs: a graph of 20 calls, and the host's time for plain ones.
+/// The cost of comparing calls: for a graph of 20 calls, and in host time for plain calls.
 void cost_of_check() {
   for (const Compared& compared : {Compared{"not compared", false, false},
                                    {"compared by hosts", true, false},

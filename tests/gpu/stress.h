@@ -1,6 +1,6 @@
 #pragma once
-/// Collectives back to back in a replayed graph: sizes alternate, grids may, inputs change on the device with every
-/// call, every result is checked there, and random PEs are late.
+/// Consecutive collectives in a replayed graph. Sizes alternate, grids may alternate, and inputs change on the device
+/// with every call. Every result is checked there, and random PEs are late.
 
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace tandem::test {
 
-/// What PE `me` must have at index i of its result in call 0, and what every further call adds.
+/// The word at index i of the result of PE `me` in call 0, and its increment in every further call.
 struct ExpectedWord {
   Collective collective;
   Size count;

@@ -1,7 +1,7 @@
-// Stress tests of the collectives on the GPUs that it finds: thousands of calls back to back in replayed graphs, with
-// data that change from call to call and PEs that are late at random. With a PE on each GPU a graph holds eight calls;
-// where PEs share GPUs, three: each call waits there for the turns of more blocks. Prints what fails, how many calls
-// there were, and "N passed, N failed"; exit code 1 if anything failed.
+// Stress tests of the collectives on this machine's GPUs: thousands of consecutive calls in replayed graphs. Data
+// change from call to call, and PEs are late at random. If each PE has a GPU, a graph holds eight calls. If PEs share
+// GPUs, it holds three, because each call waits for more blocks there. It prints failures, the number of calls, and "N
+// passed, N failed". The exit code is 1 if anything failed.
 //
 //   stress_gpu_check [REPLAYS [PES]]    replays of each algorithm (1000); only with so many PEs
 
@@ -18,7 +18,7 @@ constexpr int kReplays = 1000;
 
 namespace {
 
-/// Those that `pes` PEs can run on this machine.
+/// Returns the algorithms that `pes` PEs can run on this machine.
 std::vector<AlgorithmInfo> algorithms(int pes) {
   std::vector<AlgorithmInfo> list;
   for (const AlgorithmInfo& info : collective_algorithms()) {
@@ -51,13 +51,13 @@ Size run_together(World& world, const AlgorithmInfo& one, const AlgorithmInfo& o
   return first.wrong() + second.wrong();
 }
 
-/// Whoever goes, by an error too, is not waited for.
+/// A PE that leaves, also by an error, is not waited for.
 struct Leaves {
   std::barrier<>& together;
   ~Leaves() { together.arrive_and_drop(); }
 };
 
-/// Two worlds at once. What is made, is made before any kernel waits, and taken apart when none does any more.
+/// Two worlds at once. All objects are made before any kernel waits, and destroyed when none waits any more.
 void check_two_worlds(int pes, const AlgorithmInfo& one, const AlgorithmInfo& other, int replays) {
   std::string problems[2];
   Size wrong[2] = {0, 0};

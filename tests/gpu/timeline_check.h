@@ -1,6 +1,6 @@
 #pragma once
-/// What the checks of timelines have in common: graphs with and without recording in turns, the same calls in the
-/// simulator, and the count of what failed.
+/// Common parts of the checks of timelines: alternating graphs with and without recording, the same calls in the
+/// simulator, and the count of failures.
 
 #include <algorithm>
 #include <cstdio>

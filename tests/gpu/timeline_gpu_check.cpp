@@ -1,5 +1,5 @@
-// Records collectives on the GPUs that it finds: whether the timelines are whole and the clocks agree, pictures beside
-// the simulator's prediction, and, printed alone, what recording costs. Exit code 1 if a check failed.
+// Records collectives on this machine's GPUs. It checks that timelines are complete and that clocks agree. It draws
+// pictures beside the simulator's prediction, and prints the cost of recording. The exit code is 1 if a check failed.
 //
 //   timeline_gpu_check [OUT]      a folder for reports, pictures and traces (.)
 

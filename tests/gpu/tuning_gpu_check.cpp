@@ -1,8 +1,8 @@
 // Tuning of operators where configurations fail on the way: none may hang, each has to be dropped on all PEs, and the
 // others go on. PEs are threads of this process or, under `tandem launch -n PES tuning_gpu_check`, processes.
 //
-// What fails: configurations for which the heap is too small; one whose last PE does not take part in a call, so that
-// its peers wait until their time is up; and one whose last PE throws.
+// Three kinds of configurations fail. For some the heap is too small. In one the last PE makes no call, so that its
+// peers time out. In one the last PE throws.
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,8 +17,8 @@ namespace tandem::test {
 namespace {
 
 constexpr int kAbsent = 1, kThrowing = 3;  // numbers of trials
-/// A, B and C fit, and beside them partial sums and staging, or the staging of two plans that take turns; the partial
-/// sums and the staging of two such plans do not.
+/// A, B and C fit, together with partial sums and staging, or with the staging of two alternating plans. Partial sums
+/// and staging of two such plans do not fit.
 constexpr Size kM = 4096, kN = 4096, kK = 1024;
 constexpr Size kSmallHeap = Size{100} << 20;
 

@@ -24,7 +24,7 @@ Json builtin(std::string_view name) {
   throw InvalidArgument("no such builtin machine");
 }
 
-/// What the parser says about a text; "accepted" where it takes it.
+/// Returns the parser's error for a text, or "accepted".
 std::string refusal(std::string_view text) {
   try {
     parse_machine(text, "test.json");
@@ -63,7 +63,7 @@ TEST(Machines, AllBuiltinModelsLoad) {
     const Machine machine = load_machine(name);
     EXPECT_EQ(machine.name, name);
     EXPECT_FALSE(machine.provenance.empty()) << name;
-    // What a transfer by blocks or copy engines can have is never above what the port gives.
+    // The rate of a transfer by blocks or copy engines never exceeds the port's.
     EXPECT_LE(machine.link.store_gbps.points.back().second, machine.link.port_gbps) << name;
     EXPECT_LE(machine.gpu.copy_engine_gbps, machine.link.port_gbps) << name;
     EXPECT_LE(machine.gpu.block_hbm_gbps.points.back().second, machine.gpu.hbm_gbps) << name;

@@ -138,7 +138,7 @@ std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_nod
   return found;
 }
 
-/// How a plan of 256 rows on GPUs carries out runs of `rows`.
+/// Returns the strategy of a plan of 256 rows on a machine without a GEMM model, as real GPUs have.
 std::string way_on_gpus(Size rows) {
   SimOptions sim;
   sim.phantom = true;

@@ -69,7 +69,7 @@ constexpr Bytes kBytes[] = {{Operator::kAllGatherGemm, 32 * 32 * 2, 24 * 32 * 2,
                             {Operator::kGemmReduceScatter, 64 * 16 * 2, 48 * 16 * 2, 32 * 48 * 2},
                             {Operator::kGemmAllReduce, 64 * 16 * 2, 48 * 16 * 2, 64 * 48 * 2}};
 
-/// What is said of a run whose matrices begin at these bytes of a PE's memory; "" for none.
+/// Returns the error of a run whose matrices start at these bytes of a PE's memory, or "".
 std::string overlap(Operator op, Size m, Size a, Size b, Size c, Size bias) {
   std::string error;
   Simulation(load_machine("h200x4"), 2).run([&](World& world) {

@@ -83,8 +83,8 @@ inline int element(Size run, Size matrix, Size row, Size col) {
   return static_cast<int>((x >> 33) % (matrix == 0 ? 5 : 3)) - (matrix == 0 ? 2 : 1);
 }
 
-/// What all runs of a case must give: [run][m x n]. Row by row of B in f32, which is fast, and exact for sums below
-/// 2^24.
+/// Returns the expected result of all runs of a case: [run][m x n]. It is computed row by row of B in f32, which is
+/// fast, and exact for sums below 2^24.
 inline std::vector<std::vector<double>> reference(const OperatorOptions& o, int runs) {
   std::vector<std::vector<double>> results;
   const auto n = static_cast<std::size_t>(o.n);

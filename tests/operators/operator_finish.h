@@ -1,7 +1,7 @@
 #pragma once
-/// Operators with a bias, an activation, scaled fp8, and B in either layout: inputs of one PE, and what is wrong with
-/// its results, for the simulator and for GPUs. Values are small integers, scales powers of two, so that all but the
-/// curved activations is exact.
+/// Operators with a bias, an activation, scaled fp8, and B in either layout: inputs of one PE, and the errors of its
+/// results. They serve the simulator and GPUs. Values are small integers and scales are powers of two, so all but the
+/// curved activations are exact.
 
 #include <cmath>
 #include <map>
@@ -211,8 +211,9 @@ class FinishedOperator {
   std::vector<Factor> factors_;
 };
 
-/// Every operator, form, mover, direction and way of adding up with each type, layout, bias, activation and kind of
-/// scales: not all with all, but each with many. `fp8_kxn`: also those that GPUs refuse.
+/// Returns every operator, form, transport, direction and reduction with each type, layout, bias, activation and kind
+/// of scales. Not all combinations occur, but each value occurs with many others. `fp8_kxn`: also those that GPUs
+/// refuse.
 inline std::vector<FinishCase> finish_cases(Size m, Size n, Size k, bool fp8_kxn) {
   std::vector<FinishCase> all;
   int number = 0;

@@ -217,7 +217,7 @@ TEST(OperatorTiming, OverlappingPaysAtFullSize) {
   }
 }
 
-/// Of few rows all SMs stream the weights, in the simulated kernel as in the model of a GEMM alone.
+/// For few rows all SMs stream the weights, in the simulated kernel as in the model of a GEMM alone.
 TEST(OperatorTiming, AGemmOfFewRowsTakesItsWeightsTime) {
   const test::Place place{"h200x4", 4};
   const Machine machine = load_machine(place.machine);

@@ -136,8 +136,7 @@ TEST(OperatorTiming, DefaultsAreNotSlowerThanSequential) {
       }
 }
 
-/// What adds up beside a GEMM, and the steps of the copies there, must leave it the SMs that it asks for, in runs of
-/// one tile, too.
+/// Reductions and copies' steps beside a GEMM must leave it the SMs that it asks for, also in runs of one tile.
 TEST(OperatorRuns, ReductionsAndStepsBesideAGemmLeaveItsSmsToIt) {
   for (const int pes_per_node : {0, 2}) {
     OperatorOptions options{.m = 256, .n = 1024, .k = 32, .type = DType::kF32, .form = Form::kOverlapped};

@@ -99,7 +99,7 @@ TEST(SelectedOptions, ShardsTravelInPartsWhereTheGemmWaitsForTheLink) {
   EXPECT_EQ(gather_splits("h200x2", 2, 5120), 1);
 }
 
-/// What a plan on GPUs takes where only the problem is given, and up to how many rows one after the other.
+/// Returns the choices of a plan on GPUs for a problem, with the rows up to which it is sequential.
 ops::ResolvedOptions selected(Operator op, const char* machine, int pes, const OperatorOptions& given) {
   ops::ResolvedOptions found;
   Simulation(load_machine(machine), pes, {.phantom = true, .plan_for = DeviceKind::kGpu}).run([&](World& world) {
@@ -139,7 +139,7 @@ TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
   EXPECT_GT(o.communication_sms, 0);  // the owners' own default
 }
 
-/// What was the quicker one on four GPUs.
+/// The form that was faster on four GPUs.
 TEST(SequentialRows, OfAScatterAmongFourAreThoseOfShallowShardsOrHalfTiles) {
   const auto is_sequential = [](Size m, Size n, Size k) {
     const ops::ResolvedOptions found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});

@@ -1,4 +1,4 @@
-// What PEs call of their plans, compared on the host.
+// Comparison of the PEs' calls of their plans, on the host.
 #include "runtime/call_log.h"
 
 #include <gmock/gmock.h>

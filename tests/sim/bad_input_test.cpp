@@ -1,4 +1,4 @@
-// What cannot be is refused with one line, in host programs and in kernels; nothing crashes.
+// Invalid input is refused with one line, in host programs and in kernels. Nothing crashes.
 
 #include <gmock/gmock.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr Size kMost = std::numeric_limits<Size>::max();
 
-/// What InvalidArgument says, of a run of `program` on two PEs; empty: nothing was thrown.
+/// Returns the text of InvalidArgument from a run of `program` on two PEs, or "".
 std::string refusal(const std::function<void(World&)>& program) {
   try {
     Simulation(load_machine("h200x4"), 2).run(program);
@@ -203,7 +203,7 @@ TEST(BadInput, CollectivesNameTheOption) {
                 HasSubstr("allowed are multiples of 4 bytes"));
 }
 
-/// What a call of `collective` with these offsets into one buffer is told; "" where it runs.
+/// Returns the error of a call of `collective` with these offsets into one buffer, or "".
 std::string overlap(Collective collective, Size in, Size out, bool times_pe_in = false, bool times_pe_out = false) {
   return refusal([=](World& world) {
     constexpr Size kCount = 4;

@@ -1,4 +1,4 @@
-// What a kernel or a GEMM cannot do with the memory that it was given is refused with one line; nothing crashes.
+// Invalid accesses of a kernel or a GEMM are refused with one line. Nothing crashes.
 
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ Machine with_multicast() {
   return machine;
 }
 
-/// What is said of a kernel of PE 0; empty: nothing.
+/// Returns the error of a kernel of PE 0, or "".
 template <class Body>
 std::string refusal(const Body& body, const SimOptions& options = {}, int pes = 2) {
   const auto program = [&](World& world) {
@@ -259,7 +259,7 @@ TEST(BadKernelInput, AStreamIsWaitedForWithinTheRun) {
   }
 }
 
-/// What is said of a GEMM of 16 x 16 x 16 that `change` makes wrong.
+/// Returns the error of a GEMM of 16 x 16 x 16 that `change` makes wrong.
 std::string refusal_of_gemm(const std::function<void(World&, Gemm&)>& change, const SimOptions& options = {}) {
   const auto program = [&](World& world) {
     Gemm gemm;

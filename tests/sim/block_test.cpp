@@ -186,7 +186,7 @@ TEST(Block, PacketsCarryTheirOwnFlags) {
   }
 }
 
-/// What GPUs run in litmus_gpu_check.
+/// GPUs run the same cases in litmus_gpu_check.
 TEST(Block, SumsForwardsAndScalarsAreWhatTheHostSays) {
   for (const int pes : {1, 3}) {
     simulate(pes, [](World& world) {

@@ -147,7 +147,7 @@ TEST(Network, AFlowBetweenRailsHasTheFullRateUntilTheSpineIsFull) {
     const Topology topology(machine, 16);
     sim::Network network(topology, machine, 16);
     sim::Time last = 0;
-    // Of rail 0 on both nodes, to other rails of the other node.
+    // Flows from rail 0 on both nodes to other rails of the other node.
     for (int flow = 0; flow < flows; ++flow)
       last = std::max(last, network.pass(8 * flow, 8 * (1 - flow) + 1 + flow, kBytes, sim::Driver::kNic, 0).received);
     return sim::to_us(last);

@@ -1,5 +1,5 @@
-// A run that fails destroys what lies on the stacks of its host programs, kernels and roles: destructors may wait, and
-// find alive what they refer to.
+// A run that fails unwinds the stacks of its host programs, kernels and roles. Destructors may wait, and the objects
+// they refer to still exist.
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Operations of the block whose results the host knows, as kernels that run in the simulator and on GPUs: each case is
-/// a kernel for blocks of `kThreads`, and says how many of its words are wrong on this PE.
+/// Operations of the block whose results the host knows, as kernels for the simulator and for GPUs. Each case is a
+/// kernel for blocks of `kThreads` threads and counts the wrong words on this PE.
 
 #include <cmath>
 #include <cstdint>

@@ -221,7 +221,7 @@ class Program {
     if (!want.allows(got)) wrong(call, "element", i, difference(got, want.value));
   }
 
-  /// What no result was written to holds the guard's pattern; inputs were checked by themselves.
+  /// Memory without a result holds the guard's pattern; inputs are checked separately.
   void check_untouched(int call, const Buffers<T>& b, Symm<T> buffer, Size size) {
     const T* const begin = buffer.local();
     const auto holds = [](const T* used, Size n, const T* at) { return at >= used && at < used + n; };

@@ -42,8 +42,8 @@ std::ostream& operator<<(std::ostream& out, const CollectiveCase& c);
 
 struct CollectiveResult {
   Size checked = 0;  ///< elements of results
-  /// Elements that are not what they should be: results, inputs that changed, memory around the buffers, and elements
-  /// in which two PEs do not hold the same bits though they should.
+  /// Wrong elements: results, inputs that changed, memory around the buffers, and elements that differ between two PEs
+  /// although they should not.
   Size wrong = 0;
   std::string first_wrong = {};
   std::string algorithm = {};   ///< that ran

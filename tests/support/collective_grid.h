@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// What GoogleTest prints where an algorithm is a parameter.
+/// Prints an algorithm as a parameter of GoogleTest.
 void PrintTo(const AlgorithmInfo& info, std::ostream* out);
 
 }  // namespace tandem

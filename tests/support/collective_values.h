@@ -127,8 +127,8 @@ struct Values {
     want.reference = finish(op, sum, pes);
     want.tolerance = -1;
     if (!random || !is_float<T>) return want;
-    // Minima and maxima are exact, but which of +0 and -0 they are is a matter of order. Otherwise every PE rounds at
-    // most twice (its input, then a partial sum), each time by at most this share of what there is so far.
+    // Minima and maxima are exact, but +0 or -0 depends on the order. Otherwise every PE rounds at most twice (its
+    // input, then a partial sum). Each rounding changes the present value by at most this share.
     want.tolerance = 0;
     if (op == ReduceOp::kMin || op == ReduceOp::kMax) return want;
     want.tolerance = 2 * pes * rounding<T>() * magnitude / (op == ReduceOp::kAvg ? pes : 1) + smallest<T>() * pes;
@@ -136,8 +136,8 @@ struct Values {
   }
 
  private:
-  /// Whatever the order, every partial result is a value of T: few PEs contribute to an element (which ones differs
-  /// from element to element), and little.
+  /// In any order every partial result is a value of T, because few PEs contribute small values to an element. The
+  /// contributing PEs differ between elements.
   template <class T>
   T exact(int call, int pe, Size i, std::uint64_t bits) const {
     constexpr int kContribute = 4;

@@ -12,9 +12,9 @@ class EarlierCalls {
  public:
   explicit EarlierCalls(World& world) : world_(world), epochs_(epochs()), signals_(signals()) {}
 
-  /// As if the plan had made `calls` calls: its epochs, credits and other signals say so, where they count calls; what
-  /// counts more in each call says less than it would, as if somebody waited for it. Packets are those of a flag that
-  /// no call close by has. Collective over the world.
+  /// Sets the plan to the state after `calls` calls: its epochs, credits and other signals that count calls. Signals
+  /// that count more in each call get less than they would have, as if a PE waited for them. Packets get a flag that no
+  /// nearby call has. Collective over the world.
   void pretend(Epoch calls) {
     set(epochs_, epochs(), calls);
     set(signals_, signals(), calls);

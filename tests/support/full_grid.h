@@ -26,7 +26,7 @@ struct GridShard {
   }
 };
 
-/// What a value of TANDEM_FULL asks for. Throws std::invalid_argument for all others.
+/// Parses a value of TANDEM_FULL. Throws std::invalid_argument for invalid ones.
 inline GridShard parse_grid_shard(std::string_view text) {
   if (text == "1") return {};
   GridShard shard;

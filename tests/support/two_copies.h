@@ -5,9 +5,9 @@
 
 namespace tandem::test {
 
-/// What stands before and after a call in its stream. Before: the input is put in place and the output overwritten, so
-/// that a peer that read the one or wrote the other before the call would be found out. After: the result is saved and
-/// the input overwritten, so that a peer that still wrote the one or read the other would be.
+/// The work before and after a call in its stream. Before the call the input is set and the output overwritten. A peer
+/// that read the input or wrote the output too early would be found. After the call the result is saved and the input
+/// overwritten. A peer that wrote or read too late would be found.
 template <class T>
 struct TwoCopies {
   struct Args {

@@ -1,4 +1,4 @@
-// What a process has recorded, handed to another one.
+// Records of one process, sent to another one.
 #include "trace/gpu/gpu_part.h"
 
 #include <gtest/gtest.h>

@@ -135,7 +135,7 @@ TEST(Selection, WeighsCopies) {
     return choose(table, {Collective::kAllReduce, true, 4, 4, bytes}, any, copies)->algorithm;
   };
   EXPECT_EQ(chosen(400, 0, 0), "two_shot");
-  // By what they take at other sizes one_shot_ll takes 14.6 and the ring 9.8, but not less than two_shot's 10; the tree
+  // By their times at other sizes one_shot_ll takes 14.6 and the ring 9.8, but not less than two_shot's 10. The tree
   // was measured at ten times the size.
   EXPECT_EQ(chosen(400, 4, 5), "two_shot");
   EXPECT_EQ(chosen(400, 6, 4), "ring");
@@ -351,7 +351,7 @@ TEST(Selection, APlanPassesOverAlgorithmsThatRefuseMachineOperationTypeOrThreads
   EXPECT_EQ(chosen(tree, "h200x8", {.threads = 256}), "ring");
 }
 
-/// What a plan on four simulated PEs takes.
+/// Returns the algorithm of a plan on four simulated PEs.
 std::string planned(const std::string& selection) {
   std::string algorithm;
   Simulation simulation(load_machine("h200x4"), 4, {});

@@ -1,7 +1,7 @@
 #pragma once
-/// AllGather beside a GEMM, by SMs, pull: this PE puts its shard into its own copy of the gathered buffer and says so;
-/// then it loads the shards of its node's PEs, and what arrived for them from other nodes, in the order in which its
-/// GEMM wants them.
+/// AllGather beside a GEMM, by SMs, pull. This PE puts its shard into its own copy of the gathered buffer and signals
+/// that. Then it loads the shards of its node's PEs, with the data that arrived for them from other nodes. The order is
+/// that in which its GEMM consumes them.
 
 #include "operators/plan/pieces.h"
 #include "tandem/block.h"
@@ -11,9 +11,9 @@ namespace tandem::ops {
 struct AllGatherPull {
   struct Args {
     const std::byte* own;      // this PE's shard
-    Symm<std::byte> gathered;  // all shards; the partners released the last call's
-    Signals in_place;          // [block][piece]: its holder in this node has this block's share of the piece
-    Signals ready;             // [piece]: grows by the number of blocks in each call
+    Symm<std::byte> gathered;  // all shards; the peers have released the last call's
+    Signals in_place;          // [block][chunk]: its holder in this node has this block's share of the chunk
+    Signals ready;             // [chunk]: grows by the number of blocks in each call
     const Epoch* epoch;
     RowPartition rows;
     Size row_bytes;

@@ -1,8 +1,8 @@
 #pragma once
-/// AllGather beside a GEMM, by SMs, push: this PE stores its shard, and what arrives for its rail from other nodes, to
-/// the PEs of its node, piece by piece. All blocks work on the same piece, each on its share, so that pieces arrive one
-/// after another in the order in which the peers' GEMMs want them; on a full mesh, one role for each peer keeps all
-/// links busy.
+/// AllGather beside a GEMM, by SMs, push. This PE stores its shard, and the data that arrives for its rail from other
+/// nodes, to the PEs of its node, chunk by chunk. All blocks work on the same chunk, each on its share. Chunks thus
+/// arrive one after another in the order in which the peers' GEMMs consume them. On a full mesh, one role for each peer
+/// keeps all links busy.
 
 #include "operators/plan/pieces.h"
 #include "tandem/block.h"
@@ -15,8 +15,8 @@ struct AllGatherPush {
 
   struct Args {
     const std::byte* own;      // this PE's shard
-    Symm<std::byte> gathered;  // all shards; the partners released the last call's
-    Signals ready;             // [piece]: grows by the number of blocks in each call
+    Symm<std::byte> gathered;  // all shards; the peers have released the last call's
+    Signals ready;             // [chunk]: grows by the number of blocks in each call
     const Epoch* epoch;
     RowPartition rows;
     Size row_bytes;

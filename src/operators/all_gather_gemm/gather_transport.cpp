@@ -11,11 +11,11 @@ namespace tandem::ops {
 
 namespace {
 
-constexpr int kRailBlocks = 4;  // "a few": one nearly fills a NIC, more hide the cost of posting
+constexpr int kRailBlocks = 4;  // one nearly fills a NIC, more hide the cost of posting
 constexpr int kSmThreads = 1024;
 
-/// The senders' order is that in which the receivers' GEMMs want the rows. Pushed towards the previous PE, a shard is
-/// the next one there; pulled, the puller begins with the PE that it wants first.
+/// The senders' order is that in which the receivers' GEMMs consume the rows. With push towards the previous PE, a
+/// shard is the next one there. With pull, the puller starts with the PE that it needs first.
 PieceOrder piece_order(const Team& team, const Settings& settings) {
   const bool ring = settings.order == TileOrder::kRing;
   const bool push = settings.options.direction == Direction::kPush;
@@ -41,7 +41,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
   turn_ = {turns.ended, turns.begun, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
            heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), team_.one_node() || direction_ == Direction::kPull};
-  // The links of a mesh are filled side by side, a port into a switch by one peer after the other.
+  // The links of a mesh are filled concurrently, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
   if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) offers_.emplace(world.make_stream("offers"));
@@ -50,7 +50,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
 
 void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   rows_.rows = m;
-  // Before the GEMM, beside which it might find no place.
+  // It comes before the GEMM, beside which it might find no SM.
   main.launch<BeginTurn>(kOneWarp, turn_);
   copies_.front().wait_for(main);
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
@@ -66,7 +66,7 @@ void GatherTransport::await(Stream& main, int first, int shards) {
 }
 
 void GatherTransport::place_own(Stream& main, const std::byte* own) {
-  if (direction_ == Direction::kPull) return;  // peers read it from there
+  if (direction_ == Direction::kPull) return;  // peers read it there
   const Range shard = bytes_of(rows_.shard(team_.me), row_bytes_);
   main.copy_async(gathered_.local() + shard.begin, own, shard.size());
 }

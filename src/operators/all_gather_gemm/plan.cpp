@@ -1,5 +1,5 @@
-/// AllGather + GEMM: the shards of A travel while the GEMM works, own rows first, each tile waiting for its own rows
-/// alone (Triton-distributed, arXiv 2504.19442). docs/internals/all_gather_gemm.md goes through it.
+/// AllGather + GEMM: the shards of A travel while the GEMM works. Own rows come first, and each tile waits for its own
+/// rows only (Triton-distributed, arXiv 2504.19442). docs/all_gather_gemm.md explains it step by step.
 
 #include <algorithm>
 
@@ -32,8 +32,8 @@ class AllGatherGemm final : public OperatorPlan {
     scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
     if (form == Form::kDecomposed) shard_by_shard(main, call);
-    // Own sends before the wait: while it waits, the GEMM behind it may already take all SMs (programmatic dependent
-    // launch), and a send that then finds none is what a peer waits for.
+    // Own sends come before the wait. During the wait the next GEMM may already take all SMs (programmatic dependent
+    // launch). A send without an SM would block a peer.
     transport_.end(main);
     if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
     if (form != Form::kSequential) return;
@@ -41,13 +41,13 @@ class AllGatherGemm final : public OperatorPlan {
     multiply(main, call, &AllGatherGemm::whole);
   }
 
-  /// The gathered rows with each B in turn.
+  /// Enqueues a GEMM of the gathered rows with each B.
   void multiply(Stream& main, const OperatorCall& call,
                 Gemm (AllGatherGemm::*product)(const OperatorCall&, std::size_t) const) const {
     for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*product)(call, i), team_);
   }
 
-  /// The gathered problem with the i-th B on all SMs, waiting for nobody. Shards, which cut tiles, play no part.
+  /// Returns the gathered problem with the i-th B on all SMs, without waits. It ignores shards, which would cut tiles.
   Gemm whole(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = gathered_product(settings_, team_, call, i);
     gemm.a = transport_.gathered();
@@ -55,7 +55,7 @@ class AllGatherGemm final : public OperatorPlan {
     return gemm;
   }
 
-  /// Own rows are read where the user has them. What the first B has waited for, the others find in place.
+  /// Own rows are read from the user's memory. The rows for which the first B has waited are in place for the others.
   Gemm gated(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = whole(call, i);
     gemm.own_a = call.a;
@@ -66,7 +66,7 @@ class AllGatherGemm final : public OperatorPlan {
     return gemm;
   }
 
-  /// One GEMM a shard and B, when the shard's rows are there.
+  /// Enqueues one GEMM for each shard and B, when the shard's rows have arrived.
   void shard_by_shard(Stream& main, const OperatorCall& call) {
     const Gemm first = gated(call, 0);
     const TileSequence sequence(first);

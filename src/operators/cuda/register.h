@@ -1,5 +1,5 @@
 #pragma once
-/// The operators' kernels compiled for GPUs, a function for each .cu file of this folder.
+/// The operators' kernels for GPUs, one function for each .cu file of this folder.
 
 namespace tandem::cuda {
 

@@ -1,5 +1,5 @@
-// The GPU forms of the operators' steps between copies and GEMMs. Compiled for at most 32 registers a thread, so that
-// they fit beside a persistent GEMM.
+// The GPU kernels of the operators' steps between copies and GEMMs. They are compiled for at most 32 registers a
+// thread, so that they fit beside a persistent GEMM.
 
 #include "operators/cuda/register.h"
 #include "operators/gemm_all_reduce/fetch_rows.h"

@@ -1,4 +1,4 @@
-// The GPU forms of the operators' kernels that move and add data.
+// The GPU kernels of operators that move and add data.
 
 #include "operators/all_gather_gemm/all_gather_pull.h"
 #include "operators/all_gather_gemm/all_gather_push.h"

@@ -1,6 +1,6 @@
-/// GEMM + AllReduce of sums that get an activation, between nodes: the collective of BetweenNodes rounds what it adds
-/// up. So GEMM + ReduceScatter adds up, where the owners activate their sums before they round them, and what they have
-/// is gathered.
+/// GEMM + AllReduce of activated sums between nodes. The collective of BetweenNodes rounds its sums, so it cannot apply
+/// an activation. Instead GEMM + ReduceScatter lets the owners activate their sums before they round them, and an
+/// all-gather follows.
 
 #include "operators/plan/operator.h"
 #include "tandem/collectives.h"
@@ -41,7 +41,7 @@ class GemmAllReduceByShards final : public OperatorPlan {
 
   Settings settings_;
   Team team_;
-  Symm<std::byte> own_;  // of a shard
+  Symm<std::byte> own_;  // one shard
   Symm<std::byte> all_;
   std::unique_ptr<OperatorPlan> scatter_;
   std::unique_ptr<CollectivePlan> gather_;

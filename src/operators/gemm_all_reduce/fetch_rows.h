@@ -1,24 +1,24 @@
 #pragma once
-/// All-gather of rows that a chain completes, by SMs: owners say piece by piece that their sums are there, and the
-/// others load them straight to their results.
+/// All-gather of rows that a ring completes, by SMs. Owners signal chunk by chunk that their sums are complete, and the
+/// others load them directly into their results.
 ///
-/// Few blocks do so beside the GEMM, many more when it has ended; all of them take chunks from one counter, so nobody
-/// decides beforehand who moves how much.
+/// Few blocks do so beside the GEMM, many more after it. All of them take chunks from one counter, so the division of
+/// work is dynamic.
 
 #include "operators/plan/pieces.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
 
-/// Threads of a block that fetches.
+/// Threads of a fetching block.
 inline constexpr int kFetchThreads = 512;
 
-/// Tells the peers of this PE's rows, as they are complete.
+/// Notifies the peers of this PE's rows as they are completed.
 struct OfferRows {
   struct Args {
-    Signals computed;             // [piece], own ones: tiles that are stored, counted over all calls of the class
+    Signals computed;             // [chunk], own ones: stored tiles, counted over all calls of the class
     const Epoch* epoch_of_tiles;  // those calls
-    Signals complete;             // [piece]
+    Signals complete;             // [chunk]
     const Epoch* epoch;
     RowPartition rows;
     int tile_m;
@@ -42,17 +42,18 @@ struct OfferRows {
 
 /// Loads the rows of all peers.
 struct FetchRows {
-  /// Or one and some steps of the chain: the GEMM may leave no more SMs than there are blocks that fetch beside it.
+  /// At most one, or one with some steps of the ring, fits an SM. The GEMM may leave only as many SMs as there are
+  /// blocks.
   static constexpr int kBlocksPerSm = 2;
-  /// What a block takes at a time: on an NVLink several times what it takes to ask for it.
+  /// The unit of a block's work. On NVLink its transfer takes several times the latency of the request.
   static constexpr Size kChunk = Size{256} << 10;
 
   struct Args {
     Symm<std::byte> own;  // shard_rows: each PE's rows
     std::byte* out;       // all rows
-    Signals complete;     // [piece]
+    Signals complete;     // [chunk]
     const Epoch* epoch;
-    Epoch* taken;  // chunks so far; 0 when the call begins
+    Epoch* taken;  // chunks so far; 0 at the start of the call
     RowPartition rows;
     Size row_bytes;
   };
@@ -60,7 +61,7 @@ struct FetchRows {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     Size mine = next(block, a);
-    Size first = 0;  // of the part
+    Size first = 0;  // start of the part
     for (int part = 0; part < a.rows.splits; ++part) {
       const Size of_peer = chunks_of_peer(a, part);
       const Size end = first + of_peer * (block.num_pes() - 1);
@@ -77,8 +78,8 @@ struct FetchRows {
     return static_cast<Size>(block.fetch_add(a.taken, Epoch{1}, Scope::kGpu, Order::kRelaxed));
   }
 
-  /// As many of each peer as the longest of their parts has. That is any shard's: one of a row more may be cut into
-  /// fewer parts, which are longer.
+  /// The number for each peer is that of the longest part. Any shard may have the longest: one with a row more may be
+  /// cut into fewer, longer parts.
   TANDEM_DEVICE static Size chunks_of_peer(const Args& a, int part) {
     Size most = 0;
     for (int owner = 0; owner < a.rows.shards; ++owner) most = max(most, a.rows.part(owner, part).size());
@@ -92,7 +93,7 @@ struct FetchRows {
       if (!a.rows.part(owner, part).empty()) block.wait(a.complete + a.rows.slot(owner, part), 1, epoch);
   }
 
-  /// Peer by peer, each PE beginning with the next one: so each is asked by one other.
+  /// Peers are visited one by one, starting with the next PE, so that each is read by one other PE at a time.
   template <class Block>
   TANDEM_DEVICE static void fetch(Block& block, const Args& a, int part, Size peer, Size chunk) {
     const auto owner = static_cast<int>((block.pe() + 1 + peer) % block.num_pes());
@@ -104,7 +105,7 @@ struct FetchRows {
   }
 };
 
-/// Begins a call: waits until all partners have fetched the last one's rows, and nothing is taken yet.
+/// Starts a call: waits until all peers have fetched the last one's rows, and resets the counter.
 struct BeginFetch {
   struct Args {
     Signals fetched;  // [PE]: the last call whose rows it has

@@ -7,7 +7,7 @@ namespace tandem::ops {
 namespace {
 
 constexpr int kSumThreads = 512;
-/// A block that has less to add costs more in waiting than it saves.
+/// With fewer elements a block's wait costs more than it saves.
 constexpr Size kLeastBytesOfBlock = 16 << 10;
 
 }  // namespace
@@ -38,7 +38,7 @@ template <class T>
 void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
   gemm.c_at_all = staging_;
   gemm.notify = {arrived_, false};
-  // No tile leaves before all PEs are through with the last call's.
+  // No tile leaves before all PEs have released the last call's staging.
   gemm.gate = {released_.local(), finished_, team_.size};
   main.gemm(gemm, team_);
   typename SumOfAll<T>::Args args{};

@@ -1,6 +1,6 @@
 #pragma once
-/// The two ways in which GEMM + AllReduce adds up what the PEs of a node computed. Both leave the same bits on every
-/// PE: the sum in f32 of PEs 0, 1, ..., rounded once.
+/// The strategies of GEMM + AllReduce within a node. All leave the same bits on every PE: the sum in f32 of PEs 0, 1,
+/// ..., rounded once.
 
 #include <optional>
 
@@ -10,11 +10,11 @@
 
 namespace tandem::ops {
 
-/// For the fewest rows, on GPUs: the GEMM's blocks add up what they computed (GemmSum), and nothing follows it.
+/// For the fewest rows, on GPUs: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows.
 class FewRows {
  public:
   FewRows(World& world, const Settings& settings);
-  /// gemm.c = the sum over all PEs; false, and nothing is done, where the stream's GEMM does not add it up.
+  /// Computes gemm.c = the sum over all PEs. Returns false without any work if the stream's GEMM cannot add.
   bool run(Stream& main, Gemm gemm, const Team& team) const;
 
  private:
@@ -22,15 +22,15 @@ class FewRows {
   Activation activation_;
 };
 
-/// For few rows: every PE gets everybody's partial sums. Nothing is done but the GEMM and one kernel.
+/// For few rows: every PE gets all partial sums. It takes the GEMM and one kernel.
 ///
-/// The GEMM stores each tile to all PEs as soon as it is done, so that only the last tile's way is not hidden. For the
-/// fewest rows a whole GEMM and packets after it are quicker: data that is its own signal needs one trip and no
-/// counter. Packets double the bytes, though, and all of them come after the GEMM.
+/// The GEMM stores each tile to all PEs as soon as it is done, so that only the last tile's transfer is not hidden. For
+/// the fewest rows a whole GEMM and packets after it are faster: packets need one trip and no counter. But they double
+/// the bytes, and all of them follow the GEMM.
 class OneShot {
  public:
   OneShot(World& world, const Settings& settings, Size max_m);
-  /// c = the sum over all PEs of gemm's product.
+  /// Computes c = the sum over all PEs of gemm's product.
   void run(Stream& main, Gemm gemm, void* c);
 
  private:
@@ -45,11 +45,11 @@ class OneShot {
   Epoch *expected_, *through_, *finished_;
 };
 
-/// For many rows: each PE adds up its own shard and the others fetch the sums, piece by piece while the GEMM goes on.
+/// For many rows: each PE adds its own shard and the others fetch the sums, chunk by chunk during the GEMM.
 ///
-/// One buffer of each kind suffices, and nobody has to release it: who ends a call has every owner's sums, so every
-/// owner has read what the next call's GEMM overwrites there; and an owner overwrites its sums when it has tiles of the
-/// next call from all PEs, which have ended the last one.
+/// One buffer of each kind suffices without a release. A PE that ends a call has every owner's sums, so every owner has
+/// read the data that the next call's GEMM overwrites there. An owner overwrites its sums when it has tiles of the next
+/// call from all PEs, which have then ended the last one.
 class TwoShot {
  public:
   TwoShot(World& world, const Settings& settings);
@@ -58,7 +58,7 @@ class TwoShot {
  private:
   void overlap(Stream& main, Gemm gemm);
   void shard_by_shard(Stream& main, const Gemm& all);
-  /// What `main` holds by now completes the partial sums of `owner`'s rows.
+  /// Notifies the owner that the present work of `main` completes the partial sums of its rows.
   void announce(Stream& main, int owner);
   template <class T>
   void sum(Stream& main, const Gemm& gemm, void* c);

@@ -1,8 +1,7 @@
-/// GEMM + AllReduce as a chain: that of GEMM + ReduceScatter (chain.h) completes a PE's own rows last, and stores them
-/// twice: to the user's result, and to symmetric memory. Piece by piece, as they are complete there, the peers' copy
-/// engines fetch them straight to their results. (Pushed to symmetric memory they would need a copy on the peer, which
-/// a GPU does by SMs, of which the GEMM leaves it few.) Or SMs fetch them (fetch_rows.h): some beside the GEMM, and
-/// more when it has ended.
+/// GEMM + AllReduce as a ring. The ring of GEMM + ReduceScatter (chain.h) completes a PE's own rows last. It stores
+/// them twice: to the user's result and to symmetric memory. The peers' copy engines fetch them from there directly
+/// into their results, chunk by chunk. (If they were pushed to symmetric memory, the peer would need a copy by SMs, of
+/// which the GEMM leaves it few.) Alternatively SMs fetch them (fetch_rows.h): some beside the GEMM, and more after it.
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +15,7 @@ namespace tandem::ops {
 
 namespace {
 
-/// Blocks that fill the link when the GEMM has ended.
+/// Blocks that fill the link after the GEMM.
 constexpr int kFetchBlocks = 64;
 
 class GemmAllReduceChain final : public OperatorPlan {
@@ -41,8 +40,8 @@ class GemmAllReduceChain final : public OperatorPlan {
   }
 
  private:
-  /// Of two PEs, the other one has begun this call, so has all of the last one, when own rows can be complete: they add
-  /// to what it sent.
+  /// With two PEs, the other one has started this call when own rows can be complete, because they include its sums. So
+  /// it has all rows of the last call.
   bool has_others_than_next() const { return team_.size > 2; }
 
   void enqueue(Stream& main, const OperatorCall& call) override {
@@ -76,7 +75,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
     const bool beside = takes_ && await_first_rows(begun);
     if (beside) takes_->launch<FetchRows>(beside_, fetch);
-    // A grid that takes all SMs leaves no place for the steps of the chain's copies, for which it would wait.
+    // A grid on all SMs would leave no place for the steps of the ring's copies, for which it waits.
     chain_.end(main);
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
@@ -84,9 +83,9 @@ class GemmAllReduceChain final : public OperatorPlan {
     main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
   }
 
-  /// Blocks that fetch take SMs of their own, and keep them until the GEMM is done, so it has to have its SMs before
-  /// they come. Once rows of a peer are complete it runs, for it computed a part of them, and so has all that it asked
-  /// for: until then there are but steps of one warp beside it. False: no peer has any.
+  /// Fetching blocks keep their SMs until the GEMM is done, so the GEMM must have its SMs before they start. When rows
+  /// of a peer are complete the GEMM runs, because it computed a part of them. It then has all its SMs, since only
+  /// steps of one warp ran beside it. Returns false if no peer has rows.
   bool await_first_rows(const Event& begun) {
     const RowPartition& rows = chain_.rows();
     for (int step = 1; step < team_.size; ++step) {
@@ -99,7 +98,7 @@ class GemmAllReduceChain final : public OperatorPlan {
     return false;
   }
 
-  /// Tells the peers of the own rows as they are complete.
+  /// Notifies the peers of the own rows as they are completed.
   void offer(const Gemm& gemm) {
     const RowPartition& rows = chain_.rows();
     for (int part = 0; part < rows.splits; ++part) {
@@ -128,11 +127,11 @@ class GemmAllReduceChain final : public OperatorPlan {
   Team team_;
   Chain chain_;
   Size row_bytes_;
-  bool by_sms_;          // who fetches
-  Grid beside_, after_;  // the GEMM
+  bool by_sms_;          // SMs fetch
+  Grid beside_, after_;  // grids during and after the GEMM
   Symm<std::byte> own_;  // shard_rows x n: own rows, for the peers
-  Signals computed_;     // [class of rows][piece]: own rows, tiles counted over all calls of the class
-  Signals complete_;     // [piece]: the peers' rows may be fetched
+  Signals computed_;     // [class of rows][chunk]: own rows, tiles counted over all calls of the class
+  Signals complete_;     // [chunk]: the peers' rows may be fetched
   Signals taken_;        // [PE]: the last call whose rows it has fetched
   Epoch* chunks_ = nullptr;
   Stream offers_;

@@ -1,5 +1,5 @@
-/// GEMM + AllReduce, one after the other: a whole GEMM leaves its partial sums in symmetric memory, and the collective
-/// that suits the size adds them.
+/// GEMM + AllReduce, one after the other. A whole GEMM leaves its partial sums in symmetric memory, and the library's
+/// choice of collective adds them.
 
 #include "operators/plan/product.h"
 #include "tandem/collectives.h"
@@ -50,7 +50,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
 
   Settings settings_;
   Team team_;
-  bool straight_ = false;  // the collective writes no result but the own one: it goes straight to the user's
+  bool straight_ = false;  // only the own result is written, so it goes directly to the user's memory
   Symm<std::byte> partials_;
   Symm<std::byte> sums_;
   std::unique_ptr<CollectivePlan> all_reduce_;

@@ -1,9 +1,9 @@
 #pragma once
-/// Second half of the two-shot GEMM + AllReduce: each PE adds up its own shard, piece by piece as the partial sums of
-/// all PEs arrive, while it fetches the sums of the other shards from their owners.
+/// Second half of the two-shot GEMM + AllReduce. Each PE adds its own shard chunk by chunk as the partial sums of all
+/// PEs arrive. Meanwhile it fetches the sums of the other shards from their owners.
 ///
-/// Fixed order, in f32: PEs 0, 1, ..., rounded once by the owner, so all PEs get the same bits. Sums are fetched, not
-/// stored to the peers, so that the result may lie anywhere in a PE's memory.
+/// Fixed order, in f32: PEs 0, 1, ..., rounded once by the owner, so all PEs get the same bits. Sums are fetched and
+/// not stored to the peers, so that the result may lie anywhere in a PE's memory.
 
 #include "gemm/contract/activation.h"
 #include "operators/plan/pieces.h"
@@ -13,23 +13,23 @@ namespace tandem::ops {
 
 template <class T>
 struct SumAndFetch {
-  /// Warps of the role that adds (memory's rate) and of the role that fetches (a link's).
+  /// Warps of the role that adds (at memory's rate) and of the role that fetches (at a link's rate).
   static constexpr int kAddWarps = 8, kFetchWarps = 8;
 
   struct Args {
-    bool staged;       // the GEMMs stored their tiles in their owner's staging; else they lie where they were computed
-    bool fetch;        // else copy engines do
+    bool staged;       // tiles are in their owner's staging; otherwise where they were computed
+    bool fetch;        // otherwise copy engines fetch
     Symm<T> partials;  // m x n: each PE's GEMM
-    Symm<T> staging;   // [PE] x shard_rows x n: everybody's partial sums of this PE's shard
+    Symm<T> staging;   // [PE] x shard_rows x n: every PE's partial sums of this PE's shard
     Symm<T> sums;      // shard_rows x n: the sums of this PE's shard
     T* out;            // m x n
-    Signals arrived;   // [PE][part]: tiles of its partial sums that are complete, counted over all calls
-    Signals summed;    // [piece]: blocks that put their share of it into its owner's `sums`, counted over all calls
-    Epoch* expected;   // [block][part]: of `arrived` up to the last call
+    Signals arrived;   // [PE][part]: its complete tiles of partial sums, counted over all calls
+    Signals summed;    // [chunk]: blocks that put their share into its owner's `sums`, counted over all calls
+    Epoch* expected;   // [block][part]: value of `arrived` up to the last call
     const Epoch* epoch;
     RowPartition rows;
     Size n;
-    int tile_m;  // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
+    int tile_m;  // arrivals of a chunk: its tiles, tile_m rows by one of `columns`; tile_m 0: one
     Size columns;
     Activation activation;  // of the sum
   };
@@ -42,7 +42,7 @@ struct SumAndFetch {
   }
 
  private:
-  /// This block's share of a piece, in elements from the begin of its shard.
+  /// Returns this block's share of a chunk, in elements from the start of its shard.
   template <class Block>
   TANDEM_DEVICE static Range share(const Block& block, const Args& a, int owner, int part) {
     const Range piece = bytes_of(a.rows.part(owner, part), a.n);
@@ -51,7 +51,7 @@ struct SumAndFetch {
   }
   TANDEM_DEVICE static Size shard_begin(const Args& a, int owner) { return a.rows.shard(owner).begin * a.n; }
 
-  /// Begin of this PE's shard in what `pe` computed.
+  /// Returns the start of this PE's shard in the product of `pe`.
   template <class Block>
   TANDEM_DEVICE static const T* partial(const Block& block, const Args& a, int pe) {
     if (a.staged) return a.staging.local() + pe * a.rows.shard_rows() * a.n;

@@ -1,6 +1,6 @@
 #pragma once
-/// Second half of the one-shot GEMM + AllReduce: every PE holds everybody's partial sums, as their GEMMs stored them
-/// here tile by tile, and adds them up for itself.
+/// Second half of the one-shot GEMM + AllReduce. Every PE holds all partial sums, which the GEMMs stored here tile by
+/// tile, and adds them.
 ///
 /// Fixed order, in f32: PEs 0, 1, ..., rounded once, so all PEs get the same bits.
 
@@ -15,9 +15,9 @@ struct SumOfAll {
     Symm<T> staging;        // [PE] x count
     T* out;                 // count
     Size count;             // elements of the result
-    Size tiles;             // of the result: what a PE's word grows by in this call
+    Size tiles;             // tiles of the result: the growth of a PE's word in this call
     Signals arrived;        // [PE]: its tiles that are here, counted over all calls
-    Signals released;       // one word: PEs that are through with their staging, counted over all calls
+    Signals released;       // one word: PEs that have released their staging, counted over all calls
     Epoch* expected;        // [block]: tiles of a PE up to the last call
     Epoch* through;         // one word: blocks that have read everything, counted over all calls
     Epoch* finished;        // one word: calls
@@ -40,7 +40,7 @@ struct SumOfAll {
   }
 
  private:
-  /// The grid's last block says for all that the peers' next GEMMs may store here.
+  /// The grid's last block signals that the peers' next GEMMs may store here.
   template <class Block>
   TANDEM_DEVICE static void release(Block& block, const Args& a) {
     const auto blocks = static_cast<Epoch>(block.count());

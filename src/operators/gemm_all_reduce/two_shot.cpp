@@ -11,7 +11,7 @@ namespace tandem::ops {
 namespace {
 
 constexpr int kSumThreads = 512;
-/// A block that has less to add costs more in waiting than it saves.
+/// With fewer elements a block's wait costs more than it saves.
 constexpr Size kLeastBytesOfBlock = 16 << 10;
 
 }  // namespace
@@ -54,7 +54,7 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   if (form_ == Form::kSequential) main.gemm(gemm, team_);
   if (form_ == Form::kSequential || form_ == Form::kCommunicationOnly)
     for (int owner = 0; owner < team_.size; ++owner) announce(main, owner);
-  // A GEMM on all SMs has to have them before steps of the copies take some and wait.
+  // A GEMM on all SMs must have them before waiting steps of the copies take some.
   if (!additions_) begun_ = main.record();
   if (gemm.out_type == DType::kF32) sum<float>(main, gemm, c);
   if (gemm.out_type == DType::kF16) sum<f16>(main, gemm, c);
@@ -73,7 +73,7 @@ void TwoShot::overlap(Stream& main, Gemm gemm) {
   main.gemm(gemm, team_);
 }
 
-/// One GEMM a shard, in the same order on all PEs, each added up while the next is computed.
+/// Enqueues one GEMM for each shard, in the same order on all PEs. Each is added while the next is computed.
 void TwoShot::shard_by_shard(Stream& main, const Gemm& all) {
   for (int owner = 0; owner < team_.size; ++owner) {
     Gemm chunk = rows_of(all, rows_.shard(owner));
@@ -104,7 +104,7 @@ void TwoShot::sum(Stream& main, const Gemm& gemm, void* c) {
   args.epoch = epochs_.words;
   args.rows = rows_;
   args.n = gemm.n;
-  // Tiles that the GEMM itself reports are counted; announcements are one for each piece.
+  // Tiles that the GEMM itself reports are counted one by one; other notifications come once for each chunk.
   args.tile_m = form_ == Form::kOverlapped ? gemm.tile_m : 0;
   args.columns = ceil_div(gemm.n, gemm.tile_n);
   args.activation = activation_;

@@ -1,5 +1,5 @@
-/// GEMM + ReduceScatter: the GEMM works on the rows of other PEs first, so that its tiles travel while it goes on; own
-/// rows last. What arrives is added up beside it (Triton-distributed, arXiv 2504.19442).
+/// GEMM + ReduceScatter: the GEMM computes the rows of other PEs first, so that its tiles travel meanwhile, and own
+/// rows last. Sums of arriving tiles are computed beside it (Triton-distributed, arXiv 2504.19442).
 
 #include <algorithm>
 
@@ -35,12 +35,12 @@ class GemmReduceScatter final : public OperatorPlan {
     transport_.finish(main, call.c[0], gemm);
   }
 
-  /// This PE's partial sums of all rows, on all SMs.
+  /// Computes this PE's partial sums of all rows, on all SMs.
   Gemm whole(const OperatorCall& call) const {
     const OperatorOptions& o = settings_.options;
     Gemm gemm = partial_product(settings_, team_, call);
     gemm.c = transport_.partials();
-    // Shards cut tiles: only who sends tile by tile, or shard by shard, follows them.
+    // Shards cut tiles, so the GEMM follows them only if it sends tile by tile, or shard by shard.
     const bool by_shards = o.form == Form::kOverlapped || o.form == Form::kDecomposed;
     gemm.order = by_shards ? settings_.order : TileOrder::kRowMajor;
     return gemm;
@@ -54,7 +54,7 @@ class GemmReduceScatter final : public OperatorPlan {
     transport_.follow(gemm);
   }
 
-  /// One GEMM a shard, each sent when it is done.
+  /// Enqueues one GEMM for each shard. Each is sent when it is done.
   void shard_by_shard(Stream& main, const Gemm& all) {
     const TileSequence sequence(all);
     for (int step = 0; step < team_.size; ++step) {

@@ -1,6 +1,6 @@
-/// GEMM + ReduceScatter as a chain: all PEs begin with the rows of the next PE and end with their own. Each tile's sum
-/// goes to the previous PE, which works on the same rows one shard later and adds it in its epilogue; the owner comes
-/// last and stores the complete sum. No pass over memory follows the GEMM.
+/// GEMM + ReduceScatter as a ring: all PEs start with the rows of the next PE and end with their own. Each tile's sum
+/// goes to the previous PE, which computes the same rows one shard later and adds the sum in its epilogue. The owner
+/// comes last and stores the complete sum. No pass over memory follows the GEMM.
 
 #include "operators/ring/chain.h"
 

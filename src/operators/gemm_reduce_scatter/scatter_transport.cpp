@@ -10,7 +10,7 @@ namespace tandem::ops {
 namespace {
 
 constexpr int kReduceThreads = 1024;
-/// A block that has less to add costs more in waiting than it saves.
+/// With fewer elements a block's wait costs more than it saves.
 constexpr Size kLeastBytesOfBlock = 16 << 10;
 
 Grid reduction_grid(const Settings& settings, const RowPartition& rows, Size row_bytes, int sm_count) {
@@ -25,7 +25,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
     : team_(world.team()),
       overlapped_(settings.options.form == Form::kOverlapped),
       copy_by_(*settings.options.copy_by),
-      // Whole GEMMs store locally: where SMs move the bytes, the reduction loads them.
+      // Whole GEMMs store locally. If SMs move the bytes, the reduction loads them.
       direction_(copy_by_ == CopyBy::kSm && !overlapped_ ? Direction::kPull : settings.options.direction),
       rows_(settings.rows(team_, settings.options.m)),
       row_bytes_(settings.result_row_bytes()),
@@ -100,7 +100,7 @@ void ScatterTransport::publish(Stream& main, int owner) {
 void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
   if (copies_ && direction_ == Direction::kPull && !overlapped_) pull(gemm);
   if (reduction_) reduction_->wait(begun_);
-  // A reduction on all SMs leaves no place for the steps of the copies, for which it would wait.
+  // A reduction on all SMs would leave no place for the steps of the copies, for which it waits.
   if (copies_ && !reduction_) main.wait_for(*copies_);
   Stream& stream = reduction_ ? *reduction_ : main;
   if (gemm.out_type == DType::kF32) launch_reduction<float>(stream, out, gemm);
@@ -116,7 +116,7 @@ void ScatterTransport::push(int owner, int part) {
   const int block = layout_.block_at_collector(owner);
   const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
   const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
-  if (collector != team_.me)  // the own sums are read where they are
+  if (collector != team_.me)  // the own sums are read in place
     copies_->copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + piece.begin,
                         piece.size());
   copies_->write_signal_from(arrived_.on(collector) + rows_.slot(block, part), epochs_.words);
@@ -128,12 +128,12 @@ void ScatterTransport::pull(const Gemm& gemm) {
   const int first = team_.me - local;
   for (int step = 1; step <= team_.nodes(); ++step) {
     const int owner = (team_.me + step * team_.node_size) % team_.size;
-    // The previous PE works on this PE's rows first, then the one before it; this PE itself last.
+    // The previous PE computes this PE's rows first, then the PE before it, and this PE last.
     for (int back = 1; back <= team_.node_size; ++back) {
       const int source = (local - back + team_.node_size) % team_.node_size;
       const int block = owner - local + source;
-      // A GEMM on all SMs has to have them before a step waits here, and the source may wait likewise: whoever has
-      // computed as many shards waits for nobody who has not.
+      // A GEMM on all SMs must have them before a step waits here, and the source may wait likewise. There is no
+      // deadlock: a PE that has computed as many shards does not wait for one that has not.
       if (!published_.empty())
         copies_->wait(published_[static_cast<std::size_t>((step - 1) * team_.node_size + back - 1)]);
       for (int part = 0; part < rows_.splits; ++part) {
@@ -171,7 +171,7 @@ void ScatterTransport::launch_reduction(Stream& stream, void* out, const Gemm& g
   args.epoch = epochs_.words;
   args.rows = rows_;
   args.n = gemm.n;
-  // Tiles that the GEMM itself reports are counted; copies and announcements are one for each piece.
+  // Tiles that the GEMM itself reports are counted one by one; copies and other notifications come once for each chunk.
   args.tile_m = by_sm && overlapped_ ? gemm.tile_m : 0;
   args.columns = ceil_div(gemm.n, gemm.tile_n);
   args.activation = activation_;

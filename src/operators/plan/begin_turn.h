@@ -1,21 +1,21 @@
 #pragma once
-/// The beginning of a call of plans that take turns (turns.h): all that is between one GEMM and the next.
+/// The first step of a call of plans that alternate (turns.h): all work between one GEMM and the next.
 ///
-/// A call says nothing when it ends: the next one, of whichever plan, tells the partners that all before it are over,
-/// which is soon enough for them, since they need its data before they need the room.
+/// A call does not signal its end. The next call, of either plan, signals to the peers that all earlier calls are over.
+/// That is early enough, because the peers need its data before they need the room.
 
 #include "operators/steps/steps.h"
 
 namespace tandem::ops {
 
-/// Counts the call, and waits until all partners are through with this plan's last one.
+/// Counts the call, and waits until all peers have released the buffers of this plan's last call.
 struct BeginTurn {
   struct Args {
-    Signals ended;   // [PE]: calls that it is through with, of all plans that take turns
-    Epochs begun;    // those that this PE has begun
-    Epoch* last;     // which of them was this plan's last one
+    Signals ended;   // [PE]: calls that it has finished, of all plans that alternate
+    Epochs begun;    // calls that this PE has started
+    Epoch* last;     // number of this plan's last call among them
     Epoch* epoch;    // this plan's calls
-    bool everybody;  // not partners alone: where peers pull what another node sent, its sender must hear of them
+    bool everybody;  // also PEs with which this one exchanges no data: needed if peers pull data that another node sent
   };
 
   template <class Block>
@@ -23,7 +23,7 @@ struct BeginTurn {
     const Epoch call = block.next_epoch(a.begun);
     const Epoch last = block.load_scalar(a.last);
     const Epoch epoch = block.load_scalar(a.epoch);
-    if (a.everybody) {  // side by side
+    if (a.everybody) {  // concurrently
       block.notify_all(a.ended, call - 1);
       block.wait_all(a.ended, last);
     } else {

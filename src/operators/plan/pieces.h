@@ -1,23 +1,23 @@
 #pragma once
-/// In what order the pieces of shards travel within a node, and where pieces lie in bytes.
+/// The order in which the chunks of shards travel within a node, and the chunks' places in bytes.
 ///
-/// A PE moves the shards of its rail: its own, then those of the PEs with its number in the previous nodes, one *hop*
-/// each. On one node that is its own shard alone.
+/// A PE moves the shards of its rail. It starts with its own shard and continues with those of the PEs with its number
+/// in the previous nodes, one *hop* each. On one node that is its own shard only.
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/team.h"
 
 namespace tandem::ops {
 
-/// One piece on its way between this PE and a peer of its node; PE numbers are the world's.
+/// The transfer of one chunk between this PE and a peer of its node. PE numbers are the world's.
 struct PieceStep {
   int peer = 0;
   int part = 0;
-  /// Which of the node's other PEs it is, in the order of the steps: 0 to node_size - 2.
+  /// The peer's index among the node's other PEs, in the order of the steps: 0 to node_size - 2.
   int peer_step = 0;
 };
 
-/// The order in which a PE deals with (peer of the node, part of a shard).
+/// The order in which a PE transfers (peer of the node, part of a shard).
 struct PieceOrder {
   Team team;
   int splits = 1;
@@ -31,7 +31,7 @@ struct PieceOrder {
   TANDEM_DEVICE int hops() const { return team.nodes(); }
   TANDEM_DEVICE int first_of_node() const { return team.me - team.me % team.node_size; }
 
-  /// What comes from other nodes is passed on as it arrives: always part by part.
+  /// Data from other nodes is forwarded as it arrives, always part by part.
   TANDEM_DEVICE PieceStep at(int hop, int step) const {
     const bool by_part = part_major || hop > 0;
     const int peer_step = by_part ? step % peers() : step / splits;
@@ -40,11 +40,12 @@ struct PieceOrder {
     return {first_of_node() + peer, by_part ? step / peers() : step % splits, peer_step};
   }
 
-  /// Owner of the shard that PE `holder` of this node holds after `hop` hops: what came from the hop-th previous node.
+  /// Returns the owner of the shard that PE `holder` of this node holds after `hop` hops, which comes from the hop-th
+  /// previous node.
   TANDEM_DEVICE int owner(int holder, int hop) const { return (holder - hop * team.node_size + team.size) % team.size; }
 };
 
-/// Rows that begin at `row_bytes` bytes each.
+/// Returns the bytes of rows with `row_bytes` bytes each.
 TANDEM_DEVICE constexpr Range bytes_of(Range rows, Size row_bytes) {
   return {rows.begin * row_bytes, rows.end * row_bytes};
 }

@@ -72,7 +72,7 @@ void Chain::follow(const Gemm& gemm) {
       const Size begin = owner * rows_.shard_rows() * row_bytes_ + piece.begin - rows_.shard(owner).begin * row_bytes_;
       copies_->launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
       copies_->copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());
-      // The count itself is the signal: it stays as it is until the next call.
+      // The count itself is the signal. It stays unchanged until the next call.
       copies_->write_signal_from(arrived.on(previous_) + slot, &computed.local()[slot].value);
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// The chain of partial sums through the PEs of a node (GemmChain), its memory, and the two ends of a call.
+/// The ring of partial sums through the PEs of a node (GemmChain), its memory, and the first and last step of a call.
 
 #include <optional>
 #include <string>
@@ -12,23 +12,25 @@ namespace tandem::ops {
 
 class Chain {
  public:
-  /// `steps_beside`: steps on other streams run while the GEMM does.
+  /// `steps_beside`: steps on other streams run during the GEMM.
   Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside);
 
-  /// Counts the call, of `m` rows; where nobody copies, waits until the previous PE's staging may be written.
+  /// Counts the call, of `m` rows. Without copies it waits until the previous PE's staging may be written.
   void begin(Stream& main, Size m);
-  /// The GEMM that comes next; `own_rows`: where the complete sums of the own rows go.
+  /// Returns the next GEMM. `own_rows` is the destination of the complete sums of the own rows.
   Gemm gemm(const OperatorCall& call, void* own_rows) const;
-  /// Once it is enqueued: sends on what it computes for others, piece by piece.
+  /// Sends the sums of other PEs' rows, chunk by chunk. Called once the GEMM is enqueued.
   void follow(const Gemm& gemm);
-  /// `main` goes on when all is sent. The next call's beginning says that this PE's staging may be written again.
+  /// Lets `main` continue when all is sent. The next call's first step signals that this PE's staging may be written
+  /// again.
   void end(Stream& main);
 
-  /// Of the call.
+  /// The rows of the call.
   const RowPartition& rows() const { return rows_; }
-  /// Calls so far.
+  /// The number of calls so far.
   const Epoch* epoch() const { return steps_.epoch; }
-  /// What counts tiles has words for each class of rows: how many words in all, those of the call, and calls with it.
+  /// Words that count tiles exist for each class of rows. These are the number of all words, the words of the call, and
+  /// the number of calls of its class.
   Size tile_words() const { return Size{classes_.count()} * rows_.slots(); }
   Signals of_call(Signals words) const { return words + Size{class_} * rows_.slots(); }
   const Epoch* epoch_of_tiles() const { return steps_.of_class; }
@@ -42,10 +44,10 @@ class Chain {
   int sms_;
   Size row_bytes_;
   int previous_;
-  Symm<std::byte> staging_;        // [owner] x shard_rows x n: what the next PE sends
-  Signals arrived_;                // [class][piece]
-  std::byte* partials_ = nullptr;  // copy engine: the same of what this PE sends
-  Signals computed_;               // copy engine, [class][piece]: its tiles that are in partials_
+  Symm<std::byte> staging_;        // [owner] x shard_rows x n: sums from the next PE
+  Signals arrived_;                // [class][chunk]
+  std::byte* partials_ = nullptr;  // copy engine: sums that this PE sends
+  Signals computed_;               // copy engine, [class][chunk]: its tiles in partials_
   ChainArgs steps_;
   Epoch* class_epochs_;
   std::optional<Stream> copies_;  // of copy engines

@@ -1,24 +1,25 @@
 #pragma once
-/// The beginning of a call of GEMM + ReduceScatter as a chain, one warp each. Staging is written by the next PE alone.
+/// The first step of a call of GEMM + ReduceScatter as a ring, in kernels of one warp. Only the next PE writes staging.
 ///
-/// A call says nothing when it ends: the next one, of this plan or of the other one that takes turns with it, tells the
-/// next PE that all before it are over. That is off the main stream where copies have a stream of their own, so that
-/// from one GEMM to the next it is but a step which counts.
+/// A call does not signal its end. The next call signals to the next PE that all earlier calls are over. It is a call
+/// of this plan or of the one with which it alternates. If copies have their own stream, that happens off the main
+/// stream. Only a counting step then separates one GEMM from the next.
 
 #include "tandem/block.h"
 
 namespace tandem::ops {
 
 struct ChainArgs {
-  Signals ended;     // calls that the previous PE is through with, of all plans that take turns
-  Epochs begun;      // those that this PE has begun
-  Epoch* last;       // which of them was this plan's last one
+  Signals ended;     // calls that the previous PE has finished, of all plans that alternate
+  Epochs begun;      // calls that this PE has started
+  Epoch* last;       // number of this plan's last call among them
   Epoch* epoch;      // this plan's calls
-  Epoch* of_class;   // those with as many tiles
-  bool with_copies;  // ChainAwait follows, before them
+  Epoch* of_class;   // calls with the same number of tiles
+  bool with_copies;  // ChainAwait follows, before the copies
 };
 
-/// Waits until the previous PE's staging of this plan may be written again. A call's own step: those before are over.
+/// Waits until the previous PE's staging of this plan may be written again. All calls before `call` are over on this
+/// PE.
 template <class Block>
 TANDEM_DEVICE void await_staging(Block& block, const ChainArgs& a, Epoch call) {
   block.notify(a.ended, call - 1, (block.pe() + 1) % block.num_pes());
@@ -26,7 +27,7 @@ TANDEM_DEVICE void await_staging(Block& block, const ChainArgs& a, Epoch call) {
   block.store_scalar(a.last, call);
 }
 
-/// Counts the call; where the GEMM itself stores to the previous PE, waits for it.
+/// Counts the call. If the GEMM itself stores to the previous PE, it also waits for it.
 struct ChainBegin {
   using Args = ChainArgs;
   template <class Block>
@@ -38,7 +39,7 @@ struct ChainBegin {
   }
 };
 
-/// Else the copies do.
+/// Waits for the previous PE on the stream of the copies.
 struct ChainAwait {
   using Args = ChainArgs;
   template <class Block>

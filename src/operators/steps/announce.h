@@ -1,6 +1,6 @@
 #pragma once
-/// Says to the collector of a shard's rows that this PE's partial sums of them are complete: what a whole GEMM, without
-/// hooks of its own, is followed by.
+/// Notifies the collector of a shard's rows that this PE's partial sums of them are complete. It follows a whole GEMM
+/// without hooks of its own.
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/block.h"

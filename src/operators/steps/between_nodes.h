@@ -1,5 +1,5 @@
 #pragma once
-/// GEMM + AllReduce between nodes: the product in chunks of rows, each summed by the library's all-reduce while the
+/// GEMM + AllReduce between nodes: the product in chunks of rows. The library's all-reduce sums each chunk while the
 /// next is computed.
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace tandem::ops {
 class BetweenNodes {
  public:
   BetweenNodes(World& world, const Settings& settings);
-  /// c = the sum over all PEs of gemm's product.
+  /// Computes c = the sum over all PEs of gemm's product.
   void run(Stream& main, const Gemm& gemm, void* c);
 
  private:

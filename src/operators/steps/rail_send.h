@@ -1,7 +1,7 @@
 #pragma once
-/// First stage between nodes: a few blocks send the own shard to the PEs with this PE's number in all other nodes,
-/// piece by piece with put_signal (Triton-distributed, arXiv 2504.19442, tutorial 07). The next node comes first, so
-/// that every node receives from its previous node first.
+/// First stage between nodes (Triton-distributed, arXiv 2504.19442, tutorial 07). A few blocks send the own shard to
+/// the PEs with this PE's number in all other nodes, chunk by chunk with put_signal. The next node comes first, so that
+/// every node receives from its previous node first.
 
 #include "operators/plan/pieces.h"
 #include "tandem/block.h"
@@ -12,10 +12,10 @@ struct RailSend {
   struct Args {
     const std::byte* own;      // this PE's shard
     Symm<std::byte> gathered;  // all shards
-    Signals ready;             // [piece], counted over all calls
+    Signals ready;             // [chunk], counted over all calls
     RowPartition rows;
     Size row_bytes;
-    int arrivals;  // what a piece's word grows by in each call
+    int arrivals;  // growth of a chunk's word in each call
   };
 
   template <class Block>

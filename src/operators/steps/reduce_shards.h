@@ -1,9 +1,9 @@
 #pragma once
-/// Local reduction of GEMM + ReduceScatter: sums what the PEs of this node computed for the rows of this PE's rail, as
-/// it arrives.
+/// Local reduction of GEMM + ReduceScatter: sums the partial sums of this node's PEs for the rows of this PE's rail, as
+/// they arrive.
 ///
-/// On one node that is the result. Between nodes it is the middle of three stages: the node's sum for a PE of another
-/// node is put to that PE while the GEMM still works (shards of other nodes first), and the last stage adds the nodes'
+/// On one node that is the result. Between nodes it is the second of three stages. The node's sum for a PE of another
+/// node is put to that PE while the GEMM still works (shards of other nodes first). The last stage adds the nodes'
 /// sums. Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
 
 #include "gemm/contract/activation.h"
@@ -12,11 +12,11 @@
 
 namespace tandem::ops {
 
-/// Where the partial sums lie that a collector adds up.
+/// The place of the partial sums that a collector adds.
 enum class PartialsAt {
   kStaging,        ///< all in this PE's staging
-  kStagingButOwn,  ///< the peers' there, its own where its GEMM left them
-  kPeers,          ///< where the GEMMs left them: read over the links
+  kStagingButOwn,  ///< the peers' there, its own in its GEMM's output
+  kPeers,          ///< in the GEMMs' outputs, read over the links
 };
 
 template <class T>
@@ -28,13 +28,13 @@ struct ReduceShards {
     Symm<T> node_sums;  // [node] x shard_rows x n: sums for this PE's rows; between nodes only
     T* outgoing;        // [node] x shard_rows x n: this node's sums for the rail's rows; between nodes only
     T* out;             // this PE's rows x n
-    Signals arrived;    // [block][part]: what a collector waits for, counted over all calls
-    Epoch* expected;    // [block of the grid][node][part]: of `arrived` up to the last call
+    Signals arrived;    // [block][part]: the collector's input, counted over all calls
+    Epoch* expected;    // [block of the grid][node][part]: value of `arrived` up to the last call
     Signals crossed;    // [block of the grid][node][part]: a node's sum is in node_sums
     const Epoch* epoch;
     RowPartition rows;
     Size n;
-    int tile_m;  // arrivals of a piece: its tiles, tile_m rows by one of `columns`; tile_m 0: one
+    int tile_m;  // arrivals of a chunk: its tiles, tile_m rows by one of `columns`; tile_m 0: one
     Size columns;
     Activation activation;  // of the sum over all PEs
   };
@@ -62,7 +62,7 @@ struct ReduceShards {
   TANDEM_DEVICE static int owner_in(const Team& team, int node) {
     return node * team.node_size + team.me % team.node_size;
   }
-  /// This block's share of a piece, in elements from the begin of its shard.
+  /// Returns this block's share of a chunk, in elements from the start of its shard.
   template <class Block>
   TANDEM_DEVICE static Range share(const Block& block, const Args& a, int owner, int part) {
     const Range piece = bytes_of(a.rows.part(owner, part), a.n);
@@ -74,7 +74,7 @@ struct ReduceShards {
     return a.crossed + ((Size{block} * team.nodes() + node) * a.rows.splits + part);
   }
 
-  /// Begin of the owner's rows in what PE `local` of this node computed.
+  /// Returns the start of the owner's rows in the product of PE `local` of this node.
   template <class Block>
   TANDEM_DEVICE static const T* partial(const Block& block, const Args& a, int owner, int local) {
     const Team& team = block.team();
@@ -85,7 +85,7 @@ struct ReduceShards {
     return block.remote(a.partials, pe) + a.rows.shard(owner).begin * a.n;
   }
 
-  /// Adds the PEs of this node, each piece as soon as it is there.
+  /// Adds the PEs of this node, each chunk as soon as it is there.
   template <class Block>
   TANDEM_DEVICE static void add_node(Block& block, const Args& a, int node, int part) {
     const Team& team = block.team();

@@ -1,7 +1,7 @@
 #pragma once
-/// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel of its own so
-/// that a captured graph can be replayed (a stream's own wait has a fixed value), and small enough to fit beside a
-/// persistent GEMM that leaves them an SM.
+/// Steps of one warp between copies and GEMMs: they count the epoch, wait, and release. Each is a kernel, so that a
+/// captured graph can be replayed (a stream's own wait has a fixed value). It is small enough to fit beside a
+/// persistent GEMM that leaves an SM free.
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/block.h"
@@ -11,7 +11,7 @@ namespace tandem::ops {
 
 inline constexpr Grid kOneWarp{1, 32};
 
-/// SMs that a GEMM leaves to steps which have to run beside it: on Hopper its blocks leave no quarter of an SM enough
+/// SMs that a GEMM leaves to steps which have to run beside it. On Hopper its blocks leave no quarter of an SM enough
 /// registers for a warp, and they come in pairs.
 inline constexpr int kStepSms = 2;
 
@@ -24,10 +24,10 @@ TANDEM_DEVICE void for_each_partner(const Block& block, F f) {
     if (pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size) f(pe);
 }
 
-/// Ends a call: the partners may write to this PE's buffers again.
+/// Ends a call: the peers may write to this PE's buffers again.
 struct Release {
   struct Args {
-    Signals released;  // [PE]: the last call that this PE is through with
+    Signals released;  // [PE]: the last call that this PE has finished
     const Epoch* epoch;
   };
   template <class Block>
@@ -48,7 +48,7 @@ struct NextEpoch {
   }
 };
 
-/// Begins a call of one stream: counts it, and waits until all partners released the previous one.
+/// Starts a call of one stream: counts it, and waits until all peers have released the previous one.
 struct BeginReleased {
   struct Args {
     Signals released;
@@ -61,7 +61,7 @@ struct BeginReleased {
   }
 };
 
-/// Waits until all partners released the previous call.
+/// Waits until all peers have released the previous call.
 struct AwaitReleased {
   using Args = Release::Args;
   template <class Block>
@@ -71,8 +71,8 @@ struct AwaitReleased {
   }
 };
 
-/// Waits for one word that grows by `per_call` in each call. What follows on its stream takes no SM before that: blocks
-/// that come early (programmatic dependent launch) would stand where a GEMM's have to be for the word to come.
+/// Waits for one word that grows by `per_call` in each call. Later work on its stream takes no SM before that. Early
+/// blocks (programmatic dependent launch) would take SMs that a GEMM needs before it can write the word.
 struct AwaitWord {
   static constexpr bool kHoldsNext = true;
   struct Args {
@@ -86,12 +86,12 @@ struct AwaitWord {
   }
 };
 
-/// Waits for one word that grows by `arrivals` in this call, a number that differs from call to call: `*expected`
-/// counts them.
+/// Waits until `word` has grown by `arrivals` in this call. The number may differ between calls; `*expected`
+/// accumulates it.
 struct AwaitCount {
   struct Args {
     Signals word;
-    Epoch* expected;  // of the word, up to the last call
+    Epoch* expected;  // value of the word up to the last call
     Size arrivals;
   };
   template <class Block>
@@ -101,13 +101,13 @@ struct AwaitCount {
   }
 };
 
-/// Waits for all pieces of the shards [first, first + shards), but the own one.
+/// Waits for all chunks of the shards [first, first + shards) except the own shard's.
 struct AwaitShards {
   struct Args {
-    Signals ready;  // [piece]
+    Signals ready;  // [chunk]
     const Epoch* epoch;
     RowPartition rows;
-    int arrivals;  // what a piece's word grows by in each call
+    int arrivals;  // growth of a chunk's word in each call
     int first;
     int shards;
   };

@@ -1,6 +1,6 @@
 #pragma once
-/// The names of CUDA's runtime that bindings/c uses, so that it can be compiled and run without CUDA: streams are those
-/// of a simulated world, and every call does what it says there. In place of the real header, for these tests alone.
+/// The names of CUDA's runtime that bindings/c uses, so that it can be compiled and run without CUDA. Streams are those
+/// of a simulated world, and calls take effect there. It replaces the real header in these tests only.
 
 #include <cstddef>
 

@@ -12,7 +12,7 @@ namespace tandem::test {
 
 using Words = std::vector<unsigned>;
 
-/// What PE `from` has for PE `to` (or for all).
+/// Returns the data of PE `from` for PE `to` (or for all).
 inline Words words(int from, int to, size_t count) {
   Words all(count);
   std::iota(all.begin(), all.end(), static_cast<unsigned>(from * 1'000'003 + to * 10'007));

@@ -31,7 +31,7 @@ struct CUevent_st {
 
 namespace {
 
-/// What a handle stands for in this thread.
+/// Returns the stream of a handle in this thread.
 cudaStream_t meant(cudaStream_t stream) {
   if (stream != cudaStreamPerThread) return stream;
   const tandem::test::CStream* const own = tandem::test::stream_of_thread();
@@ -50,7 +50,7 @@ std::map<int, World*>& simulated_worlds() {
   return all;
 }
 
-/// Of something for which the current GPU matters.
+/// Notes a use of something that depends on the current GPU.
 void note_use() { test::gpus_used().push_back(test::current_gpu()); }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct CPeer {
   void* stream;  ///< a cudaStream_t of the simulated world
 };
 
-/// Runs `program` on each of `pes` PEs, which destroys plans that it made; the worlds are destroyed behind it,
-/// but where it has left null in place of its own. Throws what a PE throws, and InvalidArgument with the error of a
-/// world that could not be made.
+/// Runs `program` on each of `pes` PEs. The program destroys the plans that it made. Its world is destroyed afterwards,
+/// unless it has set it to null. Throws the errors of PEs, and InvalidArgument with the error of a world that could not
+/// be made.
 struct CRun {
   bool any_memory = false;
   int max_blocks = 0;
@@ -53,10 +53,10 @@ struct CStream {
   CUstream_st* state;
 };
 
-/// What cudaStreamPerThread stands for in the calling thread, of which tests of one PE play several; null: nothing.
+/// The stream of cudaStreamPerThread in the calling thread, of which tests of one PE simulate several; null: none.
 CStream*& stream_of_thread();
 
-/// What happens in WorldProcess, as seen by tests; each may be empty.
+/// Hooks into CudaProcess for tests; each may be empty.
 struct ProcessHooks {
   std::function<void()> waits_at_the_end;  ///< while it waits for the other processes before it goes
   std::function<void()> checks;            ///< within WorldProcess::check

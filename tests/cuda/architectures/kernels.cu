@@ -1,5 +1,5 @@
-// Kernels of each kind, down to PTX, for every architecture that the backend is meant for: stores and signals, packets,
-// arithmetic on 16-bit and 8-bit floats, roles within a block.
+// Kernels of each kind, down to PTX, for every architecture of the backend. They use stores and signals, packets,
+// arithmetic on 16-bit and 8-bit floats, and roles within a block.
 
 #include "collectives/all_gather/push.h"
 #include "collectives/all_reduce/two_shot.h"

@@ -59,7 +59,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 
 namespace tandem::test {
 
-/// What the simulated library does, and what it was asked.
+/// The behaviour of the simulated library, and the requests to it.
 struct Cublas {
   cublasStatus_t heuristic = CUBLAS_STATUS_SUCCESS;
   cublasStatus_t layout = CUBLAS_STATUS_SUCCESS;

@@ -46,7 +46,7 @@ State& state() {
   return all;
 }
 
-/// What CUDA keeps for a thread.
+/// CUDA's state of a thread.
 struct Thread {
   int chosen = 0;                   // by cudaSetDevice
   std::vector<CUcontext> contexts;  // the last one is current
@@ -62,7 +62,7 @@ CUcontext primary(int device) {
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
 
-/// What the call of that function shall give; with the lock.
+/// Returns the result that a test wants for the call of that function. The caller holds the lock.
 CUresult asked_failure(const std::string& function) {
   const auto found = state().to_fail.find(function);
   if (found == state().to_fail.end()) return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
 #pragma once
-/// What tests ask of the simulated GPUs of their process.
+/// The tests' access to the simulated GPUs of their process.
 
 #include <cstddef>
 #include <string>
@@ -13,13 +13,13 @@ inline constexpr int kSimulatedGpus = 8;
 /// The next call of that function of the driver or the runtime, or of the library that loads kernels, fails like this,
 /// once. The runtime's codes are those numbers too.
 void fail_next(const std::string& function, CUresult code = CUDA_ERROR_UNKNOWN);
-/// What a call of that function shall give: to be asked by what simulates it.
+/// Returns the result that a test wants for a call of that function. The simulated functions ask for it.
 CUresult failure_of(const std::string& function);
 /// As if a call of this thread had failed some time before, which cudaGetLastError says.
 void leave_error(cudaError_t code);
 /// How cudaLaunchKernelEx was called last on this thread.
 const cudaLaunchConfig_t& launched();
-/// What the runtime has allocated and not freed.
+/// Returns the number of the runtime's allocations that were not freed.
 int allocations_left();
 /// Whether there is a kernel of the library's own for GEMMs; from the start there is none.
 void have_gemm_kernels(bool have);

@@ -1,5 +1,5 @@
-// In place of the kernels: waits do what kernels' do (tandem/impl/cuda/patience.cuh), the test of the links finds no
-// wrong word, and there are no collectives and GEMMs, but two_shot's plans of f32 can be made.
+// A replacement of the kernels. Waits behave like the kernels' waits (tandem/impl/cuda/patience.cuh), and the test of
+// the links finds no wrong word. There are no collectives and GEMMs, but plans of two_shot with f32 can be made.
 #include <atomic>
 #include <chrono>
 #include <mutex>

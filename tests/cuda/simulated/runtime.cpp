@@ -18,7 +18,7 @@ std::atomic<int> allocations{0};
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local cudaLaunchConfig_t last_launch{};
 
-/// What the call of that function shall give.
+/// Returns the result that a test wants for the call of that function.
 cudaError_t outcome_of(const char* function) {
   const auto code = static_cast<cudaError_t>(tandem::test::failure_of(function));
   if (code != cudaSuccess) last_error = code;
