@@ -48,7 +48,8 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
       ->type_name("N,...");
   check.add_option("--algo", a.algorithm, "this algorithm alone, as --list names it");
   check.add_option("--case", a.one_case, "this configuration alone, as --list and reports name it");
-  check.add_flag("--list", a.list, "name algorithms and configurations instead of checking them");
+  check.add_flag("--list", a.list,
+                 "name algorithms and configurations (with --mutants: the mutants) instead of checking them");
   check.add_flag("--mutants", a.mutants,
                  "break every synchronising call site, one at a time, and see that it is found");
   check.add_option("--break", a.broken,
