@@ -44,6 +44,18 @@ TEST(CheckCommand, ListNamesWhatAlgoAndCaseTake) {
   }
 }
 
+TEST(CheckCommand, ListOfMutantsNamesWhatBreakTakes) {
+  const std::string command = "check send_recv --algo ring --pes 2 ";
+  const auto rows = tandem(command + "--mutants --list --json -").json();
+  ASSERT_GT(rows.size(), 5U);
+  for (const auto& row : rows) {
+    const std::string mutant = row["mutant"];
+    EXPECT_EQ(tandem(command + "--schedules 1 --json - --break '" + mutant + "'").err, "") << mutant;
+  }
+  EXPECT_NE(tandem(command + "--mutants --list").out.find("send_recv --algo ring --break 'wait dropped at "),
+            std::string::npos);
+}
+
 TEST(CheckCommand, EveryStrategyRuns) {
   for (const char* const strategy : {"random", "pct", "delay", "dfs"}) {
     const Outcome outcome =

@@ -101,14 +101,10 @@ class CheckResult:
 class Mutant(NamedTuple):
     """A program with one synchronising operation broken."""
 
+    op: str
     algorithm: str
-    """Such as "send_recv.ll"."""
     broken: str
-    """What is broken, as the argument `broken` of `check` takes it."""
-    fate: str
-    """killed, equivalent or survived."""
-    schedules: int
-    """Schedules that were run."""
+    """The operation and its place, as the argument `broken` of `check` takes it."""
 
 
 def _words(name: str, value: object) -> list[str]:
@@ -168,11 +164,7 @@ def check(
     return CheckResult(run_json(words, _seconds(timeout_s)))
 
 
-def mutants(
-    op: str, *, algorithm: str | None = None, pes: int | Sequence[int] | None = None, timeout_s: float | None = None
-) -> list[Mutant]:
-    """Breaks every synchronising operation of `op`, one at a time, and says which breaks the checker finds."""
-    found = run_json([*_choice(op, algorithm, pes), "--mutants"], _seconds(timeout_s))["mutants"]
-    return [
-        Mutant(one["algorithm"], f"{one['operator']} at {one['site']}", one["fate"], one["schedules"]) for one in found
-    ]
+def mutants(op: str, *, algorithm: str | None = None, pes: int | Sequence[int] | None = None) -> list[Mutant]:
+    """Names what can be broken in the program of `op`, for the argument `broken` of `check`. Nothing is checked."""
+    rows = run_json([*_choice(op, algorithm, pes), "--mutants", "--list"])
+    return [Mutant(one["op"], one["algorithm"], one["mutant"]) for one in rows]

@@ -85,6 +85,8 @@ def text_option(name: str, value: object) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise errors.InvalidArgument(f"{name}: {shown(value)} given, allowed is valid Unicode") from error
+    if not value:
+        raise errors.InvalidArgument(f"{name}: '' given, allowed is a text that is not empty")
     if "\0" in value:
         raise errors.InvalidArgument(f"{name}: {shown(value)} given, allowed is text without NUL")
     return value

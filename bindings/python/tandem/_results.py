@@ -84,7 +84,7 @@ class Result:
         self.time_us: float = answer["time_us"]
         """From the common start to the end of the slowest PE, in simulated microseconds."""
         self.trace_hash: str = answer["trace_hash"]
-        """Hash over everything that happened. Equal calls give equal hashes."""
+        """Hash over everything that happened. Equal calls give equal hashes; data may make another one."""
         self.assumption: str = answer.get("assumption", "")
         """What the prediction assumes beyond the machine model; empty: nothing."""
         self.results: list[numpy.ndarray | None] | None = None

@@ -201,6 +201,20 @@ int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
   return kRight;
 }
 
+/// Names what --break takes.
+int list_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
+  Json rows = Json::array();
+  std::string text;
+  for (const PlannedMutant& planned : plan_mutants(cases, cases)) {
+    const MutantResult& about = planned.about;
+    rows.push_back({{"op", about.op}, {"algorithm", about.algorithm}, {"mutant", name(about.mutant)}});
+    text += fmt::format("{} --algo {} --break '{}'\n", about.op, about.algorithm, name(about.mutant));
+  }
+  write_json(a, rows);
+  if (!a.json_to_stdout()) std::cout << text << fmt::format("{} mutants\n", rows.size());
+  return kRight;
+}
+
 int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
   const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
@@ -226,6 +240,7 @@ int check(const Arguments& arguments) {
   check_json_file(arguments);
   if (!arguments.report.empty()) trace::check_writable(arguments.report);
   std::vector<CheckCase> cases = chosen_cases(arguments);
+  if (arguments.check.list && arguments.check.mutants) return list_mutants(arguments, cases);
   if (arguments.check.list) {
     std::ranges::stable_sort(cases, {}, [](const CheckCase& one) { return std::pair(one.op, one.algorithm); });
     return list_cases(arguments, cases);

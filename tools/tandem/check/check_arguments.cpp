@@ -51,7 +51,8 @@ void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string&
       ->type_name("N,...");
   check.add_option("--algo", a.algorithm, "check only this algorithm, named as by --list");
   check.add_option("--case", a.one_case, "check only this configuration, named as by --list and in reports");
-  check.add_flag("--list", a.list, "list algorithms and configurations instead of checking them");
+  check.add_flag("--list", a.list,
+                 "list algorithms and configurations (with --mutants: the mutants) instead of checking them");
   check.add_flag("--mutants", a.mutants,
                  "break every synchronising call site, one at a time, and check that it is found");
   check.add_option("--break", a.broken,
