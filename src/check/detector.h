@@ -136,6 +136,8 @@ class Detector : public sim::Monitor {
   const std::vector<Finding>& findings() const { return findings_; }
   /// What was accessed, whatever the order: runs that differ in epochs alone have the same.
   std::uint64_t footprint() const { return footprint_; }
+  /// Returns the number of accesses and of tests that were false.
+  std::uint64_t operations() const { return operations_; }
   /// After a Deadlock: who is to blame.
   Finding explain_hang(const std::string& report) const;
 

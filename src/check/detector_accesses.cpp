@@ -13,8 +13,9 @@ namespace tandem::checker {
 
 namespace {
 
-/// Beyond any small problem: a loop that polls never ends by itself.
+/// No small problem needs more; a loop that never ends does. The second number is for one call site, thread and launch.
 constexpr std::uint64_t kMostOperations = 5'000'000;
+constexpr int kMostOccurrences = 1'000'000;
 
 const char* operation_name(sim::AccessKind kind) {
   switch (kind) {
@@ -128,9 +129,11 @@ Clock Detector::ordered_before_notify(const ThreadState& thread, int destination
 }
 
 void Detector::count_operation(std::uint32_t number) {
-  if (++operations_ <= kMostOperations) return;
+  const int occurrences = infos_[number].times;
+  if (++operations_ <= kMostOperations && occurrences <= kMostOccurrences) return;
   endless_ = number;
-  throw Deadlock(fmt::format("{} operations and no end: a loop that never ends", operations_ - 1));
+  throw Deadlock(fmt::format("{} operations, {} of them at one call site, and no end: a loop that never ends",
+                             operations_, occurrences));
 }
 
 void Detector::tested_false(sim::Thread id, Site site) { count_operation(info(id, "signal_test", site)); }

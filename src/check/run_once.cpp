@@ -69,6 +69,7 @@ Outcome run_once(const std::function<void(World&)>& program, const CheckOptions&
   outcome.trace_hash = simulation.trace_hash();
   if (timeline != nullptr) *timeline = simulation.timeline();
   outcome.footprint = detector.footprint();
+  outcome.operations = detector.operations();
   return outcome;
 }
 

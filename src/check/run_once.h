@@ -21,7 +21,8 @@ class WrongResult : public CheckFailed {
 struct Outcome {
   std::vector<Finding> findings;
   std::uint64_t trace_hash = 0;
-  std::uint64_t footprint = 0;  ///< what was accessed, see Detector
+  std::uint64_t footprint = 0;   ///< what was accessed, see Detector
+  std::uint64_t operations = 0;  ///< number of accesses and of tests that were false
 };
 
 /// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws

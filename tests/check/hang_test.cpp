@@ -208,6 +208,18 @@ TEST(Hang, NamesALoopThatNeverEnds) {
   ASSERT_EQ(result.findings.front().sites.size(), 1U) << result.text();
   EXPECT_EQ(result.findings.front().sites[0].pe, 0);
   EXPECT_THAT(result.findings.front().missing, HasSubstr("a loop that never ends"));
+  EXPECT_LT(result.findings.front().sites[0].occurrence, 1'100'000);
+}
+
+/// Signals cost most of all operations.
+TEST(Hang, IsALoopOfSignalsThatNeverEnds) {
+  const CheckResult result = check_poll([](auto& block, const Env& e) {
+    while (block.pe() == 0) block.notify(e.words, 1, 0, SignalOp::kAdd);
+  });
+  ASSERT_THAT(result, has_finding("hang"));
+  ASSERT_EQ(result.findings.front().sites.size(), 1U) << result.text();
+  EXPECT_EQ(result.findings.front().sites[0].operation, "notify");
+  EXPECT_LT(result.findings.front().sites[0].occurrence, 1'100'000);
 }
 
 /// A plain store satisfies the comparison, but lets no wait go on.

@@ -84,8 +84,21 @@ TEST(CheckCommand, MutantsOfAnAlgorithmAreKilledOrExplained) {
   for (const auto& mutant : json["mutants"]) {
     if (mutant["fate"] != "equivalent") continue;
     EXPECT_FALSE(mutant["reason"].get<std::string>().empty());
+    EXPECT_EQ(mutant["schedules"], 5);
   }
   EXPECT_FALSE(json["operators"].empty());
+}
+
+/// A bound on operations ends the search for a mutant that nothing kills: each run of this case is a large one.
+TEST(CheckCommand, AMutantOfALargeCaseIsTriedUnderFewerSchedules) {
+  const auto json =
+      tandem("check gemm_all_reduce --case gemm_all_reduce.overlapped_one_shot.3 --mutants --json -").json();
+  EXPECT_EQ(json["survived"], 0);
+  EXPECT_GT(json["equivalent"].get<int>(), 0);
+  for (const auto& mutant : json["mutants"]) {
+    EXPECT_GE(mutant["schedules"].get<int>(), 1) << mutant;
+    EXPECT_LE(mutant["schedules"].get<int>(), 2) << mutant;
+  }
 }
 
 TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
@@ -134,9 +147,10 @@ TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
 }
 
 TEST(CheckCommand, WhatCannotBeIsOneLineAndCodeTwo) {
-  for (const char* const wrong : {"check nothing_like_it", "check all_reduce --algo none", "check --schedules 0",
-                                  "check --strategy best", "check --pes 33", "check --case all_reduce.ring.99",
-                                  "check --break nothing", "check --mutants --break nothing"}) {
+  for (const char* const wrong :
+       {"check nothing_like_it", "check all_reduce --algo none", "check --schedules 0", "check --strategy best",
+        "check --pes 33", "check --case all_reduce.ring.99", "check --break nothing", "check --mutants --break nothing",
+        "check layers --mutants", "check layers --pes 3 --mutants"}) {
     const Outcome outcome = tandem(wrong);
     EXPECT_EQ(outcome.code, 2) << wrong << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << wrong << '\n' << outcome.err;

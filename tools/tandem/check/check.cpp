@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -21,9 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The default number of schedules of a mutant.
-constexpr int kMutantSchedules = 200;
-
 bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
 
 /// The number of schedules in the mutation suite.
@@ -32,8 +30,11 @@ std::vector<CheckCase> mutation_cases() {
   // A ring of four PEs already gives the order for which these credits exist.
   for (CheckCase& one : check_cases({8}))
     if (one.op == "send_recv" && one.algorithm == "grouped") all.push_back(std::move(one));
-  std::erase_if(all, [](const CheckCase& one) { return one.has_twin; });
   return all;
+}
+
+void leave_out_twins(std::vector<CheckCase>& cases) {
+  std::erase_if(cases, [](const CheckCase& one) { return one.has_twin; });
 }
 
 std::vector<CheckCase> known_cases(const Arguments& a) {
@@ -58,9 +59,12 @@ std::vector<CheckCase> chosen_cases(const Arguments& a) {
   if (!is_all(a) && ops.count(a.check.subject) == 0)
     throw InvalidArgument(
         fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
-  std::erase_if(all, [&](const CheckCase& one) {
-    return (!is_all(a) && one.op != a.check.subject) || (a.check.mutants && one.has_twin);
-  });
+  std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != a.check.subject; });
+  if (a.check.mutants) leave_out_twins(all);
+  if (all.empty())
+    throw InvalidArgument(fmt::format(
+        "--mutants: '{}' given, whose call sites are all those of other operations; their mutants break them",
+        a.check.subject));
   const std::string of = is_all(a) ? "" : fmt::format(" of {}", a.check.subject);
   if (!a.check.algorithm.empty()) keep_algorithm(all, a.check.algorithm, of);
   if (!a.check.one_case.empty()) {
@@ -201,11 +205,18 @@ int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
   return kRight;
 }
 
-/// Names what --break takes.
+/// Plans the mutants of `cases`. Call sites are numbered over the whole mutation suite.
+std::vector<PlannedMutant> plan_all_mutants(const std::vector<CheckCase>& cases) {
+  std::vector<CheckCase> numbered = mutation_cases();
+  leave_out_twins(numbered);
+  return plan_mutants(cases, numbered);
+}
+
+/// Lists the values of --break.
 int list_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   Json rows = Json::array();
   std::string text;
-  for (const PlannedMutant& planned : plan_mutants(cases, cases)) {
+  for (const PlannedMutant& planned : plan_all_mutants(cases)) {
     const MutantResult& about = planned.about;
     rows.push_back({{"op", about.op}, {"algorithm", about.algorithm}, {"mutant", name(about.mutant)}});
     text += fmt::format("{} --algo {} --break '{}'\n", about.op, about.algorithm, name(about.mutant));
@@ -216,15 +227,17 @@ int list_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
 }
 
 int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
-  const int schedules = a.check.schedules_given ? a.check.schedules : kMutantSchedules;
-  const std::vector<PlannedMutant> planned = plan_mutants(cases, mutation_cases());
+  // A number of schedules that the user gives is run in full.
+  const Effort effort =
+      a.check.schedules_given ? Effort{a.check.schedules, std::numeric_limits<std::uint64_t>::max()} : Effort{};
+  const std::vector<PlannedMutant> planned = plan_all_mutants(cases);
   const bool everything = is_all(a) && a.check.pes.empty() && a.check.algorithm.empty() && a.check.one_case.empty();
   const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
   const auto results = [&] {
     Progress progress(static_cast<int>(planned.size()));
     progress.begin(fmt::format("{} mutants", planned.size()));
     return run_workers(
-        planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], schedules)); }, advance(progress));
+        planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], effort)); }, advance(progress));
   }();
   Json json = mutants_json(results);
   json["stale"] = stale;

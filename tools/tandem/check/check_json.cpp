@@ -96,8 +96,9 @@ std::string mutants_table(const Json& summary) {
   std::string text = table(summary["operators"], "operator") + "\n" + table(summary["algorithms"], "algorithm") + "\n";
   for (const Json& mutant : summary["mutants"])
     if (mutant["fate"] == "survived")
-      text += fmt::format("survived: {} at {} in {}\n", mutant["operator"].get<std::string>(),
-                          mutant["site"].get<std::string>(), mutant["algorithm"].get<std::string>());
+      text += fmt::format("survived {} schedules: {} at {} in {}\n", mutant["schedules"].get<int>(),
+                          mutant["operator"].get<std::string>(), mutant["site"].get<std::string>(),
+                          mutant["algorithm"].get<std::string>());
   for (const Json& entry : summary["stale"])
     text += fmt::format("equivalent_mutants.json: no mutant is {}\n", entry.get<std::string>());
   return text + fmt::format("{} mutants: {} killed, {} equivalent, {} survived\n", summary["total"].get<int>(),

@@ -20,8 +20,9 @@ namespace {
 using checker::CallSite;
 using sim::Fault;
 
-/// The number of schedules for a mutant that is claimed to be equivalent.
-constexpr int kSchedulesOfEquivalents = 10;
+/// A mutant that is claimed to be equivalent is still tried. A wrong claim shows early: mutants die in the first few
+/// schedules.
+constexpr Effort kEffortForEquivalents{5, 100'000};
 
 using Examined = std::shared_ptr<const ExaminedCase>;
 
@@ -165,14 +166,15 @@ std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& pl
 namespace {
 
 /// Tries schedules of one strategy until one has a finding. Returns whether one had.
-bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, MutantResult& result) {
+bool is_killed(const PlannedMutant& planned, Strategy strategy, Effort effort, MutantResult& result) {
   std::vector<std::uint64_t> points;
   for (const Examined& examined : planned.cases) {
     CheckOptions options = examined->options;
     options.strategy = strategy;
     points.push_back(checker::count_points([&](World& world) { examined->program->run(world); }, options));
   }
-  for (int seed = 1; seed <= schedules; ++seed) {
+  std::uint64_t operations = 0;
+  for (int seed = 1; seed <= effort.schedules && operations < effort.operations; ++seed) {
     for (std::size_t i = 0; i < planned.cases.size(); ++i) {
       const Examined& examined = planned.cases[i];
       checker::OneFault fault(result.mutant);
@@ -180,6 +182,7 @@ bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, M
       const auto schedule = checker::make_schedule(strategy, at, examined->one.pes, points[i]);
       const auto outcome = run_case_once(*examined->program, examined->options, at, *schedule, &fault);
       result.schedules = seed;
+      operations += outcome.operations;
       if (outcome.findings.empty()) continue;
       result.fate = Fate::kKilled;
       result.by = outcome.findings.front().kind;
@@ -192,14 +195,16 @@ bool is_killed(const PlannedMutant& planned, Strategy strategy, int schedules, M
 
 }  // namespace
 
-MutantResult run_mutant(const PlannedMutant& planned, int schedules) {
+MutantResult run_mutant(const PlannedMutant& planned, Effort effort) {
   MutantResult result = planned.about;
   const Equivalence* const known = equivalence(result);
   const Reuse reuse;
-  if (known != nullptr) schedules = std::min(schedules, kSchedulesOfEquivalents);
+  if (known != nullptr)
+    effort = {std::min(effort.schedules, kEffortForEquivalents.schedules),
+              std::min(effort.operations, kEffortForEquivalents.operations)};
   // Some races need a PE with a larger delay than random schedules have.
   for (const Strategy strategy : {Strategy::kRandom, Strategy::kDelay})
-    if (is_killed(planned, strategy, schedules, result)) return result;
+    if (is_killed(planned, strategy, effort, result)) return result;
   // A mutant that was killed is not equivalent, whatever the data file claims.
   if (known != nullptr) {
     result.fate = Fate::kEquivalent;

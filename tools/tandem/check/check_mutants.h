@@ -1,6 +1,7 @@
 #pragma once
 /// The mutation suite of `tandem check --mutants`.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,7 +62,12 @@ std::string name(const checker::Mutant& mutant);
 checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& cases);
 /// Returns the names of entries of equivalent_mutants.json that match no mutant, because call sites moved.
 std::vector<std::string> stale_equivalences(const std::vector<PlannedMutant>& planned);
-/// Runs one mutant until it is killed, with at most `schedules` schedules for each of its cases.
-MutantResult run_mutant(const PlannedMutant& planned, int schedules);
+/// Limits on how much each strategy tries before a mutant counts as a survivor.
+struct Effort {
+  int schedules = 200;                   ///< of each case
+  std::uint64_t operations = 5'000'000;  ///< in the runs of all cases; no schedule starts after so many
+};
+/// Runs one mutant until it is killed, within `effort`.
+MutantResult run_mutant(const PlannedMutant& planned, Effort effort);
 
 }  // namespace tandem::cli

@@ -193,7 +193,7 @@ std::vector<OperatorVariant> variants(Operator op, int pes) {
     options.type = DType::kF32;
     options.n = 1024;
     options.m = 290;  // also for the call with fewer rows
-    options.tile_m = options.tile_n = 64;
+    options.tile_m = options.tile_n = 128;
     all.push_back({"overlapped_one_shot", options});
   }
   return all;
