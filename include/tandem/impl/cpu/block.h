@@ -21,10 +21,10 @@ class Block : public BlockOps<Block> {
   template <class T>
   using FragmentOf = Fragment<T>;
 
-  int pe() const { return core_->pe(); }
-  int num_pes() const { return core_->num_pes(); }
-  int index() const { return core_->index(); }
-  int count() const { return core_->count(); }
+  TANDEM_DEVICE int pe() const { return core_->pe(); }
+  TANDEM_DEVICE int num_pes() const { return core_->num_pes(); }
+  TANDEM_DEVICE int index() const { return core_->index(); }
+  TANDEM_DEVICE int count() const { return core_->count(); }
   const Team& team() const { return core_->team(); }
   bool reachable(int pe) const { return core_->reachable(pe); }
   bool has_multicast() const { return core_->has_multicast(); }
