@@ -5,10 +5,10 @@ usage: python all_reduce.py [TIMELINE.html]
 
 import sys
 
+# listing: call
 import numpy
 import tandem
 
-# listing: call
 arrays = [numpy.full(1 << 18, pe, "float32") for pe in range(8)]
 result = tandem.simulate.all_reduce(arrays, machine="h200x8")
 

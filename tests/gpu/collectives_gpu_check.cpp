@@ -341,7 +341,7 @@ bool other_count_untouched(World& world, const AlgorithmInfo& info, std::barrier
 }
 
 /// If a call differs on one PE, that PE's output stays unchanged with every algorithm. For the other PEs' outputs it
-/// prints whether they stay unchanged (docs/worlds.md). Copies that are queued in copy engines cannot be held back.
+/// prints whether they stay unchanged (docs/reference/worlds.md). Copies that are queued in copy engines cannot be held back.
 void check_other_counts_untouched(int pes) {
   if (pes == 1) return;
   for (const AlgorithmInfo& info : algorithms(pes)) {

@@ -6,9 +6,9 @@
 
 namespace tandem::python {
 
-Json run(const Json& request, Arrays in, Arrays out);
+Json run(const Json& json, Arrays in, Arrays out);
 /// The number of PEs that a run with these options has.
-Json pes(const Json& request);
+Json pes(const Json& json);
 Json list();
 
 }  // namespace tandem::python

@@ -1,5 +1,5 @@
 /// AllGather + GEMM: the shards of A travel while the GEMM works. Own rows come first, and each tile waits for its own
-/// rows only (Triton-distributed, arXiv 2504.19442). docs/all_gather_gemm.md explains it step by step.
+/// rows only (Triton-distributed, arXiv 2504.19442). docs/internals/all_gather_gemm.md explains it step by step.
 
 #include <algorithm>
 
