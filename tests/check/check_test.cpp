@@ -70,6 +70,46 @@ TEST(Check, WithoutACommandAReplayIsGivenAsOptions) {
                                            std::to_string(result.findings[0].seed) + "}, all others as they were");
 }
 
+struct SeenByTheReader {
+  Epoch turn = 0;        // before the compare_swap
+  bool swapped = false;  // both found 0
+};
+
+/// Block 0 takes an unchanged value for an unchanged world. Block 1 changes the value and changes it back, which takes
+/// more atomics than block 0 has time for, unless block 0 is held up between two of its own.
+std::function<void(World&)> changes_and_changes_back(SeenByTheReader& seen) {
+  return [&seen](World& world) {
+    const Env env = make_env(world);
+    const auto body = [to = &seen](auto& block, const Env& e) {
+      Epoch* const value = e.cell.local();
+      Epoch* const turn = e.cell.local() + 1;
+      if (block.index() == 0) {
+        const Epoch read = block.fetch_add(value, Epoch{0});
+        to->turn = block.fetch_add(turn, Epoch{0});
+        to->swapped = block.compare_swap(value, Epoch{0}, Epoch{9}) == 0 && read == 0;
+        return;
+      }
+      const bool is_first = block.exchange(value, Epoch{1}) == 0;
+      for (int i = 0; i < 3; ++i) block.fetch_add(turn, Epoch{1});
+      block.exchange(value, Epoch{0});
+      if (!is_first) to->swapped = false;  // the compare_swap came before
+    };
+    Stream stream = world.make_stream("main");
+    stream.launch<Kernel<std::decay_t<decltype(body)>>>({2, 64}, {body, env});
+    stream.synchronize();
+  };
+}
+
+TEST(Check, HoldsUpABlockBetweenTwoAtomics) {
+  SeenByTheReader seen;
+  CheckOptions options;
+  options.pes = 1;
+  options.schedules = 200;
+  options.stop_at_first = true;
+  options.verify = [&](World&) { return seen.turn == 0 && seen.swapped ? "the value came back" : ""; };
+  EXPECT_THAT(check(changes_and_changes_back(seen), options), has_finding("wrong_result"));
+}
+
 /// Nothing that a program throws loses what was found before, nor the seed.
 TEST(Check, MakesFindingsOfExceptions) {
   const auto finds_and_throws = [](const std::function<void()>& throws) {

@@ -1,5 +1,5 @@
-/// Data and a signal from one PE to another and back, over and over, on PEs in two threads: built with ThreadSanitizer,
-/// which reports a race where an order is missing. The argument names the order that is left out:
+/// Two PEs in two threads send data and a signal to each other, again and again. ThreadSanitizer reports a race if an
+/// order is missing. The argument names the missing order:
 ///
 ///   order_program none|release|acquire|fence
 
@@ -21,7 +21,7 @@ constexpr Size kPart = Size{1} << 20;
 constexpr Size kCount = 1000;
 constexpr Epoch kRounds = 50;
 
-/// Of each PE's part: the wait words, then this.
+/// The contents of each PE's part behind its wait words.
 struct Part {
   Signal arrived, released;
   std::uint32_t data[kCount];

@@ -346,7 +346,7 @@ struct CountBySwaps {
 // --- every other operation
 // -------------------------------------------------------------------------------------------------------
 
-/// What the cases below need: a call tells how many of its words are wrong by `wrong`, one for each block.
+/// The arguments of the cases below. `wrong` counts the wrong words of a call, one counter for each block.
 struct OperationsArgs {
   Symm<std::uint32_t> data, got;  // [pe][count]
   Symm<LLPacket> packets;         // [pe][stride]
@@ -359,7 +359,7 @@ struct OperationsArgs {
   Size stride;
 };
 
-/// What PE `pe` has at element `i` in step `step`.
+/// The value of PE `pe` at element `i` in step `step`.
 TANDEM_DEVICE inline std::uint32_t operand(int step, int pe, Size i) {
   return static_cast<std::uint32_t>(step * 1'000'003 + pe * 10'007 + static_cast<int>(i));
 }

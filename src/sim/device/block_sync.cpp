@@ -199,7 +199,8 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   role.end_local();
   const Time ready = releases ? std::max(engine.now(), role.last_arrival) : engine.now();
   const Time latency = target == role.pe ? role.sim.costs.local_latency : role.sim.costs.load_latency;
-  role.look([&] { engine.sleep_until(ready + latency); });
+  const Time held_up = role.sim.late(Schedule::Point::kWake, role.pe);  // between this atomic and what came before
+  role.look([&] { engine.sleep_until(ready + latency + held_up); });
   const Fault fault = role.fault(SyncOperation::kAtomic, site);
   if (fault == Fault::kSameParity && op == AtomicOp::kAdd) operand *= 2;
   std::uint64_t old = 0;
