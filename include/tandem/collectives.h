@@ -162,10 +162,10 @@ const std::vector<AlgorithmInfo>& collective_algorithms();
 
 /// An algorithm and its grid.
 struct CollectiveChoice {
-  std::string algorithm;  ///< its name
-  int blocks = 0;         ///< 0: chosen by size
-  OptionSource algorithm_source = OptionSource::kRule;
-  OptionSource blocks_source = OptionSource::kRule;
+  std::string algorithm;                                ///< its name
+  int blocks = 0;                                       ///< 0: chosen by size
+  OptionSource algorithm_source = OptionSource::kRule;  ///< who chose the algorithm
+  OptionSource blocks_source = OptionSource::kRule;     ///< who chose the blocks
   std::string reason = {};  ///< the table and its entry, or the rule; empty for the caller's algorithm
 };
 /// Returns the choice of `make_collective` where the options leave it open: the entry of this machine's selection

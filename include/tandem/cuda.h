@@ -10,22 +10,27 @@
 
 namespace tandem {
 
+/// Options of a world on GPUs.
 using CudaOptions = WorldOptions;
 
-/// GPUs of this process; 0 where there is no driver. Never throws.
+/// Returns the number of GPUs of this process, 0 without a driver. Never throws.
 int cuda_devices();
 
 /// See WorldThreads. CudaOptions::kind does not matter.
 class CudaThreads : public WorldThreads {
  public:
+  /// See WorldThreads::WorldThreads.
   explicit CudaThreads(int pes, const CudaOptions& options = {});
 };
 
 /// See WorldProcess. CudaOptions::kind does not matter.
 class CudaProcess : public WorldProcess {
  public:
+  /// See WorldProcess::WorldProcess.
   CudaProcess(const UniqueId& id, int pe, int pes, const CudaOptions& options = {});
+  /// Does the same for the place that a launcher gave this process.
   explicit CudaProcess(const Placement& place, const CudaOptions& options = {});
+  /// Takes over a world on GPUs.
   explicit CudaProcess(WorldProcess&& process) : WorldProcess(std::move(process)) {}
 
   /// See WorldProcess::split.

@@ -144,6 +144,7 @@ class World {
   const Machine& machine() const { return backend_->machine(); }
   /// Returns the kind of device that the PEs run on.
   DeviceKind device() const { return backend_->device(); }
+  /// Returns whether the PEs run on real GPUs.
   bool on_gpus() const { return device() == DeviceKind::kGpu; }
   /// Returns whether data has no contents: only timing and signals are simulated.
   bool phantom() const { return backend_->phantom(); }

@@ -31,70 +31,74 @@ namespace trace {
 class Timeline;
 }
 
+/// Options of a world.
 struct WorldOptions {
-  /// The devices of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value: GPUs where the
+  /// The kind of device of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value: GPUs if the
   /// program and the machine have some, else CPUs. The same on all PEs.
   std::optional<DeviceKind> kind = {};
-  /// Capacity of each PE's symmetric heap for data at the beginning. The same on all PEs.
+  /// Initial capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
-  /// What it may grow to: where a symmetric allocation does not fit, all PEs add memory behind the heap, at least as
-  /// much again; addresses stay, captured graphs too. 0: it does not grow. The same on all PEs.
+  /// Maximum capacity. If a symmetric allocation does not fit, all PEs add at least as much memory behind the heap.
+  /// Addresses and captured graphs stay valid. 0: no growth. The same on all PEs.
   Size heap_limit_bytes = 0;
-  /// How long a world may stand still, each of its PEs in a wait on the device, before one gives up; all waits then
-  /// end, and what synchronizes throws Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
+  /// Seconds for which all PEs of a world may wait on the device before the watchdog aborts. All waits then end, and
+  /// synchronizing calls throw Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;
-  /// The same for a wait while a PE of the world is in none: it has not come to the call yet, or it computes.
+  /// The limit of a wait while some PE of the world is in no wait, because it computes or has not reached the call yet.
   /// TANDEM_ARRIVAL_TIMEOUT_S in the environment overrides it.
   double arrival_timeout_s = 600;
-  /// A kernel's blocks may take their places before the stream's previous kernel ends (programmatic dependent launch).
-  /// Not where PEs share a GPU: there, waiting blocks could take the places of blocks that others wait for.
+  /// Whether a kernel's blocks may start before the stream's previous kernel ends (programmatic dependent launch). It
+  /// is ignored where PEs share a GPU, since waiting blocks could take the places of blocks that others wait for.
   bool early_launch = true;
-  /// Host programs compare what they call of each plan, operation, type, root, algorithm and count: of PEs whose calls
-  /// differ at least one gets InvalidArgument before it enqueues anything, and all others' waits end with that error.
-  /// Takes the host some 0.1 us a call, the GPUs nothing. PEs then make the calls of a plan in the same order, and
-  /// capture into graphs the same of them. The same on all PEs. docs/reference/worlds.md says what is found and what is not.
+  /// Host programs compare the calls of each plan: operation, type, root, algorithm and count. If calls differ, at
+  /// least one PE gets InvalidArgument before it enqueues anything, and all others' waits end with that error. A
+  /// comparison takes the host some 0.1 us a call, and the devices nothing. PEs must then make the calls of a plan in
+  /// the same order, and capture the same calls into graphs. The same on all PEs. docs/reference/worlds.md says what is
+  /// found and what is not.
   bool compare_calls = true;
-  /// The GPUs compare too, before each call, in every replay of a graph: where calls differ, all PEs get an error and
-  /// nothing touches a buffer; algorithms by copy engine are not taken. Costs a trip of a flag and a kernel a call.
+  /// Whether the devices compare calls, too, before each call and in every replay of a graph. If calls differ, all PEs
+  /// get an error and no buffer is changed. Copy-engine algorithms are not used. It costs a flag's round trip and a
+  /// kernel for each call.
   bool check_calls = false;
 
-  /// On: what happens can be recorded, and becomes a timeline. `record.on` is the same on all PEs.
+  /// With `record.on` events can be recorded, and become a timeline. It is the same on all PEs.
   RecordOptions record = {};
 
   // Processes only.
 
-  /// This PE's device, as this process numbers those of the kind; -1: its number within the node, modulo their count.
+  /// This PE's device, in this process's numbering of its kind; -1: the PE's number within the node, modulo the
+  /// devices.
   int device = -1;
-  /// How long to wait for the other processes, at the beginning and wherever host programs meet (allocations,
-  /// barriers).
+  /// Seconds to wait for the other processes at the beginning and at every barrier of host programs (also allocations).
   double join_timeout_s = 600;
-  /// Patterns are written and read between all pairs before the world is used.
+  /// Whether patterns are written and read between all pairs before the world is used.
   bool self_test = true;
 };
 
 /// A world whose PEs are threads of this process.
 class WorldThreads {
  public:
-  /// More PEs than GPUs share them, given out in turns: for trying out, with limits of their own (docs/cuda.md). Each
-  /// PE on CPUs has a device of its own. Throws InvalidArgument (pes below 1), Unsupported (no such device, GPUs that
-  /// do not reach each other), OutOfMemory.
+  /// If there are more PEs than GPUs, PEs share them round-robin. This is for experiments and has limits of its own
+  /// (docs/cuda.md). On CPUs each PE has a device of its own. Throws InvalidArgument (pes below 1), Unsupported (no
+  /// such device, GPUs that do not reach each other) or OutOfMemory.
   explicit WorldThreads(int pes, const WorldOptions& options = {});
   ~WorldThreads();
 
-  /// kGpu or kHost.
+  /// Returns kGpu or kHost.
   DeviceKind kind() const;
-  /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. May be called again after a run that did
-  /// not fail.
+  /// Runs `program` on all PEs and joins. Rethrows the first error of any PE. It may be called again after a run
+  /// without errors.
   void run(const std::function<void(World&)>& program);
 
-  // With WorldOptions::record on; Unsupported without, and on CPUs.
+  // These need WorldOptions::record; otherwise, and on CPUs, they throw Unsupported.
 
-  /// Whether what PE `pe` enqueues from now on is recorded, as it is from the start. What was captured into a graph
-  /// stays as it was captured.
+  /// Sets whether work that PE `pe` enqueues from now on is recorded; initially it is. Captured graphs keep the setting
+  /// of their capture.
   void record(int pe, bool on);
-  /// What happened in the runs so far, in the time of World::time_us; of work in graphs that were replayed, the last
-  /// replay. Between runs.
+  /// Returns the timeline of the runs so far, in the time of World::time_us. For replayed graphs it shows the last
+  /// replay. Call it between runs.
   const trace::Timeline& timeline();
+  /// Returns the losses of the last timeline, and the error of its clocks.
   const RecordingInfo& recording_info();
 
  private:
@@ -102,75 +106,83 @@ class WorldThreads {
   std::unique_ptr<State> state_;
 };
 
-/// This process as one PE of a world of processes of one host. A process may be in several worlds at once.
+/// This process as one PE of a world of processes on one host. A process may be in several worlds at once.
 ///
-/// What waits for peers holds SMs meanwhile. A launch is refused whose own grid does not fit the GPU; that the grids of
-/// several worlds, or of plans in several streams, fit it together is the caller's to see to. Where those that may run
-/// at once do not, they can wait for each other's SMs for ever (Timeout): such calls go one after the other, in the
-/// same order on all PEs, in one stream or with events between streams, or take fewer blocks
-/// (CollectiveOptions::blocks).
+/// Waiting kernels hold their SMs. A launch is refused if its own grid does not fit the GPU. The caller ensures that
+/// concurrent grids fit together, if there are several worlds, or plans in several streams. Otherwise they can wait for
+/// each other's SMs until the timeout. Such calls must run one after the other, in the same order on all PEs. Use one
+/// stream, or events between streams, or fewer blocks (CollectiveOptions::blocks).
 ///
-/// When a PE's process ends or gives up a wait, every other PE's waits end too, and what synchronizes or meets there
-/// throws, naming that PE. The world is over then; the process lives on and can join a new one.
+/// When a PE's process ends or aborts a wait, the waits of all other PEs end, too. Synchronizing calls and barriers
+/// there throw an error that names this PE. The world is then over; the process can join a new one.
 class WorldProcess {
  public:
-  /// Collective over the world's processes: returns when all have come, every link was tested and all kernels are
-  /// loaded. Makes the device current. Throws InvalidArgument (PE numbers or options that do not fit together), Timeout
-  /// (who did not come), Unsupported (no such device, another host, GPUs that do not reach each other), OutOfMemory,
+  /// Collective over the world's processes. Returns when all have joined, every link was tested and all kernels are
+  /// loaded. Makes the device current. Throws InvalidArgument (inconsistent PE numbers or options) or Timeout (with the
+  /// missing PEs). Throws Unsupported (no such device, another host, GPUs that do not reach each other), OutOfMemory or
   /// RuntimeFailure.
   WorldProcess(const UniqueId& id, int pe, int pes, const WorldOptions& options = {});
+  /// Does the same for the place that a launcher gave this process (placement_from_environment).
   explicit WorldProcess(const Placement& place, const WorldOptions& options = {});
-  /// Waits for this GPU's work and for the other processes to come here too, unless the world is over. Streams and
-  /// plans of this world must be gone.
+  /// Waits for this device's work and for the other processes, unless the world is over. All streams and plans of this
+  /// world must be destroyed before.
   ~WorldProcess();
-  /// Moved from, `other` can only be destroyed.
+  /// Takes over `other`, which can only be destroyed afterwards.
   WorldProcess(WorldProcess&& other) noexcept;
 
-  /// The same waits before, on all processes or on none, for who lets other threads call abort(), failure() and check()
-  /// meanwhile. Only the destructor may follow, when these threads are done. Never throws.
+  /// Does the destructor's waiting earlier, on all processes or on none. It is for callers with other threads in
+  /// abort(), failure() and check(). Once these are done, only the destructor may follow. Never throws.
   void leave();
 
+  /// Returns the world, which lives as long as this object.
   World& world();
+  /// Returns this PE's number, from 0.
   int pe() const;
+  /// Returns the number of PEs.
   int pes() const;
-  /// kGpu or kHost.
+  /// Returns kGpu or kHost.
   DeviceKind kind() const;
-  /// This PE's device, as this process numbers them. Calls make it current where another one is, while they last.
+  /// Returns this PE's device in the numbering of this process. Calls make it current while they last.
   int device() const;
-  /// Work for a stream that is somebody else's. On GPUs `native` is a cudaStream_t, of a framework whose tensors the
-  /// work reads; on CPUs it is what Stream::native gives.
+  /// Returns a stream that enqueues work on an existing one. On GPUs `native` is a cudaStream_t, for example a
+  /// framework's; on CPUs it is a result of Stream::native.
   Stream borrow_stream(void* native);
-  /// Maps this PE's memory of `bytes` bytes at `pointer` for all PEs, and gives it as a symmetric buffer, so that
-  /// collectives need no copies of it. Collective: all PEs give memory of the same size, at the same place of
-  /// allocations of the same sizes. The memory has to come from an allocator that uses CUDA virtual memory management
-  /// with exportable handles (torch's expandable segments), and to stay until it is unregistered; memory of CPUs cannot
-  /// be registered. The handle's
-  /// addresses are others than `pointer`: one kernel uses one of the two. Throws, on all PEs, Unsupported where one
-  /// PE's memory is of another kind, InvalidArgument where one gives none, or what it has registered already, and where
-  /// they do not fit together, RuntimeFailure where one cannot map it; the world goes on.
+  /// Maps this PE's memory of `bytes` bytes at `pointer` for all PEs and returns it as a symmetric buffer. Collectives
+  /// then need no copies of it.
+  ///
+  /// Collective: all PEs give memory of the same size, at the same place within allocations of the same sizes. The
+  /// memory must come from an allocator that uses CUDA virtual memory management with exportable handles, such as
+  /// torch's expandable segments. It must stay until it is unregistered. The handle's addresses differ from `pointer`;
+  /// one kernel must not use both. Memory of CPUs cannot be registered.
+  ///
+  /// Throws on all PEs, and the world goes on: Unsupported if one PE's memory is of another kind. InvalidArgument for
+  /// missing, repeated or inconsistent memory. RuntimeFailure if one PE cannot map it.
   Symm<std::byte> register_buffer(void* pointer, Size bytes);
-  /// Collective; no kernel uses it any more. Throws InvalidArgument, on all PEs, for what is not registered on one.
+  /// Collective. No kernel may use the buffer any more. Throws InvalidArgument on all PEs if it is not registered on
+  /// one.
   void unregister_buffer(void* pointer);
-  /// Worlds of their own for the processes with the same `color`, numbered by `key`, then by their numbers here, as
-  /// MPI_Comm_split numbers them; null where the color is negative. Each has its own heap, of `options`, on the same
-  /// device. Collective over this world, and this world goes on; the new one may outlive it. Throws as the constructor.
+  /// Makes one world for the processes of each `color`, numbered by `key`, then by their numbers here, as
+  /// MPI_Comm_split does. Returns null if the color is negative. Each world has its own heap, of `options`, on the same
+  /// device. Collective over this world, which goes on; the new world may outlive it. Throws the errors of the
+  /// constructor.
   std::unique_ptr<WorldProcess> split(int color, int key, const WorldOptions& options = {});
-  /// Ends the world for all PEs: kernels that wait end, and what synchronizes or meets throws RuntimeFailure with this
-  /// text. From any thread, at any time. The world still has to be destroyed.
+  /// Ends the world for all PEs. Waiting kernels end, and synchronizing calls and barriers throw RuntimeFailure with
+  /// this text. Any thread may call it at any time. The world must still be destroyed.
   void abort(const std::string& why);
-  /// Why the world is over, as far as the processes have told each other; empty: it is not. From any thread.
+  /// Returns why the world is over, as far as the processes know, or "" if it is not. Any thread may call it.
   std::string failure() const;
-  /// Throws what ended the world, a wait on this GPU that gave up included. Waits for nothing; from any thread.
+  /// Throws the error that ended the world, including a wait that this device aborted. It waits for nothing; any thread
+  /// may call it.
   void check() const;
 
-  // With WorldOptions::record on; Unsupported without, and on CPUs.
+  // These need WorldOptions::record; otherwise, and on CPUs, they throw Unsupported.
 
-  /// As WorldThreads::record, of this PE.
+  /// Does the same as WorldThreads::record, for this PE.
   void record(bool on);
-  /// What happened on all PEs so far, in the time since PE 0's process made this world; of work in graphs that were
-  /// replayed, the last replay. Collective, while no PE's work runs. PE 0 gets all of it, the others nothing.
+  /// Returns the timeline of all PEs since PE 0's process made this world. For replayed graphs it shows the last
+  /// replay. Collective, while no PE's work runs. PE 0 gets the whole timeline, the others an empty one.
   const trace::Timeline& timeline();
-  /// Of the last timeline, on PE 0.
+  /// Describes the last timeline, on PE 0.
   const RecordingInfo& recording_info();
 
  private:

@@ -75,8 +75,8 @@ struct SeenByTheReader {
   bool swapped = false;  // both found 0
 };
 
-/// Block 0 takes an unchanged value for an unchanged world. Block 1 changes the value and changes it back, which takes
-/// more atomics than block 0 has time for, unless block 0 is held up between two of its own.
+/// Block 0 takes an unchanged value for an unchanged world. Block 1 changes the value and changes it back. That
+/// takes more atomics than block 0 has time for, unless a schedule delays block 0 between two of its own.
 std::function<void(World&)> changes_and_changes_back(SeenByTheReader& seen) {
   return [&seen](World& world) {
     const Env env = make_env(world);

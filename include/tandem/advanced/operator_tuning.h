@@ -88,7 +88,8 @@ struct TuneSetup {
   int most = 24;  ///< configurations to try, if `model` is set
   /// Inputs of the runs besides the matrices: a bias, and for fp8 the scales that the problem has, or one for each
   /// matrix.
-  bool bias = false, scales = false;
+  bool bias = false;
+  bool scales = false;  ///< whether fp8 runs get scales
   /// Called after each trial.
   std::function<void(const OperatorTrial&)> watch = {};
 };

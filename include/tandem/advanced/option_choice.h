@@ -18,11 +18,12 @@ enum class OptionSource {
 /// Returns "caller", "cache", "table" or "rule".
 const char* name(OptionSource source);
 
+/// An option of a plan, with its value and its source.
 struct OptionChoice {
-  std::string option;
-  std::string value;
-  OptionSource source = OptionSource::kRule;
-  std::string reason;  ///< the file, the entry or the rule in one line; may be empty
+  std::string option;                         ///< its name on the command line
+  std::string value;                          ///< its value as text
+  OptionSource source = OptionSource::kRule;  ///< who chose the value
+  std::string reason;                         ///< the file, the entry or the rule in one line; may be empty
 };
 
 }  // namespace tandem
