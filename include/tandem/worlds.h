@@ -32,8 +32,9 @@ class Timeline;
 }
 
 struct WorldOptions {
-  /// The devices of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value: GPUs where the
-  /// program and the machine have some, else CPUs. The same on all PEs.
+  /// The devices of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value: as TANDEM_DEVICE in
+  /// the environment says ("gpu" or "host"), else GPUs where the program and the machine have some, else CPUs. The same
+  /// on all PEs.
   std::optional<DeviceKind> kind = {};
   /// Capacity of each PE's symmetric heap for data at the beginning. The same on all PEs.
   Size heap_bytes = Size{4} << 30;

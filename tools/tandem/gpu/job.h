@@ -11,14 +11,11 @@
 #include "tandem/timeline.h"
 #include "tools/tandem/gpu/measure/collective_turns.h"
 #include "tools/tandem/options/arguments.h"
+#include "tools/tandem/run/job_place.h"
 
 namespace tandem::cli {
 
-/// PEs are threads of this process; where a launcher's variables are set (docs/worlds.md), each process is one.
-struct GpuJob {
-  int pes = 0;
-  bool by_processes = false;
-  bool speaks = true;  ///< this process has PE 0: it prints and writes
+struct GpuJob : JobPlace {
   bool early_launch = true;
   Size heap_bytes = 0;  ///< of each PE
   GpuMethod method;

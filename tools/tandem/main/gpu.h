@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/calibrate/calibrate.h"
 #include "tools/tandem/doctor/doctor.h"
 #include "tools/tandem/options/arguments.h"
@@ -25,11 +24,7 @@ int bench_on_gpus(const Arguments& arguments);
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
 /// How `tandem tune` tries an operator with --backend cuda.
-struct OperatorTuneOnGpus {
-  TuneSetup setup;
-  bool speaks = true;  ///< this process has PE 0: it prints and writes
-};
-OperatorTuneOnGpus operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
+OperatorTuneSetup operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
 
 /// Of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. Never throws for what a machine lacks.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);

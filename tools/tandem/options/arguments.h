@@ -65,6 +65,9 @@ struct Arguments {
   std::string base;  ///< of calibrate; empty: h200x4
 
   bool on_gpus() const { return backend == "cuda"; }
+  bool on_host() const { return backend == "host"; }
+  /// In real time: the times are no predictions.
+  bool is_measured() const { return on_gpus() || on_host(); }
   /// The JSON goes to standard output, which then carries nothing else.
   bool json_to_stdout() const { return json == "-"; }
 };
@@ -82,8 +85,7 @@ void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
 /// The same for options of `tune` that say nothing about operators.
 void refuse_sweep_options(const Arguments& arguments);
-/// The same for options of the other backend.
-void refuse_simulator_options(const Arguments& arguments);
-void refuse_gpu_options(const Arguments& arguments);
+/// The same for options that the chosen backend has no use for.
+void refuse_options_of_other_backends(const Arguments& arguments);
 
 }  // namespace tandem::cli

@@ -47,7 +47,8 @@ struct Buffers {
 /// One run of a collective on all PEs: buffers, calls, checks.
 class Program {
  public:
-  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed, Progress& progress)
+  /// `after_call`: see Measurement.
+  Program(const CollectiveRun& run, Size count, int pes, std::uint64_t seed, std::function<void()> after_call)
       : run_(run),
         count_(count),
         element_(size_of(run.options.type)),
@@ -60,7 +61,7 @@ class Program {
               seed,
               run.normal_data ? DataKind::kNormal : DataKind::kExact},
         data_(make_collective_data(call_)),
-        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
+        measurement_(run.warmups, run.iterations, std::move(after_call)) {}
 
   void operator()(World& world) {
     const Buffers buffers = allocate(world);
@@ -199,11 +200,46 @@ void note_cost(const CollectiveRun& run, const Setup& setup) {
   if (!text.empty()) complain(text);
 }
 
+namespace {
+
+/// The parts of a result that do not depend on where it ran.
+Result result_of(const CollectiveRun& run, Size count, int pes) {
+  Result result;
+  result.op = name(run.collective);
+  result.pes = pes;
+  result.bytes = bytes_of_count(run.collective, count, pes, size_of(run.options.type));
+  result.count = count;
+  result.bus_factor = bus_factor(run.collective, pes);
+  result.dtype = name(run.options.type);
+  return result;
+}
+
+}  // namespace
+
+Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size bytes) {
+  const Size count = count_of_bytes(run.collective, bytes, job.pes, size_of(run.options.type));
+  Result result = result_of(run, count, job.pes);
+  const BufferBytes buffers = buffer_bytes(run, count, job.pes);
+  job.run(static_cast<double>(buffers.in + buffers.out), [&](World& world, Shared& shared) {
+    Program program(run, count, job.pes, job.seed, [] {});
+    program(world);
+    const double us = shared.largest(program.measurement().mean_us());
+    const Check check = shared.over_all(program.check());
+    if (!job.keeps_result_of(world.pe())) return;
+    result.algorithm = program.algorithm();
+    result.time_us = us;
+    result.check = check;
+    result.check->expectation = program.check().expectation;
+  });
+  job.describe(result);
+  return result;
+}
+
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress) {
   const Size element = size_of(run.options.type);
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
-  Program program(run, count, setup.pes, setup.options.seed, progress);
+  Program program(run, count, setup.pes, setup.options.seed, [&progress] { progress.advance(); });
   reserve_memory(setup, program.bytes_per_pe());
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);
@@ -211,15 +247,9 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
       fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element)));
   simulation.run([&](World& world) { program(world); });
 
-  Result result;
-  result.op = name(run.collective);
+  Result result = result_of(run, count, setup.pes);
   result.machine = setup.machine.name;
   result.assumption = assumption_of(setup);
-  result.pes = setup.pes;
-  result.bytes = bytes_of_count(run.collective, count, setup.pes, element);
-  result.count = count;
-  result.bus_factor = bus_factor(run.collective, setup.pes);
-  result.dtype = name(run.options.type);
   result.algorithm = program.algorithm();
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;

@@ -2,6 +2,7 @@
 /// `tandem run` of a collective.
 
 #include "tandem/collectives.h"
+#include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/progress.h"
@@ -49,6 +50,8 @@ inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterati
 /// Writes to standard error how long it takes, where that is minutes. Throws InvalidArgument where this computer has
 /// too little memory for it.
 void note_cost(const CollectiveRun& run, const Setup& setup);
+/// Runs it for `bytes` (rounded down) on CPUs and checks every element on every PE; the time is the slowest PE's.
+Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size bytes);
 /// Runs it for `bytes` (rounded down), checks every element on every PE and records where `pictures` wants it.
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress);
 

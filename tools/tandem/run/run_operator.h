@@ -2,6 +2,7 @@
 /// `tandem run` of an operator.
 
 #include "tandem/operators.h"
+#include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/options.h"
@@ -37,6 +38,10 @@ std::string extras_text(const OperatorRun& run);
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
 /// The parts of a Progress that `run_operator` does: the calls of the run and of its baselines.
 int parts_of(const OperatorRun& run);
+/// Runs it on CPUs and checks every element of every PE's result; the time is the slowest PE's.
+Result run_operator_on_host(const OperatorRun& run, const HostJob& job);
+/// The bytes of memory for a run's data that a PE needs at least.
+double bytes_per_pe(const OperatorRun& run, int pes);
 /// Runs it, checks every element of every PE's result, and times the baselines in phantom mode.
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress);
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/options/arguments.h"
 #include "tune/sweep.h"
 
@@ -14,6 +15,12 @@ struct Sweep {
   std::string machine;  ///< as World::machine().name
   tune::Group group;    ///< its sizes still empty
   std::vector<tune::Measured> measured;
+};
+
+/// How an operator is tried.
+struct OperatorTuneSetup {
+  TuneSetup setup;
+  bool speaks = true;  ///< this process has PE 0: it prints and writes
 };
 
 /// "tandem tune ...; 2026-11-21; NVIDIA H200 x2": where a sweep comes from.
