@@ -208,7 +208,7 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
     return 2;
   }
   if (pes == 0) pes = gpus;
-  const OperatorRoundsCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
+  const OperatorRoundCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
   std::vector<Group> groups{{"forms", cases.forms()}, {"rows", cases.rows()}, {"several", cases.several()},
                             {"shots", cases.shots()}, {"few", cases.few()},   {"deep", cases.deep()},
                             {"waves", cases.waves()}, {"bits", cases.bits()}};
