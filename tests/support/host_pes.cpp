@@ -85,9 +85,10 @@ class HostPes::HostStream final : public detail::StreamBackend {
   }
 
   void launch(detail::KernelLaunch kernel) override {
-    enqueue([this, request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads,
-                                               context(kernel.team), "test", pes_.state_->options.has_multicast,
-                                               std::move(kernel.on_cpu)}] { host::run_grid(request); });
+    enqueue([request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads, context(kernel.team),
+                                         "test", pes_.state_->options.has_multicast, std::move(kernel.on_cpu)}] {
+      host::run_grid(request);
+    });
   }
   void gemm(const Gemm& gemm, const Team& team) override {
     enqueue([this, gemm, in = context(team)] { host::run_gemm(in, gemm, pes_.state_->machine.gpu.sm_count); });
