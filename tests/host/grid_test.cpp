@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <stdexcept>
 
 #include "support/host_pes.h"
@@ -40,6 +43,43 @@ TEST(HostGrid, ManyBlocksOfManyPesGoForwardOnFewProcessors) {
     stream.synchronize();
     for (int i = 0; i < kBlocks * kPes; ++i) EXPECT_EQ(words.local()[i].value, Epoch{kRounds});
   });
+}
+
+TEST(HostGrid, PesMayBeProcesses) {
+  constexpr int kPes = 8, kBlocks = 32;
+  constexpr Epoch kRounds = 50;
+  constexpr Size kWords = Size{64} << 10;  // offset, behind the wait words
+  const test::HostPes pes(kPes, {.for_processes = true});
+  const auto run = [&](int pe) {
+    host::GridRequest request;
+    request.name = "rounds";
+    request.blocks = kBlocks;
+    request.context = pes.context(pe);
+    const cuda::Context& context = request.context;
+    const Signals words(reinterpret_cast<Signal*>(reinterpret_cast<std::byte*>(context.abort_on_pe0) + kWords),
+                        context.abort_stride, pe);
+    request.body = [=](cpu::Block& block) {
+      for (Epoch e = 1; e <= kRounds; ++e) {
+        block.notify_all(words, e);
+        block.wait_all(words, e);
+      }
+    };
+    host::run_grid(request);
+    for (int i = 0; i < kBlocks * kPes; ++i)
+      if (words.local()[i].value != kRounds) return 1;
+    return 0;
+  };
+  std::vector<pid_t> children;
+  for (int pe = 1; pe < kPes; ++pe) {
+    children.push_back(fork());
+    if (children.back() == 0) _exit(run(pe));
+  }
+  EXPECT_EQ(run(0), 0);
+  for (const pid_t child : children) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 TEST(HostGrid, PollingLoopsLetOthersGoOn) {
