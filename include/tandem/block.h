@@ -14,7 +14,7 @@
 /// defined, and the block with which portable kernels are compiled for a GPU as a check.
 ///
 /// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the
-/// world's watchdog (CUDA) or ends in a deadlock report (simulator).
+/// world's watchdog (GPUs, CPUs) or ends in a deadlock report (simulator).
 ///
 /// What orders what (docs/concepts.md: every operation)
 ///   put, store, then notify           the data before the signal, as does a signal after fence or quiet
@@ -37,7 +37,7 @@ namespace tandem {
 /// Elements of T that a block holds in registers, spread over its threads in 16-byte vectors. Operations on fragments
 /// of the same layout are element by element and need no barrier. Fragments have the same layout where the elements of
 /// the arrays from which they come have the same size; one that is loaded stays with the block or role that loaded it.
-/// The simulator refuses fragments of other layouts, holders or sizes than an operation takes.
+/// The simulator and CPUs refuse fragments of other layouts, holders or sizes than an operation takes.
 template <class T>
 class FragmentContract {
  public:
@@ -104,7 +104,7 @@ class BlockContract : public BlockOps<BlockContract> {
                                             const FragmentContract<A>& b) const;
   /// Sum over all elements, the same value for all threads; has a barrier of the block in it. T is a type in which
   /// values meet (Accumulator). Integers wrap. The same on every run; floats are added in an order that, on a GPU, the
-  /// number of threads and the layout alone decide, in the simulator that of the elements: their last bits may differ.
+  /// number of threads and the layout alone decide, elsewhere that of the elements: their last bits may differ.
   template <class T>
   TANDEM_DEVICE T sum(const FragmentContract<T>& values);
 
@@ -220,7 +220,7 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Stores to every PE's copy; the switch copies.
   template <class T, class A>
   TANDEM_DEVICE void multimem_store(Symm<T> to, Range range, const FragmentContract<A>& values);
-  /// Reduces every PE's copy in the switch; its order is the hardware's on a GPU, PE order in the simulator.
+  /// Reduces every PE's copy in the switch; its order is the hardware's on a GPU, PE order elsewhere.
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> multimem_load_reduce(Symm<T> from, Range range, ReduceOp op);
   /// Reduces values into every PE's copy.

@@ -64,8 +64,9 @@ class BlockCore final : public cpu::BlockCore {
   void run_roles(int n, const int* widths, const std::function<void(int, cpu::BlockCore&)>& body, Site site) override;
 
  private:
-  /// What is loaded, computed and stored for one tile stays in the first-level caches, or nearly so.
-  static constexpr Size kTileBytes = 16 * 1024;
+  /// What is loaded, computed and stored for one tile stays in the first-level caches, or nearly so. Whole packets, of
+  /// both kinds: those of a tile do not depend on how memory is cut into tiles.
+  static constexpr Size kTileBytes = 144 * Size{sizeof(LL128Line::data)};
 
   /// `role`: 1, 2, ... of the block, whose order it shares; 0: the block itself.
   BlockCore(Strand& strand, const GridShape& grid, int index, int warps, int role, FenceOrder* order);

@@ -38,9 +38,16 @@ class FenceOrder {
   }
   void change_behind(const cpu::SignalUpdate& update) {
     if (fiber_ == nullptr) return change(update, std::memory_order_relaxed);
+    // Between the switches there is nothing but the atomic: whatever else is read there would be a race.
+    Epoch* const word = &update.word->value;
+    const Epoch value = update.value;
+    const bool sets = update.op == SignalOp::kSet;
     void* const self = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);
-    change(update, std::memory_order_release);
+    if (sets)
+      __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    else
+      __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
     __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
   }
 

@@ -34,8 +34,7 @@ inline Epoch load(const Signal* word, std::memory_order order) {
   return std::atomic_ref<Epoch>(const_cast<Epoch&>(word->value)).load(order);
 }
 
-/// Always inlined: see FenceOrder.
-[[gnu::always_inline]] inline void change(const cpu::SignalUpdate& update, std::memory_order order) {
+inline void change(const cpu::SignalUpdate& update, std::memory_order order) {
   const std::atomic_ref<Epoch> word(update.word->value);
   if (update.op == SignalOp::kSet)
     word.store(update.value, order);

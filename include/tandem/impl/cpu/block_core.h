@@ -45,10 +45,10 @@ class BlockCore {
   BlockCore(const BlockCore&) = delete;
   BlockCore& operator=(const BlockCore&) = delete;
 
-  int pe() const { return team_.me; }
-  int num_pes() const { return team_.size; }
-  int index() const { return index_; }
-  int count() const { return count_; }
+  TANDEM_DEVICE int pe() const { return team_.me; }
+  TANDEM_DEVICE int num_pes() const { return team_.size; }
+  TANDEM_DEVICE int index() const { return index_; }
+  TANDEM_DEVICE int count() const { return count_; }
   const Team& team() const { return team_; }
   /// Whether stores write memory at once, without a payload that the engine delivers later.
   bool stores_at_once() const { return stores_at_once_; }

@@ -1,0 +1,45 @@
+/// The GEMM with hooks on CPUs, as the operators use it: every form, mover, direction, reduction and finish, exact.
+
+#include <gtest/gtest.h>
+
+#include "operators/operator_finish.h"
+#include "support/host_pes.h"
+
+namespace tandem {
+namespace {
+
+using test::FinishCase;
+using test::FinishedOperator;
+
+void check_case(const FinishCase& c, int pes) {
+  SCOPED_TRACE(::testing::Message() << c << " on " << pes << " PEs");
+  test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+    constexpr Size kRoom = Size{12} << 20;
+    FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
+    Stream stream = world.make_stream("main");
+    for (int run = 0; run < 3; ++run) {
+      const Size m = run == 1 ? 2 * c.options.m / 3 : c.options.m;
+      one.fill(run, m);
+      one.enqueue(stream, m);
+      stream.synchronize();
+      EXPECT_EQ(one.wrong(run, m), 0) << "PE " << world.pe() << " in run " << run;
+    }
+    world.barrier();
+  });
+}
+
+void check_all(int pes, Size n, Size k, int tile_n) {
+  for (FinishCase& c : test::finish_cases(97, n, k, true)) {
+    c.options.tile_m = 16;
+    c.options.tile_n = tile_n;
+    check_case(c, pes);
+  }
+}
+
+TEST(HostOperators, ExactOnOnePe) { check_all(1, 41, 37, 16); }
+TEST(HostOperators, ExactOnTwoPes) { check_all(2, 48, 48, 32); }
+TEST(HostOperators, ExactOnThreePes) { check_all(3, 48, 48, 32); }
+TEST(HostOperators, ExactOnFivePes) { check_all(5, 80, 80, 16); }
+
+}  // namespace
+}  // namespace tandem
