@@ -68,19 +68,7 @@ if(TARGET tandem-cli)
   target_link_libraries(tandem-cli PRIVATE tandem::cuda)
 endif()
 
-# The C API, for programs that load it at run time: one shared library that shows nothing but its own functions.
 set_target_properties(tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTIES POSITION_INDEPENDENT_CODE ON)
-file(GLOB c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/c/*.cpp")
-add_library(tandem_c SHARED ${c_sources})
-add_library(tandem::c ALIAS tandem_c)
-target_include_directories(tandem_c INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
-                                              "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-tandem_own_code(tandem_c)
-target_link_libraries(tandem_c PRIVATE tandem::cuda fmt::fmt)
-target_link_options(tandem_c PRIVATE -Wl,-Bsymbolic "-Wl,--version-script=${PROJECT_SOURCE_DIR}/bindings/c/exports.map")
-# Before 1.0 a minor version may change the interface: programs are linked with one of them.
-set_target_properties(tandem_c PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
-                                          LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)

@@ -5,13 +5,13 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tandem")
 
 install(TARGETS tandem EXPORT tandem-targets)
 if(TARGET tandem_cuda)
-  # tandem::cuda for programs in C++; tandem::c for programs in C, which need nothing else.
   set_target_properties(tandem_cuda PROPERTIES EXPORT_NAME cuda)
-  set_target_properties(tandem_c PROPERTIES EXPORT_NAME c)
   install(TARGETS tandem_cuda EXPORT tandem-targets)
-  install(TARGETS tandem_c EXPORT tandem-c-targets)
-  install(EXPORT tandem-c-targets NAMESPACE tandem:: DESTINATION "${package_dir}")
 endif()
+# Programs in C need nothing else.
+set_target_properties(tandem_c PROPERTIES EXPORT_NAME c)
+install(TARGETS tandem_c EXPORT tandem-c-targets)
+install(EXPORT tandem-c-targets NAMESPACE tandem:: DESTINATION "${package_dir}")
 if(TARGET tandem-cli)
   install(TARGETS tandem-cli)
 endif()

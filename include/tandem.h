@@ -81,6 +81,13 @@ typedef enum TANDEM_INT {
   TANDEM_FAILED = 5   /**< a PE has ended or a GPU failed; the world is over */
 } tandem_status;
 
+/** The devices of a world. */
+typedef enum TANDEM_INT {
+  TANDEM_ANY_DEVICE = 0,
+  TANDEM_GPU = 1,
+  TANDEM_HOST = 2 /**< the CPUs of this computer */
+} tandem_device;
+
 /** Element types. 0 is no type, so that a forgotten field is detected. */
 typedef enum TANDEM_INT {
   TANDEM_F32 = 1,
@@ -124,6 +131,8 @@ typedef struct {
                                call. `tandem list` prints the names. A collective whose algorithm this world cannot
                                run gives TANDEM_UNSUPPORTED when it is called. Some algorithms need more memory than
                                the figures above */
+  tandem_device device;   /**< 0: as TANDEM_DEVICE in the environment says, "gpu" or "host"; without it GPUs where
+                             the library and the machine have some, else CPUs. The same on all PEs */
 } tandem_options;
 
 /** Returns the version of the library, such as "0.1.0". Before 1.0 these declarations may change with the second
@@ -138,7 +147,8 @@ const char* tandem_last_error(void);
  * processes reach it; NULL means 127.0.0.1. */
 tandem_status tandem_unique_id_create(void* id, const char* address);
 
-/** Joins a world on the current GPU and returns once all PEs have joined. */
+/** Joins a world, on GPUs with the current GPU, and returns once all PEs have joined. On CPUs `stream` is NULL
+ * everywhere, memory may lie anywhere, and tandem_register() gives TANDEM_UNSUPPORTED. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
 /** The same with the id and the numbers from the environment of torchrun, srun or tandem launch
  * (docs/reference/worlds.md). */
@@ -165,6 +175,9 @@ tandem_status tandem_world_abort(tandem_world* world, const char* why);
  *
  *   if (tandem_world_error(world) != TANDEM_SUCCESS) puts(tandem_last_error()); */
 tandem_status tandem_world_error(tandem_world* world);
+
+/** Returns the device kind of the world: TANDEM_GPU or TANDEM_HOST; TANDEM_ANY_DEVICE if `world` is no world. */
+tandem_device tandem_device_of(const tandem_world* world);
 
 /** Returns the number of this PE, or -1 if `world` is no world. */
 int tandem_pe(const tandem_world* world);

@@ -10,10 +10,10 @@
 #include <new>
 #include <string>
 
-#include "cuda/driver/device_guard.h"
 #include "tandem.h"
 #include "tandem/error.h"
 #include "world.h"
+#include "world/device/devices.h"
 
 struct tandem_world {
   tandem::c::CWorld world;
@@ -158,26 +158,27 @@ class Handles {
 
 Handles<tandem_world>& worlds();
 
-/// A world while a call uses it, with its GPU current on this thread.
+/// Makes the device current for what destroys; none where it is lost, which nothing has to be waited for.
+inline std::unique_ptr<world::CurrentDevice> current_unless_lost(const CWorld& on) {
+  try {
+    return std::make_unique<world::CurrentDevice>(world::devices_of(on.kind()), on.device());
+  } catch (const RuntimeFailure&) {
+    return nullptr;
+  }
+}
+
+/// A world while a call uses it, with its device current on this thread.
 class InWorld {
  public:
-  explicit InWorld(tandem_world* world) : use_(worlds().at(world, "world")), current_(use_->world.device()) {}
+  explicit InWorld(tandem_world* world)
+      : use_(worlds().at(world, "world")), current_(world::devices_of(use_->world.kind()), use_->world.device()) {}
   CWorld& operator*() const { return use_->world; }
   CWorld* operator->() const { return &use_->world; }
   tandem_world& handle() const { return *use_; }
 
  private:
   Handles<tandem_world>::Use use_;
-  cuda::DeviceGuard current_;
+  world::CurrentDevice current_;
 };
-
-/// Makes the GPU current for what destroys; none where it is lost, of which nothing has to be waited for.
-inline std::unique_ptr<cuda::DeviceGuard> current_unless_lost(int device) {
-  try {
-    return std::make_unique<cuda::DeviceGuard>(device);
-  } catch (const RuntimeFailure&) {
-    return nullptr;
-  }
-}
 
 }  // namespace tandem::c

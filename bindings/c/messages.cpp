@@ -33,7 +33,7 @@ void send_recv(tandem_world* world, const tandem_message* sends, size_t num_send
     out.push_back({sends[i].peer, sends[i].data, bytes_of(sends[i].count, sends[i].type)});
   for (size_t i = 0; i < num_receives; ++i)
     in.push_back({receives[i].peer, receives[i].data, bytes_of(receives[i].count, receives[i].type)});
-  where->send_recv(out, in, {}, static_cast<cudaStream_t>(stream));
+  where->send_recv(out, in, {}, stream);
 }
 
 /// Parts of one buffer, one for each PE.
@@ -51,7 +51,7 @@ struct Parts {
 
 /// This PE's own part stays on its GPU; every other goes to, or comes from, its PE.
 template <class Out>
-void exchange(CWorld& world, const Out& sent, const Parts& received, cudaStream_t stream) {
+void exchange(CWorld& world, const Out& sent, const Parts& received, void* stream) {
   const int me = world.pe();
   if (sent.bytes(me) != received.bytes(me))
     throw InvalidArgument(fmt::format("out_counts[{}]: {} bytes given, allowed is {}, as this PE sends itself", me,
@@ -99,7 +99,7 @@ tandem_status tandem_all_gather_v(tandem_world* world, const void* in, void* out
       std::byte* of(int) const { return size > 0 ? &given(begin, "in") : begin; }
     };
     auto* const begin = static_cast<std::byte*>(const_cast<void*>(in));
-    exchange(*where, Whole{begin, received.bytes(where->pe())}, received, static_cast<cudaStream_t>(stream));
+    exchange(*where, Whole{begin, received.bytes(where->pe())}, received, stream);
   });
 }
 
@@ -111,6 +111,6 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
     const Parts sent{"in", begin, &given(in_counts, "in_counts"), &given(in_offsets, "in_offsets"), type};
     const Parts received{"out", static_cast<std::byte*>(out), &given(out_counts, "out_counts"),
                          &given(out_offsets, "out_offsets"), type};
-    exchange(*InWorld(world), sent, received, static_cast<cudaStream_t>(stream));
+    exchange(*InWorld(world), sent, received, stream);
   });
 }

@@ -17,7 +17,7 @@ struct tandem_plan {
   std::unique_ptr<tandem::OperatorPlan> plan;
   std::size_t matrices;
   /// Streams that it has run in: each keeps what its GEMMs have prepared, which captured graphs use.
-  std::map<cudaStream_t, tandem::Stream> streams;
+  std::map<void*, tandem::Stream> streams;
 };
 
 namespace {
@@ -91,7 +91,7 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
     const tandem_run& r = given(run, "run");
     given(r.b, "b");
     given(r.c, "c");
-    auto* const native = static_cast<cudaStream_t>(stream);
+    auto* const native = stream;
     auto found = made->streams.find(native);
     if (found == made->streams.end()) found = made->streams.emplace(native, world->borrow_stream(native)).first;
     const auto listed = [&]<class T>(T* const* list) {
@@ -109,7 +109,7 @@ tandem_status tandem_plan_destroy(tandem_plan* plan) {
     if (plan == nullptr) return;
     tandem_world& world = plans().at(plan, "plan")->world;
     const auto use = tandem::c::worlds().at(&world, "world");
-    const auto current = tandem::c::current_unless_lost(use->world.device());
+    const auto current = tandem::c::current_unless_lost(use->world);
     plans().destroy(plan, "plan", [](const tandem_plan&) {});
     --world.plans;
   });

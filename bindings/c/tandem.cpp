@@ -1,12 +1,9 @@
 #include "tandem.h"
 
-#include <cuda_runtime.h>
-
 #include <cstring>
 
 #include "base/version.h"
 #include "guard.h"
-#include "tandem/cuda.h"
 
 static_assert(TANDEM_UNIQUE_ID_BYTES == tandem::UniqueId::kBytes);
 static_assert(TANDEM_F64 - TANDEM_F32 == static_cast<int>(tandem::DType::kF64) &&
@@ -45,6 +42,7 @@ tandem_options checked(const tandem_options* options) {
   check_seconds(all.timeout_s, "timeout_s");
   check_seconds(all.arrival_timeout_s, "arrival_timeout_s");
   check_seconds(all.join_timeout_s, "join_timeout_s");
+  tandem::c::one_of(all.device, TANDEM_ANY_DEVICE, TANDEM_HOST, "device", "tandem_device");
   controls_of(all);
   return all;
 }
@@ -63,21 +61,23 @@ std::size_t staging_of(const tandem_options& options) {
 }
 
 /// `pes`: at most so many.
-tandem::WorldOptions cuda_options(const tandem_options& options, int pes) {
+tandem::WorldOptions world_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
   constexpr std::size_t default_limit = std::size_t{128} << 30;
   constexpr std::size_t for_plans = std::size_t{64} << 20;
   // The staging of a SendRecvGroup with its default number of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);
-  tandem::WorldOptions cuda;
+  tandem::WorldOptions all;
   const std::size_t own =
       2 * staging_of(options) + for_plans + for_messages * static_cast<std::size_t>(pes > 64 ? pes : 1);
-  cuda.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + own);
-  cuda.heap_limit_bytes = static_cast<Size>(or_default(options.heap_limit_bytes, default_limit) + own);
-  cuda.timeout_s = or_default(options.timeout_s, cuda.timeout_s);
-  cuda.arrival_timeout_s = or_default(options.arrival_timeout_s, cuda.arrival_timeout_s);
-  cuda.join_timeout_s = or_default(options.join_timeout_s, cuda.join_timeout_s);
-  return cuda;
+  all.heap_bytes = static_cast<Size>(or_default(options.heap_bytes, default_heap) + own);
+  all.heap_limit_bytes = static_cast<Size>(or_default(options.heap_limit_bytes, default_limit) + own);
+  all.timeout_s = or_default(options.timeout_s, all.timeout_s);
+  all.arrival_timeout_s = or_default(options.arrival_timeout_s, all.arrival_timeout_s);
+  all.join_timeout_s = or_default(options.join_timeout_s, all.join_timeout_s);
+  if (options.device == TANDEM_GPU) all.kind = tandem::DeviceKind::kGpu;
+  if (options.device == TANDEM_HOST) all.kind = tandem::DeviceKind::kHost;
+  return all;
 }
 
 tandem_world* kept(std::unique_ptr<tandem::WorldProcess> process, const tandem_options& options) {
@@ -87,22 +87,18 @@ tandem_world* kept(std::unique_ptr<tandem::WorldProcess> process, const tandem_o
 }
 
 tandem_world* create(const tandem::Placement& place, const tandem_options& options) {
-  tandem::WorldOptions cuda = cuda_options(options, place.pes);
-  if (tandem::cuda_devices() == 0) throw tandem::Unsupported("cuda backend: no GPU, or no NVIDIA driver");
-  cuda.kind = tandem::DeviceKind::kGpu;
-  if (cudaGetDevice(&cuda.device) != cudaSuccess) throw tandem::RuntimeFailure("cudaGetDevice failed");
-  auto process = std::make_unique<tandem::WorldProcess>(place, cuda);
-  return kept(std::move(process), options);
+  tandem::WorldOptions all = world_options(options, place.pes);
+  tandem::world::Devices& devices = tandem::world::devices_of(all.kind);
+  devices.require_any();
+  all.kind = devices.kind();
+  all.device = devices.current();
+  return kept(std::make_unique<tandem::WorldProcess>(place, all), options);
 }
 
 tandem_status run(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
                   tandem_dtype type, tandem_op op, int root, void* stream) {
   return guarded([&] {
-    InWorld(world)->run({{collective, type_of(type), op_of(op), root},
-                         in,
-                         out,
-                         size_of_c(count, "count"),
-                         static_cast<cudaStream_t>(stream)});
+    InWorld(world)->run({{collective, type_of(type), op_of(op), root}, in, out, size_of_c(count, "count"), stream});
   });
 }
 
@@ -141,15 +137,14 @@ tandem_status tandem_world_from_environment(tandem_world** world, const tandem_o
 tandem_status tandem_world_destroy(tandem_world* world) {
   return guarded([&] {
     if (world == nullptr) return;
-    int device = 0;
+    std::unique_ptr<tandem::world::CurrentDevice> current;
     {
       const auto use = worlds().at(world, "world");
       if (use->plans > 0)
         throw InvalidArgument(
             fmt::format("world: {} plans of it are left, allowed is none: destroy them first", use->plans));
-      device = use->world.device();
+      current = tandem::c::current_unless_lost(use->world);
     }
-    const auto current = tandem::c::current_unless_lost(device);
     worlds().destroy(world, "world", [](tandem_world& left) { left.world.process().leave(); });
   });
 }
@@ -160,7 +155,7 @@ tandem_status tandem_world_split(tandem_world** part, tandem_world* world, int c
     given(part, "part") = nullptr;
     const InWorld whole(world);
     const tandem_options all = checked(options);
-    auto process = whole->process().split(color, key, cuda_options(all, whole->pes()));
+    auto process = whole->process().split(color, key, world_options(all, whole->pes()));
     if (process != nullptr) *part = kept(std::move(process), all);
   });
 }
@@ -172,6 +167,11 @@ tandem_status tandem_world_abort(tandem_world* world, const char* why) {
 
 tandem_status tandem_world_error(tandem_world* world) {
   return guarded([&] { worlds().at_the_end(world, "world")->world.process().check(); });
+}
+
+tandem_device tandem_device_of(const tandem_world* world) {
+  if (!worlds().has(world)) return TANDEM_ANY_DEVICE;
+  return world->world.kind() == tandem::DeviceKind::kGpu ? TANDEM_GPU : TANDEM_HOST;
 }
 
 int tandem_pe(const tandem_world* world) { return worlds().has(world) ? world->world.pe() : -1; }
@@ -237,7 +237,7 @@ tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, siz
 }
 
 tandem_status tandem_synchronize(tandem_world* world, void* stream) {
-  return guarded([&] { InWorld(world)->synchronize(static_cast<cudaStream_t>(stream)); });
+  return guarded([&] { InWorld(world)->synchronize(stream); });
 }
 
 tandem_status tandem_barrier(tandem_world* world) {

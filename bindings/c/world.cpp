@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "collectives/plan/checked_plan.h"
-#include "cuda_error.h"
 #include "tandem/advanced/only_here.h"
 #include "tandem/error.h"
 
@@ -36,6 +35,7 @@ CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool a
   staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
   plans_ = std::make_unique<Plans>(world(), staging, controls);
   order_ = std::make_unique<CallOrder>(world(), *plans_);
+  order_of_streams_ = make_stream_order(process_->kind());
   group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
 }
 
@@ -135,21 +135,20 @@ void CWorld::enqueue(const Call& call, bool is_captured) {
 }
 
 void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
-                       cudaStream_t stream) {
+                       void* stream) {
   in_order(stream, [&](bool) {
     Stream borrowed = process_->borrow_stream(stream);
     group_->run(borrowed, sends, receives);
     has_sent_ = true;
     if (own.to == own.from || own.bytes == 0) return;
-    const auto bytes = static_cast<std::size_t>(own.bytes);
-    check(cudaMemcpyAsync(own.to, own.from, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+    borrowed.copy_async(own.to, own.from, own.bytes);
   });
 }
 
-void CWorld::synchronize(cudaStream_t stream) {
+void CWorld::synchronize(void* stream) {
   Stream borrowed = process_->borrow_stream(stream);
   borrowed.synchronize();
-  last_call_.ended(stream);
+  order_of_streams_->ended(stream);
   if (has_sent_) group_->check(borrowed);
 }
 

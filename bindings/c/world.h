@@ -1,15 +1,13 @@
 #pragma once
 /// A world as C programs hold it: plans made as they are needed, staging for what peers do not reach.
 
-#include <cuda_runtime.h>
-
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "call_order.h"
-#include "last_call.h"
 #include "plans.h"
+#include "stream_order.h"
 #include "tandem/collectives.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
@@ -23,7 +21,7 @@ struct Call {
   const void* in;
   void* out;
   Size count;
-  cudaStream_t stream;
+  void* stream;
 };
 
 /// From one place to another of this PE.
@@ -58,8 +56,9 @@ class CWorld {
 
   int pe() const { return process_->pe(); }
   int pes() const { return process_->pes(); }
-  /// Its GPU.
+  /// Its device.
   int device() const { return process_->device(); }
+  DeviceKind kind() const { return process_->kind(); }
   WorldProcess& process() { return *process_; }
   void barrier() { world().barrier(); }
   void* allocate(Size bytes);
@@ -69,19 +68,19 @@ class CWorld {
   void run(const Call& call);
   /// Messages to this PE are one copy.
   void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,
-                 cudaStream_t stream);
-  void synchronize(cudaStream_t stream);
+                 void* stream);
+  void synchronize(void* stream);
 
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
-  Stream borrow_stream(cudaStream_t stream) { return process_->borrow_stream(stream); }
+  Stream borrow_stream(void* stream) { return process_->borrow_stream(stream); }
   /// Calls `enqueue(is_captured)`. Its work in `stream` runs after the previous call, in any stream. Throws if the
   /// world is over.
   template <class Enqueue>
-  void in_order(cudaStream_t stream, const Enqueue& enqueue) {
+  void in_order(void* stream, const Enqueue& enqueue) {
     process_->check();  // a wait may have given up since, and the caller may have synchronized without this library
-    last_call_.then(stream, enqueue);
+    order_of_streams_->then(stream, enqueue);
   }
 
  private:
@@ -112,7 +111,7 @@ class CWorld {
   bool has_sent_ = false;
   std::unique_ptr<Plans> plans_;  // at a place of its own: the order looks there
   std::unique_ptr<CallOrder> order_;
-  LastCall last_call_;
+  std::unique_ptr<StreamOrder> order_of_streams_;
 };
 
 }  // namespace tandem::c

@@ -15,7 +15,7 @@
 /// defined, and portable kernels are compiled with it for a GPU as a check.
 ///
 /// PE numbers are those of the team of the launch. Counts are elements. Nothing here throws; a wait is bounded by the
-/// world's watchdog (CUDA) or ends in a deadlock report (simulator).
+/// world's watchdog (GPUs, CPUs) or ends in a deadlock report (simulator).
 ///
 /// The order between operations (docs/concepts.md: every operation)
 ///   put, store, then notify           the data before the signal, as does a signal after fence or quiet

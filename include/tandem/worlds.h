@@ -33,8 +33,9 @@ class Timeline;
 
 /// Options of a world.
 struct WorldOptions {
-  /// The kind of device of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value: GPUs if the
-  /// program and the machine have some, else CPUs. The same on all PEs.
+  /// The kind of device of the PEs: kGpu or kHost; kSimulated is refused (simulation.h). Without a value, TANDEM_DEVICE
+  /// in the environment decides ("gpu" or "host"). Without both: GPUs if the program and the machine have some, else
+  /// CPUs. The same on all PEs.
   std::optional<DeviceKind> kind = {};
   /// Initial capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;

@@ -18,9 +18,9 @@ constexpr long kLongestSleepNs = 1'000'000;
 
 volatile std::uint32_t& bell_of(const cuda::Context& context, int pe) { return cuda::wait_words(context, pe)->bell; }
 
-/// Other processes may share the word.
-void futex(volatile std::uint32_t& word, int operation, std::uint32_t value, const timespec* timeout) {
-  syscall(SYS_futex, const_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+/// Other processes may share the word. Returns whether a sleeper was woken.
+bool futex(volatile std::uint32_t& word, int operation, std::uint32_t value, const timespec* timeout) {
+  return syscall(SYS_futex, const_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0) == 0;
 }
 
 }  // namespace
@@ -51,9 +51,9 @@ void set_bell(const cuda::Context& context) {
   full_fence();
 }
 
-void sleep_until_rung(const cuda::Context& context) {
+bool sleep_until_rung(const cuda::Context& context) {
   const timespec longest{0, kLongestSleepNs};
-  futex(bell_of(context, context.world_pe), FUTEX_WAIT, 1, &longest);
+  return futex(bell_of(context, context.world_pe), FUTEX_WAIT, 1, &longest);
 }
 
 }  // namespace tandem::host

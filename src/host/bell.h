@@ -19,6 +19,7 @@ void ring_owner(const cuda::Context& context, const void* word);
 /// The sleeper's side: `set_bell`, then another look, then `sleep`.
 void set_bell(const cuda::Context& context);
 /// Sleeps until the bell of this PE rings, for a millisecond at most: data may be waited for whose writer rings nobody.
-void sleep_until_rung(const cuda::Context& context);
+/// Returns whether it rang.
+bool sleep_until_rung(const cuda::Context& context);
 
 }  // namespace tandem::host

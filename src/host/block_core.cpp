@@ -149,32 +149,51 @@ class WordsWait final : public Wait {
   Epoch found_ = 0;
 };
 
-/// Packets of 8 bytes carry their flag in the upper half, longer ones behind their data.
+/// The word of a packet that makes it valid: packets of 8 bytes are one, with the flag in its upper half; longer ones
+/// have their flag behind their data.
+struct PacketWord {
+  explicit PacketWord(const cpu::PacketForm& form)
+      : is_whole(form.bytes == Size{sizeof(std::uint64_t)}),
+        offset(is_whole ? 0 : form.flag_offset),
+        flag_shift(is_whole ? 32 : 0) {}
+
+  bool is_whole;
+  Size offset;
+  int flag_shift;
+};
+
 class PacketsWait final : public Wait {
  public:
   PacketsWait(int block, const void* packets, Size count, const cpu::PacketForm& form, std::uint64_t flag)
-      : block_(block), packet_(static_cast<const std::byte*>(packets)), left_(count), form_(form), flag_(flag) {}
+      : block_(block),
+        word_(form),
+        at_(static_cast<const std::byte*>(packets)),
+        end_(at_ + count * form.bytes),
+        packet_bytes_(form.bytes),
+        flag_(flag) {}
 
   bool is_answered() override {
-    for (; left_ > 0; --left_, packet_ += form_.bytes)
-      if ((found_ = flag_of(packet_)) != flag_) return false;
-    return true;
+    // The loop's variables stay in registers: atomics make members be written.
+    const std::byte* at = at_;
+    std::uint64_t found = flag_;
+    for (; at < end_; at += packet_bytes_) {
+      found = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(at + word_.offset), __ATOMIC_ACQUIRE) >>
+              word_.flag_shift;
+      if (found != flag_) break;
+    }
+    at_ = at;
+    found_ = found;
+    return at == end_;
   }
-  Awaited awaited() const override { return {block_, packet_, flag_, found_}; }
+  Awaited awaited() const override { return {block_, at_, flag_, found_}; }
 
  private:
-  std::uint64_t flag_of(const std::byte* packet) const {
-    const bool is_whole = form_.bytes == Size{sizeof(std::uint64_t)};
-    const auto* const word = reinterpret_cast<const std::uint64_t*>(packet + (is_whole ? 0 : form_.flag_offset));
-    const std::uint64_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    return is_whole ? value >> 32 : value;
-  }
-
-  int block_;
-  const std::byte* packet_;
-  Size left_;
-  const cpu::PacketForm& form_;
-  std::uint64_t flag_;
+  const int block_;
+  const PacketWord word_;
+  const std::byte* at_;
+  const std::byte* const end_;
+  const Size packet_bytes_;
+  const std::uint64_t flag_;
   std::uint64_t found_ = 0;
 };
 
@@ -242,15 +261,14 @@ void BlockCore::check_packets(const void* to, Size, Site site) const {
 
 void BlockCore::write_packets(void* to, cpu::Buffer packets, const cpu::PacketForm& form, Site) {
   acted();
+  const PacketWord word(form);
   auto* at = static_cast<std::byte*>(to);
   const std::byte* from = packets.data();
   for (const std::byte* const end = from + packets.bytes(); from < end; from += form.bytes, at += form.bytes) {
-    const bool is_whole = form.bytes == Size{sizeof(std::uint64_t)};
-    const Size before_word = is_whole ? 0 : form.flag_offset;
-    if (!is_whole) std::memcpy(at, from, static_cast<std::size_t>(before_word));
-    std::uint64_t word;
-    std::memcpy(&word, from + before_word, sizeof word);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(at + before_word), word, __ATOMIC_RELEASE);
+    if (!word.is_whole) std::memcpy(at, from, static_cast<std::size_t>(word.offset));
+    std::uint64_t last;
+    std::memcpy(&last, from + word.offset, sizeof last);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(at + word.offset), last, __ATOMIC_RELEASE);
   }
   ring_owner(grid_.context, to);
 }

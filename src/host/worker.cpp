@@ -70,7 +70,7 @@ void Worker::run() {
   for (int passes = 1; !strands_.empty(); ++passes) {
     idle = pass() ? 0 : idle + 1;
     if (passes % kPassesBetweenWatches == 0) watch();
-    if (idle > 0) pause(idle);
+    if (idle > 0 && pause(idle)) idle = 0;  // a strand that polls several words needs as many passes
   }
 }
 
@@ -102,15 +102,18 @@ bool Worker::has_answer() const {
                      [](const auto& strand) { return strand->wait_ != nullptr && strand->wait_->is_answered(); });
 }
 
-void Worker::pause(int times) {
-  if (times <= kSpins) return relax();
+bool Worker::pause(int times) {
+  if (times <= kSpins) {
+    relax();
+    return false;
+  }
   watch();
   if (times <= kSpins + kYields) {
     sched_yield();
-    return;
+    return false;
   }
   set_bell(context_);
-  if (!has_answer() && who_gave_up(context_) == 0) sleep_until_rung(context_);
+  return has_answer() || who_gave_up(context_) != 0 || sleep_until_rung(context_);
 }
 
 void Worker::watch() {

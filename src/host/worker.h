@@ -79,8 +79,8 @@ class Worker {
   bool pass();
   void resume(Strand& strand);
   bool has_answer() const;
-  /// Nobody could go on for the `times`-th time in a row.
-  void pause(int times);
+  /// Nobody could go on for the `times`-th time in a row. Returns whether the bell rang meanwhile.
+  bool pause(int times);
   /// Ends the waits that are over.
   void watch();
   void unwind_all();

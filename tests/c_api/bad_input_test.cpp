@@ -84,8 +84,11 @@ TEST(BadInput, WorldsThatCannotBeMade) {
   EXPECT_EQ(unlike(tandem_world_create(&world, nullptr, 0, 2, nullptr), kInvalid, "id: NULL given"), "");
   EXPECT_EQ(world, nullptr) << "what could not be made";
   EXPECT_EQ(unlike(tandem_world_create(&world, made.data(), 0, 2, nullptr), kInvalid, "unique id"), "");
-  EXPECT_EQ(unlike(tandem_world_create(&world, bytes, 0, 2, nullptr), TANDEM_UNSUPPORTED, "no GPU"), "");
   const auto with = [&](const tandem_options& options) { return tandem_world_create(&world, bytes, 0, 2, &options); };
+  EXPECT_EQ(unlike(with({.device = TANDEM_GPU}), TANDEM_UNSUPPORTED, "no GPU"), "");
+  EXPECT_EQ(unlike(with({.device = static_cast<tandem_device>(3)}), kInvalid,
+                   "device: 3 given, allowed is a tandem_device, 0 to 2"),
+            "");
   EXPECT_EQ(unlike(with({.heap_bytes = kTooMany}), kInvalid, "heap_bytes: 18446744073709551615 given, allowed is"), "");
   EXPECT_EQ(unlike(with({.staging_bytes = kTooMany}), kInvalid, "staging_bytes: "), "");
   EXPECT_EQ(unlike(with({.any_memory = 2}), kInvalid, "any_memory: 2 given, allowed is 0 or 1"), "");

@@ -19,7 +19,8 @@
 #include <string_view>
 #include <thread>
 
-#include "gpu/collective_rounds.h"
+#include "gpu/graph.h"
+#include "support/collective_rounds.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -48,8 +49,8 @@ CudaOptions small_world(double timeout_s = 10) {
 }
 
 /// All PEs' results together. `at`: the case that the last PE to begin one began.
-std::vector<GpuResult> run_in_one_world(int pes, std::span<const GpuCase> cases, std::atomic<std::size_t>& at) {
-  std::vector<GpuResult> results(cases.size());
+std::vector<RoundsResult> run_in_one_world(int pes, std::span<const RoundsCase> cases, std::atomic<std::size_t>& at) {
+  std::vector<RoundsResult> results(cases.size());
   std::mutex mutex;
   CudaThreads threads(pes, small_world());
   threads.run([&](World& world) {
@@ -57,10 +58,10 @@ std::vector<GpuResult> run_in_one_world(int pes, std::span<const GpuCase> cases,
     Stream stream = world.make_stream("main");
     for (std::size_t i = 0; i < cases.size(); ++i) {
       at = i;
-      const GpuResult own =
-          dispatch(cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i]).run(stream); });
+      const RoundsResult own = dispatch(
+          cases[i].type, [&]<class T>() { return CollectiveRounds<T>(world, cases[i], capture_graph).run(stream); });
       const std::lock_guard lock(mutex);
-      GpuResult& all = results[i];
+      RoundsResult& all = results[i];
       const std::uint64_t common = all.checked == 0 ? own.common : all.common;
       if (own.common != common && all.wrong == 0) {
         ++all.wrong;
@@ -74,11 +75,11 @@ std::vector<GpuResult> run_in_one_world(int pes, std::span<const GpuCase> cases,
 }
 
 /// Returns how many of the cases have had their turn.
-std::size_t check_in_one_world(int pes, std::span<const GpuCase> cases, bool twice) {
+std::size_t check_in_one_world(int pes, std::span<const RoundsCase> cases, bool twice) {
   std::atomic<std::size_t> at{0};
   try {
-    const std::vector<GpuResult> results = run_in_one_world(pes, cases, at);
-    const std::vector<GpuResult> again = twice ? run_in_one_world(pes, cases, at) : results;
+    const std::vector<RoundsResult> results = run_in_one_world(pes, cases, at);
+    const std::vector<RoundsResult> again = twice ? run_in_one_world(pes, cases, at) : results;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       std::string problem;
       if (results[i].wrong > 0)
@@ -97,13 +98,13 @@ std::size_t check_in_one_world(int pes, std::span<const GpuCase> cases, bool twi
 }
 
 /// Memory that a case takes of its world's heap, about: buffers, and packets or staging, of groups for each peer.
-Size room_of(const GpuCase& c, int pes) {
+Size room_of(const RoundsCase& c, int pes) {
   const Size staging = c.algorithm.name == "grouped" ? pes * (Size{4} << 20) : Size{1} << 20;
   return staging + 16 * c.count * pes * size_of(c.type);
 }
 
 /// A world costs a tenth of a second on four GPUs, so as many cases as its heap has room for share one.
-void check(int pes, std::span<const GpuCase> cases, bool twice = false) {
+void check(int pes, std::span<const RoundsCase> cases, bool twice = false) {
   while (!cases.empty()) {
     std::size_t some = 0;
     for (Size room = 0; some < cases.size() && room < small_world().heap_bytes / 2; ++some)
@@ -127,7 +128,7 @@ bool can_be_in_place(Collective collective) {
          collective != Collective::kExchange;
 }
 
-void add(std::vector<GpuCase>& cases, GpuCase c) {
+void add(std::vector<RoundsCase>& cases, RoundsCase c) {
   cases.push_back(c);
   if (!can_be_in_place(c.algorithm.collective)) return;
   c.in_place = true;
@@ -136,24 +137,24 @@ void add(std::vector<GpuCase>& cases, GpuCase c) {
 
 /// Some operations x odd sizes x in-place of a collective and type. `next()`: the algorithm of the next case.
 template <class Next>
-void add_type(std::vector<GpuCase>& cases, int pes, Collective collective, DType type, std::span<const ReduceOp> ops,
+void add_type(std::vector<RoundsCase>& cases, int pes, Collective collective, DType type, std::span<const ReduceOp> ops,
               Next next) {
   for (const ReduceOp op : ops) {
     if (!reduces(collective) && op != ReduceOp::kSum) continue;
     for (const Size count : {Size{1}, Size{1003}, Size{6007}}) {
-      GpuCase c{next(), type, op, count};
+      RoundsCase c{next(), type, op, count};
       c.root = count == 1003 ? pes - 1 : 0;
       add(cases, c);
     }
     if (op != ReduceOp::kSum) continue;
-    GpuCase random{next(), type, op, 3001};
+    RoundsCase random{next(), type, op, 3001};
     random.random = true;
     add(cases, random);
   }
 }
 
 void check_each_algorithm(int pes, std::span<const ReduceOp> ops) {
-  std::vector<GpuCase> cases;
+  std::vector<RoundsCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes))
     for (const DType type : kDTypes) add_type(cases, pes, info.collective, type, ops, [&] { return info; });
   check(pes, cases);
@@ -162,7 +163,7 @@ void check_each_algorithm(int pes, std::span<const ReduceOp> ops) {
 void check_each_collective(int pes) {
   std::map<Collective, std::vector<AlgorithmInfo>> all;
   for (const AlgorithmInfo& info : algorithms(pes)) all[info.collective].push_back(info);
-  std::vector<GpuCase> cases;
+  std::vector<RoundsCase> cases;
   for (const auto& each : all) {
     std::size_t turn = 0;
     for (const DType type : kDTypes)
@@ -172,19 +173,19 @@ void check_each_collective(int pes) {
 }
 
 void check_large(int pes) {
-  std::vector<GpuCase> cases;
+  std::vector<RoundsCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes))
     add(cases, {info, DType::kBF16, ReduceOp::kSum, (Size{1} << 17) + 5});
   check(pes, cases);
 }
 
 void check_replays(int pes, int replays) {
-  std::vector<GpuCase> cases;
+  std::vector<RoundsCase> cases;
   for (const AlgorithmInfo& info : algorithms(pes)) {
-    GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
+    RoundsCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.graph = true;
     c.rounds = replays;
-    GpuCase random = c;
+    RoundsCase random = c;
     random.random = true;
     random.rounds = 5;
     cases.push_back(c);
@@ -273,7 +274,7 @@ void check_timeout(int pes) {
   }
   report("a call that is missing on one PE", pes > 1 ? problem : "");
   check_standstill(pes);
-  check(pes, std::vector{GpuCase{collective_algorithms().front()}});
+  check(pes, std::vector{RoundsCase{collective_algorithms().front()}});
 }
 
 /// Calls with another count on one PE, compared by the host programs or by the GPUs.
@@ -304,7 +305,7 @@ void check_other_counts(int pes, bool by_gpus) {
     problem = error.what();
   }
   report(by_gpus ? "another count on one PE, compared by GPUs" : "another count on one PE", problem);
-  check(pes, std::vector{GpuCase{collective_algorithms().front()}});
+  check(pes, std::vector{RoundsCase{collective_algorithms().front()}});
 }
 
 /// One PE's part in a call that differs on the last PE, whose program takes no notice of the error. Returns whether its
@@ -341,7 +342,8 @@ bool other_count_untouched(World& world, const AlgorithmInfo& info, std::barrier
 }
 
 /// If a call differs on one PE, that PE's output stays unchanged with every algorithm. For the other PEs' outputs it
-/// prints whether they stay unchanged (docs/reference/worlds.md). Copies that are queued in copy engines cannot be held back.
+/// prints whether they stay unchanged (docs/reference/worlds.md). Copies that are queued in copy engines cannot be held
+/// back.
 void check_other_counts_untouched(int pes) {
   if (pes == 1) return;
   for (const AlgorithmInfo& info : algorithms(pes)) {

@@ -101,7 +101,7 @@ inline void check_heap(World& world) {
   expect(behind.local() - all.local() > most, "growth");
   for (const AlgorithmInfo& info : collective_algorithms()) {
     if (info.name == "multimem" || (info.by_copy_engine && world.num_pes() > cuda_devices())) continue;
-    GpuCase c{info, DType::kF32, ReduceOp::kSum, 20'003};
+    RoundsCase c{info, DType::kF32, ReduceOp::kSum, 20'003};
     if (world.num_pes() > cuda_devices()) c.blocks = 4;
     check_case(world, c);
   }

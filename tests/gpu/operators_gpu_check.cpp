@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "gpu/graph.h"
 #include "gpu/layers_rounds.h"
-#include "gpu/operator_gpu_cases.h"
+#include "support/operator_round_cases.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -50,7 +51,7 @@ template <class T>
 Size run_case(World& world, Stream& stream, const OperatorMemory& memory, const OperatorCase& c, int replays,
               bool only_bits) {
   OperatorRounds<T> rounds(world, stream, memory, c);
-  if (!only_bits) return rounds.run(replays);
+  if (!only_bits) return rounds.run(replays, capture_graph);
   return rounds.differing_bits(5, [&](std::uint64_t hash) {
     static std::mutex mutex;
     static std::uint64_t first = 0;
@@ -207,7 +208,7 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
     return 2;
   }
   if (pes == 0) pes = gpus;
-  const OperatorGpuCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
+  const OperatorRoundCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
   std::vector<Group> groups{{"forms", cases.forms()}, {"rows", cases.rows()}, {"several", cases.several()},
                             {"shots", cases.shots()}, {"few", cases.few()},   {"deep", cases.deep()},
                             {"waves", cases.waves()}, {"bits", cases.bits()}};

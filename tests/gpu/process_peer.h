@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/collective_rounds.h"
+#include "gpu/graph.h"
+#include "support/collective_rounds.h"
 #include "tandem/cuda.h"
 
 namespace tandem::test {
@@ -56,8 +57,9 @@ std::string error_of(Work work) {
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-inline void check_case(World& world, const GpuCase& c) {
-  const GpuResult result = dispatch(c.type, [&]<class T>() { return CollectiveRounds<T>(world, c).run(); });
+inline void check_case(World& world, const RoundsCase& c) {
+  const RoundsResult result =
+      dispatch(c.type, [&]<class T>() { return CollectiveRounds<T>(world, c, capture_graph).run(); });
   expect(result.wrong == 0, fmt::format("{}: none wrong, {} of {} are, first: {}", describe(c, world.num_pes()),
                                         result.wrong, result.checked, result.first_wrong));
 }

@@ -37,7 +37,7 @@ void collectives() {
     World& world = process.world();
     for (const DType type : {DType::kBF16, DType::kF32, DType::kI64})
       for (const Size count : {Size{1}, Size{1003}, Size{200011}}) {
-        GpuCase c{info, type, ReduceOp::kSum, count};
+        RoundsCase c{info, type, ReduceOp::kSum, count};
         c.root = count == 1003 ? world.num_pes() - 1 : 0;
         check_case(world, c);
       }
@@ -47,7 +47,7 @@ void collectives() {
 void replays() {
   for (const AlgorithmInfo& info : algorithms()) {
     CudaProcess process(placement_from_environment(), small_world());
-    GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
+    RoundsCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.graph = true;
     c.rounds = 20;
     check_case(process.world(), c);

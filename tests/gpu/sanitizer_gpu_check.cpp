@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gpu/collective_rounds.h"
+#include "gpu/graph.h"
+#include "support/collective_rounds.h"
 #include "tandem/cuda.h"
 
 namespace tandem::test {
@@ -27,10 +28,10 @@ int check(double timeout_s) {
   int cases = 0;
   for (const AlgorithmInfo& info : collective_algorithms()) {
     if (info.name == "multimem") continue;  // needs multicast
-    GpuCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
+    RoundsCase c{info, DType::kBF16, ReduceOp::kSum, 4099};
     c.blocks = 2;
     const Size before = wrong;
-    threads.run([&](World& world) { wrong += CollectiveRounds<bf16>(world, c).run().wrong; });
+    threads.run([&](World& world) { wrong += CollectiveRounds<bf16>(world, c, capture_graph).run().wrong; });
     if (wrong != before)
       std::printf("FAILED %s: %lld wrong\n", describe(c, pes).c_str(), static_cast<long long>(wrong - before));
     ++cases;

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <stdexcept>
 
 #include "support/host_pes.h"
@@ -40,6 +43,43 @@ TEST(HostGrid, ManyBlocksOfManyPesGoForwardOnFewProcessors) {
     stream.synchronize();
     for (int i = 0; i < kBlocks * kPes; ++i) EXPECT_EQ(words.local()[i].value, Epoch{kRounds});
   });
+}
+
+TEST(HostGrid, PesMayBeProcesses) {
+  constexpr int kPes = 8, kBlocks = 32;
+  constexpr Epoch kRounds = 50;
+  constexpr Size kWords = Size{64} << 10;  // offset, behind the wait words
+  const test::HostPes pes(kPes, {.for_processes = true});
+  const auto run = [&](int pe) {
+    host::GridRequest request;
+    request.name = "rounds";
+    request.blocks = kBlocks;
+    request.context = pes.context(pe);
+    const cuda::Context& context = request.context;
+    const Signals words(reinterpret_cast<Signal*>(reinterpret_cast<std::byte*>(context.abort_on_pe0) + kWords),
+                        context.abort_stride, pe);
+    request.body = [=](cpu::Block& block) {
+      for (Epoch e = 1; e <= kRounds; ++e) {
+        block.notify_all(words, e);
+        block.wait_all(words, e);
+      }
+    };
+    host::run_grid(request);
+    for (int i = 0; i < kBlocks * kPes; ++i)
+      if (words.local()[i].value != kRounds) return 1;
+    return 0;
+  };
+  std::vector<pid_t> children;
+  for (int pe = 1; pe < kPes; ++pe) {
+    children.push_back(fork());
+    if (children.back() == 0) _exit(run(pe));
+  }
+  EXPECT_EQ(run(0), 0);
+  for (const pid_t child : children) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 TEST(HostGrid, PollingLoopsLetOthersGoOn) {
@@ -85,6 +125,7 @@ TEST(HostGrid, RolesRunSideBySideAndJoin) {
       block.template parallel_for<1>(
           3, [&](auto& role, int i) { role.store_scalar(order + i, order[i] + static_cast<Epoch>(10 + i)); });
     });
+    stream.synchronize();
     EXPECT_EQ(order[0], 11U);
     EXPECT_EQ(order[1], 11U);
     EXPECT_EQ(order[2], 12U);
@@ -160,6 +201,38 @@ TEST(HostGrid, ALoopOfTestsInVainEndsToo) {
   EXPECT_EQ(pes.report(0).expected, 9U);
 }
 
+TEST(HostGrid, WaitsEndWhereSomebodyElseGivesUpAndWhatComesLaterDoesNothing) {
+  test::HostPes pes(2);
+  Signals words;
+  bool ran_later = false;
+  EXPECT_THROW(pes.run([&](World& world) {
+    const Signals mine = world.heap().signals(2, "words");
+    Stream stream = world.make_stream("main");
+    if (world.pe() == 1) {
+      stream.wait_signal(mine.local(), 1);  // the other one's grid has begun
+      stream.synchronize();
+      return host::end_waits(pes.context(1), 0, cuda::kAbortedByHost);
+    }
+    words = mine;
+    launch(stream, {2, 64}, [=](auto& block) {
+      if (block.index() == 0) block.signal(mine, 1, 1);
+      if (block.index() == 1) block.template parallel_for<1>(2, [&](auto& role, int i) { role.wait(mine + i, 1, 3); });
+    });
+    bool* const later = &ran_later;
+    launch(stream, {1, 64}, [=](auto&) { *later = true; });
+    stream.synchronize();
+  }),
+               Deadlock);
+  const cuda::WaitReport& report = pes.report(0);
+  EXPECT_EQ(report.set, 0U);
+  EXPECT_EQ(report.ended_by, cuda::kAbortedByHost);
+  EXPECT_FALSE(ran_later);
+  EXPECT_EQ(report.ended.is_set, 1U);
+  EXPECT_EQ(report.ended.block, 1);
+  EXPECT_EQ(report.ended.expected, 3U);
+  EXPECT_TRUE(report.ended.word == words.on(0) || report.ended.word == words.on(0) + 1);
+}
+
 TEST(HostGrid, WhatLeavesABlockEndsTheOthersAndIsThrown) {
   struct Counted {
     explicit Counted(int& to) : alive(to) { ++alive; }
@@ -197,6 +270,7 @@ TEST(HostGrid, BadInputHasOneClearLine) {
       test::HostPes(1).run([&](World& world) {
         Stream stream = world.make_stream("main");
         launch(stream, {1, 64}, body);
+        stream.synchronize();
       });
     } catch (const std::exception& error) {
       return error.what();
@@ -211,6 +285,33 @@ TEST(HostGrid, BadInputHasOneClearLine) {
                 block.template multimem_load_reduce<float>(Symm<float>(), Range{0, 8}, ReduceOp::kSum);
               }),
               ::testing::HasSubstr("machine 'test' has no multicast"));
+}
+
+TEST(HostGemm, BadFieldsAreNamed) {
+  const auto error_of = [](const Gemm& gemm) -> std::string {
+    try {
+      host::check_gemm(gemm, 8);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  float values[4] = {};
+  Epoch calls = 0;
+  Gemm gemm;
+  gemm.m = gemm.n = gemm.k = 2;
+  gemm.a = gemm.b = gemm.c = values;
+  EXPECT_EQ(error_of(gemm), "");
+  const auto with = [&](const auto& change) {
+    Gemm changed = gemm;
+    change(changed);
+    return error_of(changed);
+  };
+  EXPECT_EQ(with([](Gemm& g) { g.m = -1; }), "gemm: m is -1, allowed: 0 or more");
+  EXPECT_EQ(with([](Gemm& g) { g.sms = 9; }), "gemm: sms is 9, allowed: 0 (all) to the machine's SMs");
+  EXPECT_EQ(with([](Gemm& g) { g.b = nullptr; }), "gemm: b is null, allowed: an address");
+  EXPECT_EQ(with([](Gemm& g) { g.c = nullptr; }), "gemm: c is null, allowed: an address");
+  EXPECT_EQ(with([&](Gemm& g) { g.sum.calls = &calls; }), "gemm: sum is set, the kernel of CPUs adds nothing up");
 }
 
 TEST(HostStream, SignalsAndWaitsOfStreamsGoInOrder) {

@@ -85,9 +85,10 @@ class HostPes::HostStream final : public detail::StreamBackend {
   }
 
   void launch(detail::KernelLaunch kernel) override {
-    enqueue([this, request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads,
-                                               context(kernel.team), "test", pes_.state_->options.has_multicast,
-                                               std::move(kernel.on_cpu)}] { host::run_grid(request); });
+    enqueue([request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads, context(kernel.team),
+                                         "test", pes_.state_->options.has_multicast, std::move(kernel.on_cpu)}] {
+      host::run_grid(request);
+    });
   }
   void gemm(const Gemm& gemm, const Team& team) override {
     enqueue([this, gemm, in = context(team)] { host::run_gemm(in, gemm, pes_.state_->machine.gpu.sm_count); });
@@ -218,7 +219,7 @@ class HostPes::View final : public detail::WorldBackend {
 
 HostPes::HostPes(int pes, const HostOptions& options) : state_(std::make_unique<State>(pes, options)) {
   void* const memory = mmap(nullptr, static_cast<std::size_t>(pes * kPartBytes), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                            (options.for_processes ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw OutOfMemory("the test's memory");
   state_->memory = static_cast<std::byte*>(memory);
   state_->reports.resize(static_cast<std::size_t>(pes));

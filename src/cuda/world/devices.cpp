@@ -122,6 +122,12 @@ void CudaDevices::start(int device) {
 
 void CudaDevices::set_current(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 
+int CudaDevices::current() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
 int CudaDevices::enter(int device) { return DeviceGuard::enter(device); }
 void CudaDevices::leave(int device, int before) noexcept { DeviceGuard::leave(device, before); }
 

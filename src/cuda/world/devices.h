@@ -12,6 +12,8 @@ class CudaDevices final : public world::Devices {
   std::string name() const override { return "cuda"; }
   std::string name_of(int device) const override;
   int count() override;
+  /// As many as have SMs: a grid that does not fit is refused where it is launched.
+  int most_sharing() const override { return 4096; }
   void require_any() override;
   Machine describe(int device) override;
   bool has_early_launch(int device) override;
@@ -20,6 +22,7 @@ class CudaDevices final : public world::Devices {
 
   void start(int device) override;
   void set_current(int device) override;
+  int current() override;
   int enter(int device) override;
   void leave(int device, int before) noexcept override;
   void wait_until_idle(int device) noexcept override;

@@ -36,6 +36,8 @@ class Devices {
   virtual std::string name_of(int device) const = 0;
   /// Never throws.
   virtual int count() = 0;
+  /// PEs that may share a device.
+  virtual int most_sharing() const = 0;
   /// Throws Unsupported where there is none.
   virtual void require_any() = 0;
   /// The limits of a device, as plans ask a machine for them.
@@ -49,6 +51,8 @@ class Devices {
   /// Makes a device ready for this process, and current on this thread.
   virtual void start(int device) = 0;
   virtual void set_current(int device) = 0;
+  /// The device that is current on this thread; -1 where any will do.
+  virtual int current() = 0;
   /// Makes a started device current where another one is. Returns what `leave` takes.
   virtual int enter(int device) = 0;
   virtual void leave(int device, int before) noexcept = 0;
@@ -97,8 +101,12 @@ class CurrentDevice {
 };
 
 /// The devices of a kind. Throws Unsupported where this program has none: it is built without them, or they are
-/// simulated. Without a kind: GPUs where there are some, else CPUs.
+/// simulated. Without a kind: as TANDEM_DEVICE in the environment says ("gpu", "host"), else GPUs where there are some,
+/// else CPUs.
 Devices& devices_of(std::optional<DeviceKind> kind);
+
+/// The CPUs. The host backend defines it.
+Devices& host_devices();
 
 /// For tests: while it lives, `devices` take the place of those of their kind.
 class ReplacedDevices {

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
+#include <cstdlib>
 
 #include "tandem/error.h"
 #include "world/device/devices.h"
@@ -20,13 +23,24 @@ std::atomic<Devices*>& replaced(DeviceKind kind) {
 
 Devices* find(DeviceKind kind) {
   if (Devices* const other = replaced(kind)) return other;
-  if (kind == DeviceKind::kGpu && tandem_gpu_devices != nullptr) return tandem_gpu_devices();
-  return nullptr;
+  if (kind == DeviceKind::kHost) return &host_devices();
+  return tandem_gpu_devices != nullptr ? tandem_gpu_devices() : nullptr;
+}
+
+/// TANDEM_DEVICE.
+std::optional<DeviceKind> kind_of_environment() {
+  const char* const text = std::getenv("TANDEM_DEVICE");
+  const std::string kind = text == nullptr ? "" : text;
+  if (kind.empty()) return std::nullopt;
+  if (kind == "gpu") return DeviceKind::kGpu;
+  if (kind == "host") return DeviceKind::kHost;
+  throw InvalidArgument(fmt::format("TANDEM_DEVICE: '{}' given, allowed are gpu and host", kind));
 }
 
 }  // namespace
 
 Devices& devices_of(std::optional<DeviceKind> kind) {
+  if (!kind) kind = kind_of_environment();
   if (!kind) {
     Devices* const gpus = find(DeviceKind::kGpu);
     kind = gpus != nullptr && gpus->count() > 0 ? DeviceKind::kGpu : DeviceKind::kHost;

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +25,8 @@ struct StreamUse {
   int sms = 1;      ///< of the device that the PE counts on
   int sharing = 1;  ///< PEs on the device
   bool early_launch = false;
+  /// Called, on any thread, when work fails of which the host alone knows; the stream does nothing afterwards.
+  std::function<void(const std::exception_ptr&)> on_error = {};
 };
 
 /// Every call makes its device current while it lasts. Throws RuntimeFailure where the device refuses it.

@@ -59,8 +59,17 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
   if (sharing > 1) machine_.gpu.copy_engines = 0;
 }
 
-StreamUse Pes::use(int number, const std::string& stream) const {
-  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, early_launch_};
+StreamUse Pes::use(int number, const std::string& stream) {
+  const auto on_error = [this, number](const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& why) {
+      work_failed(number, bootstrap::failure_of(why));
+    } catch (...) {
+      work_failed(number, {bootstrap::FailureKind::kRuntimeFailure, "a kernel threw what is no std::exception"});
+    }
+  };
+  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, early_launch_, on_error};
 }
 
 std::uint32_t* Pes::abort_of(int pe) const {

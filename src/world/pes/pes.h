@@ -47,7 +47,7 @@ class Pes {
   Context context(const Team& team) const;
   bool checks_calls() const { return checks_calls_; }
   /// The use that PE `pe` makes of a stream.
-  StreamUse use(int pe, const std::string& stream) const;
+  StreamUse use(int pe, const std::string& stream);
   /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a device can
   /// have there at once.
   void check_launch(const detail::KernelLaunch& kernel) const;
@@ -76,6 +76,8 @@ class Pes {
   virtual std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const = 0;
   /// PE `pe` cannot go on: tells the others why.
   virtual void give_up(int pe, const bootstrap::Failure& why) = 0;
+  /// Work of PE `pe` failed without a host program that waits for it: ends the world. From any thread.
+  virtual void work_failed(int pe, const bootstrap::Failure& why) = 0;
 
  protected:
   /// Offset of the PEs' WaitWords: the first symmetric buffer of every world.

@@ -31,6 +31,7 @@ class Processes : public Pes {
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  void work_failed(int, const bootstrap::Failure& why) override { session_.fail(why); }
   Recording* recording() const override { return recording_.get(); }
 
   /// Throws why the world is over, as far as this process knows. From any thread.

@@ -24,6 +24,12 @@ int first_device(Devices& devices, int pes) {
     throw InvalidArgument(fmt::format("pes: {} given, at least 1 is needed; there are {} devices of the {} backend",
                                       pes, devices.count(), devices.name()));
   devices.require_any();
+  const Size most = Size{devices.count()} * devices.most_sharing();
+  if (pes > most)
+    throw InvalidArgument(
+        fmt::format("pes: {} given, allowed are 1 to {} PEs of one process on {}; run them as several "
+                    "processes (`tandem launch`)",
+                    pes, most, devices.name_of(0)));
   return 0;
 }
 
@@ -162,6 +168,10 @@ void Threads::fail(const bootstrap::Failure& why) {
   }
   changed_.notify_all();
   for (int i = 0; i < num_pes(); ++i) end_waits(i);
+}
+
+void Threads::work_failed(int number, const bootstrap::Failure& why) {
+  fail({why.kind, fmt::format("PE {}: {}", number, why.text)});
 }
 
 std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/driver/device_guard.h"
+#include "host/world/devices.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 #include "tandem/worlds.h"
@@ -53,16 +53,29 @@ std::map<int, World*>& simulated_worlds() {
 /// Notes a use of something that depends on the current GPU.
 void note_use() { test::gpus_used().push_back(test::current_gpu()); }
 
+/// GPUs, of which only the current one matters.
+class SimulatedGpus final : public host::HostDevices {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kGpu; }
+  int count() override { return static_cast<int>(simulated_worlds().size()); }
+  void require_any() override {
+    if (count() == 0) throw Unsupported("cuda backend: no GPU, or no NVIDIA driver");
+  }
+  int current() override { return test::current_gpu(); }
+  int enter(int device) override { return std::exchange(test::current_gpu(), device); }
+  void leave(int, int before) noexcept override { test::current_gpu() = before; }
+};
+
 }  // namespace
 
-int cuda_devices() { return static_cast<int>(simulated_worlds().size()); }
+namespace world {
 
-namespace cuda {
+extern "C" Devices* tandem_gpu_devices() {
+  static SimulatedGpus& all = *new SimulatedGpus;
+  return &all;
+}
 
-int DeviceGuard::enter(int device) { return std::exchange(test::current_gpu(), device); }
-void DeviceGuard::leave(int, int before) noexcept { test::current_gpu() = before; }
-
-}  // namespace cuda
+}  // namespace world
 
 struct WorldProcess::State {
   World* world;
@@ -82,6 +95,7 @@ World& WorldProcess::world() {
   note_use();
   return *state_->world;
 }
+DeviceKind WorldProcess::kind() const { return DeviceKind::kGpu; }
 int WorldProcess::pe() const { return state_->world->pe(); }
 int WorldProcess::device() const { return state_->device; }
 int WorldProcess::pes() const { return state_->world->num_pes(); }

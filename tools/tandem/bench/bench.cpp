@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
@@ -21,10 +22,11 @@ std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.che
 /// Prints rows as they arrive, unless standard output is for JSON, and keeps them for the JSON.
 class Table {
  public:
-  explicit Table(const Arguments& arguments) : arguments_(arguments) {}
+  /// `speaks`: whether this process prints and writes.
+  Table(const Arguments& arguments, bool speaks) : arguments_(arguments), speaks_(speaks) {}
 
   void print(const std::string& line) const {
-    if (arguments_.json_to_stdout()) return;
+    if (arguments_.json_to_stdout() || !speaks_) return;
     fmt::print("{}\n", line);
     flush_output();
   }
@@ -41,12 +43,13 @@ class Table {
   int finish() const {
     print(arguments_.phantom ? "# wrong elements: not checked (--phantom)"
                              : fmt::format("# wrong elements: {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"));
-    write_json(arguments_, json_);
+    if (speaks_) write_json(arguments_, json_);
     return wrong_ == 0 ? kRight : kWrong;
   }
 
  private:
   const Arguments& arguments_;
+  bool speaks_;
   nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
   Size wrong_ = 0;
 };
@@ -62,6 +65,14 @@ std::string place(const Arguments& a, const Setup& setup) {
   return text;
 }
 
+std::string place(const Arguments& a, const HostJob& job) {
+  Result where;
+  job.describe(where);
+  return fmt::format("# {} on {} PEs of {}, {}, seed {}, warm-up calls {}, timed calls {}{}\n# times are measured",
+                     a.subject, job.pes, where.machine, job.by_processes ? "processes" : "threads", a.seed, a.warmups,
+                     a.iterations.value_or(1), a.in_place ? ", in-place" : "");
+}
+
 std::string collective_row(const CollectiveRun& run, const Result& r) {
   const bool reducing = reduces(run.collective);
   return fmt::format("{:>13} {:>13} {:>10} {:>10} {:>6} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}  {}", *r.bytes, *r.count,
@@ -70,16 +81,20 @@ std::string collective_row(const CollectiveRun& run, const Result& r) {
                      r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
 }
 
+void print_collective_header(Table& table) {
+  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
+                          "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
+  table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
+                          "(us)", "(GB/s)", "(GB/s)"));
+}
+
 /// Returns a function that benches the collective. Throws at once for bad options.
 std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
   return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
     table.print(place(a, setup));
-    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8} {:>7}  {}", "size", "count", "type",
-                            "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm"));
-    table.print(fmt::format("#{:>12} {:>13} {:>10} {:>10} {:>6} {:>11} {:>8} {:>8}", "(B)", "(elements)", "", "", "",
-                            "(us)", "(GB/s)", "(GB/s)"));
+    print_collective_header(table);
     note_cost(run, setup);
     Pictures none;
     const int parts = parts_of(run), rows = static_cast<int>(sizes.size());
@@ -94,6 +109,19 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
   };
 }
 
+/// The same on CPUs.
+std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a, const HostJob& job) {
+  const CollectiveRun run = make_collective_run(collective, a, job.pes);
+  return [a, job, run, sizes = bench_sizes(a)](Table& table) {
+    table.print(place(a, job));
+    print_collective_header(table);
+    for (const Size bytes : sizes) {
+      const Result result = run_collective_on_host(run, job, bytes);
+      table.add(result, collective_row(run, result));
+    }
+  };
+}
+
 std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
 
 std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
@@ -103,30 +131,59 @@ std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
   return sweep(first, last, a.factor);
 }
 
+void print_operator_header(Table& table) {
+  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
+                          "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
+  table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)", "(us)",
+                          "(%)"));
+}
+
+std::string operator_row(const OperatorRun& run, const Result& r) {
+  return fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", run.options.m, run.options.n,
+                     run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
+                     or_none(r.overlap_percent()), wrong_of(r), r.algorithm);
+}
+
 /// Returns a function that benches the operator. Throws at once for bad options.
 std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
   const Setup setup = make_setup(a);
   const OperatorRun all_rows = make_operator_run(op, a);
   return [a, setup, all_rows, rows = rows_of(all_rows, a)](Table& table) {
     table.print(place(a, setup));
-    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
-                            "time", "sequential", "ideal", "overlap", "#wrong", "algorithm"));
-    table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9}", "", "", "", "", "(us)", "(us)",
-                            "(us)", "(%)"));
+    print_operator_header(table);
     Pictures none;
     OperatorRun run = all_rows;
     const int parts = parts_of(run), count = static_cast<int>(rows.size());
     for (int row = 0; row < count; ++row) {
-      const Size m = run.options.m = rows[static_cast<std::size_t>(row)];
-      const Result r = [&] {
+      run.options.m = rows[static_cast<std::size_t>(row)];
+      const Result result = [&] {
         Progress progress(count * parts, row * parts);
         return run_operator(run, setup, none, progress);
       }();
-      table.add(r, fmt::format("{:>9} {:>8} {:>8} {:>6} {:>11.2f} {:>11} {:>11} {:>9} {:>7}  {}", m, run.options.n,
-                               run.options.k, r.dtype, r.time_us, or_none(r.sequential_us), or_none(r.ideal_us),
-                               or_none(r.overlap_percent()), wrong_of(r), r.algorithm));
+      table.add(result, operator_row(run, result));
     }
   };
+}
+
+/// The same on CPUs.
+std::function<void(Table&)> operator_bench(Operator op, const Arguments& a, const HostJob& job) {
+  const OperatorRun all_rows = make_operator_run(op, a);
+  return [a, job, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+    table.print(place(a, job));
+    print_operator_header(table);
+    OperatorRun run = all_rows;
+    for (const Size m : rows) {
+      run.options.m = m;
+      const Result result = run_operator_on_host(run, job);
+      table.add(result, operator_row(run, result));
+    }
+  };
+}
+
+template <class... Place>
+std::function<void(Table&)> bench_of(const Subject& subject, const Arguments& a, const Place&... place) {
+  if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
+  return collective_bench(std::get<Collective>(subject), a, place...);
 }
 
 }  // namespace
@@ -135,18 +192,17 @@ int bench(const Arguments& arguments) {
   for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
+  std::optional<HostJob> host;
+  if (arguments.on_host()) host = make_host_job(arguments);
   // All operations are checked before the first one runs.
   std::vector<std::function<void(Table&)>> work;
   for (const std::string& text : arguments.subjects) {
     Arguments one = arguments;
     one.subject = text;
     const Subject subject = parse_subject(text);
-    if (const auto* const op = std::get_if<Operator>(&subject))
-      work.push_back(operator_bench(*op, one));
-    else
-      work.push_back(collective_bench(std::get<Collective>(subject), one));
+    work.push_back(host ? bench_of(subject, one, *host) : bench_of(subject, one));
   }
-  Table table(arguments);
+  Table table(arguments, !host || host->speaks);
   for (const auto& bench_one : work) bench_one(table);
   return table.finish();
 }

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "bootstrap/local/environment.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
@@ -22,21 +19,6 @@ std::string nccl_file(const Arguments& a) {
   if (a.nccl) return *a.nccl;
   const char* const file = std::getenv("TANDEM_NCCL_LIBRARY");
   return file != nullptr ? file : "libnccl.so.2";
-}
-
-/// Returns the number in a launcher's variable: torchrun's and `tandem launch`'s, or else Slurm's.
-std::optional<int> launched(const char* variable, const char* of_slurm) {
-  for (const char* const name : {variable, of_slurm}) {
-    const auto text = bootstrap::variable_of_process(name);
-    if (!text) continue;
-    int number = -1;
-    const char* const end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data(), end, number);
-    if (error != std::errc() || stop != end || number < 0)
-      throw InvalidArgument(fmt::format("{}: '{}' given, allowed is a number from 0", name, *text));
-    return number;
-  }
-  return std::nullopt;
 }
 
 std::string today() {
@@ -97,14 +79,7 @@ GpuJob make_gpu_job(const Arguments& a, const std::vector<std::string>& subjects
   GpuJob job;
   const int gpus = cuda_devices();
   if (gpus == 0) throw Unsupported("--backend: 'cuda' given, but this machine has no GPU, or no NVIDIA driver");
-  const auto rank = launched("RANK", "SLURM_PROCID");
-  const auto world = launched("WORLD_SIZE", "SLURM_NTASKS");
-  job.by_processes = rank && world;
-  job.speaks = rank.value_or(0) == 0 || !job.by_processes;
-  if (job.by_processes && a.pes && *a.pes != *world)
-    throw InvalidArgument(fmt::format("--pes: {} given, but the launcher started {} processes", *a.pes, *world));
-  job.pes = job.by_processes ? *world : a.pes.value_or(gpus);
-  if (job.pes < 1) throw InvalidArgument(fmt::format("--pes: {} given, allowed is 1 or more", job.pes));
+  static_cast<JobPlace&>(job) = place_of_job(a, gpus);
   job.early_launch = !a.late;
   job.method.graph = a.graph;
   job.method.calls = a.calls.value_or(job.method.calls);

@@ -11,14 +11,13 @@
 #include "tandem/timeline.h"
 #include "tools/tandem/gpu/measure/collective_turns.h"
 #include "tools/tandem/options/arguments.h"
+#include "tools/tandem/run/job_place.h"
 
 namespace tandem::cli {
 
-/// PEs are threads of this process. If a launcher's variables are set (docs/reference/worlds.md), each process is one PE.
-struct GpuJob {
-  int pes = 0;
-  bool by_processes = false;
-  bool speaks = true;  ///< this process has PE 0: it prints and writes
+/// PEs are threads of this process. If a launcher's variables are set (docs/reference/worlds.md), each process is one
+/// PE.
+struct GpuJob : JobPlace {
   bool early_launch = true;
   Size heap_bytes = 0;  ///< of each PE
   GpuMethod method;

@@ -35,11 +35,11 @@ double time_of(World& world, Stream& stream, const std::function<void()>& call, 
 
 }  // namespace
 
-OperatorTuneOnGpus operator_tune_on_gpus(const Arguments& a, const OperatorRun& run) {
+OperatorTuneSetup operator_tune_on_gpus(const Arguments& a, const OperatorRun& run) {
   GpuJob job = make_gpu_job(a, {}, {1});
   job.heap_bytes = operator_heap(run, job.pes);
   job.nccl = nullptr;
-  OperatorTuneOnGpus tune;
+  OperatorTuneSetup tune;
   tune.speaks = job.speaks;
   tune.setup.in_world = [job](const std::function<void(World&)>& program) {
     run_worlds(job, [&](World& world, Shared&, NcclPeer*) { program(world); });

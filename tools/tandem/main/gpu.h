@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/calibrate/calibrate.h"
 #include "tools/tandem/doctor/doctor.h"
 #include "tools/tandem/options/arguments.h"
@@ -24,12 +23,8 @@ int bench_on_gpus(const Arguments& arguments);
 /// not write the table.
 std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
 
-/// The trials of an operator by `tandem tune` with --backend cuda.
-struct OperatorTuneOnGpus {
-  TuneSetup setup;
-  bool speaks = true;  ///< this process has PE 0: it prints and writes
-};
-OperatorTuneOnGpus operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
+/// Returns the trials of an operator by `tandem tune` with --backend cuda.
+OperatorTuneSetup operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
 
 /// The GPU part of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. It never throws for missing features.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);

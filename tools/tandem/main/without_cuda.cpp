@@ -18,7 +18,7 @@ std::string cuda_build() { return "without CUDA"; }
 
 int run_on_gpus(const Arguments&) { refuse(); }
 int bench_on_gpus(const Arguments&) { refuse(); }
-OperatorTuneOnGpus operator_tune_on_gpus(const Arguments&, const OperatorRun&) { refuse(); }
+OperatorTuneSetup operator_tune_on_gpus(const Arguments&, const OperatorRun&) { refuse(); }
 std::vector<Sweep> tune_on_gpus(const Arguments&) { refuse(); }
 Calibration measure_gpus() { throw Unsupported(std::string("calibrate: ") + kAdvice); }
 

@@ -18,7 +18,7 @@ namespace tandem::cli {
 namespace {
 
 void add_place(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_option("--backend", a.backend, "sim (the simulator) or cuda (the GPUs of this machine)")
+  app.add_option("--backend", a.backend, "sim: the simulator; cuda: the GPUs of this machine; host: its CPUs")
       ->capture_default_str();
   app.add_option("--machine", a.machine,
                  "machine model: a name from `tandem machines`, or a JSON file (default: h200x4)");
@@ -214,9 +214,9 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 }
 
 void check_backend(const Arguments& a) {
-  if (a.backend != "sim" && a.backend != "cuda")
-    throw InvalidArgument(fmt::format("--backend: '{}' given, allowed is sim or cuda", a.backend));
-  a.on_gpus() ? refuse_simulator_options(a) : refuse_gpu_options(a);
+  if (a.backend != "sim" && !a.is_measured())
+    throw InvalidArgument(fmt::format("--backend: '{}' given, allowed are sim, cuda, host", a.backend));
+  refuse_options_of_other_backends(a);
   if (a.buffers && *a.buffers != "heap" && *a.buffers != "registered" && *a.buffers != "plain")
     throw InvalidArgument(fmt::format("--buffers: '{}' given, allowed are heap, registered, plain", *a.buffers));
   if (a.versus && *a.versus != "nccl" && *a.versus != "nccl+cublas")

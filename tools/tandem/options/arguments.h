@@ -67,6 +67,9 @@ struct Arguments {
   std::string base;  ///< for calibrate; empty: h200x4
 
   bool on_gpus() const { return backend == "cuda"; }
+  bool on_host() const { return backend == "host"; }
+  /// Returns whether it runs in real time: the times are no predictions.
+  bool is_measured() const { return on_gpus() || on_host(); }
   /// Whether the JSON goes to standard output, which then has nothing else.
   bool json_to_stdout() const { return json == "-"; }
 };
@@ -83,8 +86,7 @@ void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
 /// Does the same for options of `tune` that do not apply to operators.
 void refuse_sweep_options(const Arguments& arguments);
-/// Does the same for options of the other backend.
-void refuse_simulator_options(const Arguments& arguments);
-void refuse_gpu_options(const Arguments& arguments);
+/// Does the same for options that the chosen backend does not use.
+void refuse_options_of_other_backends(const Arguments& arguments);
 
 }  // namespace tandem::cli

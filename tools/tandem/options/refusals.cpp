@@ -14,26 +14,36 @@ void refuse(bool given, const char* option, const Arguments& a, const char* why)
   refuse(given, option, a.subject, why);
 }
 
-}  // namespace
-
-void refuse_simulator_options(const Arguments& a) {
-  const std::string what = "--backend cuda";
+void refuse_simulator_options(const Arguments& a, const std::string& what) {
   refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
   refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
   refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
   refuse(a.phantom, "--phantom", what, "which runs in real time, on real data");
 }
 
-void refuse_gpu_options(const Arguments& a) {
-  const std::string what = "--backend sim";
-  refuse(a.graph, "--graph", what, "because its kernels follow each other as in a graph anyway");
-  constexpr const char* why = "which is simulated";
+void refuse_gpu_options(const Arguments& a, const std::string& what, const char* why) {
   refuse(a.calls.has_value(), "--calls", what, why);
   refuse(a.late, "--late", what, why);
   refuse(a.buffers.has_value(), "--buffers", what, why);
   refuse(a.versus.has_value(), "--vs", what, why);
   refuse(a.nccl.has_value(), "--nccl", what, why);
+}
+
+}  // namespace
+
+void refuse_options_of_other_backends(const Arguments& a) {
+  const std::string what = "--backend " + a.backend;
+  if (a.is_measured()) refuse_simulator_options(a, what);
+  if (a.on_gpus()) return;
+  refuse_gpu_options(a, what, a.on_host() ? "which has no GPUs" : "which is simulated");
   refuse(a.most.has_value(), "--most", what, "which tries all of them");
+  if (a.on_host()) {
+    refuse(a.graph, "--graph", what, "which has no CUDA graphs");
+    refuse(!a.trace.empty() || !a.report.empty() || !a.svg.empty(), "--trace, --report, --svg", what,
+           "which records no timeline");
+    return;
+  }
+  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
 }
 
 void refuse_collective_options(const Arguments& a) {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tools/tandem/host/commands.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
@@ -36,6 +37,7 @@ int run(const Arguments& arguments) {
   check_peer(subject, arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return run_on_gpus(arguments);
+  if (arguments.on_host()) return run_on_host(arguments);
   Pictures pictures(arguments);
   const Result result = run_subject(subject, arguments, pictures);
   const auto written = pictures.write(result);

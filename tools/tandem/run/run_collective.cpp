@@ -37,9 +37,15 @@ void check_in_place(Collective collective) {
   }
 }
 
-CollectiveCall call_of(const CollectiveRun& run, Size count, const Setup& setup) {
-  return {run.collective, run.options.type, run.options.op,     count,
-          setup.pes,      run.options.root, setup.options.seed, run.normal_data ? DataKind::kNormal : DataKind::kExact};
+CollectiveCall call_of(const CollectiveRun& run, Size count, int pes, std::uint64_t seed) {
+  return {run.collective,
+          run.options.type,
+          run.options.op,
+          count,
+          pes,
+          run.options.root,
+          seed,
+          run.normal_data ? DataKind::kNormal : DataKind::kExact};
 }
 
 /// The user's buffers of one PE.
@@ -51,13 +57,14 @@ struct Buffers {
 /// One run of a collective on all PEs: buffers, calls, checks.
 class Program {
  public:
-  Program(const CollectiveRun& run, Size count, int pes, const CollectiveData& data, Progress& progress)
+  /// `after_call`: see Measurement.
+  Program(const CollectiveRun& run, Size count, int pes, const CollectiveData& data, std::function<void()> after_call)
       : run_(run),
         count_(count),
         pes_(pes),
         element_(size_of(run.options.type)),
         data_(data),
-        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
+        measurement_(run.warmups, run.iterations, std::move(after_call)) {}
 
   void operator()(World& world) {
     const Buffers buffers = allocate(world);
@@ -201,13 +208,51 @@ void note_cost(const CollectiveRun& run, const Setup& setup) {
   if (!text.empty()) complain(text);
 }
 
+namespace {
+
+/// Returns the parts of a result that do not depend on where it ran.
+Result result_of(const CollectiveRun& run, Size count, int pes) {
+  Result result;
+  result.op = name(run.collective);
+  result.pes = pes;
+  result.bytes = bytes_of_count(run.collective, count, pes, size_of(run.options.type));
+  result.count = count;
+  result.bus_factor = bus_factor(run.collective, pes);
+  result.dtype = name(run.options.type);
+  return result;
+}
+
+}  // namespace
+
+Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size bytes) {
+  const Size count = count_of_bytes(run.collective, bytes, job.pes, size_of(run.options.type));
+  Result result = result_of(run, count, job.pes);
+  const BufferBytes buffers = buffer_bytes(run, count, job.pes);
+  const auto data = make_collective_data(call_of(run, count, job.pes, job.seed));
+  job.run(static_cast<double>(buffers.in + buffers.out), [&](World& world, Shared& shared) {
+    Program program(run, count, job.pes, *data, [] {});
+    program(world);
+    const double us = shared.largest(program.measurement().mean_us());
+    const Check check = shared.over_all(program.check());
+    if (!job.keeps_result_of(world.pe())) return;
+    if (run.explain) result.options = program.choices();
+    result.algorithm = program.algorithm();
+    result.time_us = us;
+    result.check = check;
+    result.check->expectation = program.check().expectation;
+  });
+  job.describe(result);
+  return result;
+}
+
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
                       const CollectiveData* data) {
   const Size element = size_of(run.options.type);
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
-  const auto own_data = data == nullptr ? make_collective_data(call_of(run, count, setup)) : nullptr;
-  Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, progress);
+  const auto own_data =
+      data == nullptr ? make_collective_data(call_of(run, count, setup.pes, setup.options.seed)) : nullptr;
+  Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, [&progress] { progress.advance(); });
   reserve_memory(setup, program.bytes_per_pe());
   setup.options.record = pictures.wanted();
   Simulation simulation(setup.machine, setup.pes, setup.options);
@@ -215,15 +260,9 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
       fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element)));
   simulation.run([&](World& world) { program(world); });
 
-  Result result;
-  result.op = name(run.collective);
+  Result result = result_of(run, count, setup.pes);
   result.machine = setup.machine.name;
   result.assumption = assumption_of(setup);
-  result.pes = setup.pes;
-  result.bytes = bytes_of_count(run.collective, count, setup.pes, element);
-  result.count = count;
-  result.bus_factor = bus_factor(run.collective, setup.pes);
-  result.dtype = name(run.options.type);
   result.algorithm = program.algorithm();
   if (run.explain) result.options = program.choices();
   result.seed = setup.options.seed;

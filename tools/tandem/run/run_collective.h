@@ -3,6 +3,7 @@
 
 #include "tandem/collectives.h"
 #include "tools/tandem/data/collective_data.h"
+#include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/progress.h"
@@ -50,6 +51,8 @@ inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterati
 /// Writes the expected duration to standard error if it is minutes. Throws InvalidArgument if this computer has too
 /// little memory.
 void note_cost(const CollectiveRun& run, const Setup& setup);
+/// Runs it for `bytes` (rounded down) on CPUs and checks every element on every PE. The time is the slowest PE's.
+Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size bytes);
 /// Runs it for `bytes` (rounded down) and records if `pictures` needs it. `data` gives the input and checks every
 /// element on every PE; null: data of the seed.
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,

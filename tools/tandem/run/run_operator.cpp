@@ -20,11 +20,9 @@ bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCo
 /// but no result to check.
 class Program {
  public:
-  Program(const OperatorRun& run, const OperatorMatrices* data, std::uint64_t seed, Progress& progress)
-      : run_(run),
-        data_(data),
-        seed_(seed),
-        measurement_(run.warmups, run.iterations, [&progress] { progress.advance(); }) {}
+  /// `after_call`: see Measurement.
+  Program(const OperatorRun& run, const OperatorMatrices* data, std::uint64_t seed, std::function<void()> after_call)
+      : run_(run), data_(data), seed_(seed), measurement_(run.warmups, run.iterations, std::move(after_call)) {}
 
   void operator()(World& world) {
     auto& heap = world.heap();
@@ -78,18 +76,6 @@ std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
                      o.direction == Direction::kPush ? "push" : "pull");
 }
 
-/// Returns the bytes of A, B, the gathered rows or the staged sums, and C on a PE, which real data needs at least.
-double bytes_per_pe(const OperatorRun& run, int pes) {
-  const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
-             k = static_cast<double>(run.options.k);
-  double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
-  if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
-  if (run.op == Operator::kGemmAllReduce) shared += m * n;
-  const double extras = 4 * (m + 2 * n);  // bias and scales
-  // Elements of C are at least as large as those of A and B.
-  return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
-}
-
 /// Returns the time of another form of the same run, in phantom mode.
 double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures& pictures, Progress& progress) {
   progress.begin(fmt::format("{}: {}, for comparison", name(run.op), name(form)));
@@ -99,7 +85,7 @@ double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures&
   phantom.options.phantom = true;
   phantom.options.record = pictures.wants_report() && form == Form::kSequential;
   Simulation simulation(phantom.machine, phantom.pes, phantom.options);
-  Program program(other, nullptr, setup.options.seed, progress);
+  Program program(other, nullptr, setup.options.seed, [&progress] { progress.advance(); });
   simulation.run([&](World& world) { program(world); });
   if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
   return program.measurement().mean_us();
@@ -122,12 +108,53 @@ std::string beyond_fit(const OperatorRun& run, const Setup& setup) {
   return detail::beyond_gemm_fit(setup.machine, local);
 }
 
+/// The parts of a result that do not depend on where it ran.
+Result result_of(const OperatorRun& run, int pes) {
+  Result result;
+  result.op = name(run.op);
+  result.pes = pes;
+  result.shape = run.shape().text();
+  result.dtype = name(run.options.type);
+  result.extras = extras_text(run);
+  return result;
+}
+
 }  // namespace
+
+/// Bytes of A, B, the gathered rows or the staged sums, and C.
+double bytes_per_pe(const OperatorRun& run, int pes) {
+  const auto m = static_cast<double>(run.options.m), n = static_cast<double>(run.options.n),
+             k = static_cast<double>(run.options.k);
+  double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
+  if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
+  if (run.op == Operator::kGemmAllReduce) shared += m * n;
+  const double extras = 4 * (m + 2 * n);  // bias and scales
+  // Elements of C are not smaller than those of A and B.
+  return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
+}
 
 int parts_of(const OperatorRun& run) {
   const int calls = run.warmups + run.iterations;
   if (is_part(run.options.form)) return calls;
   return run.options.form == Form::kSequential ? 3 * calls : 4 * calls;
+}
+
+Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
+  const OperatorData data(run, job.pes, job.seed);
+  Result result = result_of(run, job.pes);
+  job.run(bytes_per_pe(run, job.pes), [&](World& world, Shared& shared) {
+    Program program(run, &data, job.seed, [] {});
+    program(world);
+    const double us = shared.largest(program.measurement().mean_us());
+    const Check check = shared.over_all(program.check());
+    if (!job.keeps_result_of(world.pe())) return;
+    if (run.explain) result.options = program.choices();
+    result.algorithm = algorithm_name(program.options(), program.way());
+    result.time_us = us;
+    if (!is_part(run.options.form)) result.check = check;
+  });
+  job.describe(result);
+  return result;
 }
 
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress,
@@ -143,19 +170,14 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   }
   const OperatorMatrices* const data = setup.options.phantom ? nullptr : random ? random.get() : given;
   progress.begin(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
-  Program program(run, data, setup.options.seed, progress);
+  Program program(run, data, setup.options.seed, [&progress] { progress.advance(); });
   simulation.run([&](World& world) { program(world); });
 
-  Result result;
-  result.op = name(run.op);
+  Result result = result_of(run, setup.pes);
   result.machine = setup.machine.name;
   result.assumption = assumption_of(setup);
-  result.pes = setup.pes;
-  result.shape = run.shape().text();
-  result.dtype = name(run.options.type);
   result.algorithm = algorithm_name(program.options(), program.way());
   if (run.explain) result.options = program.choices();
-  result.extras = extras_text(run);
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;
   if (data != nullptr && !is_part(run.options.form)) result.check = program.check();

@@ -2,6 +2,7 @@
 /// `tandem run` of an operator.
 
 #include "tandem/operators.h"
+#include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/options.h"
@@ -38,6 +39,10 @@ std::string extras_text(const OperatorRun& run);
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
 /// Returns the parts of a Progress for `run_operator`: the calls of the run and of its baselines.
 int parts_of(const OperatorRun& run);
+/// Runs it on CPUs and checks every element of every PE's result. The time is the slowest PE's.
+Result run_operator_on_host(const OperatorRun& run, const HostJob& job);
+/// Returns the bytes of A, B, the gathered rows or the staged sums, and C on a PE, which real data needs at least.
+double bytes_per_pe(const OperatorRun& run, int pes);
 class OperatorMatrices;
 /// Runs it, checks every element of every PE's result, and measures the baselines in phantom mode. `given` gives the
 /// matrices and checks the result; null: random matrices of the seed.

@@ -7,6 +7,7 @@
 
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
+#include "tools/tandem/host/commands.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/main/gpu.h"
@@ -73,16 +74,17 @@ int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
     one.subject = name(op);
     refuse_sweep_options(one);
     const OperatorRun run = make_operator_run(op, one);
-    const auto [setup, speaks] =
-        a.on_gpus() ? operator_tune_on_gpus(a, run) : OperatorTuneOnGpus{simulated(make_setup(a))};
+    const auto [setup, speaks] = a.on_gpus()   ? operator_tune_on_gpus(a, run)
+                                 : a.on_host() ? operator_tune_on_host(a, run)
+                                               : OperatorTuneSetup{simulated(make_setup(a))};
     TuneSetup tune = setup;
     tune.bias = run.bias;
     tune.scales = run.scales;
     const OperatorTuning tuning = tune_operator(op, run.options, tune);
     if (!speaks) continue;
-    if (!a.json_to_stdout()) print_trials(op, tuning, !a.on_gpus());
+    if (!a.json_to_stdout()) print_trials(op, tuning, !a.is_measured());
     store_tuned(a.out, tuning.entry());
-    for (auto& row : to_json(op, tuning, !a.on_gpus())) rows.push_back(row);
+    for (auto& row : to_json(op, tuning, !a.is_measured())) rows.push_back(row);
   }
   if (rows.empty()) return kRight;  // another process writes
   write_json(a, rows);

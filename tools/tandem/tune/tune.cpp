@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/error.h"
+#include "tools/tandem/host/commands.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/main/gpu.h"
@@ -87,7 +88,7 @@ tune::SelectionTable open_table(const Arguments& a, const std::string& machine) 
   if (table.name.empty()) {
     table.name = std::filesystem::path(a.out).stem().string();
     table.description = fmt::format("Algorithms of collectives on {}, {} by tandem tune", machine,
-                                    a.on_gpus() ? "measured" : "predicted");
+                                    a.is_measured() ? "measured" : "predicted");
     table.machines = {machine};
   }
   if (table.machines != std::vector{machine})
@@ -122,7 +123,7 @@ void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std
   for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
     text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
                         all[i].us);
-  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.on_gpus() ? "measured" : "predicted");
+  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.is_measured() ? "measured" : "predicted");
   flush_output();
 }
 
@@ -145,8 +146,8 @@ int tune(const Arguments& a) {
   check_output_kind(a.out, TuneOutput::kSelection);
   if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // rejects a damaged file before the work
   std::vector<Sweep> sweeps;
-  if (a.on_gpus()) {
-    sweeps = tune_on_gpus(a);
+  if (a.is_measured()) {
+    sweeps = a.on_gpus() ? tune_on_gpus(a) : tune_on_host(a);
     if (sweeps.empty()) return kRight;
   } else {
     for (const Collective collective : collectives) sweeps.push_back(tune_in_simulator(a, collective));
@@ -162,7 +163,7 @@ int tune(const Arguments& a) {
     if (sweep.measured.empty())
       throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", name(collectives[i])));
     tune::put(table, tune::with_choices(sweep.group, sweep.measured));
-    for (auto& row : to_json(sweep, !a.on_gpus())) rows.push_back(row);
+    for (auto& row : to_json(sweep, !a.is_measured())) rows.push_back(row);
   }
   trace::write_file(a.out, [&](std::ostream& out) { out << tune::to_text(table); });
   write_json(a, rows);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/options/arguments.h"
 #include "tune/sweep.h"
 
@@ -14,6 +15,12 @@ struct Sweep {
   std::string machine;  ///< see World::machine().name
   tune::Group group;    ///< without sizes
   std::vector<tune::Measured> measured;
+};
+
+/// The trials of an operator.
+struct OperatorTuneSetup {
+  TuneSetup setup;
+  bool speaks = true;  ///< this process has PE 0: it prints and writes
 };
 
 /// Returns the source of a sweep: "tandem tune ...; 2026-11-21; NVIDIA H200 x2".

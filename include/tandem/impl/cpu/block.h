@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "tandem/impl/block_ops.h"
@@ -373,21 +374,29 @@ class Block : public BlockOps<Block> {
     const Size n = packets_for<P>(bytes);
     Buffer packets(n * Size{sizeof(P)});
     for (Size i = 0; i < n; ++i) {
-      P packet{};
+      // In place: a packet that is read as a whole right after its parts were written stalls the processor.
+      P& packet = *new (packets.data() + i * Size{sizeof(P)}) P;
+      if (from == nullptr || i == n - 1) packet = P{};
+      if constexpr (requires { packet.unused; }) packet.unused = 0;
       packet.flag = static_cast<decltype(packet.flag)>(epoch);
-      const Size at = i * Size{sizeof(packet.data)};
-      if (from != nullptr)
-        std::memcpy(&packet.data, static_cast<const std::byte*>(from) + at,
-                    static_cast<std::size_t>(min(Size{sizeof(packet.data)}, bytes - at)));
-      std::memcpy(packets.data() + i * Size{sizeof(P)}, &packet, sizeof(P));
+      if (from != nullptr) move_data<P>(&packet.data, static_cast<const std::byte*>(from) + i * kData<P>, bytes, i);
     }
     return packets;
   }
   template <class P>
   static void unpack_packets(void* to, const P* from, Size bytes) {
-    for (Size i = 0, at = 0; at < bytes; ++i, at += Size{sizeof(from->data)})
-      std::memcpy(static_cast<std::byte*>(to) + at, &from[i].data,
-                  static_cast<std::size_t>(min(Size{sizeof(from->data)}, bytes - at)));
+    const Size n = packets_for<P>(bytes);
+    for (Size i = 0; i < n; ++i) move_data<P>(static_cast<std::byte*>(to) + i * kData<P>, &from[i].data, bytes, i);
+  }
+  template <class P>
+  static constexpr Size kData = Size{sizeof(P::data)};
+  /// Moves what packet `i` of those that carry `bytes` bytes has of them. All but the last one have a known number.
+  template <class P>
+  static void move_data(void* to, const void* from, Size bytes, Size i) {
+    if (const Size left = bytes - i * kData<P>; left < kData<P>)
+      std::memcpy(to, from, static_cast<std::size_t>(left));
+    else
+      std::memcpy(to, from, sizeof(P::data));
   }
   template <class P>
   void wait_for_packets(const P* from, Size packets, Epoch epoch, Site site) {

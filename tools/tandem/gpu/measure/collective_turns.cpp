@@ -217,15 +217,7 @@ Check CollectiveTurns::check(Program& program) {
   world_.barrier();
   Check own;
   check_samples(program.buffers.out, own);
-  Check all;
-  for (const double checked : shared_.all(static_cast<double>(own.checked))) all.checked += static_cast<Size>(checked);
-  for (const double wrong : shared_.all(static_cast<double>(own.wrong))) all.wrong += static_cast<Size>(wrong);
-  const double none = -1;
-  const auto errors = shared_.all(own.max_error.value_or(none));
-  all.max_error = *std::max_element(errors.begin(), errors.end());
-  if (*std::min_element(errors.begin(), errors.end()) < 0) all.max_error.reset();
-  all.expectation = own.expectation;
-  return all;
+  return shared_.over_all(own);
 }
 
 void CollectiveTurns::check_samples(const std::byte* out, Check& check) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tools/tandem/data/collective_data.h"
-#include "tools/tandem/gpu/shared.h"
+#include "tools/tandem/data/shared.h"
 
 namespace tandem::cli {
 

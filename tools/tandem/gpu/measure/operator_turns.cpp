@@ -217,14 +217,7 @@ Check OperatorTurns::check(Program& program, const Local& local) {
   program.turn->run();
   world_.barrier();
   if (program.result != nullptr) check_samples(program.result, local, own);
-  Check all = own;
-  all.checked = static_cast<Size>(shared_.sum(static_cast<double>(own.checked)));
-  all.wrong = static_cast<Size>(shared_.sum(static_cast<double>(own.wrong)));
-  constexpr double none = -1;
-  const std::vector<double> errors = shared_.all(own.max_error.value_or(none));
-  all.max_error = *std::max_element(errors.begin(), errors.end());
-  if (*std::min_element(errors.begin(), errors.end()) < 0) all.max_error.reset();
-  return all;
+  return shared_.over_all(own);
 }
 
 void OperatorTurns::check_samples(const std::byte* c, const Local& local, Check& check) const {

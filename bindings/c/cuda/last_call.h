@@ -1,10 +1,12 @@
 #pragma once
-/// The order of a world's calls in several streams.
+/// The order of a world's calls in several CUDA streams.
 
 #include <cuda_runtime.h>
 
 #include <map>
 #include <memory>
+
+#include "stream_order.h"
 
 namespace tandem::c {
 
@@ -12,8 +14,6 @@ struct EventDestroy {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
 };
 
-/// Calls share plans and staging memory, so that each runs behind the one before, in whatever stream that was.
-///
 /// An event behind every call would keep the next one in the stream from starting early (1 KB on two H200s: 6.4 us a
 /// call instead of 4.5). While all calls of a world are in one stream there is no event. The first call in another
 /// stream records one in the first stream, unless that was synchronized before. From then on each call has its event.
@@ -22,24 +22,14 @@ struct EventDestroy {
 ///
 /// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
 /// calls do.
-class LastCall {
+class LastCall final : public StreamOrder {
  public:
-  /// Enqueues one call in `stream`: `enqueue(is_captured)`.
-  template <class Enqueue>
-  void then(cudaStream_t stream, const Enqueue& enqueue) {
-    const Place place = place_of(stream);
-    wait(stream, place);
-    try {
-      enqueue(place.capture != 0);
-    } catch (...) {
-      note(stream, place);  // some of it may be there
-      throw;
-    }
-    check_noted(note(stream, place));
-  }
+  void ended(void* stream) override;
 
-  /// Reports that all work enqueued in `stream`, which is not captured, is over.
-  void ended(cudaStream_t stream);
+ protected:
+  bool begin(void* stream) override;
+  void end(void* stream) override;
+  void end_failed(void* stream) noexcept override;
 
  private:
   struct Place {
@@ -60,12 +50,12 @@ class LastCall {
   static constexpr std::size_t kMostCaptures = 64;
 
   static Place place_of(cudaStream_t stream);
-  static void check_noted(cudaError_t code);
   /// With an event of the current GPU.
   End& end_of(const Place& place);
   void wait(cudaStream_t stream, const Place& place);
   cudaError_t note(cudaStream_t stream, const Place& place);
 
+  Place place_;                             // of the call that has begun
   std::map<unsigned long long, End> ends_;  // by capture
   bool several_streams_ = false;            // of plain calls
 };

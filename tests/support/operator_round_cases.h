@@ -1,21 +1,21 @@
 #pragma once
-/// Which cases of operators are checked on GPUs, in groups.
+/// The cases of operators that are checked on real devices, in groups.
 
 #include <numeric>
 #include <vector>
 
-#include "gpu/operator_rounds.h"
 #include "operators/operator_finish.h"
+#include "support/operator_rounds.h"
 
 namespace tandem::test {
 
 inline constexpr Operator kAllOperators[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter,
                                              Operator::kGemmAllReduce};
 
-class OperatorGpuCases {
+class OperatorRoundCases {
  public:
   /// `sharing`: PEs on the GPU that the most of them share.
-  OperatorGpuCases(int pes, int sharing) : pes_(pes), few_columns_(sharing == 1 ? 8192 : 2560 / sharing / 8 * 8) {}
+  OperatorRoundCases(int pes, int sharing) : pes_(pes), few_columns_(sharing == 1 ? 8192 : 2560 / sharing / 8 * 8) {}
 
   /// At least so many columns or so much depth, of which each PE has equal parts with rows of 16 bytes.
   Size divisible(Size length) const { return round_up(length, Size{8} * pes_); }

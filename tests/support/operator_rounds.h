@@ -7,8 +7,8 @@
 #include <mutex>
 #include <sstream>
 
-#include "gpu/graph.h"
 #include "operators/operator_case.h"
+#include "support/replay.h"
 
 namespace tandem::test {
 
@@ -35,12 +35,14 @@ inline const std::vector<std::vector<double>>& expected(const OperatorOptions& o
 
 /// Everything that one PE needs for any case.
 struct OperatorMemory {
+  Size bytes;  ///< of each matrix
   std::byte *a, *b, *c, *idle;
-  explicit OperatorMemory(World& world)
-      : a(world.heap().allocate_local<std::byte>(kOperatorBytes, "a")),
-        b(world.heap().allocate_local<std::byte>(kOperatorBytes, "b")),
-        c(world.heap().allocate_local<std::byte>(kOperatorBytes, "c")),
-        idle(world.heap().allocate_local<std::byte>(2 * kOperatorBytes, "idle")) {}
+  explicit OperatorMemory(World& world, Size of_each = kOperatorBytes)
+      : bytes(of_each),
+        a(world.heap().allocate_local<std::byte>(bytes, "a")),
+        b(world.heap().allocate_local<std::byte>(bytes, "b")),
+        c(world.heap().allocate_local<std::byte>(bytes, "c")),
+        idle(world.heap().allocate_local<std::byte>(2 * bytes, "idle")) {}
 };
 
 template <class T>
@@ -57,13 +59,12 @@ class OperatorRounds {
   }
 
   /// How many elements are wrong in runs, and in `replays` of graphs, one for each number of rows.
-  Size run(int replays) {
+  Size run(int replays, const Capture& capture = nullptr) {
     Size wrong = 0;
     for (int i = 0; i < kOperatorData; ++i) wrong += round(i, rows(i), 1, [&] { enqueue(rows(i)); });
     if (replays == 0) return wrong;
-    std::vector<std::unique_ptr<Graph>> graphs;
-    for (int i = 0; i < kOperatorData; ++i)
-      graphs.push_back(std::make_unique<Graph>(static_cast<cudaStream_t>(stream_.native()), [&] { enqueue(rows(i)); }));
+    std::vector<std::unique_ptr<Replay>> graphs;
+    for (int i = 0; i < kOperatorData; ++i) graphs.push_back(capture(stream_, [&] { enqueue(rows(i)); }));
     world_.barrier();  // making a graph may wait for the kernels of other PEs on the same GPU
     for (int i = 0; i < replays; ++i) {
       const int which = i % 5 % kOperatorData;  // no cycle of the data's length
@@ -169,7 +170,7 @@ class OperatorRounds {
     }
     for (int i = (number * 3 + world_.pe()) % world_.num_pes(); i > 0; --i)
       for (int j = 0; j < number % 5; ++j)
-        stream_.copy_async(memory_.idle, memory_.idle + kOperatorBytes, kOperatorBytes);
+        stream_.copy_async(memory_.idle, memory_.idle + memory_.bytes, memory_.bytes);
     go();
     stream_.synchronize();  // no barrier: peers may still be in this run when the inputs change
     std::vector<T> got;

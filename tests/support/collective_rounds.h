@@ -1,5 +1,5 @@
 #pragma once
-/// Runs one collective on GPUs, again and again with new data, and counts wrong elements.
+/// Runs one collective on real devices, again and again with new data, and counts wrong elements.
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/graph.h"
 #include "support/collective_values.h"
 #include "support/in_threads.h"
+#include "support/replay.h"
 #include "tandem/collectives.h"
 
 namespace tandem::test {
 
-struct GpuCase {
+struct RoundsCase {
   AlgorithmInfo algorithm;
   DType type = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
@@ -29,20 +29,20 @@ struct GpuCase {
   int blocks = 0;      ///< 0: the plan's choice
 };
 
-inline std::string describe(const GpuCase& c, int pes) {
+inline std::string describe(const RoundsCase& c, int pes) {
   return fmt::format("{} {} on {} PEs, {} x {}, {}{}{}{}", name(c.algorithm.collective), c.algorithm.name, pes, c.count,
                      name(c.type), name(c.op), c.in_place ? ", in-place" : "", c.random ? ", random" : "",
                      c.graph ? fmt::format(", {} replays", c.rounds) : "");
 }
 
-struct GpuResult {
+struct RoundsResult {
   Size checked = 0;
   Size wrong = 0;
   std::string first_wrong = {};
   std::uint64_t hash = 0;    ///< of the results of all PEs
   std::uint64_t common = 0;  ///< of a PE's results, where all PEs have to have the same
 
-  void add(const GpuResult& other) {
+  void add(const RoundsResult& other) {
     checked += other.checked;
     if (wrong == 0) first_wrong = other.first_wrong;
     wrong += other.wrong;
@@ -61,7 +61,9 @@ inline bool is_common(Collective collective) {
 template <class T>
 class CollectiveRounds {
  public:
-  CollectiveRounds(World& world, const GpuCase& c) : world_(world), c_(c), values_{c.op, c.random, 1, world.num_pes()} {
+  /// `capture`: of cases with `graph`.
+  CollectiveRounds(World& world, const RoundsCase& c, Capture capture = nullptr)
+      : world_(world), c_(c), capture_(std::move(capture)), values_{c.op, c.random, 1, world.num_pes()} {
     options_.type = c.type;
     options_.op = c.op;
     options_.scale = values_.scale(world.pe());
@@ -71,11 +73,11 @@ class CollectiveRounds {
     options_.blocks = c.blocks;
   }
 
-  GpuResult run() {
+  RoundsResult run() {
     Stream stream = world_.make_stream("main");
     return run(stream);
   }
-  GpuResult run(Stream& stream) {
+  RoundsResult run(Stream& stream) {
     const auto plan = make_collective(world_, c_.algorithm.collective, options_);
     for (int call = 0; call < kCalls; ++call) buffers_.push_back(allocate(call));
     const auto enqueue = [&] {
@@ -85,8 +87,7 @@ class CollectiveRounds {
                   count_of(call));
       }
     };
-    std::unique_ptr<Graph> graph;
-    if (c_.graph) graph = std::make_unique<Graph>(static_cast<cudaStream_t>(stream.native()), enqueue);
+    const std::unique_ptr<Replay> graph = c_.graph ? capture_(stream, enqueue) : nullptr;
     for (int round = 0; round < c_.rounds; ++round) {
       fill(round);
       world_.barrier();
@@ -198,18 +199,19 @@ class CollectiveRounds {
     const bool has_in = in_at >= 0 && in_at < whole;
     const Range out = has_out ? Range{out_at, out_at + outs(call, me())} : Range{0, 0};
     const Range in = has_in ? Range{in_at, in_at + ins(call, me())} : Range{0, 0};
-    std::vector<GpuResult> results(static_cast<std::size_t>(ceil_div(whole, piece)));
+    std::vector<RoundsResult> results(static_cast<std::size_t>(ceil_div(whole, piece)));
     in_threads({0, static_cast<Size>(results.size())}, piece * (reduces(collective()) ? world_.num_pes() : 1),
                [&](Range some) {
                  for (Size i = some.begin; i < some.end; ++i)
                    check_piece(round, call, {i * piece, std::min((i + 1) * piece, whole)}, out, in, host,
                                results[static_cast<std::size_t>(i)]);
                });
-    for (const GpuResult& result : results) result_.add(result);
+    for (const RoundsResult& result : results) result_.add(result);
   }
 
   /// Elements `piece` of a buffer, of which `out` is output and `in`, unless it is output as well, input.
-  void check_piece(int round, int call, Range piece, Range out, Range in, const Host& host, GpuResult& result) const {
+  void check_piece(int round, int call, Range piece, Range out, Range in, const Host& host,
+                   RoundsResult& result) const {
     for (Size at = piece.begin; at < piece.end; ++at) {
       const T got = host[static_cast<std::size_t>(at)];
       if (at >= out.begin && at < out.end) {
@@ -266,17 +268,18 @@ class CollectiveRounds {
     return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
   }
 
-  void wrong(GpuResult& result, int round, int call, const char* what, Size i) const {
+  void wrong(RoundsResult& result, int round, int call, const char* what, Size i) const {
     if (result.wrong++ == 0)
       result.first_wrong = fmt::format("round {}, call {}, PE {}, {} {}", round, call, me(), what, i);
   }
 
   World& world_;
-  const GpuCase& c_;
+  const RoundsCase& c_;
+  const Capture capture_;
   Values values_;
   CollectiveOptions options_;
   std::vector<Buffers> buffers_;
-  GpuResult result_;
+  RoundsResult result_;
 };
 
 }  // namespace tandem::test

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tandem/world.h"
+#include "tools/tandem/run/result.h"
 
 namespace tandem::cli {
 
@@ -31,6 +32,18 @@ class Shared {
     double total = 0;
     for (const double value : all(own)) total += value;
     return total;
+  }
+
+  /// Returns the checks of all PEs as one.
+  Check over_all(const Check& own) {
+    Check all = own;
+    all.checked = static_cast<Size>(sum(static_cast<double>(own.checked)));
+    all.wrong = static_cast<Size>(sum(static_cast<double>(own.wrong)));
+    constexpr double none = -1;
+    const std::vector<double> errors = this->all(own.max_error.value_or(none));
+    all.max_error = *std::max_element(errors.begin(), errors.end());
+    if (*std::min_element(errors.begin(), errors.end()) < 0) all.max_error.reset();
+    return all;
   }
 
   /// Copies PE 0's `value` to every PE.

@@ -1,4 +1,4 @@
-// Worlds on simulated GPUs: what happens where one PE cannot do its part.
+// Worlds on CPUs where one PE cannot do its part.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 #include "bootstrap/processes.h"
 #include "tandem/collectives.h"
-#include "tandem/cuda.h"
 #include "tandem/error.h"
+#include "tandem/worlds.h"
 
 namespace tandem::test {
 namespace {
@@ -16,32 +16,34 @@ using bootstrap::testing::Ended;
 using bootstrap::testing::Process;
 using ::testing::HasSubstr;
 
-class WorldOnSimulatedGpus : public ::testing::TestWithParam<const char*> {};
+class WorldOnHost : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(WorldOnSimulatedGpus, OfThreeProcesses) {
-  const UniqueId id = UniqueId::create();
+TEST_P(WorldOnHost, OfThreeProcesses) {
+  const UniqueId id = UniqueId::create(), second = UniqueId::create();
+  const bool is_killed = GetParam() == std::string("survive_a_kill");
   std::vector<Process> all;
   all.reserve(3);
   for (int pe = 0; pe < 3; ++pe)
-    all.emplace_back(TANDEM_CUDA_PEER, std::vector<std::string>{GetParam(), id.text(), std::to_string(pe), "3"},
+    all.emplace_back(TANDEM_WORLD_PEER, std::vector<std::string>{GetParam(), id.text(), std::to_string(pe), "3"},
                      // In a child of fork a sanitizer would report memory of the parent's threads as leaked.
-                     std::vector<std::string>{"LSAN_OPTIONS=detect_leaks=0"});
+                     std::vector<std::string>{"LSAN_OPTIONS=detect_leaks=0", "TANDEM_TEST_SECOND_ID=" + second.text()});
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const Ended ended = all[pe].wait();
-    EXPECT_EQ(ended.code, 0) << "PE " << pe;
+    EXPECT_EQ(ended.code, is_killed && pe == 1 ? -SIGKILL : 0) << "PE " << pe;
     EXPECT_EQ(ended.output, "") << "PE " << pe;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, WorldOnSimulatedGpus,
+INSTANTIATE_TEST_SUITE_P(Cases, WorldOnHost,
                          ::testing::Values("give_up", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "register_memory", "grow",
-                                           "reuse_plans", "write_at_once", "fork_within"),
+                                           "reuse_plans", "write_at_once", "fork_within", "survive_a_kill",
+                                           "miss_a_call", "differ", "differ_on_devices", "exhaust_the_heap"),
                          [](const auto& one) { return std::string(one.param); });
 
 // Address spaces of sanitizers have no room for a limit.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(ThreadsOnSimulatedGpus, ThatCannotAllBeStarted) {
-  const Ended ended = Process(TANDEM_CUDA_PEER, {"start_too_many_threads"}).wait();
+TEST(ThreadsOnHost, ThatCannotAllBeStarted) {
+  const Ended ended = Process(TANDEM_WORLD_PEER, {"start_too_many_threads"}).wait();
   EXPECT_EQ(ended.code, 0);
   EXPECT_THAT(ended.output, HasSubstr("tandem warning the world is over: the thread of PE 1 could not be started"));
 }
@@ -59,8 +61,9 @@ std::string refusal_of(Work work) {
   return "not refused";
 }
 
-CudaOptions options(int device = -1) {
-  CudaOptions options;
+WorldOptions options(int device = -1) {
+  WorldOptions options;
+  options.kind = DeviceKind::kHost;
   options.heap_bytes = Size{1} << 20;
   options.device = device;
   options.join_timeout_s = 600;
@@ -68,8 +71,8 @@ CudaOptions options(int device = -1) {
 }
 
 /// A late PE clears its part behind the others' backs, unless they wait for it.
-TEST(ThreadsOnSimulatedGpus, WriteToPeersAsSoonAsTheyHaveAllocated) {
-  CudaThreads(4, options()).run([](World& world) {
+TEST(ThreadsOnHost, WriteToPeersAsSoonAsTheyHaveAllocated) {
+  WorldThreads(4, options()).run([](World& world) {
     if (world.pe() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const Symm<int> data = world.heap().allocate<int>(4, "data");
     for (int pe = 0; pe < 4; ++pe) data.on(pe)[world.pe()] = world.pe();
@@ -78,10 +81,10 @@ TEST(ThreadsOnSimulatedGpus, WriteToPeersAsSoonAsTheyHaveAllocated) {
   });
 }
 
-TEST(ThreadsOnSimulatedGpus, RefuseBuffersThatAreTooSmall) {
+TEST(ThreadsOnHost, RefuseBuffersThatAreTooSmall) {
   const auto run = [](Size count) {
     return refusal_of([&] {
-      CudaThreads(1, options()).run([&](World& world) {
+      WorldThreads(1, options()).run([&](World& world) {
         const auto data = world.heap().allocate<float>(10, "data").as<std::byte>();
         world.heap().allocate<float>(1000, "the neighbour");
         Stream stream = world.make_stream("main");
@@ -95,18 +98,28 @@ TEST(ThreadsOnSimulatedGpus, RefuseBuffersThatAreTooSmall) {
   EXPECT_THAT(run(100), HasSubstr("in: a buffer that has 40 bytes from "));
 }
 
-TEST(WorldsOnSimulatedGpus, NameArgumentsOutOfRange) {
+TEST(ThreadsOnHost, NameTheMostPes) {
+  EXPECT_THAT(refusal_of([] { WorldThreads(257, options()); }),
+              HasSubstr("pes: 257 given, allowed are 1 to 256 PEs of one process"));
+  EXPECT_THAT(refusal_of([] { WorldThreads(0, options()); }), HasSubstr("pes: 0 given, at least 1 is needed"));
+}
+
+TEST(WorldsOnHost, NameArgumentsOutOfRange) {
   const UniqueId id = UniqueId::create();
-  EXPECT_THAT(refusal_of([&] { CudaProcess(id, -1, 2, options()); }), HasSubstr("pe: -1 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 2, 2, options()); }), HasSubstr("pe: 2 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 0, options()); }), HasSubstr("pes: 0 given, allowed are 1 to 4096"));
-  EXPECT_THAT(refusal_of([&] { CudaProcess(Placement{id, 0, 1, -1, 1}, options()); }), HasSubstr("local_pe: -1 given"));
-  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 1, options(-2)); }),
-              HasSubstr("device: -2 given, allowed are 0 to 7 (-1: by local number)"));
-  EXPECT_THAT(refusal_of([&] { CudaProcess(id, 0, 1, options(8)); }), HasSubstr("device: 8 given, allowed are 0 to 7"));
-  EXPECT_THAT(refusal_of([&] { CudaThreads(2, options()).record(2, true); }),
+  EXPECT_THAT(refusal_of([&] { WorldProcess(id, -1, 2, options()); }), HasSubstr("pe: -1 given, allowed are 0 to 1"));
+  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 2, 2, options()); }), HasSubstr("pe: 2 given, allowed are 0 to 1"));
+  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 0, options()); }), HasSubstr("pes: 0 given, allowed are 1 to 4096"));
+  EXPECT_THAT(refusal_of([&] {
+                WorldProcess(Placement{id, 0, 1, -1, 1}, options());
+              }),
+              HasSubstr("local_pe: -1 given"));
+  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 1, options(-2)); }),
+              HasSubstr("device: -2 given, allowed are 0 to 255 (-1: by local number)"));
+  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 1, options(256)); }),
+              HasSubstr("device: 256 given, allowed are 0 to 255"));
+  EXPECT_THAT(refusal_of([&] { WorldThreads(2, options()).record(2, true); }),
               HasSubstr("pe: 2 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { CudaThreads(2, options()).record(-1, true); }),
+  EXPECT_THAT(refusal_of([&] { WorldThreads(2, options()).record(-1, true); }),
               HasSubstr("pe: -1 given, allowed are 0 to 1"));
 }
 

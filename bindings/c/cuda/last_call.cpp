@@ -1,9 +1,10 @@
-#include "last_call.h"
+#include "cuda/last_call.h"
 
 #include <cstdint>
 #include <iterator>
 
-#include "cuda_error.h"
+#include "cuda/cuda_error.h"
+#include "host_order.h"
 #include "tandem/error.h"
 
 namespace tandem::c {
@@ -32,7 +33,15 @@ LastCall::End& LastCall::end_of(const Place& place) {
   return end;
 }
 
-void LastCall::check_noted(cudaError_t code) { check(code, "cudaEventRecord"); }
+bool LastCall::begin(void* stream) {
+  place_ = place_of(static_cast<cudaStream_t>(stream));
+  wait(static_cast<cudaStream_t>(stream), place_);
+  return place_.capture != 0;
+}
+
+void LastCall::end(void* stream) { check(note(static_cast<cudaStream_t>(stream), place_), "cudaEventRecord"); }
+
+void LastCall::end_failed(void* stream) noexcept { note(static_cast<cudaStream_t>(stream), place_); }
 
 void LastCall::wait(cudaStream_t stream, const Place& place) {
   End& last = end_of(place);
@@ -68,10 +77,15 @@ cudaError_t LastCall::note(cudaStream_t stream, const Place& place) {
   return code;
 }
 
-void LastCall::ended(cudaStream_t stream) {
-  const Place place = place_of(stream);
+void LastCall::ended(void* stream) {
+  const Place place = place_of(static_cast<cudaStream_t>(stream));
   const auto last = ends_.find(0);
   if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_over = true;
+}
+
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>();
+  return std::make_unique<HostOrder>();
 }
 
 }  // namespace tandem::c

@@ -1,0 +1,124 @@
+#include "host/world/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/grid.h"
+#include "host/world/stream.h"
+#include "tandem/error.h"
+
+namespace tandem::host {
+
+namespace {
+
+/// Constants, so that PEs on differing hosts choose alike. Blocks are fibers: more of them than CPUs cost little.
+constexpr int kSms = 16;
+constexpr int kBlocksPerSm = 32;
+constexpr int kThreadsPerSm = 2048;
+constexpr int kMostThreads = 1024;  // of a block
+constexpr int kWarp = 32;
+
+class Kernels final : public world::LoadedKernels {
+ public:
+  void check(const detail::KernelLaunch& kernel, int) const override {
+    const Grid& grid = kernel.grid;
+    if (grid.threads < kWarp || grid.threads > kMostThreads || grid.threads % kWarp != 0)
+      throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of {} up to {}",
+                                        kernel.name, grid.threads, kWarp, kMostThreads));
+    if (grid.blocks > kSms * kBlocksPerSm)
+      throw Unsupported(fmt::format("launch of {}: {} blocks given, the host holds {} of a PE at once", kernel.name,
+                                    grid.blocks, kSms * kBlocksPerSm));
+  }
+};
+
+[[noreturn]] void refuse_recording() {
+  throw Unsupported("record: the host backend records no timeline; simulations and GPUs do");
+}
+
+}  // namespace
+
+std::string HostDevices::name_of(int) const { return "the host's CPUs"; }
+
+Machine HostDevices::describe(int) {
+  Machine machine;
+  machine.name = "host";
+  machine.gpu.sm_count = kSms;
+  machine.gpu.max_blocks_per_sm = kBlocksPerSm;
+  machine.gpu.max_threads_per_sm = kThreadsPerSm;
+  machine.gpu.copy_engines = 1;  // a stream's thread
+  return machine;
+}
+
+void HostDevices::wait_until_idle(int device) noexcept {
+  std::vector<std::shared_ptr<TaskQueue>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = queues_[device];
+  }
+  for (const auto& queue : all) queue->wait_until_empty();
+  forget_ended(device);
+}
+
+/// Their threads end meanwhile.
+void HostDevices::forget_ended(int device) {
+  std::vector<std::shared_ptr<TaskQueue>> ended;
+  const std::lock_guard lock(mutex_);
+  auto& all = queues_[device];
+  const auto is_over = [](const auto& queue) { return queue->is_closed() && queue->is_empty(); };
+  std::copy_if(all.begin(), all.end(), std::back_inserter(ended), is_over);
+  std::erase_if(all, is_over);
+}
+
+std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vector<int>&) {
+  return std::make_unique<Kernels>();
+}
+
+void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, kSms); }
+
+std::shared_ptr<TaskQueue> HostDevices::make_queue(int device) {
+  forget_ended(device);
+  auto queue = std::make_shared<TaskQueue>();
+  const std::lock_guard lock(mutex_);
+  queues_[device].push_back(queue);
+  return queue;
+}
+
+std::unique_ptr<world::DeviceStream> HostDevices::make_own_stream(int device) {
+  world::StreamUse use;
+  use.device = device;
+  return std::make_unique<HostStream>(std::move(use), std::make_shared<TaskQueue>(), true);
+}
+
+std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Recording*) {
+  return std::make_unique<HostStream>(use, make_queue(use.device), true);
+}
+
+std::unique_ptr<world::DeviceStream> HostDevices::borrow_stream(const world::StreamUse& use, void* native,
+                                                                world::Recording*) {
+  const std::lock_guard lock(mutex_);
+  auto& all = queues_[use.device];
+  if (native == nullptr) {
+    auto& own = defaults_[use.device];
+    if (own == nullptr) own = all.emplace_back(std::make_shared<TaskQueue>());
+    return std::make_unique<HostStream>(use, own, false);
+  }
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& queue) { return queue.get() == native; });
+  if (found == all.end())
+    throw InvalidArgument(fmt::format("stream: {} given, allowed are streams of this PE and NULL", native));
+  return std::make_unique<HostStream>(use, *found, false);
+}
+
+Size HostDevices::clock_mail_bytes() const { refuse_recording(); }
+std::unique_ptr<world::Recording> HostDevices::make_recording(const world::RecordingSetup&) { refuse_recording(); }
+
+}  // namespace tandem::host
+
+namespace tandem::world {
+
+Devices& host_devices() {
+  static host::HostDevices& all = *new host::HostDevices;  // stays for worlds that are destroyed at the program's end
+  return all;
+}
+
+}  // namespace tandem::world

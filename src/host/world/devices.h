@@ -1,0 +1,64 @@
+#pragma once
+/// The CPUs of this computer, as worlds see them: as many devices as a process may have PEs.
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "host/world/memory.h"
+#include "host/world/task_queue.h"
+#include "world/device/devices.h"
+
+namespace tandem::host {
+
+class HostDevices : public world::Devices {
+ public:
+  /// PEs of one process.
+  static constexpr int kMostPes = 256;
+
+  DeviceKind kind() const override { return DeviceKind::kHost; }
+  std::string name() const override { return "host"; }
+  std::string name_of(int device) const override;
+  int count() override { return kMostPes; }
+  int most_sharing() const override { return 1; }
+  void require_any() override {}
+  Machine describe(int device) override;
+  bool has_early_launch(int) override { return false; }
+  int share_of(int sms, int) const override { return sms; }
+  Bytes exclusive_id(int) override { return {}; }
+
+  void start(int) override {}
+  void set_current(int) override {}
+  int current() override { return -1; }
+  int enter(int) override { return 0; }
+  void leave(int, int) noexcept override {}
+  void wait_until_idle(int device) noexcept override;
+
+  void* allocate_pinned(Size bytes) override { return ::operator new(static_cast<std::size_t>(bytes)); }
+  void free_pinned(void* memory) noexcept override { ::operator delete(memory); }
+  world::DeviceMemory& memory() override { return memory_; }
+
+  void register_kernels(bool) override {}
+  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices) override;
+  void check_hooked_gemm(int device, const Gemm& gemm) override;
+
+  std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;
+  std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Recording* recording) override;
+  /// `native`: a TaskQueue, or null for the one that each device has.
+  std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
+                                                     world::Recording* recording) override;
+
+  Size clock_mail_bytes() const override;
+  std::unique_ptr<world::Recording> make_recording(const world::RecordingSetup& setup) override;
+
+ private:
+  std::shared_ptr<TaskQueue> make_queue(int device);
+  void forget_ended(int device);
+
+  HostMemory memory_;
+  std::mutex mutex_;
+  std::map<int, std::vector<std::shared_ptr<TaskQueue>>> queues_;  // by device; closed ones until they are empty
+  std::map<int, std::shared_ptr<TaskQueue>> defaults_;
+};
+
+}  // namespace tandem::host

@@ -1,0 +1,133 @@
+#include "host/world/stream.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "host/grid.h"
+
+namespace tandem::host {
+
+namespace {
+
+/// Set once.
+class HostEvent final : public detail::EventState {
+ public:
+  void set() {
+    const std::lock_guard lock(mutex_);
+    is_set_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_set_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_set_ = false;
+};
+
+std::uint64_t pattern(int from, int to, Size word, int round) {
+  std::uint64_t bits = static_cast<std::uint64_t>(word) * 0x9E3779B97F4A7C15U;
+  bits ^= static_cast<std::uint64_t>(from) << 48 ^ static_cast<std::uint64_t>(to) << 32;
+  return round == 0 ? bits : ~bits;
+}
+
+/// Where PE `on` keeps what PE `from` has written to it.
+std::uint64_t* region(const world::SelfTest& test, int on, int from) {
+  return reinterpret_cast<std::uint64_t*>(test.base + on * test.stride) + from * world::kSelfTestWords;
+}
+
+std::uint32_t wrong_words(const world::SelfTest& test, int on, int from) {
+  std::uint32_t wrong = 0;
+  for (Size i = 0; i < world::kSelfTestWords; ++i)
+    wrong += region(test, on, from)[i] != pattern(from, on, i, test.round) ? 1 : 0;
+  return wrong;
+}
+
+}  // namespace
+
+HostStream::~HostStream() {
+  if (is_own_) queue_->close();
+}
+
+void HostStream::launch(const detail::KernelLaunch& kernel, const world::Context& context) {
+  GridRequest request;
+  request.name = kernel.name;
+  request.blocks = kernel.grid.blocks;
+  request.threads = kernel.grid.threads;
+  request.context = context;
+  request.machine = "host";
+  request.body = kernel.on_cpu;
+  add([request = std::move(request)] { run_grid(request); });
+}
+
+void HostStream::gemm(const Gemm& gemm, const world::Context& context) {
+  check_gemm(gemm, use_.sms);
+  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms] { run_gemm(context, gemm, sms); });
+}
+
+void HostStream::copy(void* to, const void* from, Size bytes) {
+  add([to, from, bytes] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+}
+
+void HostStream::write_signal(const world::Context& context, Signal* word, const Epoch* from, Epoch value) {
+  add([context, word, from, value] {
+    const Epoch written =
+        from == nullptr ? value : std::atomic_ref(*const_cast<Epoch*>(from)).load(std::memory_order_relaxed);
+    host::write_signal(context, word, written);
+  });
+}
+
+void HostStream::wait_signal(const world::Context& context, const Signal* word, Epoch value) {
+  add([context, word, value] { host::wait_signal(context, word, value); });
+}
+
+void HostStream::compare_calls(const world::Context& context, const detail::Agreement& agreement) {
+  const cuda::Comparison comparison{agreement.words, agreement.calls.words, agreement.signature,
+                                    static_cast<Epoch>(agreement.count)};
+  add([context, comparison] { host::compare_calls(context, comparison); });
+}
+
+std::shared_ptr<detail::EventState> HostStream::record() {
+  auto event = std::make_shared<HostEvent>();
+  queue_->add_always([event] { event->set(); });
+  return event;
+}
+
+void HostStream::wait(const std::shared_ptr<detail::EventState>& event) {
+  add([event] { static_cast<HostEvent&>(*event).wait(); });
+}
+
+void HostStream::synchronize() {
+  queue_->wait_until_empty();
+  if (const std::exception_ptr error = queue_->error()) std::rethrow_exception(error);
+}
+
+void HostStream::copy_host(void* to, const void* from, Size bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void HostStream::fill(void* memory, int byte, Size bytes) {
+  std::memset(memory, byte, static_cast<std::size_t>(bytes));
+}
+
+void HostStream::end_waits(const world::Context& context) noexcept {
+  host::end_waits(context, context.world_pe, cuda::kAbortedByHost);
+}
+
+void HostStream::write_patterns(const world::SelfTest& test) {
+  for (int to = 0; to < test.pes; ++to)
+    for (Size i = 0; i < world::kSelfTestWords; ++i) region(test, to, test.me)[i] = pattern(test.me, to, i, test.round);
+}
+
+void HostStream::read_patterns(const world::SelfTest& test, std::uint32_t* wrong) {
+  for (int pe = 0; pe < test.pes; ++pe) {
+    wrong[pe] += wrong_words(test, test.me, pe);
+    wrong[test.pes + pe] += wrong_words(test, pe, test.me);
+  }
+}
+
+}  // namespace tandem::host

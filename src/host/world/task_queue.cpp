@@ -1,0 +1,88 @@
+#include "host/world/task_queue.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "tandem/error.h"
+
+namespace tandem::host {
+
+TaskQueue::~TaskQueue() {
+  close();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TaskQueue::add(std::function<void()> task, const OnError& on_error) { push({std::move(task), on_error, false}); }
+
+void TaskQueue::add_always(std::function<void()> task) { push({std::move(task), nullptr, true}); }
+
+void TaskQueue::push(Task task) {
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& refused) {
+      throw RuntimeFailure(fmt::format("stream: its thread could not be started: {}", refused.what()));
+    }
+  }
+  tasks_.push_back(std::move(task));
+  added_.notify_one();
+}
+
+void TaskQueue::wait_until_empty() {
+  std::unique_lock lock(mutex_);
+  emptied_.wait(lock, [&] { return tasks_.empty(); });
+}
+
+std::exception_ptr TaskQueue::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void TaskQueue::close() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  added_.notify_one();
+}
+
+bool TaskQueue::is_closed() const {
+  const std::lock_guard lock(mutex_);
+  return is_closed_;
+}
+
+bool TaskQueue::is_empty() const {
+  const std::lock_guard lock(mutex_);
+  return tasks_.empty();
+}
+
+void TaskQueue::work() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    added_.wait(lock, [&] { return !tasks_.empty() || is_closed_; });
+    if (tasks_.empty()) return;
+    Task& task = tasks_.front();  // others are added behind it meanwhile
+    const bool runs = task.always || !error_;
+    lock.unlock();
+    if (runs) run(task);
+    task = {};
+    lock.lock();
+    tasks_.pop_front();
+    if (tasks_.empty()) emptied_.notify_all();
+  }
+}
+
+void TaskQueue::run(Task& task) {
+  try {
+    task.run();
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+    }
+    if (task.on_error) task.on_error(std::current_exception());
+  }
+}
+
+}  // namespace tandem::host

@@ -1,0 +1,115 @@
+#include "world/cases.h"
+
+#include <iterator>
+
+#include "support/operator_round_cases.h"
+#include "support/pairwise.h"
+
+namespace tandem::test {
+
+namespace {
+
+enum Factor : std::size_t { kAlgorithm, kType, kOp, kCount, kInPlace, kRandom, kBlocks };
+constexpr Size kCounts[] = {0, 1, 1003, (Size{16} << 10) + 1};
+constexpr int kBlockChoices[] = {0, 1, 3};
+
+/// CPUs have no multicast.
+std::vector<AlgorithmInfo> algorithms() {
+  std::vector<AlgorithmInfo> list;
+  for (const AlgorithmInfo& info : collective_algorithms())
+    if (info.name != "multimem") list.push_back(info);
+  return list;
+}
+
+bool can_be_in_place(Collective collective) {
+  return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
+         collective != Collective::kExchange;
+}
+
+}  // namespace
+
+WorldOptions host_options(Size heap_bytes) {
+  WorldOptions options;
+  options.kind = DeviceKind::kHost;
+  options.heap_bytes = heap_bytes;
+  options.heap_limit_bytes = Size{2} << 30;
+  return options;
+}
+
+std::vector<RoundsCase> collective_cases(int pes) {
+  const std::vector<AlgorithmInfo> all = algorithms();
+  const auto size = [](const auto& list) { return static_cast<int>(std::size(list)); };
+  const auto allowed = [&](std::size_t i, int a, std::size_t j, int b) {
+    if (i != kAlgorithm) return true;
+    const Collective collective = all[static_cast<std::size_t>(a)].collective;
+    if (j == kInPlace) return b == 0 || can_be_in_place(collective);
+    return j != kOp || reduces(collective) || kReduceOps[b] == ReduceOp::kSum;
+  };
+  const Pairwise pairwise({size(all), size(kDTypes), size(kReduceOps), size(kCounts), 2, 2, size(kBlockChoices)},
+                          allowed);
+  std::vector<RoundsCase> cases;
+  std::size_t number = 0;
+  for (const std::vector<int>& row : pairwise.rows()) {
+    if (pes > 3 && number++ % 4 != static_cast<std::size_t>(pes) % 4) continue;  // other parts on other numbers of PEs
+    RoundsCase c;
+    c.algorithm = all[static_cast<std::size_t>(row[kAlgorithm])];
+    c.type = kDTypes[row[kType]];
+    c.op = kReduceOps[row[kOp]];
+    c.count = kCounts[row[kCount]];
+    c.in_place = row[kInPlace] == 1;
+    c.random = row[kRandom] == 1;
+    c.blocks = kBlockChoices[row[kBlocks]];
+    c.root = static_cast<int>(cases.size()) % pes;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> operator_cases(int pes) {
+  std::vector<OperatorCase> cases;
+  int number = 0;
+  for (const Operator op : kAllOperators)
+    for (const Form form : {Form::kSuitable, Form::kOverlapped, Form::kSequential, Form::kDecomposed})
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm})
+        for (const Direction direction : {Direction::kPush, Direction::kPull}) {
+          if (op == Operator::kGemmAllReduce && (form == Form::kDecomposed || direction == Direction::kPull)) continue;
+          OperatorCase c = OperatorRoundCases(pes, 1).make_case(op, number % 2 == 0 ? 131 : 64, 96, 64, form);
+          c.options.copy_by = copy_by;
+          c.options.direction = direction;
+          c.options.splits = 1 + number % 3;
+          const auto orders = tile_orders(op);
+          c.options.order = orders[static_cast<std::size_t>(number) % orders.size()];
+          c.options.type = number % 3 == 1 ? DType::kF16 : number % 3 == 2 ? DType::kF32 : DType::kBF16;
+          c.fewer_rows = number % 4 == 3;
+          if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) c.options.shots = 1 + number % 2;
+          ++number;
+          cases.push_back(c);
+        }
+  return cases;
+}
+
+std::vector<std::string> run_collectives(World& world, const std::vector<RoundsCase>& cases) {
+  std::vector<std::string> wrong;
+  Stream stream = world.make_stream("main");
+  for (const RoundsCase& c : cases) {
+    const RoundsResult result = dispatch(c.type, [&]<class T>() { return CollectiveRounds<T>(world, c).run(stream); });
+    if (result.wrong > 0) wrong.push_back(describe(c, world.num_pes()) + ": " + result.first_wrong);
+  }
+  return wrong;
+}
+
+std::vector<std::string> run_operators(World& world, const std::vector<OperatorCase>& cases) {
+  std::vector<std::string> wrong;
+  Stream stream = world.make_stream("main");
+  const OperatorMemory memory(world, Size{1} << 20);
+  for (const OperatorCase& c : cases) {
+    Size count = 0;
+    dispatch(c.options.type, [&]<class T>() {
+      if constexpr (is_float<T>) count = OperatorRounds<T>(world, stream, memory, c).run(0);
+    });
+    if (count > 0) wrong.push_back(fmt::format("{}: {} wrong", describe(c), count));
+  }
+  return wrong;
+}
+
+}  // namespace tandem::test

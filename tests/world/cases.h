@@ -1,0 +1,27 @@
+#pragma once
+/// The collectives and operators that are run on CPUs, and how one PE runs them.
+
+#include <atomic>
+#include <vector>
+
+#include "support/collective_rounds.h"
+#include "support/operator_rounds.h"
+#include "tandem/worlds.h"
+
+namespace tandem::test {
+
+/// A world on CPUs with a small heap.
+WorldOptions host_options(Size heap_bytes = Size{64} << 20);
+
+/// Every pair of algorithm, type, operation, count, in place, data and blocks. Counts: none, one, odd ones, one more
+/// than a chunk. Above 3 PEs a part of these cases.
+std::vector<RoundsCase> collective_cases(int pes);
+
+/// Every form, mover, direction, reduction and order of tiles of the operators, some of each.
+std::vector<OperatorCase> operator_cases(int pes);
+
+/// This PE's part. The texts name cases that were wrong.
+std::vector<std::string> run_collectives(World& world, const std::vector<RoundsCase>& cases);
+std::vector<std::string> run_operators(World& world, const std::vector<OperatorCase>& cases);
+
+}  // namespace tandem::test

@@ -1,0 +1,115 @@
+#include "tools/tandem/host/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "tandem/error.h"
+#include "tools/tandem/main/commands.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/tune/sweep.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr const char* kDefaultBytes = "1M";
+constexpr int kTuneCalls = 5;
+
+Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
+  if (const auto* const op = std::get_if<Operator>(&subject))
+    return run_operator_on_host(make_operator_run(*op, a), job);
+  const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
+  return run_collective_on_host(run, job, parse_size("--bytes", a.bytes.value_or(kDefaultBytes)));
+}
+
+/// Mean of some calls, of the slowest PE.
+double time_of(World& world, Stream& stream, const std::function<void()>& call, int calls) {
+  Shared shared(world);
+  call();
+  stream.synchronize();
+  world.barrier();
+  const double begin = world.time_us();
+  for (int i = 0; i < calls; ++i) call();
+  stream.synchronize();
+  return shared.largest((world.time_us() - begin) / calls);
+}
+
+/// The candidates of a size that run here, and their times.
+std::vector<tune::Measured> measure(const CollectiveRun& asked, const HostJob& job, Size bytes,
+                                    const std::vector<tune::Candidate>& candidates) {
+  std::vector<tune::Measured> all;
+  CollectiveRun run = asked;
+  for (const tune::Candidate& candidate : candidates) {
+    run.options.algorithm = candidate.algorithm;
+    run.options.blocks = candidate.blocks;
+    try {
+      const Result result = run_collective_on_host(run, job, bytes);
+      if (!result.check->correct())
+        throw CheckFailed(fmt::format("{} {} of {} bytes: {} wrong elements", result.op, result.algorithm, bytes,
+                                      result.check->wrong));
+      all.push_back({bytes, candidate.algorithm, candidate.blocks, result.time_us});
+    } catch (const Unsupported&) {  // no multicast, a grid that does not fit
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+int run_on_host(const Arguments& a) {
+  const HostJob job = make_host_job(a);
+  const Result result = run_subject(parse_subject(a.subject), a, job);
+  if (job.speaks) {
+    write_json(a, to_json(result));
+    if (!a.json_to_stdout()) std::cout << to_table(result);
+  }
+  return result.check && !result.check->correct() ? kWrong : kRight;
+}
+
+std::vector<Sweep> tune_on_host(const Arguments& a) {
+  const HostJob job = make_host_job(a);
+  std::vector<Sweep> sweeps;
+  for (const std::string& subject : a.subjects) {
+    Arguments one = a;
+    one.subject = subject;
+    CollectiveRun run = make_collective_run(std::get<Collective>(parse_subject(subject)), one, job.pes);
+    run.iterations = a.iterations.value_or(kTuneCalls);
+    Sweep sweep;
+    job.run(0, [&](World& world, Shared&) {
+      if (job.keeps_result_of(world.pe())) sweep.machine = world.machine().name;
+    });
+    sweep.group.pes = job.pes;
+    sweep.group.source = sweep_source(a, sweep.machine);
+    tune::Contest contest(tune::candidates(run.collective, true, a.algorithm.value_or("")));
+    for (const Size bytes : bench_sizes(a)) {
+      const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
+      contest.add(bytes, all);
+      if (job.speaks) print_sweep_line(a, run.collective, bytes, all);
+    }
+    sweep.measured = contest.measured();
+    sweeps.push_back(std::move(sweep));
+  }
+  if (!job.speaks) sweeps.clear();
+  return sweeps;
+}
+
+OperatorTuneSetup operator_tune_on_host(const Arguments& a, const OperatorRun& run) {
+  const HostJob job = make_host_job(a);
+  OperatorTuneSetup tune;
+  tune.speaks = job.speaks;
+  tune.setup.in_world = [job, bytes = bytes_per_pe(run, job.pes)](const std::function<void(World&)>& program) {
+    job.run(bytes, [&](World& world, Shared&) { program(world); });
+  };
+  const int calls = a.iterations.value_or(kTuneCalls);
+  tune.setup.time = [calls](World& world, Stream& stream, const std::function<void()>& call) {
+    return time_of(world, stream, call, calls);
+  };
+  return tune;
+}
+
+}  // namespace tandem::cli

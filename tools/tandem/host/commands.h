@@ -1,0 +1,20 @@
+#pragma once
+/// The commands with --backend host. Where a launcher started several processes, all call them, and PE 0's prints.
+
+#include <vector>
+
+#include "tandem/advanced/operator_tuning.h"
+#include "tools/tandem/run/run_operator.h"
+#include "tools/tandem/tune/tune.h"
+
+namespace tandem::cli {
+
+int run_on_host(const Arguments& arguments);
+
+/// All sweeps of `tandem tune`; none in a process that leaves the table to another one.
+std::vector<Sweep> tune_on_host(const Arguments& arguments);
+
+/// How `tandem tune` tries an operator.
+OperatorTuneSetup operator_tune_on_host(const Arguments& arguments, const OperatorRun& run);
+
+}  // namespace tandem::cli

@@ -1,0 +1,59 @@
+#include "tools/tandem/host/host_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tandem/error.h"
+#include "tandem/worlds.h"
+#include "tools/tandem/main/setup.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr int kDefaultPes = 4;
+
+void check_memory(double bytes_per_pe, int pes) {
+  const double real = computer_memory();
+  constexpr double gib = 1 << 30;
+  if (bytes_per_pe * pes > real)
+    throw InvalidArgument(
+        fmt::format("the data of {} PEs takes {:.1f} GiB, this computer has {:.1f} GiB: a smaller size", pes,
+                    bytes_per_pe * pes / gib, real / gib));
+}
+
+}  // namespace
+
+HostJob make_host_job(const Arguments& a) {
+  HostJob job;
+  static_cast<JobPlace&>(job) = place_of_job(a, kDefaultPes);
+  job.seed = a.seed;
+  return job;
+}
+
+void HostJob::run(double bytes_per_pe, const std::function<void(World&, Shared&)>& program) const {
+  check_memory(bytes_per_pe, pes);
+  WorldOptions options;
+  options.kind = DeviceKind::kHost;
+  // A plan's staging is at most a few times the buffers. Memory is taken when it is touched.
+  options.heap_bytes = static_cast<Size>(4 * bytes_per_pe) + (Size{1} << 30);
+  const auto with_shared = [&](World& world) {
+    Shared shared(world);
+    program(world, shared);
+  };
+  if (by_processes) {
+    WorldProcess process(placement_from_environment(), options);
+    return with_shared(process.world());
+  }
+  WorldThreads(pes, options).run(with_shared);
+}
+
+void HostJob::describe(Result& result) const {
+  result.backend = "host";
+  result.machine = fmt::format("host, {} CPUs", std::max(1U, std::thread::hardware_concurrency()));
+  result.seed = seed;
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,28 @@
+#pragma once
+/// Runs on the CPUs of this computer.
+
+#include <cstdint>
+#include <functional>
+
+#include "tools/tandem/data/shared.h"
+#include "tools/tandem/run/job_place.h"
+#include "tools/tandem/run/result.h"
+
+namespace tandem::cli {
+
+struct HostJob : JobPlace {
+  std::uint64_t seed = 1;
+
+  /// Calls `program` on every PE of this process, in a new world. Rethrows the first error of any PE. Throws
+  /// InvalidArgument where this computer has not `bytes_per_pe` of memory for the data of each PE.
+  void run(double bytes_per_pe, const std::function<void(World&, Shared&)>& program) const;
+  /// Whether this PE keeps what all PEs of this process have found alike.
+  bool keeps_result_of(int pe) const { return by_processes || pe == 0; }
+  /// Adds where it ran.
+  void describe(Result& result) const;
+};
+
+/// Throws InvalidArgument.
+HostJob make_host_job(const Arguments& arguments);
+
+}  // namespace tandem::cli
