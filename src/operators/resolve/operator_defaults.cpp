@@ -218,12 +218,14 @@ Size sequential_rows(const Place& place, Operator op, const OperatorOptions& o) 
   const int sms = place.model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));
   const bool by_measurements = place.on_gpus && team.one_node();
+  const auto is_overlapped = [&](Size m) {
+    const Work work(place, op, o, m);
+    return by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
+                           : work.sequential_us(sms) >= work.overlapped_us(gemm_sms);
+  };
   Size rows = 0;
   for (Size m = std::min<Size>(o.tile_m, o.m); m > rows && m <= o.m; m = std::min<Size>(2 * m, o.m)) {
-    const Work work(place, op, o, m);
-    const bool is_overlapped = by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
-                                               : work.sequential_us(sms) >= work.overlapped_us(gemm_sms);
-    if (is_overlapped) break;
+    if (is_overlapped(m)) break;
     rows = m;
   }
   return rows;
