@@ -78,9 +78,24 @@ TEST(OperatorTable, RefusesNonsense) {
   EXPECT_THROW(parse_operator_table("{", "broken"), InvalidArgument);
 }
 
-TEST(OperatorTable, ANameOfTheMachineOrTheNearestOne) {
-  for (const char* const machine : {"h200x4", "h100x8", "mi300x8"})
-    EXPECT_EQ(operator_table(load_machine(machine)).name, "nvidia-h200") << machine;
+TEST(OperatorTable, TheNearestOneIsThatOfTheFamilyThenOfTheFabricThenTheFirst) {
+  const auto table = [](const char* name, std::vector<std::string> machines, std::optional<Fabric> fabric) {
+    OperatorTable made;
+    made.name = name;
+    made.machines = std::move(machines);
+    made.fabric = fabric;
+    return made;
+  };
+  const std::vector<OperatorTable> tables{table("first", {"B200"}, {}), table("hopper", {"H200", "H100"}, {}),
+                                          table("mesh", {"MI300X"}, Fabric::kFullMesh),
+                                          table("switch", {}, Fabric::kSwitched)};
+  const auto nearest = [&](const char* machine) { return nearest_table(tables, load_machine(machine)).name; };
+  EXPECT_EQ(nearest("h200x4"), "hopper");
+  EXPECT_EQ(nearest("h100x8-rail"), "hopper");
+  EXPECT_EQ(nearest("h800x8"), "switch");
+  EXPECT_EQ(nearest("mi300x8"), "mesh");
+  EXPECT_EQ(nearest("pcie-2numa"), "first");
+  EXPECT_EQ(operator_table(load_machine("mi300x8")).name, "nvidia-h200") << "the build has one";
 }
 
 }  // namespace

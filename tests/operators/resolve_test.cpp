@@ -83,6 +83,29 @@ TEST_F(Resolve, TheTableComesBeforeTheRule) {
   EXPECT_EQ(source(resolved, "tile"), "table");
 }
 
+TEST_F(Resolve, TheDeviceAndNotTheMachineModelDecidesAboutTheTable) {
+  Machine machine = load_machine("h200x4");
+  machine.gemm.tiles.clear();
+  Simulation(machine, 4, {.phantom = true}).run([&](World& world) {
+    EXPECT_EQ(world.device(), DeviceKind::kSimulated);
+    EXPECT_EQ(source(ops::resolve(world, kScatter, kProblem), "splits"), "rule");
+  });
+}
+
+TEST_F(Resolve, APlanOfFewRowsIsSequential) {
+  const auto few = resolve(kScatter, {.m = 128, .n = 8192, .k = 8192}, DeviceKind::kGpu);
+  EXPECT_EQ(few.options.form, Form::kSequential);
+  EXPECT_EQ(few.options.copy_by, CopyBy::kSm);
+  EXPECT_EQ(few.sequential_rows, 0) << "all runs have one form";
+  EXPECT_EQ(source(few, "transport"), "table");
+  const auto many = resolve(kScatter, kProblem, DeviceKind::kGpu);
+  EXPECT_EQ(many.options.form, Form::kOverlapped);
+  EXPECT_GT(many.sequential_rows, 0);
+  EXPECT_EQ(many.sequential.form, Form::kSequential);
+  EXPECT_EQ(many.sequential.m, many.sequential_rows);
+  EXPECT_EQ(many.sequential.copy_by, CopyBy::kSm);
+}
+
 TEST_F(Resolve, TheCacheComesBeforeTheTable) {
   fill_cache(kScatter, cached());
   const auto resolved = resolve(kScatter, kProblem, DeviceKind::kGpu);

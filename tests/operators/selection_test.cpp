@@ -143,7 +143,7 @@ TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
 TEST(SequentialRows, OfAScatterAmongFourAreThoseOfShallowShardsOrHalfTiles) {
   const auto is_sequential = [](Size m, Size n, Size k) {
     const ops::ResolvedOptions found = selected(Operator::kGemmReduceScatter, "h200x4", 4, {.m = m, .n = n, .k = k});
-    return found.sequential_rows == m;
+    return found.options.form == Form::kSequential;
   };
   for (const auto& [n, k] : {std::pair<Size, Size>{8192, 28672}, {4096, 14336}, {8192, 8192}}) {
     EXPECT_TRUE(is_sequential(256, n, k)) << n;

@@ -63,7 +63,6 @@ std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::S
   if (op == Operator::kGemmAllReduce || settings.sequential_rows == 0) return make_plan(world, op, settings);
   ops::Settings few = settings;
   few.options = settings.sequential;
-  if (settings.sequential_rows >= o.m) return make_plan(world, op, few);
   auto for_few = make_plan(world, op, few);
   return std::make_unique<ops::SuitableForm>(o, settings.sequential_rows, std::move(for_few),
                                              make_plan(world, op, settings));

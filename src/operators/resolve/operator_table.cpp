@@ -240,9 +240,11 @@ OperatorTable parse_operator_table(std::string_view json, const std::string& ori
   return Reader(detail::parse_json(json, "operator table " + origin), origin).read();
 }
 
-const OperatorTable& operator_table(const Machine& machine) {
+const OperatorTable& nearest_table(const std::vector<OperatorTable>& tables, const Machine& machine) {
   const auto fit = [&](const OperatorTable& table) { return tune::fit(table.machines, table.fabric, machine); };
-  return *std::ranges::max_element(builtin_tables(), {}, fit);
+  return *std::ranges::max_element(tables, {}, fit);
 }
+
+const OperatorTable& operator_table(const Machine& machine) { return nearest_table(builtin_tables(), machine); }
 
 }  // namespace tandem::ops

@@ -86,7 +86,9 @@ struct OperatorTable {
 
 /// Throws InvalidArgument with the figure's path for what is missing, unknown or out of its range.
 OperatorTable parse_operator_table(std::string_view json, const std::string& origin);
-/// Returns the table that the build holds for this machine: the one of its family, else of its fabric, else the first.
+/// Returns the table of the machine's family, else of its fabric, else the first one. `tables` are not empty.
+const OperatorTable& nearest_table(const std::vector<OperatorTable>& tables, const Machine& machine);
+/// Returns the nearest of the tables that the build holds.
 const OperatorTable& operator_table(const Machine& machine);
 
 }  // namespace tandem::ops

@@ -162,13 +162,25 @@ class Resolver {
     origins_.set(Choosable::kOrder, OptionSource::kRule, "by the fabric, the nodes and the reduction");
   }
 
-  /// Of an open form: overlapped, with the rows up to which the sequential form is the faster one.
+  /// An open form is overlapped, with the rows up to which the sequential form is the faster one. If these are all rows
+  /// of the plan, it is sequential.
   void take_form() {
-    if (!is_open(Choosable::kForm)) return;
-    if (!has_gemm_with_signals()) return;
+    if (!is_open(Choosable::kForm) || !has_gemm_with_signals()) return;
     result_.sequential_rows = sequential_rows(place_, op_, o_);
-    offer(Choosable::kForm, &OperatorOptions::form, Form::kOverlapped, OptionSource::kRule,
-          place_.on_gpus ? "by measured costs of both forms" : "by predicted times of both forms");
+    const bool all_rows = op_ != Operator::kGemmAllReduce && result_.sequential_rows >= o_.m;
+    offer(Choosable::kForm, &OperatorOptions::form, all_rows ? Form::kSequential : Form::kOverlapped,
+          OptionSource::kRule, place_.on_gpus ? "by measured costs of both forms" : "by predicted times of both forms");
+    if (!all_rows) return;
+    result_.sequential_rows = 0;
+    if (!has_sequential_transport()) return;
+    choose_sequential_transport(place_, op_, o_);
+    for (const Choosable option : {Choosable::kTransport, Choosable::kSplits, Choosable::kCommunicationSms})
+      origins_.set(option, OptionSource::kTable, "transport of the sequential form on GPUs");
+  }
+
+  /// Whether sequential runs have a transport, chunks and SMs of their own.
+  bool has_sequential_transport() const {
+    return place_.on_gpus && !origins_.is_from(Choosable::kTransport, OptionSource::kCaller);
   }
 
   /// Whether the GPU has a GEMM that waits and signals tile by tile; only Hopper has one. Else takes the sequential
@@ -209,9 +221,8 @@ class Resolver {
       r.sequential.copy_by = CopyBy::kSm;  // few rows: copies start later
       r.all_reduce = all_reduce_rows(place_, o_);
     } else {
-      r.sequential.m = std::min(o_.m, r.sequential_rows);
-      const bool is_free = !origins_.is_from(Choosable::kTransport, OptionSource::kCaller);
-      if (place_.on_gpus && is_free) choose_sequential_transport(place_, op_, r.sequential);
+      r.sequential.m = r.sequential_rows;
+      if (has_sequential_transport()) choose_sequential_transport(place_, op_, r.sequential);
     }
     r.double_buffered = place_.on_gpus && one_node() && place_.team.size > 1;
     r.choices = describe_choices(op_, r, origins_);

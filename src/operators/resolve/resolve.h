@@ -23,7 +23,8 @@ struct ResolvedOptions {
   /// Every choice is made but the order, which stays as the caller or the cache gave it. The form is never kSuitable.
   OperatorOptions options;
   TileOrder order = TileOrder::kOwnFirst;
-  /// Runs of up to so many rows take the sequential form, with options of their own.
+  /// Runs of up to so many rows take the sequential form, with options of their own: on GPUs they have a transport,
+  /// chunks and SMs of their own, unless the caller chose the transport. 0 if all runs have one form.
   Size sequential_rows = 0;
   OperatorOptions sequential;
   AllReduceRows all_reduce;

@@ -42,9 +42,10 @@ std::vector<OptionChoice> describe_choices(Operator op, const ResolvedOptions& r
     add_rule("collective_one_shot",
              fmt::format("{} to {}", resolved.all_reduce.collective_above + 1, resolved.all_reduce.collective_one_shot),
              "rows of a sequential plan whose collective takes one shot");
-  add_rows("sequential_rows", resolved.sequential_rows, "rows up to which the sequential form is the faster one");
-  if (resolved.sequential_rows > 0)
+  if (resolved.sequential_rows > 0) {
+    add_rows("sequential_rows", resolved.sequential_rows, "rows up to which the sequential form is the faster one");
     add_rule("sequential_transport", tune::name(resolved.sequential.copy_by), "of runs in the sequential form");
+  }
   add_rule("double_buffered", resolved.double_buffered ? "yes" : "no", "on GPUs within a node of several PEs");
   return choices;
 }
