@@ -53,8 +53,8 @@ class BestChoice {
   bool is_complete() const { return is_complete_; }
 
  private:
-  static constexpr double kNever = 1e12;  ///< microseconds of what cannot run
-  static constexpr double kHopeless = 2;  ///< times the quickest
+  static constexpr double kNever = 1e12;    ///< microseconds of what cannot run
+  static constexpr double kHopeless = 1.5;  ///< times the quickest
 
   struct Way {
     std::string algorithm;
@@ -116,7 +116,7 @@ class BestChoice {
   /// More blocks cost more events. Where they are dear, the first step that gains little is the last one.
   void follow(Way& way, int direction) {
     constexpr double level = 1.005, level_of_dear = 1.02;
-    constexpr std::uint64_t dear = 1'000'000;
+    constexpr std::uint64_t dear = 200'000;
     constexpr int most_misses = 2;
     std::size_t i = way.best;
     std::uint64_t events = 0;

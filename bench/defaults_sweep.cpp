@@ -92,7 +92,7 @@ Tasks sample() {
     const Machine machine = load_machine(name);
     add_operators(tasks, machine, machine.pes_per_node * machine.default_nodes, shapes);
   }
-  add_neighbours(tasks, {Size{1} << 20, Size{64} << 20}, {64}, {});
+  add_neighbours(tasks, {Size{1} << 20, Size{64} << 20}, {64, 72}, {2 * kMostEvents});
   return tasks;
 }
 
@@ -124,7 +124,7 @@ Tasks everything() {
     add_operators(tasks, machine, machine.pes_per_node * machine.default_nodes, shapes);
     if (machine.max_nodes > 1) add_operators(tasks, machine, machine.pes_per_node * 4, shapes);
   }
-  add_neighbours(tasks, sizes_from(1024, 4), {16, 32, 64, 128}, one_node);
+  add_neighbours(tasks, sizes_from(1024, 4), {16, 24, 32, 64, 72, 128}, one_node);
   return tasks;
 }
 
