@@ -25,7 +25,7 @@ void require_aligned(const void* address, const char* field) {
     throw InvalidArgument(fmt::format("gemm: {} is at {}, allowed: multiples of {} bytes", field, address, kTmaBytes));
 }
 
-/// The major number of the current GPU's compute capability; 0 without a GPU.
+/// Returns the major number of the current GPU's compute capability, 0 without a GPU.
 int compute_capability() {
   int device = 0;
   int major = 0;

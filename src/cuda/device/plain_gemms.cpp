@@ -10,7 +10,7 @@ namespace {
 
 PlainGemm plain(const Gemm& gemm) { return {gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout}; }
 
-/// What loads and allocates may be done while a stream of this thread is captured.
+/// Permits loads and allocations while a stream of this thread is captured.
 class DuringCapture {
  public:
   DuringCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
@@ -26,7 +26,8 @@ class DuringCapture {
 
 bool PlainGemms::load(const Gemm& gemm) {
   if (cublas_ != nullptr) return true;
-  // Who found no room keeps to the library's kernels: a run may not take others than the one before, nor ask each time.
+  // After a lack of room the stream keeps to the library's kernels. All runs must use the same kernels, and the test is
+  // not repeated.
   if (missing_ || (without_room_ && has_own_kernel(gemm))) return false;
   try {
     cublas_ = std::make_unique<CublasLt>();

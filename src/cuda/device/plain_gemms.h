@@ -7,13 +7,14 @@
 
 namespace tandem::cuda {
 
-/// Plain GEMMs, without hooks and in any order of tiles: by cuBLASLt where the machine has it. For one stream.
+/// Plain GEMMs of one stream, without hooks and in any order of tiles. They use cuBLASLt if the machine has it.
 class PlainGemms {
  public:
-  /// Whether it is plain and there is cuBLASLt with an algorithm for it and room for its workspace; may be called
-  /// within a capture. Throws OutOfMemory where there is no room, and no kernel of the library's own for it either.
+  /// Returns whether the GEMM is plain and cuBLASLt has an algorithm for it and room for its workspace. It may be
+  /// called within a capture. Throws OutOfMemory if there is no room, and the library has no kernel of its own for it
+  /// either.
   bool takes(const Gemm& gemm);
-  /// Enqueues what it takes.
+  /// Enqueues a GEMM that it takes.
   void run(const Gemm& gemm, cudaStream_t stream);
 
  private:

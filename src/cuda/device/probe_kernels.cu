@@ -15,7 +15,7 @@ __device__ std::uint64_t now_ns() {
   return ns;
 }
 
-/// False where nobody answers.
+/// Returns false without an answer.
 __device__ bool wait_for(const std::uint64_t* word, std::uint64_t value, bool ordered) {
   std::uint64_t begin = 0;
   for (std::uint32_t i = 1;; ++i) {
@@ -29,7 +29,7 @@ __device__ bool wait_for(const std::uint64_t* word, std::uint64_t value, bool or
 
 __device__ void play(std::uint64_t* mine, std::uint64_t* theirs, int rounds, bool begins, bool ordered,
                      std::uint64_t* ns) {
-  constexpr int kFirst = 100;  // rounds that bring both sides together
+  constexpr int kFirst = 100;  // rounds that synchronise both sides
   std::uint64_t begin = 0;
   for (int round = 1; round <= kFirst + rounds; ++round) {
     const auto value = static_cast<std::uint64_t>(round);
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kProbeThreads, 1) stream(Vector* to, const Vec
       for (int i = 0; i < kInFlight; ++i) sum ^= v[i].word[0] ^ v[i].word[3];
     }
   }
-  // Reads must not be optimised away; the buffers hold no such pattern in every word.
+  // The condition keeps the reads; the buffers have no such pattern in every word.
   if (to == nullptr && sum == 0x9E3779B9U) __nanosleep(1);
 }
 

@@ -8,7 +8,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kBlocksAPair = 4;
 
-/// Another value for each word, pair and direction, so that a word that went elsewhere is seen too.
+/// Returns another value for each word, pair and direction, so that a misdirected word is found, too.
 __device__ std::uint64_t pattern(const SelfTest& test, int from, int to, Size word) {
   std::uint64_t x = (static_cast<std::uint64_t>(from) * 4096 + to) * kSelfTestWords + word + 1;
   x *= 0x9E3779B97F4A7C15ULL;  // 2^64 over the golden ratio: spreads neighbours over all bits
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads) writes_kernel(SelfTest test) {
   __threadfence_system();
 }
 
-/// blockIdx.y below `pes`: what others wrote here; else what is read back.
+/// blockIdx.y below `pes` checks words that others wrote here, the others check words that are read back.
 __global__ void __launch_bounds__(kThreads) reads_kernel(SelfTest test, std::uint32_t* wrong) {
   const int other = static_cast<int>(blockIdx.y) % test.pes;
   const bool is_here = static_cast<int>(blockIdx.y) < test.pes;

@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(32)
     if (patience.is_over(word, value, found)) return;
 }
 
-/// Calls differ. Another PE may have said so first: what follows does nothing then, and this report has to say at least
-/// that something ended it.
+/// Reports calls that differ. If another PE reported before, later work does nothing, and this report must at least
+/// state that it was ended.
 __device__ void disagree(const Context& context, std::uint32_t why, int other, const void* word, Epoch expected,
                          Epoch found) {
   give_up(context, why, other, word, expected, found);
@@ -28,7 +28,8 @@ __device__ void disagree(const Context& context, std::uint32_t why, int other, c
       *static_cast<volatile std::uint32_t*>(context.abort) & ~kEndIsReported;
 }
 
-/// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
+/// Two slots by parity suffice: no PE starts call e + 2 before all PEs have ended the comparison of call e + 1, and so
+/// that of e.
 __global__ void __launch_bounds__(32)
     compare_kernel(const __grid_constant__ Context context, const __grid_constant__ Comparison own) {
   const Epoch call = load_relaxed(own.calls) + 1;

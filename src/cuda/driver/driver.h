@@ -1,6 +1,6 @@
 #pragma once
-/// The driver's functions that the library uses, found at run time: nothing links against libcuda, so that a binary
-/// starts on a machine without a driver and can say so.
+/// The driver's functions that the library uses, found at run time. Nothing links against libcuda, so that a binary
+/// starts without a driver and can report that.
 
 #include <cuda.h>
 
@@ -29,7 +29,7 @@ struct Driver {
   decltype(&cuGetErrorString) error_string;
 };
 
-/// Throws Unsupported where the machine has no driver, or one that is too old.
+/// Throws Unsupported if the machine has no driver, or one that is too old.
 const Driver& driver();
 
 }  // namespace tandem::cuda

@@ -6,7 +6,7 @@
 
 namespace tandem::cuda {
 
-/// Throws RuntimeFailure "what: CUDA's own words" unless the code is success.
+/// Throws RuntimeFailure "what: CUDA's own text" unless the code is success.
 void check(cudaError_t code, const char* what);
 void check(CUresult code, const char* what);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Captured CUDA graphs, as benchmarks and tests use them.
+/// Captured CUDA graphs, for benchmarks and tests.
 
 #include <cuda_runtime.h>
 
@@ -9,11 +9,11 @@
 
 namespace tandem::cuda {
 
-/// What `enqueue` puts into the stream, to be replayed any number of times.
+/// Captures the work that `enqueue` puts into the stream, to be replayed any number of times.
 class Graph {
  public:
   Graph(cudaStream_t stream, const std::function<void()>& enqueue) : stream_(stream) {
-    // Other threads go on with calls that a capture of the whole process would forbid.
+    // Other threads continue with calls that a capture of the whole process would forbid.
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     cudaGraph_t graph = nullptr;
     try {

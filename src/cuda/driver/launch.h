@@ -7,8 +7,8 @@
 
 namespace tandem::cuda {
 
-/// Throws RuntimeFailure "what: CUDA's own words" where this launch fails. (kernel<<<>>> gives no code: what
-/// cudaGetLastError() says behind it may be of a call of the program's, long ago.)
+/// Throws RuntimeFailure "what: CUDA's own text" if this launch fails. (kernel<<<>>> returns no code. After it
+/// cudaGetLastError() may return an old error of the program.)
 template <class... Parameters, class... Arguments>
 void launch_kernel(const char* what, void (*kernel)(Parameters...), dim3 blocks, unsigned threads, cudaStream_t stream,
                    const Arguments&... arguments) {

@@ -16,7 +16,7 @@ __device__ void send(Mail* to, std::uint32_t number, std::uint64_t time) {
   store_packets(to, {{flag | time >> 32, flag | (time & kLowerHalf)}});
 }
 
-/// Waits for the mail with that number; false where none came in time.
+/// Waits for the mail with that number. Returns false if it did not arrive in time.
 __device__ bool receive(const Mail* from, std::uint32_t number, std::uint64_t& time) {
   const std::uint64_t begin = global_timer();
   for (unsigned polls = 1;; ++polls) {

@@ -14,22 +14,22 @@ struct alignas(16) Mail {
   std::uint64_t packets[2];
 };
 
-/// What the host asks a GPU, in pinned memory.
+/// The host's questions to a GPU, in pinned memory.
 struct HostMail {
   volatile std::uint32_t question;  ///< number, written by the host
   alignas(64) volatile std::uint32_t answer;
-  volatile std::uint64_t time;  ///< valid once `answer` is the question's number
+  volatile std::uint64_t time;  ///< valid once `answer` equals the question's number
 };
 
-/// `rounds` exchanges between two GPUs, written to `exchanges` (memory that the pinging GPU can write). Both sides are
-/// launched before either is waited for; `before` is the largest number that either mailbox has held. Each gives up
-/// after a second without an answer: then the last exchanges have received = 0.
+/// Runs `rounds` exchanges between two GPUs and writes them to `exchanges` (memory that the pinging GPU can write).
+/// Both sides are launched before either is waited for. `before` is the largest number that either mailbox has held.
+/// Each side stops after a second without an answer; the last exchanges then have received = 0.
 void launch_ping(cudaStream_t stream, Mail* own, Mail* peers, trace::Exchange* exchanges, int rounds,
                  std::uint32_t before);
 void launch_pong(cudaStream_t stream, Mail* own, Mail* peers, int rounds, std::uint32_t before);
-/// Answers the host, which asks questions before + 1, ..., with the GPU's time.
+/// Answers the host's questions before + 1, ... with the GPU's time.
 void launch_answers(cudaStream_t stream, HostMail* mail, int rounds, std::uint32_t before);
-/// Loads all on the current device.
+/// Loads all of them on the current device.
 void load_clock_kernels();
 
 }  // namespace tandem::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// The forms of kernels that record what they do, and how they are found.
+/// The recording variants of kernels.
 
 #include <map>
 #include <string_view>
@@ -8,10 +8,11 @@
 
 namespace tandem::cuda {
 
-/// The recorded form of each kernel that has one; looked up, never iterated for anything that has an order.
+/// Returns the recording variant of each kernel that has one. It is only looked up, because its iteration order is
+/// arbitrary.
 std::map<const detail::DeviceKernel*, const detail::DeviceKernel*>& recorded_kernels();
 
-/// Of tandem/advanced/cuda_recorded_kernel.cuh, which is for nvcc.
+/// Used by tandem/advanced/cuda_recorded_kernel.cuh, which nvcc compiles.
 void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
                          const detail::DeviceKernel& recorded);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The stream-ordered signals of signal_kernels.h that record themselves, and the stamp between other work.
+/// Stream-ordered signals of signal_kernels.h that record themselves, and a stamp between other work.
 
 #include <cuda_runtime.h>
 
@@ -16,7 +16,7 @@ void launch_recorded_wait(cudaStream_t stream, const RecordArea& area, const Con
                           Epoch value);
 /// A kernel that records its own life and does nothing else.
 void launch_stamp(cudaStream_t stream, const RecordArea& area);
-/// Loads all on the current device.
+/// Loads all of them on the current device.
 void load_recorded_signals();
 
 }  // namespace tandem::cuda

@@ -1,6 +1,6 @@
 #pragma once
-/// The one place through which every access and every synchronisation of a simulated run can be watched: timelines, and
-/// checkers, are observers.
+/// The interface through which every access and every synchronisation of a simulated run can be observed. Timelines and
+/// checkers are observers.
 
 #include <cstdint>
 #include <string>
@@ -28,16 +28,16 @@ enum class OperationKind : std::uint8_t {
   kCompute,
   kCopyEngine,
   kTransfer,  ///< a chunk on a link or a NIC
-  kMemory,    ///< waiting for loads from the own memory and stores to it that are under way
+  kMemory,    ///< a wait for loads from local memory and stores to it in flight
 };
 
-/// Where something ran: a row of the timeline. Numbered by `Observer::add_lane`.
+/// The place of an operation: a row of the timeline, numbered by `Observer::add_lane`.
 using Lane = std::uint32_t;
 inline constexpr Lane kNoLane = ~Lane{0};
 
 enum class LaneKind : std::uint8_t { kSm, kCopyEngine, kLinkOut, kLinkIn, kNicOut, kNicIn };
 
-/// One operation, told when it ends.
+/// One operation, reported when it ends.
 struct Operation {
   OperationKind kind = OperationKind::kLoad;
   std::uint32_t actor = 0;  ///< of the engine; blocks and roles are actors of their own
@@ -51,7 +51,7 @@ struct Operation {
   Scope scope = Scope::kSystem;
   Time begin = 0;
   Time end = 0;
-  /// For a wait: what released it, if anything had to. For a transfer: who asked for it, and when.
+  /// For a wait: the event that released it, if any. For a transfer: its requester and the time of the request.
   Lane released_by = kNoLane;
   Time released_at = 0;
   Site site = {};
@@ -65,7 +65,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual Lane add_lane(int pe, LaneKind kind, const std::string& name) = 0;
   virtual void on_operation(const Operation& operation) = 0;
-  /// What ended at `at` on one lane let what begins at `begin` on another start: work before it in the stream, or an
+  /// The end of work at `at` on one lane lets work begin at `begin` on another: its predecessor in the stream, or an
   /// event.
   virtual void on_start(Lane from, Time at, Lane to, Time begin) = 0;
   /// The life of a kernel's block, or of a role.

@@ -79,7 +79,7 @@ Lane Recorder::add_lane(int pe, LaneKind kind, const std::string& name) {
   return at->second;
 }
 
-/// "load x", as GPUs' timelines have it; "tile [0, 128) x [256, 512)".
+/// Returns "load x" like the timelines of GPUs, or "tile [0, 128) x [256, 512)".
 std::uint32_t Recorder::label_of(const Operation& operation, const char* what) {
   if (operation.kind == OperationKind::kCompute && !operation.rows.empty())
     return timeline.intern(fmt::format("{} [{}, {}) x [{}, {})", what, operation.rows.begin, operation.rows.end,

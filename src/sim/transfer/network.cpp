@@ -9,7 +9,7 @@
 namespace tandem::sim {
 
 namespace {
-/// More blocks than any curve has: what the port gives at most.
+/// More blocks than any curve has, so that the port's limit applies.
 constexpr double kAllBlocks = 1e9;
 }  // namespace
 

@@ -1,9 +1,9 @@
 #pragma once
-/// Links, NICs and local memory as resources that are reserved chunk by chunk, in the order in which chunks ask.
+/// Links, NICs and local memory as resources that chunks reserve, in the order of their requests.
 ///
-/// Each resource (a port's direction, a mesh link, a NIC's direction, a PE's memory) serves one chunk at a time at its
-/// full rate, so that flows that share it get shares of it. A global max-min solver would be more exact for fluid flows
-/// and costs a thousand times more.
+/// Each resource serves one chunk at a time at its full rate, so flows that share it get shares of it. Resources are a
+/// port's direction, a mesh link, a NIC's direction and a PE's memory. A global max-min solver would be more exact for
+/// fluid flows and costs a thousand times more.
 
 #include <algorithm>
 #include <functional>
@@ -22,7 +22,7 @@ class Rate {
   explicit Rate(double gbps = 0) : mb_per_s_(static_cast<std::int64_t>(gbps * 1e3 + 0.5)) {}
   Time time(Size bytes) const { return mb_per_s_ <= 0 ? 0 : bytes * 1'000'000 / mb_per_s_; }
   bool operator<(const Rate& other) const { return mb_per_s_ < other.mb_per_s_; }
-  /// The rate of `numerator` parts in `denominator`.
+  /// Returns the rate of `numerator` parts in `denominator`.
   Rate share(int numerator, int denominator) const {
     Rate result;
     result.mb_per_s_ = mb_per_s_ * numerator / denominator;
@@ -33,27 +33,27 @@ class Rate {
   std::int64_t mb_per_s_ = 0;
 };
 
-/// The times of a chunk's way.
+/// The times of a chunk on its path.
 struct Passage {
   Time begin = 0;
   Time sent = 0;      // its first resource is free for the next chunk
-  Time received = 0;  // so are all of them
+  Time received = 0;  // all resources are free for it
   Time arrived = 0;   // it is visible at its destination
 
-  /// When the one who moves the data may ask for its next chunk. A reader has no more under way than comes in.
+  /// The time at which the mover may request its next chunk. A reader's requests in flight are limited by arrivals.
   Time next(bool reads) const { return reads ? received : sent; }
 };
 
-/// Who asked for a chunk's passage, and when: it may have waited in a queue before the network got it.
+/// The requester of a chunk's transfer, and the time of the request. The chunk may have waited in a queue before.
 struct Issuer {
   Lane lane = kNoLane;
   Time since = 0;
 };
 
-/// A chunk on a resource, for whoever draws timelines.
+/// A chunk on a resource, for timelines.
 struct Occupation {
   int resource = 0;
-  int pe = 0;  // at whose end the resource is
+  int pe = 0;  // the resource's end
   bool is_nic = false;
   bool is_out = false;
   Time begin = 0;
@@ -62,30 +62,30 @@ struct Occupation {
   Issuer issuer = {};
 };
 
-/// Who drives a transfer: decides what share of the port's rate can be had.
+/// The mover of a transfer, which determines the share of the port's rate.
 enum class Driver { kStores, kLoads, kCopyEngine, kNic };
 
 class Network {
  public:
   Network(const Topology& topology, const Machine& machine, int pes);
 
-  /// Told of every chunk on every link and NIC.
+  /// Called for every chunk on every link and NIC.
   std::function<void(const Occupation&)> watch;
 
-  /// Reserves the way from one PE's memory to another's (or within one) for `bytes`, from `ready` on.
+  /// Reserves the path from one PE's memory to another's (or within one) for `bytes`, from `ready` on.
   Passage pass(int from, int to, Size bytes, Driver driver, Time ready, const Issuer& issuer = {});
-  /// What one message of a NIC costs at least, whatever its size.
+  /// Returns the least cost of one message of a NIC, for any size.
   Time message_gap() const { return message_gap_; }
   Time latency(int from, int to) const;
 
-  /// In what pieces a transfer asks for its resources: small enough to share, few enough to be cheap.
+  /// Returns the chunk size of a transfer: small enough to share resources, large enough to be cheap.
   static Size chunk(Size bytes) { return std::clamp<Size>(bytes / 4, Size{512} << 10, Size{1} << 20); }
 
-  /// Time for which each resource was busy, by topology's resource number; for utilisation figures.
+  /// Time for which each resource was busy, by the topology's resource number.
   const std::vector<Time>& busy() const { return busy_; }
 
-  /// Throws RuntimeFailure where a resource has moved more bytes until `end` than its rate allows, or has chunks under
-  /// way then: somebody did not wait for his data, and the predicted time is too short.
+  /// Throws RuntimeFailure if a resource has moved more bytes until `end` than its rate allows, or still has chunks in
+  /// flight. Then a program did not wait for its data, and the predicted time is too short.
   void check_all_moved(Time end) const;
 
  private:
@@ -98,7 +98,7 @@ class Network {
   Time reserve(std::size_t resource, Size bytes, Time took, Time ready);
 
   const Topology& topology_;
-  std::vector<State> resources_;  // topology's, then one memory a PE
+  std::vector<State> resources_;  // the topology's, then one memory for each PE
   std::vector<double> gbps_;      // of topology's
   std::vector<Time> busy_;
   std::size_t first_memory_;

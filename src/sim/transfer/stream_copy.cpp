@@ -9,7 +9,7 @@
 
 namespace tandem::sim {
 
-/// A copy within a PE is a kernel of its own on GPUs: it takes no copy engine from those to peers.
+/// A copy within a PE is a kernel on GPUs, so it takes no copy engine from copies to peers.
 constexpr int kNoEngine = -1;
 
 /// A copy under way on a copy engine.
@@ -66,7 +66,7 @@ void SimStream::start_copy(const std::shared_ptr<Copy>& copy, int copy_engine) {
 }
 
 void SimStream::continue_copy(const std::shared_ptr<Copy>& copy) {
-  // Runs on an actor of its own: chunk by chunk, so that other flows get their turns on the link.
+  // It runs on its own actor, chunk by chunk, so that other flows get their turns on the link.
   Engine& engine = sim_.engine;
   Time arrived = engine.now();
   for (const Size chunk = Network::chunk(copy->bytes); copy->sent < copy->bytes;) {

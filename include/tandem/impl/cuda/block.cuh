@@ -1,8 +1,8 @@
 #pragma once
-/// The Block of NVIDIA GPUs. What each operation promises is written once, in tandem/block.h.
+/// The Block of NVIDIA GPUs. tandem/block.h states the guarantees of each operation.
 ///
-/// A `Group` is a thread block or, within `parallel`, the warps of a role; `threads()` is known at compile time, so
-/// that loops over fragments unroll. Threads of a group meet at its own barrier only.
+/// A `Group` is a thread block or, within `parallel`, the warps of a role. `threads()` is known at compile time, so
+/// that loops over fragments unroll. Threads of a group synchronise only at its own barrier.
 
 #include <cstdint>
 #include <type_traits>
@@ -19,7 +19,7 @@
 
 namespace tandem::cuda {
 
-/// `P`: the packets that the kernel uses, or void.
+/// `P` is the packet type of the kernel, or void.
 template <int Threads, int Barrier = 0, class P = void>
 class Group : public BlockOps<Group<Threads, Barrier, P>> {
   using Place = FragmentPlace<Threads, P>;
@@ -69,7 +69,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
     if constexpr (std::is_scalar_v<T>) {
       return *static_cast<const volatile T*>(from);
-    } else {  // there is no copy of a volatile class
+    } else {  // a volatile class cannot be copied
       const auto bits = *reinterpret_cast<const volatile WordOfSize<sizeof(T)>*>(from);
       T value;
       __builtin_memcpy(&value, &bits, sizeof(T));
@@ -77,7 +77,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
-  /// Loads of four PEs are in flight at once; values meet in PE order.
+  /// Loads of four PEs are in flight at once. Values are reduced in PE order.
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     using Element = std::remove_const_t<T>;
@@ -104,7 +104,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void store(T* to, Range range, const Fragment<A, kWidth<T>, kVectorsOf<T>>& values) {
     place_.store(to, range, values);
   }
-  /// Of a fragment from an array whose elements have another size.
+  /// Converts a fragment that comes from an array with elements of another size.
   template <class T, class A, int W, int V>
   requires(W != kWidth<T> || V != kVectorsOf<T>) __device__
       void store(T* to, Range range, const Fragment<A, W, V>& values) {
@@ -116,7 +116,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     if (thread_ == 0) *to = value;
   }
 
-  /// Threads take other elements in a copy than in loads and stores, so the block meets before and after it.
+  /// Threads take other elements in a copy than in loads and stores, so the block synchronises before and after it.
   template <class T>
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
     sync();
@@ -140,13 +140,13 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
-  /// Each thread's own elements, then those of a warp, then the warps: the order depends on the layout alone.
+  /// Adds each thread's own elements, then those of a warp, then the warps. The order depends on the layout only.
   template <class T, int W, int V>
   __device__ T sum(const Fragment<T, W, V>& values) {
     using Sum = impl::Arithmetic<T>;
     constexpr int kWarps = Threads / 32;
     const Sum own = sum_of_warp(place_.sum(values));
-    sync();  // who still reads what an earlier sum left, is done
+    sync();  // waits for readers of an earlier sum
     if constexpr (kWarps == 1) {
       return static_cast<T>(own);
     } else {
@@ -189,7 +189,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     copy(to, from.on(pe), count);
   }
   __device__ void fence() { quiet(); }
-  /// Behind a barrier, so that the signal of one thread comes after the stores of all.
+  /// It comes after a barrier, so that one thread's signal follows the stores of all threads.
   __device__ void quiet() {
     sync();
     fence_system();
@@ -218,7 +218,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     sync();
     if (thread_ == 0) store_relaxed(&word.on(pe)->value, value);
   }
-  /// One thread a peer: the releases travel side by side.
+  /// One thread serves each peer, so that the releases run concurrently.
   __device__ void notify_all(Signals words, Epoch value) {
     sync();
     for (int i = thread_; i < num_pes(); i += Threads)
@@ -236,7 +236,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     go_on_unless(thread_ == 0 && !poll(context_, word.local(), cmp, value));
   }
   __device__ bool signal_test(Signals word, Cmp cmp, Epoch value) {
-    // Every thread must take the same way, so one thread asks.
+    // All threads must take the same branch, so one thread tests.
     if constexpr (Barrier == 0)
       return __syncthreads_or(thread_ == 0 && compare(load_acquire(&word.local()->value), cmp, value));
     else
@@ -247,14 +247,14 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     fence_proxy_async();
     return pointer;
   }
-  /// The word is written when the block ends: whoever used its old value before would have to wait for it, while loads
-  /// of other things could be under way.
+  /// The word is written when the block ends. An earlier write would wait for the old value's load, which could
+  /// otherwise overlap other loads.
   __device__ Epoch next_epoch(Epochs epochs, Epoch count = 1) {
     epoch_word_ = epochs.words + index() + zero_of_thread();
     wait_for_previous_grid();
     let_next_grid_start();
     const Epoch last = load_relaxed(epoch_word_);
-    sync();  // all have read it
+    sync();  // all threads have read it
     last_taken_ = last + count;
     return last + 1;
   }
@@ -321,7 +321,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     receive(context_, epoch, arrival, 1);
     return arrival[0].raw().template as<A>(count, place_.template valid<T>(count));
   }
-  /// The packets of several PEs are looked for together: one trip to memory.
+  /// The packets of several PEs are polled together, in one trip to memory.
   template <class T, class A, class Q, class F>
   __device__ void ll_get_all(const Fragment<A, kWidth<T>, kVectorsOf<T>>& own, const Q* from, Size stride, Epoch epoch,
                              const F& on_pe) {
@@ -345,7 +345,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
-  /// Waits for packets and passes them on as they are.
+  /// Waits for packets and forwards them unchanged.
   __device__ void ll_forward(Symm<LLPacket> to, const LLPacket* from, Size packets, Epoch epoch, int pe) {
     const auto flag = static_cast<std::uint32_t>(epoch);
     for (Size i = Size{2} * thread_; i < packets; i += Size{2} * Threads) {
@@ -370,7 +370,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   // --- multicast
   // ----------------------------------------------------------------------------------------------------------
-  // There is none, as has_multicast says: a kernel that asks compiles, one that does not ends with an error.
+  // There is no multicast, as has_multicast reports. A kernel that asks compiles; one that does not ask ends with an
+  // error.
 
   template <class T, class Values>
   __device__ void multimem_store(Symm<T>, Range, const Values&) {
@@ -418,7 +419,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     return reinterpret_cast<Unsigned<T>*>(word);
   }
 
-  /// By one thread, its result known to all.
+  /// Runs it on one thread and gives all threads the result.
   template <class F>
   __device__ auto once(Order order, F operation) {
     __shared__ unsigned long long results[16];
@@ -431,7 +432,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
     sync();
     const auto value = static_cast<decltype(operation())>(result);
-    sync();  // all have read it
+    sync();  // all threads have read it
     return value;
   }
 
@@ -448,17 +449,17 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     }
   }
 
-  /// A barrier behind a wait. Where one of the group waited in vain, all of it ends here: what would follow reads what
-  /// did not come, and writes to peers that do not expect it. Kernels of packets go on, as in `receive`.
+  /// A barrier after a wait. If one thread of the group timed out, all threads end here. Later code would read data
+  /// that did not arrive, and write to peers that do not expect it. Kernels of packets continue, as in `receive`.
   __device__ void go_on_unless(bool is_in_vain) {
     if constexpr (!std::is_void_v<P>) {
       sync();
     } else if (any_of_group(is_in_vain)) {
-      store_epoch();  // what follows in the stream is to wait for this call, too
+      store_epoch();  // later work in the stream waits for this call, too
       end_threads();
     }
   }
-  /// A barrier that tells whether one of them says so.
+  /// A barrier that returns whether the condition holds for any thread.
   __device__ bool any_of_group(bool mine) {
     if constexpr (Barrier == 0) {
       return __syncthreads_or(mine) != 0;

@@ -1,7 +1,7 @@
 #pragma once
-/// Conversion between float and the small formats by the GPU's own instructions, where it has them: the same bits as
-/// the integer arithmetic of numeric_convert.h (PTX ISA, "Data Movement and Conversion Instructions: cvt"), in a tenth
-/// of the instructions.
+/// Conversion between float and the small formats by the GPU's own instructions, if it has them. It gives the same bits
+/// as the integer arithmetic of numeric_convert.h, with a tenth of the instructions (PTX ISA, "Data Movement and
+/// Conversion Instructions: cvt").
 
 #include <cstdint>
 #include <type_traits>
@@ -22,7 +22,8 @@ __device__ inline typename Format::Bits hardware_from_float(float value) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0F), "f"(value));
   } else {
     asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0F), "f"(value));
-    // Half-way between the largest number and the next power of two: from there on infinity, where `cvt` saturates.
+    // Half-way between the largest number and the next power of two. From there on the result is infinity, where `cvt`
+    // saturates.
     constexpr float kRoundsToInfinity = 61440.0F;
     if (value >= kRoundsToInfinity) bits = 0x7C;
     if (value <= -kRoundsToInfinity) bits = 0xFC;

@@ -1,11 +1,12 @@
 #pragma once
-/// How threads whose wait was in vain end. PTX ISA 9.0, chapters named in quotes.
+/// The end of threads whose wait timed out. PTX ISA 9.0, chapters named in quotes.
 
 #include "tandem/impl/cuda/ptx.cuh"
 
 namespace tandem::cuda {
 
-/// Barrier `id` among `threads` threads, and whether any of them says so, "Parallel Synchronization: bar.red".
+/// Barrier `id` among `threads` threads. Returns whether the condition holds for any of them, "Parallel
+/// Synchronization: bar.red".
 __device__ inline bool named_barrier_or(int id, int threads, bool mine) {
   unsigned any;
   asm volatile("{\n.reg .pred p, q;\nsetp.ne.u32 p, %3, 0;\nbar.red.or.pred q, %1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"

@@ -1,8 +1,8 @@
 #pragma once
 /// Fragments in registers: each thread holds `Vectors` groups of `Width` consecutive elements.
 ///
-/// Group u of thread t begins at element (u * threads + t) * Width, so that a group of the memory's type is one 16-byte
-/// access and neighbours are coalesced.
+/// Group u of thread t starts at element (u * threads + t) * Width. A group of the memory's type is thus one 16-byte
+/// access, and neighbours are coalesced.
 
 #include "tandem/numeric.h"
 
@@ -16,11 +16,11 @@ class Fragment {
   static constexpr int kVectors = Vectors;
 
   Fragment() = default;
-  /// `valid`: groups of this thread that hold elements. The others are not converted: in a small call most warps
-  /// have none.
+  /// `valid` is the number of this thread's groups with elements. The others are not converted: in a small call most
+  /// warps have none.
   __device__ explicit Fragment(Size size, int valid = Vectors) : size_(size), valid_(valid) {}
 
-  /// Elements of the whole block's fragment that are valid.
+  /// Number of valid elements in the whole block's fragment.
   __device__ Size size() const { return size_; }
   __device__ int valid() const { return valid_; }
   __device__ T& at(int vector, int i) { return values_[vector * Width + i]; }

@@ -1,5 +1,5 @@
 #pragma once
-/// Where in memory the elements of a fragment lie that a thread holds, and how it loads and stores them.
+/// The place in memory of a thread's elements of a fragment, with their loads and stores.
 
 #include <cstdint>
 #include <type_traits>
@@ -11,23 +11,23 @@
 
 namespace tandem::cuda {
 
-/// A thread's place in a group of `Threads`. In a kernel that uses packets (`P`, else void), fragments are laid out for
-/// these.
+/// A thread's place in a group of `Threads`. If a kernel uses packets (`P`, else void), fragments have the layout of
+/// packets.
 template <int Threads, class P>
 class FragmentPlace {
  public:
   template <class T>
   static constexpr int kVectorsOf = std::is_void_v<P> ? kVectors<T> : 1;
-  /// Elements of a fragment of T.
+  /// Number of elements of a fragment of T.
   template <class T>
   static constexpr Size kElements = Size{Layout<Threads, P>::kPlaces} * kWidth<T>* kVectorsOf<T>;
 
   __device__ explicit FragmentPlace(int thread) : place_(Layout<Threads, P>::place(thread)) {}
 
-  /// Vectors of this thread that hold elements of a fragment of `size`.
+  /// Number of this thread's vectors that hold elements of a fragment of `size`.
   template <class T>
   __device__ int valid(Size size) const {
-    // Large fragments are full as a rule, and asking costs them 5 %.
+    // Large fragments are usually full, and the test costs them 5 %.
     if constexpr (std::is_void_v<P>) return kVectorsOf<T>;
     int count = 0;
 #pragma unroll
@@ -76,13 +76,13 @@ class FragmentPlace {
     }
   }
 
-  /// Of values whose vectors are not 16 bytes of T.
+  /// For values whose vectors are not 16 bytes of T.
   template <class T, class A, int W, int V>
   __device__ void store_converted(T* to, Range range, const Fragment<A, W, V>& values) const {
     each(values, [&](int at, A value) { to[range.begin + at] = convert<T>(value); });
   }
 
-  /// Of the elements that this thread holds, in their order.
+  /// For this thread's elements, in their order.
   template <class T, int W, int V>
   __device__ impl::Arithmetic<T> sum(const Fragment<T, W, V>& values) const {
     static_assert(std::is_arithmetic_v<T>, "values meet in their accumulator type");
@@ -92,7 +92,7 @@ class FragmentPlace {
   }
 
  private:
-  /// f(number, element) of those of a fragment that this thread holds.
+  /// Calls f(number, element) for this thread's elements of a fragment.
   template <class A, int W, int V, class F>
   __device__ void each(const Fragment<A, W, V>& values, const F& f) const {
     const int size = static_cast<int>(values.size());
@@ -110,7 +110,7 @@ class FragmentPlace {
     return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
   }
 
-  /// Up to 16 bytes one element after the other, in little code: kernels with packets are small and often cold.
+  /// Copies up to 16 bytes element by element, with little code: kernels with packets are small and often cold.
   template <class T>
   __device__ static void store_elements(T* to, const std::uint32_t* words, int count) {
     constexpr int kBits = 8 * static_cast<int>(sizeof(T));

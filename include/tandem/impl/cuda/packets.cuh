@@ -1,13 +1,13 @@
 #pragma once
-/// How a fragment travels as packets: which thread writes and reads which of them.
+/// The transfer of a fragment as packets: the packets that each thread writes and reads.
 
 #include "tandem/impl/cuda/raw.cuh"
 #include "tandem/signal.h"
 
 namespace tandem::cuda {
 
-/// Which elements of a fragment a thread of a group of `Threads` holds: vector u of thread t is number
-/// u * kPlaces + t's place.
+/// The elements of a fragment that a thread of a group of `Threads` holds: vector u of thread t is number u * kPlaces +
+/// t's place.
 template <int Threads, class P>
 struct Layout {
   static constexpr int kPlaces = Threads;
@@ -21,15 +21,15 @@ struct Layout<Threads, LL128Line> {
   __device__ static int place(int thread) { return thread % 8 == 7 ? kNowhere : thread / 8 * 7 + thread % 8; }
 };
 
-/// A fragment of T as packets P, under way to this thread: 16 bytes of data a thread, so that a small call needs few
-/// registers and instructions.
+/// A fragment of T as packets P on its way to this thread: 16 bytes of data for each thread. A small call thus needs
+/// few registers and instructions.
 template <class P, class T, int Threads>
 class Arrival;
 
 template <class T, int Threads>
 class Arrival<LLPacket, T, Threads> {
  public:
-  /// PEs whose packets are looked for together: more would not fit the registers.
+  /// Number of PEs whose packets are polled together; more would not fit the registers.
   static constexpr int kAtOnce = 2;
 
   Arrival() = default;
@@ -42,17 +42,17 @@ class Arrival<LLPacket, T, Threads> {
   __device__ void fetch() {
     each([&](int pair, int at, int) { got_[pair] = load_packets(from_ + at / 4); });
   }
-  /// 0 once all is here. No branches: it is asked after every look.
+  /// Returns 0 once all is here. It has no branches, because it is evaluated after every poll.
   __device__ std::uint32_t wrong() const {
     std::uint32_t bits = 0;
     each([&](int pair, int, int left) {
       bits |= flag_of(pair, 0) ^ flag_;
-      // The last packet of an odd count stands alone.
+      // The last packet of an odd count has no neighbour.
       bits |= left > 4 ? flag_of(pair, 1) ^ flag_ : 0;
     });
     return bits;
   }
-  /// Where something is wrong: a flag that is not the right one.
+  /// The place of a wrong flag, for reports.
   __device__ Epoch found() const {
     Epoch wrong_one = flag_;
     each([&](int pair, int, int left) {
@@ -88,7 +88,7 @@ class Arrival<LLPacket, T, Threads> {
   __device__ std::uint32_t flag_of(int pair, int i) const {
     return static_cast<std::uint32_t>(got_[pair].packet[i] >> 32);
   }
-  /// f(pair of packets, its first byte, bytes from there on) of what is this thread's.
+  /// Calls f(pair of packets, its first byte, remaining bytes) for this thread's packets.
   template <class F>
   __device__ void each(const F& f) const {
 #pragma unroll
@@ -105,7 +105,7 @@ class Arrival<LLPacket, T, Threads> {
   PacketPair got_[2];
 };
 
-/// A warp writes and reads four lines at once, and looks at their flags together.
+/// A warp writes and reads four lines at once, and tests their flags together.
 template <class T, int Threads>
 class Arrival<LL128Line, T, Threads> {
  public:
@@ -140,7 +140,7 @@ class Arrival<LL128Line, T, Threads> {
         {words[0] | static_cast<std::uint64_t>(words[1]) << 32, words[2] | static_cast<std::uint64_t>(words[3]) << 32}};
     store_packets(reinterpret_cast<char*>(to) + thread * 16, thread % 8 == 7 ? PacketPair{{epoch, epoch}} : data);
   }
-  /// The lines as they came.
+  /// The lines as they arrived.
   __device__ void pass_on(LL128Line* to) const {
     if (thread_ / 8 < lines_) store_packets(reinterpret_cast<char*>(to) + thread_ * 16, got_);
   }

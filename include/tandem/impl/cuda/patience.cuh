@@ -7,11 +7,11 @@
 
 namespace tandem::cuda {
 
-/// The first of a PE reports, and ends everybody's waits. Returns 0, or who else has given up before.
+/// Aborts all waits of the world. The first of a PE's waits reports. Returns 0, or the PE that aborted before.
 __device__ inline std::uint32_t give_up(const Context& context, std::uint32_t why, int block, const void* word,
                                         Epoch expected, Epoch found) {
   const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
-  // Not an exchange: whoever was first, here or on another PE, stays there.
+  // Not an exchange: the first value, from here or from another PE, must stay.
   if (const std::uint32_t first = atomicCAS(context.abort, 0, by)) return first;
   WaitReport& report = *context.report;
   report.block = block;
@@ -21,7 +21,7 @@ __device__ inline std::uint32_t give_up(const Context& context, std::uint32_t wh
   report.without_wait = pe_without_wait(context, global_timer());
   __threadfence_system();
   *static_cast<volatile std::uint32_t*>(&report.set) = why;
-#pragma unroll 1  // little code: it lies within every wait
+#pragma unroll 1  // little code, because every wait contains it
   for (int pe = 0; pe < context.world_pes; ++pe) {
     if (pe == context.world_pe) continue;
     auto* const abort = reinterpret_cast<char*>(context.abort_on_pe0) + pe * context.abort_stride;
@@ -30,7 +30,7 @@ __device__ inline std::uint32_t give_up(const Context& context, std::uint32_t wh
   return 0;
 }
 
-/// A wait ends because somebody else gave up. The PE's first one says what it waited for.
+/// Ends a wait because another wait was aborted. The PE's first such wait reports.
 __device__ inline void end_early(const Context& context, std::uint32_t by, const void* word, Epoch expected,
                                  Epoch found) {
   WaitReport& report = *context.report;
@@ -44,7 +44,7 @@ __device__ inline void end_early(const Context& context, std::uint32_t by, const
   *static_cast<volatile std::uint32_t*>(&report.ended.is_set) = 1;
 }
 
-/// Whether a wait that began at `begin` ends at `now`: somebody (`by`) gave up before, or its time is up.
+/// Returns whether a wait that began at `begin` ends at `now`: `by` aborted before, or its time is up.
 __device__ inline bool is_wait_over(const Context& context, std::uint32_t by, std::uint64_t begin, std::uint64_t now,
                                     const void* word, Epoch expected, Epoch found) {
   if (by == 0) {
@@ -55,28 +55,28 @@ __device__ inline bool is_wait_over(const Context& context, std::uint32_t by, st
   return true;
 }
 
-/// The same as a call: within every wait it would be in the way of those that are answered.
+/// Does the same as a call, because inlined code would slow down waits that are answered.
 __device__ __noinline__ inline bool ask_whether_wait_is_over(const Context& context, std::uint32_t by,
                                                              std::uint64_t begin, std::uint64_t now, const void* word,
                                                              Epoch expected, Epoch found) {
   return is_wait_over(context, by, begin, now, word, expected, found);
 }
 
-/// The patience of one wait. Asked after every poll that found nothing:
-/// `if (patience.is_due() && patience.is_over(...)) stop`.
+/// The time limit of one wait. It is used after every poll that found nothing: `if (patience.is_due() &&
+/// patience.is_over(...)) stop`.
 class Patience {
  public:
   __device__ explicit Patience(const Context& context) : context_(context) {}
 
-  /// Whether it is time to look at more than what is waited for.
+  /// Returns whether it is time for more than a poll.
   __device__ bool is_due() { return ++polls_ % kPollsBetweenLooks == 0; }
 
-  /// Whether to stop waiting, because the time is up or somebody gave up before.
+  /// Returns whether to stop waiting, because the time is up or another wait was aborted.
   __device__ bool is_over(const void* word, Epoch expected, Epoch found) {
     const std::uint32_t by = look();
     return lasts(by) && ask_whether_wait_is_over(context_, by, begin_, now_, word, expected, found);
   }
-  /// The same without a call: beside a call, ptxas lets WGMMA instructions wait for each other.
+  /// Does the same without a call: beside a call, ptxas makes WGMMA instructions wait for each other.
   __device__ bool is_over_beside_wgmma(const void* word, Epoch expected, Epoch found) {
     const std::uint32_t by = look();
     return lasts(by) && is_wait_over(context_, by, begin_, now_, word, expected, found);

@@ -1,5 +1,5 @@
 #pragma once
-/// The __global__ function around a portable kernel, and how one is launched.
+/// The __global__ function around a portable kernel, and its launch.
 
 #include <cuda_runtime.h>
 
@@ -13,7 +13,7 @@
 
 namespace tandem::cuda {
 
-/// The packets that K uses, for which its fragments are laid out; void if none.
+/// The packet type of K, which determines the layout of its fragments; void if none.
 template <class K>
 struct PacketOf {
   using Type = void;
@@ -27,7 +27,7 @@ struct PacketOf<K> {
 template <class K, int Threads>
 __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     portable_kernel(const __grid_constant__ Context context, const __grid_constant__ typename K::Args args) {
-  // With programmatic dependent launch: nothing is touched before what ran before is complete.
+  // With programmatic dependent launch nothing may be accessed before the previous kernel is complete.
   if (!tandem::detail::kEpochFirst<K> || context.checks_calls) {
     wait_for_previous_grid();
     if constexpr (!tandem::detail::kHoldsNext<K>) let_next_grid_start();
@@ -39,13 +39,13 @@ __global__ void __launch_bounds__(Threads, tandem::detail::kBlocksPerSm<K>)
     wait_for_previous_grid();  // on every path, so that completion is transitive
 }
 
-/// Throws RuntimeFailure "what kernel: CUDA's own words" unless the code is success.
+/// Throws RuntimeFailure "what kernel: CUDA's own text" unless the code is success.
 inline void check_kernel(cudaError_t code, const char* what, std::string_view kernel) {
   if (code != cudaSuccess)
     throw RuntimeFailure(std::string(what) + " " + std::string(kernel) + ": " + cudaGetErrorString(code));
 }
 
-/// Launches `kernel`, a form of the portable kernel K, with these parameters.
+/// Launches `kernel`, a variant of the portable kernel K, with these parameters.
 template <class K, class... Parameters>
 void launch_form(void (*kernel)(Parameters...), int threads, const detail::DeviceLaunch& launch,
                  const Parameters&... parameters) {
@@ -61,7 +61,7 @@ void launch_form(void (*kernel)(Parameters...), int threads, const detail::Devic
   check_kernel(cudaLaunchKernelEx(&config, kernel, parameters...), "launch of", type_name<K>());
 }
 
-/// Loads a form of K on the current device; returns how many of its blocks fit one SM.
+/// Loads a variant of K on the current device. Returns the number of its blocks that fit one SM.
 template <class K, class... Parameters>
 int load_form(void (*kernel)(Parameters...), int threads) {
   cudaFuncAttributes attributes{};
@@ -71,7 +71,7 @@ int load_form(void (*kernel)(Parameters...), int threads) {
   return blocks;
 }
 
-/// The form of K that runs where nothing is recorded.
+/// The variant of K that does not record.
 template <class K, int Threads>
 struct UsualForm {
   static void launch(const detail::DeviceLaunch& launch) {

@@ -5,13 +5,13 @@
 
 namespace tandem::cuda {
 
-/// 16 bytes: the widest access of one thread.
+/// 16 bytes, the widest access of one thread.
 struct alignas(16) Vector {
   std::uint32_t word[4];
 };
 
-// "Data Movement: ld, st". Data accesses are weak: signals order them. They bypass L1, which keeps nothing useful of
-// data that passes through once.
+// "Data Movement: ld, st". Data accesses are weak, because signals order them. They bypass L1, which does not help data
+// that passes through once.
 
 __device__ inline Vector load_vector(const void* from) {
   Vector v;
@@ -67,7 +67,7 @@ __device__ inline void fence_proxy_async() {
 #endif
 }
 
-/// Two packets, one 64-bit element each: an element of a vector access is never torn, the pair may be.
+/// Two packets, one 64-bit element each. An element of a vector access is never torn, but the pair may be.
 struct PacketPair {
   std::uint64_t packet[2];
 };
@@ -91,7 +91,7 @@ __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// Programmatic dependent launch, "griddepcontrol": what ran before is complete and visible.
+/// Programmatic dependent launch, "griddepcontrol": the previous grid is complete and visible.
 __device__ inline void wait_for_previous_grid() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -103,16 +103,16 @@ __device__ inline void let_next_grid_start() {
 #endif
 }
 
-/// 0, unknown to the compiler and its own in each thread. What is loaded from an address with it stays in registers of
-/// the threads; a value that is known to be alike in all of them is moved into the uniform ones at once, which waits
-/// for the load.
+/// Returns 0, which the compiler does not know and considers different in each thread. Values loaded from an address
+/// with it stay in registers of the threads. A value known to be uniform would be moved to uniform registers at once,
+/// which waits for the load.
 __device__ inline unsigned zero_of_thread() {
   unsigned lower_lanes;
   asm volatile("mov.u32 %0, %lanemask_lt;" : "=r"(lower_lanes));
   return lower_lanes >> 31;
 }
 
-/// Nanoseconds of a clock that all SMs share.
+/// Returns the nanoseconds of a clock that all SMs share.
 __device__ inline std::uint64_t global_timer() {
   std::uint64_t ns;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));

@@ -1,5 +1,5 @@
 #pragma once
-/// What a thread holds of an array, in the array's own type.
+/// A thread's part of an array, in the array's own type.
 
 #include <type_traits>
 
@@ -13,12 +13,12 @@ namespace tandem::cuda {
 template <class T>
 inline constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
 
-/// 16-byte accesses of a fragment that a thread has in flight at once. Elements meet as floats, so those of 4 such
+/// 16-byte accesses of a fragment that a thread has in flight at once. Elements are reduced as floats, so four such
 /// accesses to 16-bit types would not fit the registers of a block of 512 threads. Bytes are only moved.
 template <class T>
 inline constexpr int kVectors = sizeof(T) == 1 && !std::is_same_v<T, std::byte> ? 1 : 2;
 
-/// What holds the bits of a class of so many bytes.
+/// A type for the bits of a class of so many bytes.
 template <std::size_t Bytes>
 using WordOfSize = std::conditional_t<
     Bytes == 1, std::uint8_t,
@@ -33,7 +33,7 @@ struct Raw {
     return reinterpret_cast<const std::uint32_t*>(elements[vector]);
   }
 
-  /// Values of the same type are not looked at one by one, so that bytes stay together in registers.
+  /// Values of the same type are not converted one by one, so that bytes stay together in registers.
   template <class A>
   __device__ auto as(Size size, int valid) const {
     Fragment<A, kWidth<T>, Vectors> result(size, valid);

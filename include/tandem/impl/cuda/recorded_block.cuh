@@ -1,12 +1,13 @@
 #pragma once
-/// The Block of a kernel that is recorded: the operations of block.cuh, each with a record of when it began and ended.
+/// The Block of a kernel that records: the operations of block.cuh, each with a record of its begin and end.
 ///
-/// A kernel is compiled with it apart from its usual form, which therefore costs nothing more. One warp reads the timer
-/// and writes the record, the others jump over that; nobody waits for it, and it waits for nothing that it would not
-/// wait for anyway. So a record tells what that warp saw: a load begins when it was issued, a store when its data is
-/// there, both take the time to the next operation; a wait ends when all words are there. Warps take turns with waits,
-/// and with loads and stores in which all of them have a part, so that none falls behind the others; all else is the
-/// first one's.
+/// It is a separate compilation of a kernel, so the usual variant has no extra cost. One warp reads the timer and
+/// writes the record; the others jump over that code. The recording warp waits for nothing more than without recording,
+/// and no other warp waits for it.
+///
+/// A record thus shows what that warp observed. A load begins when it is issued, a store when its data is there, and
+/// both last until the next operation. A wait ends when all words are there. Warps alternate in recording waits, and
+/// loads and stores in which all of them take part, so that none falls behind. The first warp records all else.
 
 #include <utility>
 
@@ -23,7 +24,7 @@ struct WarpsOf<Group<Threads, Barrier, P>> {
   static constexpr bool kIsRole = Barrier != 0;
 };
 
-/// Where a role stands: its number from 1, its first warp, and the slots that it takes: every `step`th.
+/// The place of a role: its number from 1, its first warp, and its slots, every `step`th.
 struct RolePlace {
   int role = 0;
   int first_warp = 0;
@@ -44,7 +45,7 @@ class Recorded : public Base {
                    : turn_ == 0    ? kHalf - 1
                                    : kWarps - 1) {}
 
-  /// Slots and operations so far; alike in all threads of the block.
+  /// Slots and operations so far, the same in all threads of the block.
   __device__ RecordCount record_count() const { return {number_, number_ - left_out_}; }
 
   // --- memory
@@ -54,7 +55,7 @@ class Recorded : public Base {
   __device__ auto load(const T* from, Range range) {
     const Subject subject = of_tile(RecordKind::kLoad, from, range);
     if constexpr (std::is_same_v<A, std::remove_const_t<T>>) {
-      // Behind it: what recording takes is over before the data is here.
+      // The record comes after the loads are issued, so that it is written before the data is here.
       auto values = Base::template load<A>(from, range);
       add_begin(turn<T>(range), subject);
       hold(values);
@@ -89,7 +90,7 @@ class Recorded : public Base {
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
     recorded(of_array(RecordKind::kCopy, to, {0, count}), [&] { Base::copy(to, from, count); });
   }
-  /// As the barrier that is in it.
+  /// Recorded like the barrier that it contains.
   template <class Values>
   __device__ auto sum(const Values& values) {
     return recorded({RecordKind::kSync}, [&] { return Base::sum(values); });
@@ -150,7 +151,7 @@ class Recorded : public Base {
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
     const std::uint64_t begin = global_timer();
-    const Token token = Base::wait(words, n, value);  // with a barrier, behind which any warp knows
+    const Token token = Base::wait(words, n, value);  // it has a barrier, so any warp knows the end afterwards
     add(turn(), {RecordKind::kWait, words.local(), value, static_cast<unsigned>(Cmp::kGe), n}, begin);
     return token;
   }
@@ -212,7 +213,7 @@ class Recorded : public Base {
     return recorded(of_packets<T>(RecordKind::kPacketGet, from, count, epoch),
                     [&] { return Base::template ll_get<A, T>(from, count, epoch); });
   }
-  /// A record for each PE's packets, as they come.
+  /// One record for each PE's packets, as they arrive.
   template <class T, class Values, class P, class F>
   __device__ void ll_get_all(const Values& own, const P* from, Size stride, Epoch epoch, const F& on_pe) {
     std::uint64_t begin = global_timer();
@@ -222,7 +223,7 @@ class Recorded : public Base {
       begin = global_timer();
     });
   }
-  /// Two records: packets were waited for, and (at the end) passed on.
+  /// Two records: the wait for packets, and at the end their forwarding.
   template <class P>
   __device__ void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe) {
     const Size bytes = packets * Size{sizeof(P::data)};
@@ -251,7 +252,7 @@ class Recorded : public Base {
   __device__ static Subject of_array(RecordKind kind, const T* array, Range range) {
     return {kind, array + range.begin, static_cast<std::uint64_t>(range.size()), 0, 0, sizeof(T)};
   }
-  /// Of a fragment, whose size takes few bits.
+  /// For a fragment, whose size needs few bits.
   template <class T>
   __device__ static Subject of_tile(RecordKind kind, const T* array, Range range) {
     return {kind, array + range.begin, static_cast<std::uint32_t>(range.size()), 0, 0, sizeof(T)};
@@ -262,32 +263,32 @@ class Recorded : public Base {
   }
 
   __device__ unsigned slot() const { return kIsRole ? place_.first_slot + number_ * place_.step : number_; }
-  /// By the warp where `off` is 0; all threads count.
+  /// The warp with `off` 0 writes; all threads count.
   __device__ void add(unsigned off, const Subject& subject, std::uint64_t begin) {
     recorder_.add(off, slot(), place_.role, subject, begin);
     ++number_;
   }
   __device__ void add(const Subject& subject, std::uint64_t begin) { add(first(), subject, begin); }
-  /// What goes on until the next operation, from when `value` is known.
+  /// An operation that lasts until the next one, from the time when `value` is known.
   __device__ void add_begin(unsigned off, const Subject& subject, std::uint32_t value = 0) {
     recorder_.add_begin(off, value, slot(), place_.role, subject);
     ++number_;
   }
 
-  /// 0 in the warp whose turn it is.
+  /// Returns 0 in the warp whose turn it is.
   __device__ unsigned turn() const {
     if constexpr (kInBits) return (turn_ ^ number_) & turn_bits_;
     return turn_ ^ number_ % kWarps;
   }
-  /// 0 in the first warp.
+  /// Returns 0 in the first warp.
   __device__ unsigned first() const { return kInBits ? turn_ ^ kNever : turn_; }
-  /// 0 in the warp that records a load or store: where every warp has a part in it, they take turns.
+  /// Returns 0 in the warp that records a load or store. If all warps take part in it, they alternate.
   template <class T>
   __device__ unsigned turn(Range range) const {
     return static_cast<int>(range.size()) < static_cast<int>(kWarps) * 32 * kWidth<T> ? first() : turn();
   }
 
-  /// The first warp, which tells peers what all have done, has no turn, and another one two.
+  /// The first warp, which signals to peers, has no turn, and another one has two.
   __device__ static unsigned turn_of(unsigned warp) {
     if (!kInBits) return warp;
     return warp == 0 ? kNever : warp % kHalf == 0 ? 0 : warp;
@@ -308,7 +309,7 @@ class Recorded : public Base {
       return result;
     }
   }
-  /// What looks at the values stays behind this.
+  /// Keeps uses of the values after this point.
   template <class Values>
   __device__ static void hold(Values& values) {
 #pragma unroll
@@ -321,7 +322,7 @@ class Recorded : public Base {
     return bits;
   }
 
-  /// Roles begin and end with a barrier of the block; each takes slots of its own, in turns.
+  /// Roles start and end with a barrier of the block. Each takes its own slots cyclically.
   __device__ void lend() {
     add_end();
     if (threadIdx.x == 0) recorder_.lend(number_);
@@ -330,7 +331,7 @@ class Recorded : public Base {
     const RecordCount count = recorder_.take_back();
     left_out_ += count.slots - number_ - count.operations;
     number_ = count.slots;
-    __syncthreads();  // before it is lent again
+    __syncthreads();  // before the memory is lent again
   }
 
   template <int... Widths>
@@ -343,7 +344,8 @@ class Recorded : public Base {
   __device__ RolePlace place_of(int number, int first_warp, int roles) const {
     return {number + 1, first_warp, number_ + static_cast<unsigned>(number), static_cast<unsigned>(roles)};
   }
-  /// What a role runs: its body, with a block that records. (A struct since nvcc does not expand packs in lambdas.)
+  /// The function of a role: its body, with a block that records. (A struct, because nvcc does not expand packs in
+  /// lambdas.)
   template <class F>
   struct RoleBody {
     Recorded& block;
@@ -374,7 +376,7 @@ class Recorded : public Base {
     if (static_cast<int>(threadIdx.x) == place_.first_warp * 32)
       recorder_.add_role(place_.first_slot + (number_ - 1) * place_.step + 1, number_ - left_out_);
   }
-  /// What has gone on until the next operation is over.
+  /// Ends an operation that lasted until this one.
   __device__ void add_end() {
     add_begin(first(), {RecordKind::kEnd});
     ++left_out_;
@@ -388,11 +390,11 @@ class Recorded : public Base {
 
   const Recorder& recorder_;
   const RolePlace place_;
-  // This warp's turns: numbers whose `turn_bits_` are `turn_`.
+  // This warp's turns are numbers whose `turn_bits_` are `turn_`.
   const unsigned turn_;
   const unsigned turn_bits_;
-  unsigned number_ = 0;    // of its next slot, alike in all threads
-  unsigned left_out_ = 0;  // of them, without an operation
+  unsigned number_ = 0;    // number of its next slot, the same in all threads
+  unsigned left_out_ = 0;  // slots without an operation
 };
 
 }  // namespace tandem::cuda

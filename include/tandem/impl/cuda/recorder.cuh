@@ -1,5 +1,5 @@
 #pragma once
-/// Writes records: one warp of a block or role does.
+/// The writer of records: one warp of a block or role.
 
 #include "tandem/impl/cuda/ptx.cuh"
 #include "tandem/impl/cuda/record.h"
@@ -7,11 +7,11 @@
 
 namespace tandem::cuda {
 
-/// What an operation says of itself.
+/// The data of an operation's record.
 struct Subject {
   RecordKind kind;
   const void* address = nullptr;
-  std::uint64_t units = 0;  ///< its payload in units of `unit`, which only the warp that records multiplies
+  std::uint64_t units = 0;  ///< payload in units of `unit`; only the recording warp multiplies
   unsigned detail = 0;
   Size count = 0;
   unsigned unit = 1;
@@ -23,12 +23,12 @@ struct RecordSlots {
   unsigned room;
 };
 
-// What follows is a jump in all warps but the one that records, where `off` is 0; it is alike in all threads of a warp.
-// The jumps are written in assembler, and so is all that only the recording warp has to work out: a branch of the
-// compiler's would have a point behind it where the warp's threads meet again, and be in the way of what may be
+// The following code is a jump in all warps but the recording one, where `off` is 0. `off` is the same in all threads
+// of a warp. The jumps and the recording warp's computations are written in assembler. A branch of the compiler would
+// have a reconvergence point of the warp's threads after it, which restricts scheduling.
 // scheduled side by side.
 
-/// The timer once `value` is known, in a warp that records; elsewhere anything.
+/// Reads the timer once `value` is known, in a warp that records. Elsewhere the result is undefined.
 __device__ inline std::uint64_t timer_after(unsigned off, std::uint32_t value) {
   std::uint64_t ns;
   asm volatile(
@@ -47,7 +47,7 @@ __device__ inline std::uint64_t timer_after(unsigned off, std::uint32_t value) {
   return ns;
 }
 
-/// An operation that began at `begin` and ends now.
+/// Writes an operation that began at `begin` and ends now.
 __device__ inline void write_record(unsigned off, const RecordSlots& slots, unsigned slot, std::uint32_t kinds,
                                     const Subject& subject, std::uint64_t begin) {
   asm volatile(
@@ -76,7 +76,7 @@ __device__ inline void write_record(unsigned off, const RecordSlots& slots, unsi
       "r"(subject.unit));
 }
 
-/// An operation that begins once `value` is known and goes on until the next one begins.
+/// Writes an operation that begins once `value` is known and lasts until the next one begins.
 __device__ inline void write_begin(unsigned off, std::uint32_t value, const RecordSlots& slots, unsigned slot,
                                    std::uint32_t kinds, const Subject& subject) {
   asm volatile(
@@ -105,10 +105,10 @@ __device__ inline void write_begin(unsigned off, std::uint32_t value, const Reco
       : "memory");
 }
 
-/// How far a block has come with its slots: what roles tell each other in shared memory.
+/// A block's progress in its slots, which roles exchange in shared memory.
 struct RecordCount {
-  unsigned slots;       ///< that have been used, or left out by roles with fewer operations than others
-  unsigned operations;  ///< written down or not
+  unsigned slots;       ///< slots that were used, or skipped by roles with fewer operations than others
+  unsigned operations;  ///< operations, recorded or not
 };
 
 /// A block's place in its records.
@@ -119,15 +119,16 @@ class Recorder {
         slots_{block_ + 1, static_cast<unsigned>(area.stride) - 1},
         shared_(shared) {}
 
-  /// An operation in slot `slot`, from `begin` to now; by the warp where `off` is 0.
+  /// Writes an operation in slot `slot`, from `begin` to now, in the warp with `off` 0.
   __device__ void add(unsigned off, unsigned slot, int role, const Subject& subject, std::uint64_t begin) const {
     write_record(off, slots_, slot, kinds(role, subject), subject, begin);
   }
-  /// One that begins once `value` is known.
+  /// Writes an operation that begins once `value` is known.
   __device__ void add_begin(unsigned off, std::uint32_t value, unsigned slot, int role, const Subject& subject) const {
     write_begin(off, value, slots_, slot, kinds(role, subject), subject);
   }
-  /// By one thread of a warp, in the block's next slot. Roles that count so have their count begun by `lend`.
+  /// Called by one thread of a warp, for the block's next slot. Roles that count like this start their count with
+  /// `lend`.
   __device__ void add_next(int role, const Subject& subject, std::uint64_t begin) const {
     const unsigned slot = atomicAdd_block(&shared_->slots, 1U);
     if (slot < slots_.room) {
@@ -143,8 +144,8 @@ class Recorder {
     }
   }
 
-  /// Around the time in which roles record, with barriers of the block in between, by one thread: where they begin;
-  /// what each of them has added; how far the block is then.
+  /// Called by one thread around the time in which roles record, with barriers of the block in between. The three give
+  /// the start of the roles' slots, the slots that each role added, and the block's progress afterwards.
   __device__ void lend(unsigned slots) const { *shared_ = {slots, 0}; }
   __device__ void add_role(unsigned slots, unsigned operations) const {
     atomicMax_block(&shared_->slots, slots);
@@ -155,7 +156,7 @@ class Recorder {
     return {shared->slots, shared->operations};
   }
 
-  /// The block's life, at its end.
+  /// Writes the block's life at its end.
   __device__ void finish(std::uint64_t begin, const RecordCount& count) const {
     unsigned sm = 0;
     asm volatile("mov.u32 %0, %smid;" : "=r"(sm));

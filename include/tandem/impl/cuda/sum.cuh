@@ -3,7 +3,8 @@
 
 namespace tandem::cuda {
 
-/// Of every lane's value, the same in all of them: of two lanes that exchange values both add the same two.
+/// Adds every lane's value. The result is the same in all lanes, because two lanes that exchange values add the same
+/// two.
 template <class T>
 __device__ inline T sum_of_warp(T value) {
 #pragma unroll

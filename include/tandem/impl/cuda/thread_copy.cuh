@@ -1,5 +1,5 @@
 #pragma once
-/// Copies by `Threads` threads side by side, as thread `thread` of them sees them. None waits for the others.
+/// Copies by `Threads` concurrent threads, from the view of thread `thread`. No thread waits for the others.
 
 #include <cstdint>
 
@@ -8,13 +8,13 @@
 
 namespace tandem::cuda {
 
-/// One piece of code for whole steps and the last one: eight accesses in flight in both.
+/// The same code serves whole steps and the last one, with eight accesses in flight in both.
 template <int Threads>
 __device__ inline void copy_vectors(int thread, char* to, const char* from, Size vectors) {
   constexpr int kInFlight = 8;
 #pragma unroll 1
   for (Size at = thread; at < vectors; at += kInFlight * Threads) {
-    const Size left = (vectors - at + Threads - 1) / Threads;  // of this thread
+    const Size left = (vectors - at + Threads - 1) / Threads;  // vectors left for this thread
     Vector v[kInFlight];
 #pragma unroll
     for (int u = 0; u < kInFlight; ++u)
@@ -31,7 +31,7 @@ __device__ inline void copy_elements(int thread, Element* to, const Element* fro
   for (Size at = thread; at < count; at += Threads) to[at] = from[at];
 }
 
-/// 16-byte accesses where both ends allow it, else of 4 bytes, else of one.
+/// Uses 16-byte accesses if both ends are aligned, else 4 bytes, else one byte.
 template <int Threads>
 __device__ inline void copy_bytes(int thread, char* to, const char* from, Size bytes) {
   const auto low_bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);

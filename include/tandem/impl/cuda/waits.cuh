@@ -1,5 +1,5 @@
 #pragma once
-/// Waits of one thread, or of a warp, for signals and packets: bounded by the context's patience.
+/// Waits of one thread, or of a warp, for signals and packets, with the context's time limits.
 
 #include "tandem/impl/cuda/packets.cuh"
 #include "tandem/impl/cuda/patience.cuh"
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// False: nobody answered.
+/// Returns false if the wait was aborted.
 __device__ inline bool poll(const Context& context, const Signal* word, Cmp cmp, Epoch value) {
   Patience patience(context);
   for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
@@ -15,7 +15,7 @@ __device__ inline bool poll(const Context& context, const Signal* word, Cmp cmp,
   return true;
 }
 
-/// One or two packets with their flags; where they do not come, what is there.
+/// Returns one or two packets with their flags. If the wait is aborted, it returns the present contents.
 __device__ inline PacketPair poll_packets(const Context& context, const LLPacket* packets, std::uint32_t flag,
                                           bool both) {
   Patience patience(context);
@@ -28,7 +28,7 @@ __device__ inline PacketPair poll_packets(const Context& context, const LLPacket
   }
 }
 
-/// Whether the packets of the wanted arrivals (a bit each) do not come.
+/// Returns whether the packets of the wanted arrivals (a bit each) will not come.
 template <class Arriving, int N>
 __device__ inline bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], unsigned wanted, Patience& patience) {
   const void* missing = nullptr;
@@ -42,9 +42,9 @@ __device__ inline bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], un
   return patience.is_over(missing, epoch, found);
 }
 
-/// Waits until all packets of the wanted arrivals are here. Where they do not come, what follows takes what is there:
-/// it writes to this PE's output and to peers' staging, never to a peer's output. (Ending the threads made small calls
-/// up to 0.2 us slower.)
+/// Waits until all packets of the wanted arrivals are here. If the wait is aborted, later code uses the present
+/// contents. It writes to this PE's output and to peers' staging, but never to a peer's output. (Ending the threads
+/// made small calls up to 0.2 us slower.)
 template <class Arriving, int N>
 __device__ inline void receive(const Context& context, Epoch epoch, Arriving (&arrivals)[N], unsigned wanted) {
   Patience patience(context);
