@@ -149,8 +149,8 @@ TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
 TEST(CheckCommand, WhatCannotBeIsOneLineAndCodeTwo) {
   for (const char* const wrong :
        {"check nothing_like_it", "check all_reduce --algo none", "check --schedules 0", "check --strategy best",
-        "check --pes 33", "check --case all_reduce.ring.99", "check --break nothing", "check --mutants --break nothing",
-        "check layers --mutants", "check layers --pes 3 --mutants"}) {
+        "check --pes 33", "check --case all_reduce.ring.99", "check barrier --break nothing",
+        "check --mutants --break nothing", "check layers --mutants", "check layers --pes 3 --mutants"}) {
     const Outcome outcome = tandem(wrong);
     EXPECT_EQ(outcome.code, 2) << wrong << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << wrong << '\n' << outcome.err;

@@ -117,6 +117,18 @@ TEST(BadKernelInput, PacketsBeginAtMultiplesOf16Bytes) {
   EXPECT_EQ(refusal([](auto& b, const Env& e) { b.ll_put(e.packets + 2, e.local, 2, 1, 1); }), "");
 }
 
+TEST(BadKernelInput, NobodyWaitsForTheFlagOfPacketsThatNobodyWrote) {
+  const Epoch lower_half_is_0 = Epoch{1} << 32;
+  const auto get = [](Epoch epoch) {
+    return [epoch](auto& b, const Env& e) { b.template ll_get<float, float>(e.packets.local(), 2, epoch); };
+  };
+  const char* const text = "packet load at packets[0] on PE 0 by PE 0 for flag 0, which packets hold that nobody wrote";
+  EXPECT_THAT(refusal(get(0)), HasSubstr(text));
+  EXPECT_THAT(refusal(get(lower_half_is_0)), HasSubstr(text));
+  EXPECT_THAT(refusal([](auto& b, const Env& e) { b.ll_forward(e.packets, e.packets.local(), 2, 0, 1); }),
+              HasSubstr(text));
+}
+
 TEST(BadKernelInput, CopiesDoNotOverlap) {
   EXPECT_THAT(refusal([](auto& b, const Env& e) { b.copy(e.local + 1, e.local, 2); }),
               HasSubstr("copy of 8 bytes from local[0] on PE 0 to local[1] on PE 0, which overlap"));

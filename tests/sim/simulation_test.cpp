@@ -220,6 +220,20 @@ TEST(Simulation, StreamThatNobodyReleasesIsReported) {
   EXPECT_NE(report.find("never[1] on PE 0 >= 4, found 0, never written by anybody"), std::string::npos) << report;
 }
 
+/// The PE that forgot a call is the one that does not wait.
+TEST(Simulation, DeadlockNamesPesWhoseProgramsHaveEnded) {
+  const std::string report = deadlock_of([] {
+    Simulation simulation(load_machine("h200x4"), 3);
+    simulation.run([](World& world) {
+      const auto here = world.heap().signals(1, "here");
+      Stream stream = world.make_stream("main");
+      if (world.pe() != 1) stream.wait_signal(here.local(), 1);
+      stream.synchronize();
+    });
+  });
+  EXPECT_NE(report.find("host programs that have ended: PE 1\n"), std::string::npos) << report;
+}
+
 TEST(Simulation, AllocationsThatDifferOrDoNotFitAreRefused) {
   const auto run = [](Size elements_of_pe1) {
     SimOptions options;

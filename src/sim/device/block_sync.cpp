@@ -243,6 +243,13 @@ void check_alignment(const Role& role, const void* packets, const char* operatio
                                   site.line, operation, role.sim.memory.describe(packets), role.pe));
 }
 
+/// Packets begin as zeros, so a wait for flag 0 would pass before anybody has written.
+void check_flag(const Role& role, const void* packets, std::uint64_t flag, Site site) {
+  if (flag == 0)
+    throw CheckFailed(fmt::format("{}:{}: packet load at {} by PE {} for flag 0, which packets hold that nobody wrote",
+                                  site.file, site.line, role.sim.memory.describe(packets), role.pe));
+}
+
 }  // namespace
 
 void BlockCore::check_packets(const void* to, Size bytes, Site site) const {
@@ -277,6 +284,7 @@ void BlockCore::wait_packets(const void* packets, Size count, const PacketForm& 
     return;
   }
   check_alignment(role, packets, "packet load", site);
+  check_flag(role, packets, flag, site);
   role.reachable_pe(packets, bytes, "packet load", site);
   role.require_contents(packets, "packet load", site);
   const Time begin = role.engine().now();

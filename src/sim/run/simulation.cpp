@@ -176,7 +176,11 @@ void Simulation::run(const std::function<void(World&)>& program) {
     backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier, records));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
-        simulator_->late(sim::Schedule::Point::kHostStart, pe), [&program, &world = *worlds.back()] { program(world); },
+        simulator_->late(sim::Schedule::Point::kHostStart, pe),
+        [this, pe, &program, &world = *worlds.back()] {
+          program(world);
+          simulator_->pes[static_cast<std::size_t>(pe)].program_has_ended = true;
+        },
         true);
     host.name = [pe] { return fmt::format("PE {} host program", pe); };
   }

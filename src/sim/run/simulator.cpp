@@ -112,6 +112,17 @@ void Simulator::draw(const Occupation& chunk) const {
   observer->on_operation(operation);
 }
 
+std::string Simulator::describe_ended_programs() const {
+  constexpr std::size_t kMostNumbers = 8;
+  std::vector<int> ended;
+  for (int pe = 0; pe < num_pes(); ++pe)
+    if (pes[static_cast<std::size_t>(pe)].program_has_ended) ended.push_back(pe);
+  if (ended.empty()) return {};
+  const std::size_t shown = std::min(ended.size(), kMostNumbers);
+  return fmt::format("host programs that have ended: PE {}{}", fmt::join(ended.begin(), ended.begin() + shown, ", "),
+                     shown < ended.size() ? fmt::format(" and {} more", ended.size() - shown) : "");
+}
+
 std::string Simulator::describe_deadlock(const std::vector<const Actor*>& blocked) const {
   constexpr std::size_t kMostLines = 40;
   std::string report = fmt::format("deadlock at {:.3f} us: nothing can go on\n", to_us(engine.now()));
@@ -127,6 +138,7 @@ std::string Simulator::describe_deadlock(const std::vector<const Actor*>& blocke
                       "resident blocks wait for blocks that are not",
                       pe, waiting, machine.gpu.sm_count));
   }
+  if (const std::string ended = describe_ended_programs(); !ended.empty() && !blocked.empty()) add(ended);
   for (const Actor* actor : blocked)
     add((actor->name ? actor->name() : "an actor") + " " + (actor->waits_for ? actor->waits_for() : "is blocked"));
   for (const auto& stream : streams)

@@ -117,6 +117,7 @@ struct Pe {
   std::deque<SimStream*> queue;    // of each work that did not start, where a PE's streams share a hardware queue
   std::vector<bool> copy_engines;  // in use
   std::deque<std::function<void(int)>> waiting_copies;
+  bool program_has_ended = false;
 };
 
 struct Simulator {
@@ -167,6 +168,7 @@ struct Simulator {
   /// For a broken wait: what was waited for on the word before, which is less.
   Epoch value_before(const Signal* word, Epoch value);
   std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;
+  std::string describe_ended_programs() const;
 
  private:
   static void arrive(void* argument);
