@@ -1,4 +1,4 @@
-/// What operators between nodes take by default, by the time that the simulator predicts for it.
+/// Tests of the default choices of operators between nodes, by the time that the simulator predicts for it.
 
 #include <gtest/gtest.h>
 
