@@ -74,7 +74,8 @@ SizeChoice builtin_choice(const std::string& name, Fabric fabric, const Query& q
   machine.name = name;
   machine.link.fabric = fabric;
   const auto choice = choose(machine, "", query, any);
-  return choice ? *choice : SizeChoice{.algorithm = "nothing"};
+  if (choice) return *choice;
+  return {.algorithm = "nothing"};
 }
 
 TEST(Selection, GpusOfAFamilyTakeWhatWasMeasuredOnOneOfThem) {

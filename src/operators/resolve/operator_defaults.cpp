@@ -232,11 +232,12 @@ Size sequential_rows(const Place& place, Operator op, const OperatorOptions& o) 
   const int sms = place.model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));
   const bool by_measurements = place.on_gpus && team.one_node();
+  // Between nodes the estimates are coarser, so the overlapped form has to be ahead by more than a little.
+  const double least_gain = team.one_node() ? 1 : place.table.predicted.least_gain;
   const auto is_overlapped = [&](Size m) {
     const Work work(place, op, o, m);
-    // Both predictions are estimates, so the overlapped form has to be ahead by more than a little.
     return by_measurements ? work.measured_sequential_us() >= work.measured_overlapped_us(gemm_sms)
-                           : work.sequential_us(sms) >= place.table.predicted.least_gain * work.overlapped_us(gemm_sms);
+                           : work.sequential_us(sms) >= least_gain * work.overlapped_us(gemm_sms);
   };
   // The rows that the plan is for count the most. The rule of GPUs was checked by measurements without this step.
   if (!by_measurements && o.m > 0 && !is_overlapped(o.m)) return o.m;
