@@ -122,6 +122,13 @@ std::string key_of(const Field& field) {
   return path.substr(path.find('.') + 1);
 }
 
+bool is_section(const std::string& name) {
+  return std::ranges::any_of(kFields, [&](const Field& field) { return section_of(field) == name; });
+}
+bool is_field(const std::string& path) {
+  return std::ranges::any_of(kFields, [&](const Field& field) { return path == field.path; });
+}
+
 std::string allowed(const Field& field, bool whole) {
   return fmt::format("a{} number from {} to {}", whole ? " whole" : "", field.low, field.high);
 }
@@ -152,13 +159,11 @@ class Reader {
     if (!root_.is_object()) refuse_value("the whole file", root_, "an object");
     for (const auto& [name, value] : root_.items()) {
       if (name == "name" || name == "description" || name == "machines" || name == "fabric") continue;
-      const bool is_section = std::ranges::any_of(kFields, [&](const Field& f) { return section_of(f) == name; });
-      if (!is_section) refuse(name + " is not a field of an operator table");
+      if (!is_section(name)) refuse(name + " is not a field of an operator table");
       if (!value.is_object()) refuse_value(name, value, "an object of figures");
       for (const auto& [key, figure] : value.items()) {
         const std::string path = fmt::format("{}.{}", name, key);
-        if (std::ranges::none_of(kFields, [&](const Field& f) { return path == f.path; }))
-          refuse(path + " is not a field of an operator table");
+        if (!is_field(path)) refuse(path + " is not a field of an operator table");
       }
     }
   }
