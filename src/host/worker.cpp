@@ -1,7 +1,5 @@
 #include "host/worker.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -12,8 +10,9 @@ namespace tandem::host {
 
 namespace {
 
-/// Looks before a thread yields its processor, and before it sleeps.
-constexpr int kSpins = 100, kYields = 50;
+/// Looks before a thread sleeps. It does not yield its processor before: on a busy machine each yield may cost a time
+/// slice, while a thread that a futex wakes runs soon (bench/host_engine).
+constexpr int kSpins = 100;
 /// How often a thread with much to do looks at what its waits wait for.
 constexpr int kPassesBetweenWatches = 1024;
 
@@ -108,10 +107,6 @@ bool Worker::pause(int times) {
     return false;
   }
   watch();
-  if (times <= kSpins + kYields) {
-    sched_yield();
-    return false;
-  }
   set_bell(context_);
   return has_answer() || who_gave_up(context_) != 0 || sleep_until_rung(context_);
 }

@@ -156,6 +156,7 @@ class HostPes::HostStream final : public detail::StreamBackend {
         task.run();
       } catch (...) {
         error_ = std::current_exception();
+        pes_.state_->fail(error_);  // before what the others throw for it
         for (int pe = 0; pe < pes_.state_->pes; ++pe) host::end_waits(pes_.context(pe_), pe, cuda::kAbortedByHost);
       }
     }

@@ -296,9 +296,7 @@ class Block : public BlockOps<Block> {
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
     Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(T)));
-    if (result.backed() && !range.empty())
-      impl::for_each_element(result.data(), from + range.begin, range.size(),
-                             [](T x) { return tandem::convert<A>(x); });
+    if (result.backed() && !range.empty()) convert_all(result.data(), from + range.begin, range.size());
     return result;
   }
   template <class A, class T>
@@ -341,7 +339,14 @@ class Block : public BlockOps<Block> {
   }
   template <class T, class A>
   static void unload(T* to, const Fragment<A>& values) {
-    impl::for_each_element(to, values.data(), values.size(), [](A x) { return tandem::convert<T>(x); });
+    if (values.size() > 0) convert_all(to, values.data(), values.size());
+  }
+  template <class To, class From>
+  static void convert_all(To* to, const From* from, Size count) {
+    if constexpr (std::is_same_v<To, From>)
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(To));
+    else
+      impl::for_each_element(to, from, count, [](From x) { return tandem::convert<To>(x); });
   }
   /// Element by element, each as one: PEs may reduce into the same ones at the same time.
   template <class T, class A>
