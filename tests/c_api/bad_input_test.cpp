@@ -182,7 +182,7 @@ TEST(BadInput, Messages) {
     };
     EXPECT_EQ(all_to_all(nullptr, counts, "in: NULL given"), "");
     EXPECT_EQ(all_to_all(x, nullptr, "out_counts: NULL given"), "");
-    EXPECT_EQ(all_to_all(x, others, "12 bytes given, allowed is what this PE sends itself, 16"), "");
+    EXPECT_EQ(all_to_all(x, others, "12 bytes given, allowed is 16, as this PE sends itself"), "");
   });
 }
 

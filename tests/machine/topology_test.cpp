@@ -122,7 +122,7 @@ TEST(Topology, RailsOfATaperedNetworkShareTheSpine) {
 TEST(Topology, PesMustFillWholeNodes) {
   const Machine machine = load_machine("h100x8-rail");
   EXPECT_THAT(refusal(machine, 12),
-              HasSubstr("PEs: 12 given, allowed on h100x8-rail is what fills whole nodes, a multiple of 8"));
+              HasSubstr("PEs: 12 given, allowed on h100x8-rail is a number that fills whole nodes, a multiple of 8"));
   EXPECT_THAT(refusal(machine, 8 * 1025), HasSubstr("allowed on h100x8-rail is 1 to 8192"));
   EXPECT_THAT(refusal(machine, 18, 9), HasSubstr("PEs per node: 9 given, allowed on h100x8-rail is 1 to 8"));
   EXPECT_THAT(refusal(machine, 8, -1), HasSubstr("PEs per node: -1 given"));
