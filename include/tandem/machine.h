@@ -63,7 +63,6 @@ struct Machine {
     double local_flag_us = 0;     ///< signal between two blocks of one PE, one way, release and acquire included
     /// Concurrent copies. Machine files have no 0; it stands for GPUs that several PEs share, where plans do not choose
     /// copy engines.
-    /// no copy engine by themselves there.
     int copy_engines = 0;
     double copy_engine_startup_us = 0;  ///< time before the first byte of a copy moves
     double copy_engine_gbps = 0;        ///< to a peer (the port, or the link of a mesh, limits as well)

@@ -2,7 +2,7 @@
 /// Reduce-scatter and all-reduce for large sizes. Copy engines bring every peer's values for this PE's shard into
 /// staging, chunk by chunk. Kernels sum the chunks that have arrived. For an all-reduce copy engines then distribute
 /// the sums.
-/// sums.
+///
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once. Each link carries (n-1)/n of the input, twice in an
 /// all-reduce, at the copy engines' rate. The staging is as large as the shards of all peers. Each chunk is half as
 /// long as the previous one, so there are few copies, and little is left to sum at the end. In-place allowed. One node

@@ -26,7 +26,6 @@ struct RecordSlots {
 // The following code is a jump in all warps but the recording one, where `off` is 0. `off` is the same in all threads
 // of a warp. The jumps and the recording warp's computations are written in assembler. A branch of the compiler would
 // have a reconvergence point of the warp's threads after it, which restricts scheduling.
-// scheduled side by side.
 
 /// Reads the timer once `value` is known, in a warp that records. Elsewhere the result is undefined.
 __device__ inline std::uint64_t timer_after(unsigned off, std::uint32_t value) {
