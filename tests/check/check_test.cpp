@@ -119,7 +119,7 @@ TEST(Check, MakesFindingsOfExceptions) {
       const auto body = [](auto& block, const Env& e) {
         if (block.pe() != 1) block.store_scalar(e.data.on(1), 1.0F);
       };
-      stream.launch<Kernel<decltype(body)>>({1, 64}, {body, env});
+      stream.launch<Kernel<std::decay_t<decltype(body)>>>({1, 64}, {body, env});
       stream.synchronize();
       world.barrier();
       if (world.pe() == 1) throws();
@@ -212,7 +212,7 @@ TEST(Check, ShowsWrongResultsAndWhatDependsOnMoreThanTheSeed) {
     const int blocks = 1 + run++ / 2;
     Stream stream = world.make_stream("main");
     const auto body = [](auto& block, const Env& e) { block.store_scalar(e.local + block.index(), 1.0F); };
-    stream.launch<Kernel<decltype(body)>>({blocks, 64}, {body, env});
+    stream.launch<Kernel<std::decay_t<decltype(body)>>>({blocks, 64}, {body, env});
     stream.synchronize();
   };
   EXPECT_THAT(check(forgetful, options), has_finding("nondeterminism"));
