@@ -37,9 +37,9 @@ void check_in_place(Collective collective) {
   }
 }
 
-CollectiveCall call_of(const CollectiveRun& run, Size count, const Setup& setup) {
-  return {run.collective, run.options.type, run.options.op,     count,
-          setup.pes,      run.options.root, setup.options.seed, run.normal_data ? DataKind::kNormal : DataKind::kExact};
+CollectiveCall call_of(const CollectiveRun& run, Size count, int pes, std::uint64_t seed) {
+  const DataKind kind = run.normal_data ? DataKind::kNormal : DataKind::kExact;
+  return {run.collective, run.options.type, run.options.op, count, pes, run.options.root, seed, kind};
 }
 
 /// The user's buffers of one PE.
@@ -201,7 +201,8 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
   const Size element = size_of(run.options.type);
   const Size count = count_of_bytes(run.collective, bytes, setup.pes, element);
 
-  const auto own_data = data == nullptr ? make_collective_data(call_of(run, count, setup)) : nullptr;
+  const auto own_data =
+      data == nullptr ? make_collective_data(call_of(run, count, setup.pes, setup.options.seed)) : nullptr;
   Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, progress);
   reserve_memory(setup, program.bytes_per_pe());
   setup.options.record = pictures.wanted();
