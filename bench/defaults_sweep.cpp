@@ -92,7 +92,7 @@ Tasks sample() {
     const Machine machine = load_machine(name);
     add_operators(tasks, machine, machine.pes_per_node * machine.default_nodes, shapes);
   }
-  add_neighbours(tasks, {Size{1} << 20, Size{64} << 20}, {64, 72}, {2 * kMostEvents});
+  add_neighbours(tasks, {Size{1} << 20, Size{64} << 20}, {64, 72}, {4 * kMostEvents});
   return tasks;
 }
 

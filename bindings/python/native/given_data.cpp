@@ -32,8 +32,6 @@ GivenCollectiveData::GivenCollectiveData(const cli::CollectiveCall& call, Arrays
   const auto pes = static_cast<std::size_t>(call.pes);
   check_count("arrays", in, pes);
   check_count("out", out, pes);
-  if (!scales.empty() && scales.size() != pes)
-    throw InvalidArgument(fmt::format("scales: {} given, allowed are {}, one for each PE", scales.size(), pes));
   for (int pe = 0; pe < call.pes; ++pe) {
     const auto i = static_cast<std::size_t>(pe);
     check_bytes(fmt::format("arrays[{}]", pe), in[i],

@@ -15,7 +15,7 @@ using Arrays = std::span<const tandem_sim_array>;
 /// One array per PE for input and output.
 class GivenCollectiveData final : public cli::CollectiveData {
  public:
-  /// Throws InvalidArgument where arrays are missing or of another size, and for another number of scales.
+  /// Throws InvalidArgument where arrays are missing or of another size. `scales`: one for each PE, or none.
   GivenCollectiveData(const cli::CollectiveCall& call, Arrays in, Arrays out, const std::vector<double>& scales);
 
   double scale(int pe) const override { return scales_.empty() ? 1 : scales_[static_cast<std::size_t>(pe)]; }

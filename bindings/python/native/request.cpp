@@ -139,9 +139,12 @@ Request parse_run(const Json& json) {
 
 std::string with_argument_names(const std::string& message) {
   static const std::map<std::string, std::string> others{
-      {"algo", "algorithm"}, {"op", "reduction"}, {"phantom", "a call without data"}, {"shape", "m, n, k"}};
-  std::string all;
-  for (std::size_t i = 0; i < message.size();) {
+      {"algo", "algorithm"}, {"phantom", "a call without data"}, {"shape", "m, n, k"}};
+  static const std::map<std::string, std::string> fields{
+      {"reduce_op", "op"}, {"PEs", "pes"}, {"type", "dtype"}, {"out_type", "out_dtype"}};
+  const auto field = fields.find(message.substr(0, message.find(':')));
+  std::string all = field == fields.end() ? "" : field->second;
+  for (std::size_t i = field == fields.end() ? 0 : field->first.size(); i < message.size();) {
     const bool begins = message.compare(i, 2, "--") == 0 && i + 2 < message.size() &&
                         std::islower(static_cast<unsigned char>(message[i + 2])) != 0 &&
                         (i == 0 || message[i - 1] == ' ');

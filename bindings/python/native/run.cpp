@@ -14,17 +14,19 @@
 namespace tandem::python {
 namespace {
 
-/// A PE's scale decides no time, but a run without data has one, too.
-void check_scales(const Request& request, const cli::CollectiveRun& run) {
-  if (!request.scales.empty() && run.options.op != ReduceOp::kPremulSum)
-    throw InvalidArgument(
-        fmt::format("scales: given with reduction '{}', allowed with premul_sum", name(run.options.op)));
+/// Runs without data refuse wrong scales, too.
+void check_scales(const std::vector<double>& scales, const cli::CollectiveRun& run, int pes) {
+  if (scales.empty()) return;
+  if (run.options.op != ReduceOp::kPremulSum)
+    throw InvalidArgument(fmt::format("scales: given with op '{}', allowed with premul_sum", name(run.options.op)));
+  if (scales.size() != static_cast<std::size_t>(pes))
+    throw InvalidArgument(fmt::format("scales: {} given, allowed are {}, one for each PE", scales.size(), pes));
 }
 
 cli::Result run_collective(Collective collective, const Request& request, cli::Setup setup, Arrays in, Arrays out,
                            cli::Pictures& pictures) {
   const cli::CollectiveRun run = cli::make_collective_run(collective, request.arguments, setup.pes);
-  check_scales(request, run);
+  check_scales(request.scales, run, setup.pes);
   const Size element = size_of(run.options.type);
   const Size bytes = request.has_count ? cli::bytes_of_count(collective, request.count, setup.pes, element)
                                        : cli::parse_size("bytes", request.arguments.bytes.value_or("1M"));

@@ -24,7 +24,7 @@ def options_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "tile":
             options[name] = _tile(value)
         else:
-            options[name] = text_option(name, value)
+            options[name] = text_option("op" if name == "reduction" else name, value)
     return options
 
 

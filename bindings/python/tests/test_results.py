@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import tandem
+from conftest import ROOT
 from tandem import simulate
 
 TOOL = Path(tandem.__file__).parent / "bin" / "tandem"
@@ -192,3 +193,15 @@ def test_check_refuses():
 def test_check_is_ended_in_time():
     with pytest.raises(TimeoutError):
         tandem.check("all", schedules=100000, timeout_s=0.5)
+
+
+def test_machine_of_a_file(tmp_path):
+    model = json.loads((ROOT / "machines" / "h200x4.json").read_text())
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**model, "name": "mine"}))
+    mine = simulate.all_reduce(bytes="1M", machine=file, algorithm="ring")
+    assert (mine.machine, mine.pes) == ("mine", 4)
+    assert mine.time_us == simulate.all_reduce(bytes="1M", machine="h200x4", algorithm="ring").time_us
+    with pytest.raises(tandem.InvalidArgument, match=r"bad\.json"):
+        (tmp_path / "bad.json").write_text("{")
+        simulate.all_reduce(bytes="1M", machine=tmp_path / "bad.json")

@@ -63,11 +63,19 @@ void set_scales(OperatorRun& run, const std::string& text) {
   o.b_scale_per_column = text.ends_with("columns");
 }
 
+DType parse_out_dtype(const std::string& text) {
+  try {
+    return parse_dtype(text);
+  } catch (const InvalidArgument& error) {  // it names the option "dtype"
+    throw InvalidArgument(fmt::format("--out-{}", error.what()));
+  }
+}
+
 /// Sets everything that is computed besides the plain product.
 void set_finish(OperatorRun& run, const Arguments& a) {
   OperatorOptions& o = run.options;
   if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
-  if (a.out_dtype) o.out_type = parse_dtype(*a.out_dtype);
+  if (a.out_dtype) o.out_type = parse_out_dtype(*a.out_dtype);
   if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
   if (a.activation) o.activation = parse_activation(*a.activation);
   run.bias = a.bias;

@@ -38,14 +38,8 @@ void check_in_place(Collective collective) {
 }
 
 CollectiveCall call_of(const CollectiveRun& run, Size count, int pes, std::uint64_t seed) {
-  return {run.collective,
-          run.options.type,
-          run.options.op,
-          count,
-          pes,
-          run.options.root,
-          seed,
-          run.normal_data ? DataKind::kNormal : DataKind::kExact};
+  const DataKind kind = run.normal_data ? DataKind::kNormal : DataKind::kExact;
+  return {run.collective, run.options.type, run.options.op, count, pes, run.options.root, seed, kind};
 }
 
 /// The user's buffers of one PE.
