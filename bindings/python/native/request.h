@@ -29,8 +29,8 @@ struct Request {
 /// Throws InvalidType and InvalidArgument with the name of the key.
 Request parse_run(const Json& json);
 
-/// Returns a message with the names of Python's arguments in place of the tool's options and the library's fields:
-/// "--pes-per-node: 0 given" becomes "pes_per_node: 0 given", and "reduce_op: 'x' given" becomes "op: 'x' given".
+/// Returns a message with the names of Python's arguments instead of the tool's options and the library's fields. For
+/// example "--pes-per-node: 0 given" becomes "pes_per_node: 0 given".
 std::string with_argument_names(const std::string& message);
 
 }  // namespace tandem::python
