@@ -127,8 +127,8 @@ class WorldProcess {
   /// Moved from, `other` can only be destroyed.
   WorldProcess(WorldProcess&& other) noexcept;
 
-  /// The same waits before, on all processes or on none, for who lets other threads call abort(), failure() and check()
-  /// meanwhile. Only the destructor may follow, when these threads are done. Never throws.
+  /// The same waits before, on all processes or on none, for programs that let other threads call abort(), failure()
+  /// and check() meanwhile. Only the destructor may follow, when these threads are done. Never throws.
   void leave();
 
   World& world();

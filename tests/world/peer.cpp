@@ -157,7 +157,7 @@ void cannot_load(const PeerPlace& place) {
                                [&] { WorldProcess(place.id, place.pe, place.pes, options()); });
 }
 
-/// What one PE cannot register, or not unregister, is an error of all at once, and the world goes on.
+/// Memory that one PE cannot register, or not unregister, is an error of all at once, and the world goes on.
 void register_memory(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, options());
   World& world = process.world();
@@ -204,8 +204,8 @@ void grow(const PeerPlace& place) {
   check_reach(world, allocate());
 }
 
-/// What plans have taken of the heap is used again when all PEs are through with them. Until then no PE gets it, nor
-/// keeps what it got of a plan that could not be made.
+/// Memory of plans is used again when all PEs are through with them. Until then no PE gets it, nor keeps memory of a
+/// plan that could not be made.
 void reuse_plans(const PeerPlace& place) {
   WorldOptions small = options();
   small.heap_limit_bytes = 6 * kMiB;  // three plans, and half of one

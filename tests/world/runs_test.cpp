@@ -16,7 +16,7 @@ class OnHost : public ::testing::TestWithParam<int> {
  protected:
   static int pes() { return GetParam(); }
 
-  /// What the PEs of a world of threads say.
+  /// The complaints of all PEs of a world of threads.
   template <class Run>
   static std::vector<std::string> by_threads(const Run& run) {
     std::mutex mutex;
