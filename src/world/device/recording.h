@@ -44,11 +44,11 @@ class Recording {
   virtual void turn(int pe, bool on) = 0;
   /// Compares all clocks: before and after a run.
   virtual void align() = 0;
-  /// What this process's PEs did; addresses and names are the caller's to add.
+  /// The work of this process's PEs; the caller adds addresses and names.
   virtual trace::GpuPart part() const = 0;
-  /// What other processes' PEs did, for the timeline.
+  /// Adds the work of other processes' PEs to the timeline.
   virtual void add(std::vector<trace::GpuPart> parts) = 0;
-  /// What happened up to the last `align`; of work in graphs that were replayed, the last replay.
+  /// The timeline up to the last `align`; work in graphs that were replayed has the times of the last replay.
   virtual const trace::Timeline& timeline() = 0;
   virtual const RecordingInfo& info() = 0;
   /// Microseconds since this recording began: times of its timeline.

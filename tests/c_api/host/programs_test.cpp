@@ -1,0 +1,167 @@
+// Programs in C on CPUs: the shared library as it is installed, PEs as threads, data that really moves.
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tandem.h"
+
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+/// One PE of a program.
+struct Peer {
+  tandem_world* world = nullptr;
+  int pe = 0;
+  int n = 0;
+};
+
+/// "" where the call went well, else the text of its error.
+std::string error_of(tandem_status status) {
+  return status == TANDEM_SUCCESS ? "" : "status " + std::to_string(status) + ": " + tandem_last_error();
+}
+
+template <class Program>
+void run(int pes, const Program& program, tandem_options options = {}) {
+  options.device = TANDEM_HOST;
+  options.staging_bytes = size_t{1} << 16;
+  std::vector<char> id(TANDEM_UNIQUE_ID_BYTES);
+  ASSERT_EQ(error_of(tandem_unique_id_create(id.data(), nullptr)), "");
+  std::vector<std::thread> threads;
+  for (int pe = 0; pe < pes; ++pe)
+    threads.emplace_back([&, pe] {
+      Peer peer{nullptr, pe, pes};
+      ASSERT_EQ(error_of(tandem_world_create(&peer.world, id.data(), pe, pes, &options)), "");
+      EXPECT_EQ(tandem_device_of(peer.world), TANDEM_HOST);
+      program(peer);
+      EXPECT_EQ(error_of(tandem_world_destroy(peer.world)), "");
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class CProgramsOnHost : public ::testing::TestWithParam<int> {};
+
+TEST_P(CProgramsOnHost, ReduceInMemoryOfTheHeapAndOfTheirOwn) {
+  run(GetParam(), [](const Peer& p) {
+    constexpr size_t kCount = 40'003;  // more than the staging memory holds
+    void* heap = nullptr;
+    ASSERT_EQ(error_of(tandem_alloc(p.world, kCount * 4, &heap)), "");
+    std::vector<float> own(kCount, static_cast<float>(p.pe + 1));
+    const auto sum = static_cast<float>(p.n * (p.n + 1) / 2);
+    auto* const shared = static_cast<float*>(heap);
+    std::copy(own.begin(), own.end(), shared);
+    EXPECT_EQ(error_of(tandem_all_reduce(p.world, shared, shared, kCount, TANDEM_F32, TANDEM_SUM, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_all_reduce(p.world, own.data(), own.data(), kCount, TANDEM_F32, TANDEM_SUM, nullptr)),
+              "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    EXPECT_THAT(own, Each(sum));
+    EXPECT_THAT(std::vector<float>(shared, shared + kCount), Each(sum));
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_free(p.world, heap)), "");
+  });
+}
+
+TEST_P(CProgramsOnHost, GatherScatterAndSend) {
+  run(GetParam(), [](const Peer& p) {
+    const auto n = static_cast<size_t>(p.n);
+    const std::vector<int> mine{p.pe * 10, p.pe * 10 + 1};
+    std::vector<int> all(2 * n), swapped(n), out(n), got(2);
+    EXPECT_EQ(error_of(tandem_all_gather(p.world, mine.data(), all.data(), 2, TANDEM_F32, nullptr)), "");
+    std::iota(out.begin(), out.end(), p.pe * 1000);
+    EXPECT_EQ(error_of(tandem_all_to_all(p.world, out.data(), swapped.data(), 1, TANDEM_F32, nullptr)), "");
+    std::vector<int> sent = mine;
+    tandem_message to{sent.data(), 2, TANDEM_F32, (p.pe + 1) % p.n};
+    tandem_message from{got.data(), 2, TANDEM_F32, (p.pe + p.n - 1) % p.n};
+    EXPECT_EQ(error_of(tandem_send_recv(p.world, &to, 1, &from, 1, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    for (int other = 0; other < p.n; ++other) {
+      EXPECT_EQ(all[2 * static_cast<size_t>(other) + 1], other * 10 + 1);
+      EXPECT_EQ(swapped[static_cast<size_t>(other)], other * 1000 + p.pe);
+    }
+    EXPECT_EQ(got[0], (p.pe + p.n - 1) % p.n * 10);
+  });
+}
+
+TEST_P(CProgramsOnHost, RunAnOverlappedOperator) {
+  run(GetParam(), [](const Peer& p) {
+    const auto n = static_cast<size_t>(p.n);
+    const size_t m = 16 * n, k = 32, columns = 16;
+    const tandem_problem problem{.m = m,
+                                 .n = columns * n,
+                                 .k = k,
+                                 .type = TANDEM_BF16,
+                                 .ns = nullptr,
+                                 .num_b = 0,
+                                 .out_type = {},
+                                 .b_layout = {},
+                                 .activation = {},
+                                 .a_scale_per_row = 0,
+                                 .b_scale_per_column = 0};
+    tandem_plan* plan = nullptr;
+    ASSERT_EQ(error_of(tandem_plan_create(&plan, p.world, TANDEM_ALL_GATHER_GEMM, &problem)), "");
+    constexpr unsigned short kOne = 0x3F80, k32 = 0x4200;  // of bf16
+    alignas(16) static thread_local unsigned short a[16 * 32], b[16 * 32], c[16 * 8 * 16];
+    std::fill(std::begin(a), std::end(a), kOne);
+    std::fill(std::begin(b), std::end(b), kOne);
+    const void* const bs[] = {b};
+    void* const cs[] = {c};
+    EXPECT_EQ(error_of(tandem_plan_run(plan, m, a, bs, cs, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    EXPECT_THAT(std::vector<unsigned short>(c, c + m * columns), Each(k32));
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_plan_destroy(plan)), "");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Pes, CProgramsOnHost, ::testing::Values(1, 2, 3, 5));
+
+TEST(CProgram, SplitTheirWorld) {
+  run(4, [](const Peer& p) {
+    tandem_world* pair = nullptr;
+    ASSERT_EQ(error_of(tandem_world_split(&pair, p.world, p.pe / 2, 0, nullptr)), "");
+    EXPECT_EQ(tandem_device_of(pair), TANDEM_HOST);
+    EXPECT_EQ(tandem_num_pes(pair), 2);
+    float value = static_cast<float>(p.pe);
+    EXPECT_EQ(error_of(tandem_all_reduce(pair, &value, &value, 1, TANDEM_F32, TANDEM_MAX, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(pair, nullptr)), "");
+    EXPECT_EQ(value, static_cast<float>(p.pe / 2 * 2 + 1));
+    EXPECT_EQ(error_of(tandem_world_destroy(pair)), "");
+  });
+}
+
+TEST(CProgram, HearOfEachOthersCalls) {
+  run(2, [](const Peer& p) {
+    std::vector<float> data(1000);
+    const size_t count = p.pe == 0 ? 1000 : 500;
+    std::string text =
+        error_of(tandem_all_reduce(p.world, data.data(), data.data(), count, TANDEM_F32, TANDEM_SUM, nullptr));
+    if (text.empty()) text = error_of(tandem_synchronize(p.world, nullptr));
+    EXPECT_THAT(text, HasSubstr("status 1: "));
+    EXPECT_THAT(text, HasSubstr("count"));
+  });
+}
+
+TEST(CProgram, AreRefusedWhatCpusHaveNot) {
+  run(1, [](const Peer& p) {
+    std::vector<float> data(4);
+    EXPECT_THAT(error_of(tandem_register(p.world, data.data(), 16)), HasSubstr("status 2: "));
+    EXPECT_THAT(error_of(tandem_all_reduce(p.world, data.data(), data.data(), 4, TANDEM_F32, TANDEM_SUM, data.data())),
+                HasSubstr("allowed are streams of this PE and NULL"));
+  });
+}
+
+TEST(CProgram, NameTheDeviceThatIsNotThere) {
+  std::vector<char> id(TANDEM_UNIQUE_ID_BYTES);
+  ASSERT_EQ(error_of(tandem_unique_id_create(id.data(), nullptr)), "");
+  tandem_world* world = nullptr;
+  tandem_options options = {};
+  options.device = static_cast<tandem_device>(7);
+  EXPECT_THAT(error_of(tandem_world_create(&world, id.data(), 0, 1, &options)), HasSubstr("device: 7 given"));
+  EXPECT_EQ(tandem_device_of(nullptr), TANDEM_ANY_DEVICE);
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+// The tool's runs on CPUs.
+#include <gmock/gmock.h>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_json;
+using testing::tandem;
+using testing::TemporaryFolder;
+
+TEST(OnHost, RunsACollective) {
+  const auto json = run_json("all_reduce --backend host --pes 3 --bytes 10K --dtype bf16 --algo ring");
+  EXPECT_EQ(json["backend"], "host");
+  EXPECT_EQ(json["predicted"], false);
+  EXPECT_EQ(json["pes"], 3);
+  EXPECT_EQ(json["algorithm"], "ring");
+  EXPECT_EQ(json["correct"], true);
+  EXPECT_TRUE(json["trace_hash"].is_null());
+}
+
+TEST(OnHost, RunsAnOperator) {
+  for (const char* const op : {"all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce"}) {
+    const auto json = run_json(std::string(op) + " --backend host --pes 2 --shape 64x96x64");
+    EXPECT_EQ(json["correct"], true) << op;
+    EXPECT_EQ(json["shape"], "64x96x64");
+  }
+}
+
+TEST(OnHost, RunsAsProcesses) {
+  for (const char* const pes : {"2", "3", "4"}) {
+    const auto ended = tandem(std::string("launch -n ") + pes + " '" + TANDEM_CLI_PATH +
+                              "' run all_gather_gemm --backend host --shape 48x96x64 --json -");
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("\"correct\": true"));
+  }
+}
+
+TEST(OnHost, Benches) {
+  const auto collective = tandem("bench all_gather broadcast --backend host --pes 2 -b 1K -e 4K -f 4");
+  EXPECT_EQ(collective.code, 0) << collective.err;
+  EXPECT_THAT(collective.out, HasSubstr("times are measured"));
+  EXPECT_THAT(collective.out, HasSubstr("# wrong elements: 0 OK"));
+  const auto op = tandem("bench gemm_reduce_scatter --backend host --pes 2 --shape 64x64x64 -b 32");
+  EXPECT_EQ(op.code, 0) << op.err;
+}
+
+TEST(OnHost, Tunes) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "host.json";
+  const auto ended = tandem("tune barrier --backend host --pes 2 --iterations 1 --out '" + file + "'");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const auto json = run_json("barrier --backend host --pes 2 --selection '" + file + "'");
+  EXPECT_EQ(json["correct"], true);
+}
+
+TEST(OnHost, RefusesWhatItHasNot) {
+  const auto refused = [](const std::string& arguments, int code) {
+    const auto ended = tandem(arguments);
+    EXPECT_EQ(ended.code, code) << arguments;
+    return ended.err;
+  };
+  EXPECT_THAT(refused("run all_reduce --backend tpu", 2), HasSubstr("'tpu' given, allowed are sim, cuda, host"));
+  EXPECT_THAT(refused("run all_reduce --backend host --machine h200x8", 2), HasSubstr("--machine: does not apply"));
+  EXPECT_THAT(refused("run all_reduce --backend host --graph", 2), HasSubstr("--graph: does not apply"));
+  EXPECT_THAT(refused("run all_reduce --backend host --phantom", 2), HasSubstr("--phantom: does not apply"));
+  EXPECT_THAT(refused("run all_reduce --backend host --svg x.svg", 2), HasSubstr("records no timeline"));
+  EXPECT_THAT(refused("run all_reduce --backend host --pes 257", 2),
+              HasSubstr("pes: 257 given, allowed are 1 to 256 PEs of one process"));
+  EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
+  EXPECT_THAT(refused("run all_reduce --backend host --bytes 4T", 2), HasSubstr("this computer has"));
+}
+
+}  // namespace
+}  // namespace tandem::cli
