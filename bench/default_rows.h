@@ -17,7 +17,7 @@ namespace tandem::bench {
 /// A default may take so much more than the best, an operator than its sequential form.
 inline constexpr double kMostOverBest = 1.05, kMostOverSequential = 1.02;
 /// For twice the bytes; and for one node more, over the rounds in which a PE can hear of all nodes.
-inline constexpr double kMostForTwice = 2.25, kMostForRounds = 1.15;
+inline constexpr double kMostForTwice = 2.25, kMostForRounds = 1.2;
 
 /// One comparison: `us` may be `most` times `than_us`.
 struct DefaultRow {
