@@ -173,6 +173,7 @@ void rounds_of_blocks(benchmark::State& state) {
   Epoch first = 0;
   for (auto _ : state) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(pes));
     for (int pe = 0; pe < pes; ++pe)
       threads.emplace_back([&, pe] {
         all.run(pe, blocks, [&](cpu::Block& block) {

@@ -13,13 +13,15 @@ namespace tandem::host {
 /// What a strand waits for.
 class Wait {
  public:
+  Wait() = default;
+  virtual ~Wait() = default;
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
   /// Whether it has come. Asked between the strands of the thread, which the answer's order holds for.
   virtual bool is_answered() = 0;
   /// For reports; without a word: of a wait that is no PE's, and not bounded.
   virtual Awaited awaited() const { return {}; }
-
- protected:
-  ~Wait() = default;
 };
 
 /// Ends a strand whose wait is over in vain.

@@ -247,6 +247,7 @@ const cuda::WaitReport& HostPes::report(int pe) const { return state_->reports[s
 
 void HostPes::run(const std::function<void(World&)>& program) {
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(state_->pes));
   for (int pe = 0; pe < state_->pes; ++pe)
     threads.emplace_back([&, pe] {
       try {
