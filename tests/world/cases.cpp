@@ -36,7 +36,7 @@ WorldOptions host_options(Size heap_bytes) {
   return options;
 }
 
-std::vector<RoundsCase> collective_cases(int pes) {
+std::vector<RoundsCase> collective_cases(int pes, bool whole) {
   const std::vector<AlgorithmInfo> all = algorithms();
   const auto size = [](const auto& list) { return static_cast<int>(std::size(list)); };
   const auto allowed = [&](std::size_t i, int a, std::size_t j, int b) {
@@ -50,7 +50,7 @@ std::vector<RoundsCase> collective_cases(int pes) {
   std::vector<RoundsCase> cases;
   std::size_t number = 0;
   for (const std::vector<int>& row : pairwise.rows()) {
-    if (pes > 3 && number++ % 4 != static_cast<std::size_t>(pes) % 4) continue;  // other parts on other numbers of PEs
+    if (number++ % 4 != static_cast<std::size_t>(pes) % 4 && !whole) continue;
     RoundsCase c;
     c.algorithm = all[static_cast<std::size_t>(row[kAlgorithm])];
     c.type = kDTypes[row[kType]];

@@ -14,8 +14,8 @@ namespace tandem::test {
 WorldOptions host_options(Size heap_bytes = Size{64} << 20);
 
 /// Every pair of algorithm, type, operation, count, in place, data and blocks. Counts: none, one, odd ones, one more
-/// than a chunk. Above 3 PEs a part of these cases.
-std::vector<RoundsCase> collective_cases(int pes);
+/// than a chunk. `whole`: all of these cases, else a quarter, another one on other numbers of PEs.
+std::vector<RoundsCase> collective_cases(int pes, bool whole);
 
 /// Every form, mover, direction, reduction and order of tiles of the operators, some of each.
 std::vector<OperatorCase> operator_cases(int pes);

@@ -44,7 +44,7 @@ class OnHost : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(OnHost, CollectivesOfThreads) {
-  const auto cases = collective_cases(pes());
+  const auto cases = collective_cases(pes(), pes() == 2);
   EXPECT_THAT(by_threads([&](World& world) { return run_collectives(world, cases); }), ::testing::IsEmpty());
 }
 
