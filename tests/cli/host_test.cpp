@@ -50,9 +50,9 @@ TEST(OnHost, Benches) {
 TEST(OnHost, Tunes) {
   const TemporaryFolder folder;
   const std::string file = folder / "host.json";
-  const auto ended = tandem("tune barrier --backend host --pes 2 --iterations 1 --out '" + file + "'");
+  const auto ended = tandem("tune send_recv --backend host --pes 2 -b 1K -e 1K --iterations 1 --out '" + file + "'");
   EXPECT_EQ(ended.code, 0) << ended.err;
-  const auto json = run_json("barrier --backend host --pes 2 --selection '" + file + "'");
+  const auto json = run_json("send_recv --backend host --pes 2 --selection '" + file + "'");
   EXPECT_EQ(json["correct"], true);
 }
 
@@ -70,7 +70,7 @@ TEST(OnHost, RefusesWhatItHasNot) {
   EXPECT_THAT(refused("run all_reduce --backend host --pes 257", 2),
               HasSubstr("pes: 257 given, allowed are 1 to 256 PEs of one process"));
   EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
-  EXPECT_THAT(refused("run all_reduce --backend host --bytes 4T", 2), HasSubstr("this computer has"));
+  EXPECT_THAT(refused("run all_reduce --backend host --bytes 4096G", 2), HasSubstr("this computer has"));
 }
 
 }  // namespace

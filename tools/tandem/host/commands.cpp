@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kDefaultBytes = "1M";
 constexpr int kTuneCalls = 5;
+constexpr int kBlockThreads = 512;  // of the collectives' kernels
 
 Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
@@ -80,12 +81,17 @@ std::vector<Sweep> tune_on_host(const Arguments& a) {
     CollectiveRun run = make_collective_run(std::get<Collective>(parse_subject(subject)), one, job.pes);
     run.iterations = a.iterations.value_or(kTuneCalls);
     Sweep sweep;
+    Size most_blocks = 0;
     job.run(0, [&](World& world, Shared&) {
-      if (job.keeps_result_of(world.pe())) sweep.machine = world.machine().name;
+      if (!job.keeps_result_of(world.pe())) return;
+      sweep.machine = world.machine().name;
+      most_blocks = Size{world.machine().gpu.sm_count} * world.machine().gpu.max_threads_per_sm / kBlockThreads;
     });
     sweep.group.pes = job.pes;
     sweep.group.source = sweep_source(a, sweep.machine);
-    tune::Contest contest(tune::candidates(run.collective, true, a.algorithm.value_or("")));
+    std::vector<tune::Candidate> candidates = tune::candidates(run.collective, true, a.algorithm.value_or(""));
+    std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > most_blocks; });
+    tune::Contest contest(candidates);
     for (const Size bytes : bench_sizes(a)) {
       const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
       contest.add(bytes, all);
