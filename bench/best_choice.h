@@ -53,8 +53,9 @@ class BestChoice {
   bool is_complete() const { return is_complete_; }
 
  private:
-  static constexpr double kNever = 1e12;    ///< microseconds of what cannot run
-  static constexpr double kHopeless = 1.5;  ///< times the quickest
+  static constexpr double kNever = 1e12;           ///< microseconds of what cannot run
+  static constexpr std::uint64_t kDear = 200'000;  ///< events of a simulation
+  static constexpr double kHopeless = 1.5;         ///< times the quickest
 
   struct Way {
     std::string algorithm;
@@ -93,17 +94,19 @@ class BestChoice {
   /// From the best number of blocks at the size before, in both directions, while that gains.
   void climb(Way& way) {
     SimulatedCall first = run(way, way.best);
-    // What moves little at a time may be behind only for that. At the first size nothing is known: all blocks are
-    // looked at; later one step suffices, since sizes ascend.
+    // It may be behind only for its number of blocks. Where simulations are cheap every second number is looked at,
+    // else the next larger ones.
     constexpr std::size_t step = 2;
-    for (std::size_t i = way.best + step; first.outcome == Outcome::kTooSlow && i < way.blocks.size(); i += step) {
-      const SimulatedCall more = run(way, i);
-      if (more.outcome == Outcome::kTooDear) break;
-      if (more.outcome == Outcome::kRan) {
+    const bool is_cheap = first.events <= kDear;
+    for (std::size_t i = is_cheap ? way.best % step : way.best + step;
+         first.outcome == Outcome::kTooSlow && i < way.blocks.size(); i += step) {
+      const SimulatedCall other = run(way, i);
+      if (other.outcome == Outcome::kTooDear) break;
+      if (other.outcome == Outcome::kRan) {
         way.best = i;
-        first = more;
+        first = other;
       }
-      if (!is_first_) break;
+      if (!is_first_ && !is_cheap) break;
     }
     while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     if (first.outcome == Outcome::kTooDear) is_complete_ = false;
@@ -116,7 +119,6 @@ class BestChoice {
   /// More blocks cost more events. Where they are dear, the first step that gains little is the last one.
   void follow(Way& way, int direction) {
     constexpr double level = 1.005, level_of_dear = 1.02;
-    constexpr std::uint64_t dear = 200'000;
     constexpr int most_misses = 2;
     std::size_t i = way.best;
     std::uint64_t events = 0;
@@ -131,10 +133,8 @@ class BestChoice {
       if (gain > 1) {
         way.us = call.us;
         way.best = i;
-      } else if (direction < 0) {
-        return;
       }
-      if (events > dear && gain < level_of_dear) return;
+      if (events > kDear && gain < level_of_dear) return;
       misses = gain < level ? misses + 1 : 0;
     }
   }
