@@ -11,7 +11,7 @@ namespace {
 
 /// Rows up to which there is a kernel whose blocks add up what they computed.
 Size few_rows(const Place& place, const OperatorOptions& o) {
-  // Rows of A and C of whole 16-byte vectors, on all PEs: either all of them add up in their GEMM or none.
+  // Rows of A and C are whole 16-byte vectors on all PEs, so either all or none of them add in their GEMM.
   constexpr Size kVector = 8;
   const Team& team = place.team;
   if (o.type != DType::kBF16 || o.result_type() != DType::kBF16 || o.b_layout != BLayout::kNxK) return 0;

@@ -43,7 +43,7 @@ void refuse_options_of_other_backends(const Arguments& a) {
            "which records no timeline");
     return;
   }
-  refuse(a.graph, "--graph", what, "where kernels follow each other as in a graph anyway");
+  refuse(a.graph, "--graph", what, "because its kernels follow each other as in a graph anyway");
 }
 
 void refuse_collective_options(const Arguments& a) {

@@ -12,7 +12,7 @@ namespace tandem::cli {
 
 namespace {
 
-/// The number that a launcher's variable holds: torchrun's and `tandem launch`'s, or else Slurm's.
+/// Returns the number in a launcher's variable: torchrun's and `tandem launch`'s, or else Slurm's.
 std::optional<int> launched(const char* variable, const char* of_slurm) {
   for (const char* const name : {variable, of_slurm}) {
     const auto text = bootstrap::variable_of_process(name);

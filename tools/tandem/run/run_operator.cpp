@@ -129,7 +129,7 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
   const double extras = 4 * (m + 2 * n);  // bias and scales
-  // Elements of C are not smaller than those of A and B.
+  // Elements of C are at least as large as those of A and B.
   return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
 }
 
