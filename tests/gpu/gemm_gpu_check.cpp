@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/host/host_gemm.h"
 #include "gemm/host/reference.h"
 #include "support/collective_values.h"
@@ -164,7 +164,7 @@ class Check {
       host.scales.b = b_scales_.data();
       if (host.scales.c != nullptr) host.scales.c = &c_scale_;
     }
-    finish_sums(host, {0, c.m}, {0, c.n}, sums.data());
+    apply_epilogue(host, {0, c.m}, {0, c.n}, sums.data());
     expected_ = converted<Out>(sums);
   }
 
@@ -290,7 +290,7 @@ class Check {
 
 /// Layouts of B, bias and activation, on tiles whole and cut, with and without hooks.
 template <class T>
-void check_finish_of(World& world, Stream& stream, Buffers& buffers, DType type) {
+void check_epilogue_of(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const BLayout layout : {BLayout::kNxK, BLayout::kKxN})
     for (const bool biased : {false, true})
       for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu})
@@ -516,8 +516,8 @@ int check_all(int rounds) {
       check_refusals(world, stream, buffers);
       check_type<bf16>(world, stream, buffers, DType::kBF16);
       check_type<f16>(world, stream, buffers, DType::kF16);
-      check_finish_of<bf16>(world, stream, buffers, DType::kBF16);
-      check_finish_of<f16>(world, stream, buffers, DType::kF16);
+      check_epilogue_of<bf16>(world, stream, buffers, DType::kBF16);
+      check_epilogue_of<f16>(world, stream, buffers, DType::kF16);
       check_shared_depth<bf16>(world, stream, buffers, DType::kBF16);
       check_shared_depth<f16>(world, stream, buffers, DType::kF16);
       check_decode(world, stream, buffers);

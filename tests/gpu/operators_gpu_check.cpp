@@ -82,7 +82,7 @@ void in_world(int pes, const std::function<void(World&)>& program) {
 
 /// Wrong elements in runs, and in `replays` of graphs of all rows and of fewer, with data that change and PEs that
 /// begin late.
-Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std::byte* idle, int replays) {
+Size run_epilogue(World& world, Stream& stream, OperatorWithEpilogue& one, Size m, std::byte* idle, int replays) {
   const auto native = static_cast<cudaStream_t>(stream.native());
   const auto rows = [&](int i) { return i % 2 == 0 ? m : 2 * m / 3 | 1; };
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -105,7 +105,7 @@ Size run_finish(World& world, Stream& stream, FinishedOperator& one, Size m, std
 }
 
 /// Bias, activation, fp8 and layouts.
-bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, Tally& tally) {
+bool check_epilogues(const std::vector<EpilogueCase>& cases, int pes, int replays, Tally& tally) {
   std::mutex mutex;
   try {
     in_world(pes, [&](World& world) {
@@ -113,13 +113,13 @@ bool check_finishes(const std::vector<FinishCase>& cases, int pes, int replays, 
       constexpr Size kRoom = Size{256} << 20;
       std::byte* const memory = world.heap().allocate_local<std::byte>(kRoom, "matrices");
       std::byte* const idle = world.heap().allocate_local<std::byte>(2 * kIdle, "idle");
-      for (const FinishCase& c : cases) {
+      for (const EpilogueCase& c : cases) {
         std::ostringstream what;
         what << c;
         Size wrong = 0;
         try {
-          FinishedOperator one(world, c, memory, kRoom);
-          wrong = run_finish(world, stream, one, c.options.m, idle, c.options.m < pes ? 50 * replays : replays);
+          OperatorWithEpilogue one(world, c, memory, kRoom);
+          wrong = run_epilogue(world, stream, one, c.options.m, idle, c.options.m < pes ? 50 * replays : replays);
         } catch (const std::exception& error) {
           std::printf("PE %d in %s: %s\n", world.pe(), what.str().c_str(), error.what());
           std::fflush(stdout);
@@ -234,17 +234,17 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   };
   for (const Group& group : groups)
     run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
-  const auto run_finishes = [&](const std::string& name, const std::vector<FinishCase>& finishes) {
-    run(name, finishes.size(), [&](Tally& tally) { return check_finishes(finishes, pes, replays, tally); });
+  const auto run_epilogues = [&](const std::string& name, const std::vector<EpilogueCase>& epilogues) {
+    run(name, epilogues.size(), [&](Tally& tally) { return check_epilogues(epilogues, pes, replays, tally); });
   };
   // Rows of 16 bytes on each PE, of fp8 and of two B, too.
-  auto finishes = finish_cases(650, Size{288} * pes, Size{160} * pes, false);
-  for (const FinishCase& c : cases.few_finishes()) finishes.push_back(c);
+  auto epilogues = epilogue_cases(650, Size{288} * pes, Size{160} * pes, false);
+  for (const EpilogueCase& c : cases.few_epilogues()) epilogues.push_back(c);
   auto layers = cases.layers();
-  leave_out_copy_engines(finishes);
+  leave_out_copy_engines(epilogues);
   leave_out_copy_engines(layers);
-  run_finishes("finish", finishes);
-  run_finishes("layers", layers);
+  run_epilogues("finish", epilogues);
+  run_epilogues("layers", layers);
   const auto together = layers_cases(pes <= gpus);
   run("together", together.size(), [&](Tally& tally) { return check_together(together, pes, replays, tally); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);

@@ -2,20 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include "operators/operator_finish.h"
+#include "operators/operator_epilogue.h"
 #include "support/host_pes.h"
 
 namespace tandem {
 namespace {
 
-using test::FinishCase;
-using test::FinishedOperator;
+using test::EpilogueCase;
+using test::OperatorWithEpilogue;
 
-void check_case(const FinishCase& c, int pes) {
+void check_case(const EpilogueCase& c, int pes) {
   SCOPED_TRACE(::testing::Message() << c << " on " << pes << " PEs");
   test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
     constexpr Size kRoom = Size{12} << 20;
-    FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
+    OperatorWithEpilogue one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
     Stream stream = world.make_stream("main");
     for (int run = 0; run < 3; ++run) {
       const Size m = run == 1 ? 2 * c.options.m / 3 : c.options.m;
@@ -29,7 +29,7 @@ void check_case(const FinishCase& c, int pes) {
 }
 
 void check_all(int pes, Size n, Size k, int tile_n) {
-  for (FinishCase& c : test::finish_cases(97, n, k, true)) {
+  for (EpilogueCase& c : test::epilogue_cases(97, n, k, true)) {
     c.options.tile_m = 16;
     c.options.tile_n = tile_n;
     check_case(c, pes);

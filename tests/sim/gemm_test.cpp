@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "operators/operator_finish.h"
+#include "operators/operator_epilogue.h"
 #include "support/operator_rounds.h"
 
 namespace tandem::test {
@@ -225,11 +225,11 @@ class OperatorRoundCases {
   }
 
   /// gemm_all_reduce whose GEMM adds up, with bias and activation.
-  std::vector<FinishCase> few_finishes() const {
-    std::vector<FinishCase> all;
+  std::vector<EpilogueCase> few_epilogues() const {
+    std::vector<EpilogueCase> all;
     for (const Size m : {100, 64, 17, 1})
       for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
-        FinishCase c;
+        EpilogueCase c;
         c.op = Operator::kGemmAllReduce;
         c.options = {.m = m, .n = few_columns_, .k = Size{256} * pes_, .activation = activation, .use_tuned = false};
         c.bias = m != 64;
@@ -241,13 +241,13 @@ class OperatorRoundCases {
   /// Products of a layer by one plan. They have a bias, so they use the library's GEMM in every form. In some of them
   /// blocks compute parts of two tiles; in others many blocks share one tile. They run one after the other with the
   /// same workspace. With two rows most PEs have none.
-  std::vector<FinishCase> layers() const {
-    std::vector<FinishCase> all;
+  std::vector<EpilogueCase> layers() const {
+    std::vector<EpilogueCase> all;
     for (const Size m : {1500, 2})
       for (const bool by_sm : {true, false})
         for (const Form form : {Form::kSuitable, Form::kSequential}) {
           if (form == Form::kSuitable && !by_sm) continue;  // it chooses
-          FinishCase c;
+          EpilogueCase c;
           c.options = {.m = m, .n = 1536 * pes_, .k = 4096, .form = form, .use_tuned = false};
           c.options.ns = {1024 * pes_, 256 * pes_, 256 * pes_};
           if (form == Form::kSequential) c.options.copy_by = by_sm ? CopyBy::kSm : CopyBy::kCopyEngine;

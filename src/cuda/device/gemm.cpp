@@ -6,7 +6,7 @@
 
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/contract/tile_table.h"
 #include "tandem/error.h"
 
@@ -80,7 +80,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
           fmt::format("up to {} where tiles go to all PEs", kMostShards));
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
-  check_finish(gemm);
+  check_epilogue(gemm);
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");

@@ -2,7 +2,7 @@
 /// A box of a tile, 64 rows by some columns, between the registers of a warpgroup and shared memory, from which TMA
 /// stores.
 
-#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/epilogue.cuh"
 #include "gemm/hopper/tma.cuh"
 
 namespace tandem::cuda {

@@ -12,7 +12,7 @@
 
 #include "gemm/hopper/gemm_recorder.cuh"
 #include "gemm/hopper/tile_box.cuh"
-#include "gemm/hopper/tile_finish.cuh"
+#include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
 #include "gemm/hopper/tma.cuh"
 
@@ -55,7 +55,7 @@ class TileStore {
   };
 
   using Params = TileStoreParams<Bias>;
-  using Finish = TileFinish<Bias, kCols, Scaled>;
+  using Epilogue = TileEpilogue<Bias, kCols, Scaled>;
   static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
     return tile_store_params<Bias>(gemm, table, context, kRows, kCols);
   }
@@ -100,19 +100,19 @@ class TileStore {
     const bool adds_to_rounded = adds && !kKeepsAddends;
     const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
     while (awaited_ > 0) take_addend();
-    const Finish finish(params_, thread_);
-    const auto of_rows = finish.row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
+    const Epilogue epilogue(params_, thread_);
+    const auto of_rows = epilogue.row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      if constexpr (Scaled) finish.scale(values, of_rows, tile.column * TileN + i * kCols);
-      finish.add_bias(values, tile.column * TileN + i * kCols);
+      if constexpr (Scaled) epilogue.scale(values, of_rows, tile.column * TileN + i * kCols);
+      epilogue.add_bias(values, tile.column * TileN + i * kCols);
       if (adds && kKeepsAddends) add_kept(i, values);
       if (adds_before) add(values);
       activate(activation, values);
-      if (Scaled && params_.scales.c != nullptr) Finish::scale_all(values, __ldg(params_.scales.c));
+      if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
       // The addend is added before the sums are rounded.
       if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
         keep(i - (kBoxes - kMostPending), values);

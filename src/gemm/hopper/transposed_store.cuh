@@ -5,7 +5,7 @@
 
 #include <cutlass/arch/barrier.h>
 
-#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/epilogue.cuh"
 #include "gemm/hopper/gemm_recorder.cuh"
 #include "gemm/hopper/host/tensor_map.h"
 #include "gemm/hopper/slice_sum.cuh"

@@ -14,7 +14,7 @@
 #include <cutlass/arch/grid_dependency_control.h>
 
 #include "gemm/contract/few_rows.h"
-#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/epilogue.cuh"
 #include "tandem/impl/cuda/patience.cuh"
 
 namespace tandem::cuda {

@@ -58,7 +58,7 @@ struct Problem {
   double tolerance;
   double unit;
   double least_normal;
-  const ProductFinish& finish;
+  const EpilogueValues& epilogue;
 };
 
 /// An element of the result, and the magnitude against which its error is measured.
@@ -66,17 +66,17 @@ struct Finished {
   double value, typical;
 };
 
-Finished finished(const ProductFinish& finish, Size row, Size column, double product, double typical) {
+Finished finished(const EpilogueValues& epilogue, Size row, Size column, double product, double typical) {
   constexpr double kMostSlope = 1.13;  // of GELU, at 1.41
   const auto or_one = [](const std::vector<float>& scales, Size i) {
     return scales.empty() ? 1.0 : static_cast<double>(scales[static_cast<std::size_t>(i)]);
   };
-  const double scale = or_one(finish.row_scales, row) * or_one(finish.column_scales, column);
-  const double bias = finish.bias.empty() ? 0 : static_cast<double>(finish.bias[static_cast<std::size_t>(column)]);
+  const double scale = or_one(epilogue.row_scales, row) * or_one(epilogue.column_scales, column);
+  const double bias = epilogue.bias.empty() ? 0 : static_cast<double>(epilogue.bias[static_cast<std::size_t>(column)]);
   const double sum = product * scale + bias;
   const double size = typical * std::fabs(scale) + std::fabs(bias);
-  if (finish.activation == Activation::kNone) return {sum, size};
-  return {static_cast<double>(activate(finish.activation, static_cast<float>(sum))),
+  if (epilogue.activation == Activation::kNone) return {sum, size};
+  return {static_cast<double>(activate(epilogue.activation, static_cast<float>(sum))),
           kMostSlope * std::max(std::fabs(sum), size)};
 }
 
@@ -129,7 +129,7 @@ Mismatch check_block(const Problem& p, Range rows, Range columns, std::vector<do
     const Out* found = static_cast<const Out*>(p.c) + (rows.begin + i) * p.ldc + columns.begin;
     for (Size j = 0; j < width; ++j) {
       const double size = a_norms[static_cast<std::size_t>(i)] * b_norms[static_cast<std::size_t>(j)] / root;
-      const auto [expected, typical] = finished(p.finish, rows.begin + i, columns.begin + j,
+      const auto [expected, typical] = finished(p.epilogue, rows.begin + i, columns.begin + j,
                                                 reference[static_cast<std::size_t>(i * width + j)], size);
       const double error = error_of(found[j], expected, typical, p);
       result.max_rel_error = std::max(result.max_rel_error, error);
@@ -213,7 +213,7 @@ double gemm_tolerance(DType out_type, Size k, int roundings) {
 }
 
 Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout layout, const void* c, Size ldc, Size m,
-                    Size n, Size k, DType type, DType out_type, double tolerance, const ProductFinish& finish) {
+                    Size n, Size k, DType type, DType out_type, double tolerance, const EpilogueValues& epilogue) {
   const CheckBlock check = block_checker(type, out_type);
   const Precision precision = precision_of(out_type);
   const Problem p{a,
@@ -230,7 +230,7 @@ Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout la
                   tolerance,
                   rounding_unit(out_type),
                   std::ldexp(1.0, precision.least_normal_exponent),
-                  finish};
+                  epilogue};
   host_gemm_tile_f64(a, lda, b, ldb, nullptr, ldc, min(m, 0), n, k, type,
                      layout);  // checks the shape, computes nothing
   return check_all(p, check);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/host/host_gemm.h"
 #include "tandem/error.h"
 
@@ -36,7 +36,7 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the kernel of CPUs adds nothing up");
-  check_finish(gemm);
+  check_epilogue(gemm);
 }
 
 const std::byte* TileWork::a_row(Size row) const {
@@ -83,7 +83,7 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
                      product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
                      gemm_.b_layout);
   }
-  finish_sums(gemm_, tile.rows, tile.cols, product.data());
+  apply_epilogue(gemm_, tile.rows, tile.cols, product.data());
   dispatch(gemm_.out_type, [&]<class T>() {
     T* out = reinterpret_cast<T*>(result);
     if (adds_chain(tile))

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_kernel.h"
 #include "tandem/error.h"
@@ -22,7 +22,7 @@ class Addresses {
   void check() const {
     if (gemm_.m == 0 || gemm_.n == 0) return;
     check_factors();
-    check_finish();
+    check_epilogue();
     check_result();
     check_hooks();
     if (gemm_.chain.begun != nullptr) check_chain();
@@ -63,7 +63,7 @@ class Addresses {
     matrix("b", gemm_.b, gemm_.n, gemm_.k, gemm_.type);
   }
 
-  void check_finish() const {
+  void check_epilogue() const {
     const auto optional = [&](const char* field, const void* address, Size count, DType type) {
       if (address != nullptr) matrix(field, address, count, 1, type);
     };

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/host/tile_work.h"
 
 namespace tandem::sim {
@@ -68,7 +68,7 @@ class Worker {
     engine().trace(engine().current()->id(), 110, tile.rows.begin * 1000003 + tile.cols.begin);
     role_.report(operation, Site::here());
     report_reads(tile);
-    report_finish(tile);
+    report_epilogue(tile);
     if (work_.adds_chain(tile)) pass_chain(tile);
     store(tile, multiply(tile));
   }
@@ -130,7 +130,7 @@ class Worker {
   }
 
   /// What is read to finish a tile's sums.
-  void report_finish(const GemmTile& tile) const {
+  void report_epilogue(const GemmTile& tile) const {
     if (role_.sim.seams.monitor == nullptr) return;
     const auto read = [&](const void* values, Size element, Range range) {
       if (values == nullptr) return;

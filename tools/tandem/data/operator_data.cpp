@@ -92,7 +92,7 @@ void OperatorData::check(int pe, const std::byte* c, Check& check) const {
       b_.data() + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type_);
   const Mismatch found = check_gemm(a, shape_.k, b, ldb, layout, c, shard.c_columns.size(), shard.c_rows.size(),
                                     shard.c_columns.size(), shape_.k, type_, out_type, tolerance,
-                                    finish_of(run_, seed_, all_of(shard.c_rows), all_of(shard.c_columns)));
+                                    epilogue_of(run_, seed_, all_of(shard.c_rows), all_of(shard.c_columns)));
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

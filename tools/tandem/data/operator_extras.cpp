@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/data/operator_data.h"
 
@@ -55,15 +55,15 @@ std::vector<Size> all_of(Range range) {
   return places;
 }
 
-ProductFinish finish_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
-                        const std::vector<Size>& columns) {
-  ProductFinish finish;
-  finish.activation = run.options.activation;
-  if (run.bias) finish.bias = bias_values(run, seed, columns);
-  if (!run.scales) return finish;
-  finish.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
-  finish.column_scales = scales(seed, kStreamOfBScales, columns, run.options.b_scale_per_column);
-  return finish;
+EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                           const std::vector<Size>& columns) {
+  EpilogueValues epilogue;
+  epilogue.activation = run.options.activation;
+  if (run.bias) epilogue.bias = bias_values(run, seed, columns);
+  if (!run.scales) return epilogue;
+  epilogue.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
+  epilogue.column_scales = scales(seed, kStreamOfBScales, columns, run.options.b_scale_per_column);
+  return epilogue;
 }
 
 OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64_t seed)

@@ -32,7 +32,7 @@ class OperatorExtras {
 
 std::vector<Size> all_of(Range range);
 /// Returns the same values for the reference, for these rows and columns of the result.
-ProductFinish finish_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
-                        const std::vector<Size>& columns);
+EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                           const std::vector<Size>& columns);
 
 }  // namespace tandem::cli

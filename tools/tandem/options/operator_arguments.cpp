@@ -72,7 +72,7 @@ DType parse_out_dtype(const std::string& text) {
 }
 
 /// Sets everything that is computed besides the plain product.
-void set_finish(OperatorRun& run, const Arguments& a) {
+void set_epilogue(OperatorRun& run, const Arguments& a) {
   OperatorOptions& o = run.options;
   if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
   if (a.out_dtype) o.out_type = parse_out_dtype(*a.out_dtype);
@@ -146,7 +146,7 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   o.m = shape.m;
   o.n = shape.n;
   o.k = shape.k;
-  set_finish(run, a);
+  set_epilogue(run, a);
   if (a.transport && is_second("--transport", *a.transport, "ce", "sm")) o.copy_by = CopyBy::kSm;
   if (a.transport && !o.copy_by) o.copy_by = CopyBy::kCopyEngine;
   o.use_tuned = !a.transport && !a.direction && !a.order && !a.tile && !a.splits && !a.shots && !a.communication_sms;

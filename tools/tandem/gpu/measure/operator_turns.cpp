@@ -258,7 +258,7 @@ void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& c
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const Mismatch mismatch =
       check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k, run_.options.type,
-                 out_type, tolerance, finish_of(run_, method_.seed, rows, columns));
+                 out_type, tolerance, epilogue_of(run_, method_.seed, rows, columns));
   check.checked += mismatch.checked;
   check.wrong += mismatch.wrong;
   if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();

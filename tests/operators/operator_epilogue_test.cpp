@@ -1,6 +1,6 @@
 // Bias, activation, scaled fp8 and both layouts of B through the operators.
 
-#include "operators/operator_finish.h"
+#include "operators/operator_epilogue.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 namespace tandem {
 namespace {
 
-using test::FinishCase;
-using test::FinishedOperator;
+using test::EpilogueCase;
+using test::OperatorWithEpilogue;
 using test::Place;
 
-Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
+Size wrong_on(const Place& place, const EpilogueCase& c, std::uint64_t seed) {
   SimOptions sim;
   sim.seed = seed;
   sim.pes_per_node = place.pes_per_node;
@@ -22,7 +22,7 @@ Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
   Simulation simulation(load_machine(place.machine), place.pes, sim);
   Size wrong = 0;
   simulation.run([&](World& world) {
-    FinishedOperator one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
+    OperatorWithEpilogue one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
     constexpr Size kIdle = 1 << 14;
     float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
     std::fill_n(idle, kIdle, 0.0F);
@@ -42,7 +42,7 @@ Size wrong_on(const Place& place, const FinishCase& c, std::uint64_t seed) {
 
 void check_all(const Place& place) {
   std::uint64_t seed = 1;
-  for (FinishCase& c : test::finish_cases(97, 48, 48, true)) {
+  for (EpilogueCase& c : test::epilogue_cases(97, 48, 48, true)) {
     c.options.tile_m = 16;
     c.options.tile_n = 32;
     if (place.pes_per_node > 0 && c.options.reduction == Reduction::kChain) continue;  // one node only
@@ -51,14 +51,14 @@ void check_all(const Place& place) {
   }
 }
 
-TEST(OperatorFinish, ExactOnTwoPes) { check_all({"h200x8", 2}); }
-TEST(OperatorFinish, ExactOnThreePes) { check_all({"h200x8", 3}); }
-TEST(OperatorFinish, ExactBetweenNodes) { check_all({"h200x8", 4, 2}); }
+TEST(OperatorEpilogue, ExactOnTwoPes) { check_all({"h200x8", 2}); }
+TEST(OperatorEpilogue, ExactOnThreePes) { check_all({"h200x8", 3}); }
+TEST(OperatorEpilogue, ExactBetweenNodes) { check_all({"h200x8", 4, 2}); }
 
 /// Each way of adding up partial sums, with one activation after the other, and odd sizes.
 void check_sums(const Place& place) {
   int number = place.pes;
-  for (FinishCase& c : test::finish_cases(97, 41, 37, true)) {
+  for (EpilogueCase& c : test::epilogue_cases(97, 41, 37, true)) {
     OperatorOptions& o = c.options;
     if (c.op == Operator::kAllGatherGemm || o.type != DType::kBF16) continue;
     if (place.pes_per_node > 0 && o.reduction == Reduction::kChain) continue;
@@ -70,16 +70,16 @@ void check_sums(const Place& place) {
   }
 }
 
-TEST(OperatorFinish, SumsAreActivatedOnOnePe) { check_sums({"h200x8", 1}); }
-TEST(OperatorFinish, SumsAreActivatedOnTwoPes) { check_sums({"h200x8", 2}); }
-TEST(OperatorFinish, SumsAreActivatedOnThreePes) { check_sums({"h200x8", 3}); }
-TEST(OperatorFinish, SumsAreActivatedOnFourPes) { check_sums({"h200x8", 4}); }
-TEST(OperatorFinish, SumsAreActivatedOnFivePes) { check_sums({"h200x8", 5}); }
-TEST(OperatorFinish, SumsAreActivatedBetweenNodes) { check_sums({"h200x8", 6, 2}); }
+TEST(OperatorEpilogue, SumsAreActivatedOnOnePe) { check_sums({"h200x8", 1}); }
+TEST(OperatorEpilogue, SumsAreActivatedOnTwoPes) { check_sums({"h200x8", 2}); }
+TEST(OperatorEpilogue, SumsAreActivatedOnThreePes) { check_sums({"h200x8", 3}); }
+TEST(OperatorEpilogue, SumsAreActivatedOnFourPes) { check_sums({"h200x8", 4}); }
+TEST(OperatorEpilogue, SumsAreActivatedOnFivePes) { check_sums({"h200x8", 5}); }
+TEST(OperatorEpilogue, SumsAreActivatedBetweenNodes) { check_sums({"h200x8", 6, 2}); }
 
 // Partial sums of which each alone would be cut off: an activation of the parts is another function. And an f32 sum of
 // 0.00390625 + 1 that a rounding to bf16 before the activation would lose.
-TEST(OperatorFinish, ActivationsAreOfTheWholeSumBeforeItIsRounded) {
+TEST(OperatorEpilogue, ActivationsAreOfTheWholeSumBeforeItIsRounded) {
   for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed})
     for (const Operator op : {Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
       for (const int per_node : {0, 1}) {
@@ -108,9 +108,9 @@ TEST(OperatorFinish, ActivationsAreOfTheWholeSumBeforeItIsRounded) {
 }
 
 // Everybody adds up everything: tiles for all PEs (Gemm::c_at_all).
-TEST(OperatorFinish, ExactInOneShot) {
+TEST(OperatorEpilogue, ExactInOneShot) {
   for (const DType type : {DType::kBF16, DType::kE4M3}) {
-    FinishCase c;
+    EpilogueCase c;
     c.op = Operator::kGemmAllReduce;
     c.options.m = 33;
     c.options.n = 48;
@@ -148,7 +148,7 @@ std::string refusal(Operator op, const OperatorOptions& options, const OperatorC
   return message;
 }
 
-TEST(OperatorFinish, WhatCannotBeIsRefused) {
+TEST(OperatorEpilogue, WhatCannotBeIsRefused) {
   const Operator gather = Operator::kAllGatherGemm, scatter = Operator::kGemmReduceScatter;
   const OperatorOptions plain{.m = 64, .n = 64, .k = 64};
   OperatorOptions fp8 = plain;

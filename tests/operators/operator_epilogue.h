@@ -11,20 +11,20 @@
 #include <tuple>
 #include <vector>
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 #include "gemm/host/reference.h"
 #include "operators/operator_case.h"
 
 namespace tandem::test {
 
-struct FinishCase {
+struct EpilogueCase {
   Operator op = Operator::kAllGatherGemm;
   OperatorOptions options;
   bool bias = false;
   bool scaled = false;  // A and B, and C where it is fp8
 };
 
-inline std::ostream& operator<<(std::ostream& out, const FinishCase& c) {
+inline std::ostream& operator<<(std::ostream& out, const EpilogueCase& c) {
   const OperatorOptions& o = c.options;
   out << name(c.op) << " " << o.m << "x" << o.n << "x" << o.k << " " << name(o.type) << " to " << name(o.result_type())
       << " " << name(o.form) << (o.b_layout == BLayout::kKxN ? " KxN" : "") << (c.bias ? " bias" : "") << " activation "
@@ -36,7 +36,7 @@ inline std::ostream& operator<<(std::ostream& out, const FinishCase& c) {
   return out << (o.ns.empty() ? "" : " several B");
 }
 
-inline constexpr int kFinishData = 3;  // sets of A and B
+inline constexpr int kEpilogueData = 3;  // sets of A and B
 
 /// Products of A and B, the same for all cases of a shape: [set][m x n].
 inline const std::vector<std::vector<double>>& products(const OperatorOptions& o) {
@@ -44,15 +44,15 @@ inline const std::vector<std::vector<double>>& products(const OperatorOptions& o
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   auto& found = known[{o.m, o.n, o.k}];
-  if (found.empty()) found = reference(o, kFinishData);
+  if (found.empty()) found = reference(o, kEpilogueData);
   return found;
 }
 
 /// One PE's part of a case.
-class FinishedOperator {
+class OperatorWithEpilogue {
  public:
   /// `memory`: `room` bytes of this PE's.
-  FinishedOperator(World& world, const FinishCase& test, std::byte* memory, Size room)
+  OperatorWithEpilogue(World& world, const EpilogueCase& test, std::byte* memory, Size room)
       : world_(world), case_(test), memory_(memory), room_(room), plan_(make_operator(world, test.op, test.options)) {
     const OperatorOptions& o = test.options;
     a_ = take(o.m * o.k * size_of(o.type));
@@ -75,7 +75,7 @@ class FinishedOperator {
   void fill(int run, Size m) {
     const OperatorOptions& o = case_.options;
     const Shards shards = shards_of(m);
-    const int data = run % kFinishData;
+    const int data = run % kEpilogueData;
     put(a_, o.type, shards.a_rows, shards.a_cols, [&](Size i, Size l) { return element(data, 0, i, l); });
     const Range scaled_rows = o.a_scale_per_row ? shards.a_rows : Range{0, 1};
     put(a_scale_, DType::kF32, scaled_rows, {0, 1}, [&](Size i, Size) { return a_scale(run, i); });
@@ -127,7 +127,7 @@ class FinishedOperator {
     std::byte* const begin = memory_;
     memory_ += ceil_div(bytes, 256) * 256;
     used_ += ceil_div(bytes, 256) * 256;
-    if (used_ > room_) throw std::length_error("FinishedOperator: room for its matrices");
+    if (used_ > room_) throw std::length_error("OperatorWithEpilogue: room for its matrices");
     return begin;
   }
 
@@ -169,7 +169,7 @@ class FinishedOperator {
     const Range rows = shards_of(m).c_rows;
     const Size all_rows = shards_of(o.m).c_rows.size();
     const bool curved = o.activation == Activation::kGelu || o.activation == Activation::kSilu;
-    const std::vector<double>& sums = products(o)[static_cast<std::size_t>(run % kFinishData)];
+    const std::vector<double>& sums = products(o)[static_cast<std::size_t>(run % kEpilogueData)];
     Size wrong = 0;
     for (const Factor& factor : factors_) {
       std::vector<T> got(static_cast<std::size_t>(all_rows * factor.columns.size()));
@@ -201,7 +201,7 @@ class FinishedOperator {
   }
 
   World& world_;
-  const FinishCase& case_;
+  const EpilogueCase& case_;
   std::byte* memory_;
   Size room_;
   Size used_ = 0;
@@ -214,11 +214,11 @@ class FinishedOperator {
 /// Returns every operator, form, transport, direction and reduction with each type, layout, bias, activation and kind
 /// of scales. Not all combinations occur, but each value occurs with many others. `fp8_kxn`: also those that GPUs
 /// refuse.
-inline std::vector<FinishCase> finish_cases(Size m, Size n, Size k, bool fp8_kxn) {
-  std::vector<FinishCase> all;
+inline std::vector<EpilogueCase> epilogue_cases(Size m, Size n, Size k, bool fp8_kxn) {
+  std::vector<EpilogueCase> all;
   int number = 0;
   const auto add = [&](Operator op, Form form, CopyBy copy_by, Direction direction, Reduction reduction, int kind) {
-    FinishCase c;
+    EpilogueCase c;
     c.op = op;
     OperatorOptions& o = c.options;
     o.m = m;

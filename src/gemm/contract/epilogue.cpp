@@ -1,4 +1,4 @@
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-void check_finish(const Gemm& gemm) {
+void check_epilogue(const Gemm& gemm) {
   if (gemm.activation < Activation::kNone || gemm.activation > Activation::kSilu)
     throw InvalidArgument("gemm: activation is not one of the enumeration's");
   const bool added_elsewhere = gemm.c_at_collector || gemm.c_at_all;
@@ -19,7 +19,7 @@ void check_finish(const Gemm& gemm) {
 
 DType bias_type(const Gemm& gemm) { return size_of(gemm.out_type) == 1 ? DType::kBF16 : gemm.out_type; }
 
-void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums) {
+void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
   const GemmScales& scales = gemm.scales;
   const Size columns = cols.size();
   std::vector<float> bias(static_cast<std::size_t>(columns));

@@ -7,13 +7,13 @@
 namespace tandem {
 
 /// Throws InvalidArgument for an unknown activation, and if partial sums would get an activation or a scale of C.
-void check_finish(const Gemm& gemm);
+void check_epilogue(const Gemm& gemm);
 
 /// Returns the type of the bias's values.
 DType bias_type(const Gemm& gemm);
 
 /// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of C, and adds the bias. It applies
 /// the activation except in a ring, whose sums are not complete yet.
-void finish_sums(const Gemm& gemm, Range rows, Range cols, float* sums);
+void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // Bias and activation of the portable GEMM.
 
-#include "gemm/contract/finish.h"
+#include "gemm/contract/epilogue.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace tandem {
 namespace {
 
 // Values of the normal distribution's and the logistic function's tables.
-TEST(Finish, ActivationsAreThoseOfTheTables) {
+TEST(Epilogue, ActivationsAreThoseOfTheTables) {
   EXPECT_EQ(activate(Activation::kNone, -1.5F), -1.5F);
   EXPECT_EQ(activate(Activation::kRelu, -1.5F), 0.0F);
   EXPECT_EQ(activate(Activation::kRelu, 1.5F), 1.5F);
@@ -24,23 +24,23 @@ TEST(Finish, ActivationsAreThoseOfTheTables) {
   EXPECT_NEAR(activate(Activation::kSilu, -2), -2 * 0.1192029F, 1e-6);
 }
 
-TEST(Finish, NotANumberStaysOne) {
+TEST(Epilogue, NotANumberStaysOne) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu})
     EXPECT_TRUE(std::isnan(activate(activation, std::numeric_limits<float>::quiet_NaN())));
 }
 
-TEST(Finish, TheBiasIsThatOfTheColumns) {
+TEST(Epilogue, TheBiasIsThatOfTheColumns) {
   const std::vector<bf16> bias{bf16(1), bf16(2), bf16(-30), bf16(4)};
   Gemm gemm;
   gemm.n = 4;
   gemm.bias = bias.data();
   gemm.activation = Activation::kRelu;
   std::vector<float> sums{10, 20, 30, 40};  // columns 1 and 2 of two rows
-  finish_sums(gemm, {0, 2}, {1, 3}, sums.data());
+  apply_epilogue(gemm, {0, 2}, {1, 3}, sums.data());
   EXPECT_EQ(sums, (std::vector<float>{12, 0, 32, 10}));
 }
 
-TEST(Finish, ScalesAreThoseOfRowsAndColumns) {
+TEST(Epilogue, ScalesAreThoseOfRowsAndColumns) {
   const float a[] = {1, 2, 4}, b[] = {1, 0.5F, 3}, c = 10;
   const bf16 bias[] = {bf16(1), bf16(2), bf16(3)};
   Gemm gemm;
@@ -49,41 +49,41 @@ TEST(Finish, ScalesAreThoseOfRowsAndColumns) {
   gemm.bias = bias;
   gemm.scales = {a, true, b, true, &c};
   std::vector<float> sums{100, 10};
-  finish_sums(gemm, {1, 2}, {1, 3}, sums.data());
+  apply_epilogue(gemm, {1, 2}, {1, 3}, sums.data());
   EXPECT_EQ(sums, (std::vector<float>{(100 * 2 * 0.5F + 2) * 10, (10 * 2 * 3 + 3) * 10}));
   gemm.scales = {a, false, b, false, nullptr};
   sums = {100, 10};
-  finish_sums(gemm, {1, 2}, {1, 3}, sums.data());
+  apply_epilogue(gemm, {1, 2}, {1, 3}, sums.data());
   EXPECT_EQ(sums, (std::vector<float>{102, 13}));
 }
 
-TEST(Finish, ActivationsOfOtherValuesAreRefused) {
+TEST(Epilogue, ActivationsOfOtherValuesAreRefused) {
   Gemm gemm;
   gemm.activation = static_cast<Activation>(4);
-  EXPECT_THROW(check_finish(gemm), InvalidArgument);
+  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
 }
 
-TEST(Finish, PartialSumsGetABiasAndScalesAlone) {
+TEST(Epilogue, PartialSumsGetABiasAndScalesAlone) {
   const bf16 bias{};
   const std::byte block{};
   Gemm gemm;
   gemm.activation = Activation::kGelu;
-  EXPECT_NO_THROW(check_finish(gemm));
+  EXPECT_NO_THROW(check_epilogue(gemm));
   gemm.chain.begun = &block;  // complete sums are its own
-  EXPECT_NO_THROW(check_finish(gemm));
+  EXPECT_NO_THROW(check_epilogue(gemm));
   std::byte staging{};
   gemm.c_at_all = Symm<std::byte>(&staging, 0, 0);
-  EXPECT_THROW(check_finish(gemm), InvalidArgument);
+  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
   gemm.c_at_all = {};
   gemm.activation = Activation::kNone;
-  EXPECT_NO_THROW(check_finish(gemm));
+  EXPECT_NO_THROW(check_epilogue(gemm));
   gemm.bias = &bias;
-  EXPECT_NO_THROW(check_finish(gemm));
+  EXPECT_NO_THROW(check_epilogue(gemm));
   const float scale = 2;
   gemm.scales.a = gemm.scales.b = &scale;
-  EXPECT_NO_THROW(check_finish(gemm));
+  EXPECT_NO_THROW(check_epilogue(gemm));
   gemm.scales.c = &scale;
-  EXPECT_THROW(check_finish(gemm), InvalidArgument);
+  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
 }
 
 }  // namespace

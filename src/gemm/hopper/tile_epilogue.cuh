@@ -1,16 +1,16 @@
 #pragma once
 /// Scales and bias of a thread's sums in a box of a tile, in the layout of TileBox.
 
-#include "gemm/hopper/finish.cuh"
+#include "gemm/hopper/epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
 
 namespace tandem::cuda {
 
 template <class Bias, int kCols, bool Scaled>
-class TileFinish {
+class TileEpilogue {
  public:
   /// For thread `thread` of a warpgroup.
-  __device__ TileFinish(const TileStoreParams<Bias>& params, int thread) : params_(params), thread_(thread) {}
+  __device__ TileEpilogue(const TileStoreParams<Bias>& params, int thread) : params_(params), thread_(thread) {}
 
   /// The scales of this thread's two rows.
   struct RowScales {
