@@ -15,7 +15,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "gemm/hopper/host/cublas_lt.h"
 #include "gpu/gemm_shapes.h"
 #include "gpu/normal_data.h"
@@ -51,7 +51,7 @@ struct Problem {
 
 /// Few rows: bound by memory.
 template <class Shape>
-bool is_decode(const Shape& shape) {
+bool is_skinny(const Shape& shape) {
   return shape.m <= 256;
 }
 
@@ -65,7 +65,7 @@ std::vector<Problem> problems(const Settings& settings) {
   }
   for (const int tp : settings.tp)
     for (const Layer& l : kAllReduceLayers)
-      if (is_decode(l)) all.push_back({fmt::format("gemm_all_reduce {}", l.name), tp, l.m, l.n, l.k / tp});
+      if (is_skinny(l)) all.push_back({fmt::format("gemm_all_reduce {}", l.name), tp, l.m, l.n, l.k / tp});
   std::erase_if(all, [&](const Problem& p) { return p.layer.find(settings.only) == std::string::npos; });
   return all;
 }
@@ -99,9 +99,9 @@ class Bench {
     workspace_ = {world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local(),
                   world.heap().allocate_local<float>(GemmWorkspace::sums_for(sms), "partial sums")};
     constexpr Size kMostColumns = 8192;
-    const FewRowsExchange exchange(kMostColumns, 1);
-    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes(kFewRowsMost) / 8, "sums").as<std::byte>(),
-            world.heap().epochs(exchange.tiles(kFewRowsMost), "calls").words};
+    const SkinnyExchange exchange(kMostColumns, 1);
+    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes(kSkinnyMost) / 8, "sums").as<std::byte>(),
+            world.heap().epochs(exchange.tiles(kSkinnyMost), "calls").words};
     a_data_.fill(world, a_, 0, most_a);
     b_data_.fill(world, b_, 0, most_b);
   }
@@ -134,9 +134,9 @@ class Bench {
     gemm.c = c_;
     if (candidate.shares) gemm.workspace = workspace_;
     // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
-    gemm.order = is_decode(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
+    gemm.order = is_skinny(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
-    if (is_decode(p) && &candidate != kCandidates) gemm.sum = sum_;
+    if (is_skinny(p) && &candidate != kCandidates) gemm.sum = sum_;
     return gemm;
   }
 
@@ -149,7 +149,7 @@ class Bench {
     std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
-      if (!own.empty() && (is_decode(p) ? own.size() == 2 || p.m > kFewRowsMost : !settings_.all)) break;
+      if (!own.empty() && (is_skinny(p) ? own.size() == 2 || p.m > kSkinnyMost : !settings_.all)) break;
       const Gemm gemm = gemm_of(p, candidate);
       own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
       wrong.push_back(check(p, own.back()));
@@ -171,7 +171,7 @@ class Bench {
                                    p.m, p.n, p.k, median(peer[0]), estimate_us * 700 / median(peer[0]));
     for (std::size_t i = 0; i < own.size(); ++i) {
       const double ratio = add_row(p, kCandidates[i], own[i].us, peer[i], wrong[i], i == 0, rows);
-      if (i == 0 && !is_decode(p)) ratios_.push_back(ratio);
+      if (i == 0 && !is_skinny(p)) ratios_.push_back(ratio);
       line += fmt::format(" {}/{}{} {:.3f}{}", tile_n(p, kCandidates[i]), kCandidates[i].panel_group,
                           kCandidates[i].shares ? "" : " whole", ratio, wrong[i] > 0 ? " WRONG" : "");
     }
@@ -194,7 +194,7 @@ class Bench {
                     {"k", p.k},
                     {"pes", 1},
                     {"dtype", "bf16"},
-                    {"algorithm", is_decode(p) ? std::string("few_rows")
+                    {"algorithm", is_skinny(p) ? std::string("few_rows")
                                                : fmt::format("128x{}/{}{}", tile_n, candidate.panel_group,
                                                              candidate.shares ? "" : " whole depth")},
                     {"graph", true},

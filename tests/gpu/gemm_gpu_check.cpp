@@ -311,7 +311,7 @@ void check_epilogue_of(World& world, Stream& stream, Buffers& buffers, DType typ
 }
 
 /// The kernel of few rows: n gives each SM a tile, and one of them is cut.
-void check_decode(World& world, Stream& stream, Buffers& buffers) {
+void check_skinny(World& world, Stream& stream, Buffers& buffers) {
   for (const Size m : {17, 64})
     for (const bool biased : {false, true}) {
       Case c{m, world.machine().gpu.sm_count * Size{64} - 24, 8200};
@@ -520,7 +520,7 @@ int check_all(int rounds) {
       check_epilogue_of<f16>(world, stream, buffers, DType::kF16);
       check_shared_depth<bf16>(world, stream, buffers, DType::kBF16);
       check_shared_depth<f16>(world, stream, buffers, DType::kF16);
-      check_decode(world, stream, buffers);
+      check_skinny(world, stream, buffers);
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);
       check_fp8<fp8_e4m3>(world, stream, buffers);

@@ -117,7 +117,7 @@ struct GemmChain {
 /// the GEMM. C is the sum of PEs 0, 1, ..., each rounded to `out_type`, added in f32 and rounded once, so every PE gets
 /// the same bits. Stream::adds_up says where it is available; `order` is kRowMajor.
 struct GemmSum {
-  Symm<std::byte> exchange;  ///< FewRowsExchange::bytes (src/gemm/contract/few_rows.h), zero before the first call
+  Symm<std::byte> exchange;  ///< SkinnyExchange::bytes (src/gemm/contract/skinny.h), zero before the first call
   Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
 };
 

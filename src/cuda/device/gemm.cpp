@@ -71,7 +71,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
   if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
     throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
-  if (gemm.sum.calls != nullptr && decode_kernel(gemm, sm_count) == nullptr)
+  if (gemm.sum.calls != nullptr && skinny_kernel(gemm, sm_count) == nullptr)
     throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
                                   name(gemm.type)));
   require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
@@ -93,8 +93,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     throw Unsupported("gemm: own_a, gate, notify, c_at_collector and c_at_all need an order that follows shards");
 }
 
-const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count) {
-  return compute_capability() == kHopper ? find_decode_kernel(gemm, sm_count) : nullptr;
+const SkinnyKernel* skinny_kernel(const Gemm& gemm, int sm_count) {
+  return compute_capability() == kHopper ? find_skinny_kernel(gemm, sm_count) : nullptr;
 }
 
 bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper && has_gemm_kernel(gemm); }
@@ -107,7 +107,7 @@ void register_gemms() {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
   }
-  for (const DecodeKernel* kernel : decode_kernels()) {
+  for (const SkinnyKernel* kernel : skinny_kernels()) {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
   }

@@ -11,7 +11,7 @@ void check_hooked_gemm(const Gemm& gemm);
 void check_gemm(const Gemm& gemm, int sm_count);
 
 /// Returns the kernel that streams B for few rows, if the current GPU has one and it is the fastest; else null.
-const DecodeKernel* decode_kernel(const Gemm& gemm, int sm_count);
+const SkinnyKernel* skinny_kernel(const Gemm& gemm, int sm_count);
 
 /// Returns whether the library's own kernels can compute it without hooks on the current GPU.
 bool has_own_kernel(const Gemm& gemm);

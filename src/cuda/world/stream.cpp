@@ -45,7 +45,7 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   const DeviceGuard current(use_.device);
   auto* const recording = this->recording();
   const int sms = use_.sms;
-  const DecodeKernel* const decode = decode_kernel(gemm, sms);
+  const SkinnyKernel* const decode = skinny_kernel(gemm, sms);
   // cuBLASLt's kernels are loaded at their first call, which waits for those that run on the GPU; on a shared one these
   // may wait for this call. The library's are there.
   const bool is_for_cublas = decode == nullptr && (use_.sharing == 1 || !has_own_kernel(gemm));
@@ -70,7 +70,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   Epoch calls = 0;
   asked.sum.calls = &calls;
   // The same answer on all PEs: some that add up here and some that do not would wait for each other.
-  return decode_kernel(asked, use_.sms) != nullptr;
+  return skinny_kernel(asked, use_.sms) != nullptr;
 }
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {

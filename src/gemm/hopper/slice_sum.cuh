@@ -10,19 +10,19 @@ namespace tandem::cuda {
 /// Count is the number of a thread's sums in its slice. Part is the number of kept sums that are added together.
 template <int Count, int Part>
 class SliceSum {
-  static constexpr int kKept = Count / kFewRowsSlices;
+  static constexpr int kKept = Count / kSkinnySlices;
   static constexpr int kVectors = kKept / 4;
   static constexpr int kOfPart = Part / 4;  // vectors
-  static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;
-  static_assert(Size{kVectors} * kStep <= FewRowsExchange::kSliceBytes && kKept % Part == 0);
+  static constexpr int kStep = SkinnyExchange::kThreads * SkinnyExchange::kVector;
+  static_assert(Size{kVectors} * kStep <= SkinnyExchange::kSliceBytes && kKept % Part == 0);
 
  public:
   /// For one thread of the 128 of column `column` of tiles. It gives its half of `sums` to the other slice.
   template <class Sums>
   __device__ SliceSum(const DeviceSum& sum, int column, int slice, int thread, const Sums& sums)
       : context_(sum.context), is_first_(slice == 0) {
-    const FewRowsExchange places(sum.columns, sum.context.team.size);
-    std::byte* const here = sum.exchange.local() + thread * FewRowsExchange::kVector;
+    const SkinnyExchange places(sum.columns, sum.context.team.size);
+    std::byte* const here = sum.exchange.local() + thread * SkinnyExchange::kVector;
     mine_ = here + places.slice_place(column, slice);
     std::byte* const theirs = here + places.slice_place(column, 1 - slice);
     // Earlier contents belong to the previous call.

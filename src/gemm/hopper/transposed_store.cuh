@@ -18,13 +18,13 @@ namespace tandem::cuda {
 /// of the depth.
 template <class Element, int Rows, int Groups, int Slices>
 class TransposedStore {
-  static constexpr int kCols = kFewRowsColumns;
+  static constexpr int kCols = kSkinnyColumns;
   static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
-  static constexpr int kKept = Rows / Slices;                                     // rows that the block keeps
-  static constexpr int kBoxRows = kKept < kFewRowsBlock ? kKept : kFewRowsBlock;  // rows that leave together
+  static constexpr int kKept = Rows / Slices;                                   // rows that the block keeps
+  static constexpr int kBoxRows = kKept < kSkinnyBlock ? kKept : kSkinnyBlock;  // rows that leave together
   static constexpr int kBoxes = kKept / kBoxRows;
   static_assert(kRowBytes == 128 && kKept % kBoxRows == 0 && kBoxRows % 16 == 0);
-  static_assert(Slices == 1 || Slices == kFewRowsSlices);
+  static_assert(Slices == 1 || Slices == kSkinnySlices);
 
  public:
   using Table = TileTable;
@@ -128,9 +128,9 @@ class TransposedStore {
 
   /// Counts a call for the tiles that this warpgroup added, after all PEs have read them.
   __device__ void count_calls(const WalkedTile& tile) const {
-    const FewRowsExchange places(params_.sum.columns, params_.sum.context.team.size);
+    const SkinnyExchange places(params_.sum.columns, params_.sum.context.team.size);
     for (int box = 0; box < kBoxes; ++box) {
-      Epoch* const calls = params_.sum.calls + places.tile(col_of(tile) / kCols, first_row(tile) / kFewRowsBlock + box);
+      Epoch* const calls = params_.sum.calls + places.tile(col_of(tile) / kCols, first_row(tile) / kSkinnyBlock + box);
       *calls = load_relaxed(calls) + 1;
     }
   }

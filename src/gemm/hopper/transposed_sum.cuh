@@ -13,7 +13,7 @@
 
 #include <cutlass/arch/grid_dependency_control.h>
 
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "gemm/hopper/epilogue.cuh"
 #include "tandem/impl/cuda/patience.cuh"
 
@@ -47,10 +47,10 @@ __device__ inline Vector load_words(const std::byte* from) {
 template <class Element, int Rows>
 class TransposedSum {
   static constexpr int kVectors = Rows / 16;
-  static constexpr int kBlocks = (Rows + kFewRowsBlock - 1) / kFewRowsBlock;          // blocks of rows
-  static constexpr int kOfBlock = kFewRowsBlock / 16;                                 // vectors
-  static constexpr int kStep = FewRowsExchange::kThreads * FewRowsExchange::kVector;  // from one vector to the next
-  static_assert(Rows % 16 == 0 && (Rows <= kFewRowsBlock || Rows % kFewRowsBlock == 0));
+  static constexpr int kBlocks = (Rows + kSkinnyBlock - 1) / kSkinnyBlock;          // blocks of rows
+  static constexpr int kOfBlock = kSkinnyBlock / 16;                                // vectors
+  static constexpr int kStep = SkinnyExchange::kThreads * SkinnyExchange::kVector;  // from one vector to the next
+  static_assert(Rows % 16 == 0 && (Rows <= kSkinnyBlock || Rows % kSkinnyBlock == 0));
 
  public:
   /// For one thread of the 128 of column `column` of tiles, with rows from `row` on.
@@ -174,16 +174,16 @@ class TransposedSum {
     }
   }
 
-  __device__ int tile(int block) const { return places_.tile(column_, row_ / kFewRowsBlock + block); }
+  __device__ int tile(int block) const { return places_.tile(column_, row_ / kSkinnyBlock + block); }
   __device__ bool has(int vector) const { return row_ + vector * 16 + thread_ % 4 * 2 < sum_.rows; }
   __device__ std::byte* place(int at, int from, int vector) const {
     const int block = vector / kOfBlock;
     return sum_.exchange.on(at) + places_.place(call_[block], from, tile(block)) + vector % kOfBlock * kStep +
-           place_of_thread() * FewRowsExchange::kVector;
+           place_of_thread() * SkinnyExchange::kVector;
   }
   /// For few rows one in four threads has data. Their data is contiguous: with gaps, sectors of memory would be written
   /// in part, and first be read.
-  __device__ int place_of_thread() const { return thread_ % 4 * (FewRowsExchange::kThreads / 4) + thread_ / 4; }
+  __device__ int place_of_thread() const { return thread_ % 4 * (SkinnyExchange::kThreads / 4) + thread_ / 4; }
 
   template <int Vectors>
   __device__ void load(Vector (&theirs)[Vectors], int first, int pe) const {
@@ -219,7 +219,7 @@ class TransposedSum {
   }
 
   const DeviceSum& sum_;
-  const FewRowsExchange places_;
+  const SkinnyExchange places_;
   const int column_;
   const int row_;
   const int thread_;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "operators/plan/product.h"
 #include "operators/plan/turns.h"
 #include "operators/steps/between_nodes.h"
@@ -35,7 +35,7 @@ class GemmAllReduce final : public OperatorPlan {
       is_chain_ = o.reduction == Reduction::kChain;
       sequential_rows_ = std::min(o.m, settings.sequential_rows);
     }
-    if (add_up_rows_ > 0) few_rows_.emplace(world, settings);
+    if (add_up_rows_ > 0) skinny_.emplace(world, settings);
     if (packet_rows_ > 0) packets_ = sequential(world, settings, packet_rows_);
     if (one_shot_rows_ > packet_rows_) one_shot_.emplace(world, settings, one_shot_rows_);
     const Size few = std::max(packet_rows_, one_shot_rows_);
@@ -50,7 +50,7 @@ class GemmAllReduce final : public OperatorPlan {
   std::string way(Size m) const override {
     if (settings_.options.form != Form::kOverlapped) return name(settings_.options.form);
     if (between_nodes_) return "chunks";
-    if (m <= add_up_rows_ && few_rows_add_up(m)) return "few_rows";
+    if (m <= add_up_rows_ && skinny_adds_up(m)) return "few_rows";
     if (m <= packet_rows_) return "packets";
     if (m <= one_shot_rows_) return "one_shot";
     if (m <= sequential_rows_) return "sequential";
@@ -61,7 +61,7 @@ class GemmAllReduce final : public OperatorPlan {
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Gemm gemm = product(call);
     if (between_nodes_) return between_nodes_->run(main, gemm, call.c[0]);
-    if (call.m <= add_up_rows_ && few_rows_->run(main, gemm, team_)) return;
+    if (call.m <= add_up_rows_ && skinny_->run(main, gemm, team_)) return;
     if (call.m <= packet_rows_) return packets_->run(main, call);
     if (call.m <= one_shot_rows_) return one_shot_->run(main, gemm, call.c[0]);
     if (call.m <= sequential_rows_) return sequential_->run(main, call);
@@ -85,7 +85,7 @@ class GemmAllReduce final : public OperatorPlan {
   Settings settings_;
   Team team_;
   Size add_up_rows_ = 0, packet_rows_ = 0, one_shot_rows_ = 0, sequential_rows_ = 0;
-  std::optional<FewRows> few_rows_;
+  std::optional<SkinnyGemmSum> skinny_;
   std::optional<OneShot> one_shot_;
   std::optional<TwoShot> two_shot_;
   bool is_chain_ = false;

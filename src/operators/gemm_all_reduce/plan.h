@@ -11,9 +11,9 @@
 namespace tandem::ops {
 
 /// For the fewest rows, on GPUs: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows.
-class FewRows {
+class SkinnyGemmSum {
  public:
-  FewRows(World& world, const Settings& settings);
+  SkinnyGemmSum(World& world, const Settings& settings);
   /// Computes gemm.c = the sum over all PEs. Returns false without any work if the stream's GEMM cannot add.
   bool run(Stream& main, Gemm gemm, const Team& team) const;
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "operators/resolve/operator_defaults.h"
 
 namespace tandem::ops {
@@ -10,7 +10,7 @@ namespace tandem::ops {
 namespace {
 
 /// Rows up to which there is a kernel whose blocks add up what they computed.
-Size few_rows(const Place& place, const OperatorOptions& o) {
+Size skinny(const Place& place, const OperatorOptions& o) {
   // Rows of A and C are whole 16-byte vectors on all PEs, so either all or none of them add in their GEMM.
   constexpr Size kVector = 8;
   const Team& team = place.team;
@@ -18,9 +18,9 @@ Size few_rows(const Place& place, const OperatorOptions& o) {
   if (o.n % kVector != 0 || o.k / team.size < place.table.all_reduce.few_rows_depth) return 0;
   for (int pe = 0; pe < team.size; ++pe)
     if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
-  if (!few_rows_fill(kFewRowsBlock, o.n, place.sm_count)) return 0;
-  const bool slices = few_rows_fill(kFewRowsMost, o.n, place.sm_count);
-  return std::min<Size>(o.m, slices ? kFewRowsMost : kFewRowsBlock);
+  if (!skinny_fills(kSkinnyBlock, o.n, place.sm_count)) return 0;
+  const bool slices = skinny_fills(kSkinnyMost, o.n, place.sm_count);
+  return std::min<Size>(o.m, slices ? kSkinnyMost : kSkinnyBlock);
 }
 
 /// Rows up to which one shot is the faster one: what it sends hides behind the GEMM.
@@ -60,7 +60,7 @@ AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& o) {
   const bool by_packets = o.shots != 2 && o.activation == Activation::kNone;
   rows.packets = by_packets ? std::min(o.m, limits.packet_bytes / row_bytes) : 0;
   // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
-  if (place.on_gpus && o.shots == 0) rows.few = few_rows(place, o);
+  if (place.on_gpus && o.shots == 0) rows.few = skinny(place, o);
   if (o.shots == 1) rows.one_shot = o.m;
   if (o.shots == 0 && !place.on_gpus) rows.one_shot = std::min(o.m, one_shot_rows(place, o));
   return rows;

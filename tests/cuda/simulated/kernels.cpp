@@ -53,7 +53,7 @@ void check_hooked_gemm(const Gemm&) {
   if (!has_hooks) throw Unsupported("gemm: no kernels with hooks on these simulated GPUs");
 }
 void check_gemm(const Gemm&, int) {}
-const DecodeKernel* decode_kernel(const Gemm&, int) { return nullptr; }
+const SkinnyKernel* skinny_kernel(const Gemm&, int) { return nullptr; }
 bool has_own_kernel(const Gemm&) { return has_gemm_kernels; }
 const GemmKernel& find_gemm_kernel(const Gemm&) { throw Unsupported("gemm: not on simulated GPUs"); }
 

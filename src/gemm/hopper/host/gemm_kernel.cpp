@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
@@ -21,12 +21,12 @@ extern const GemmKernel kE4m3ToBf16Tile128x128;
 extern const GemmKernel kE4m3ToF16Tile128x128;
 extern const GemmKernel kE4m3ToE4m3Tile128x128;
 
-extern const DecodeKernel kBf16Decode16;
-extern const DecodeKernel kBf16Decode32;
-extern const DecodeKernel kBf16Decode48;
-extern const DecodeKernel kBf16Decode64;
-extern const DecodeKernel kBf16Decode128;
-extern const DecodeKernel kBf16Decode256;
+extern const SkinnyKernel kBf16Skinny16;
+extern const SkinnyKernel kBf16Skinny32;
+extern const SkinnyKernel kBf16Skinny48;
+extern const SkinnyKernel kBf16Skinny64;
+extern const SkinnyKernel kBf16Skinny128;
+extern const SkinnyKernel kBf16Skinny256;
 
 namespace {
 
@@ -57,13 +57,13 @@ std::span<const GemmKernel* const> gemm_kernels() {
   return kernels;
 }
 
-std::span<const DecodeKernel* const> decode_kernels() {
-  static const std::array kernels{&kBf16Decode16, &kBf16Decode32,  &kBf16Decode48,
-                                  &kBf16Decode64, &kBf16Decode128, &kBf16Decode256};
+std::span<const SkinnyKernel* const> skinny_kernels() {
+  static const std::array kernels{&kBf16Skinny16, &kBf16Skinny32,  &kBf16Skinny48,
+                                  &kBf16Skinny64, &kBf16Skinny128, &kBf16Skinny256};
   return kernels;
 }
 
-const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
+const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms) {
   const GemmScales& scales = gemm.scales;
   const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || gemm.b_layout != BLayout::kNxK ||
@@ -72,14 +72,14 @@ const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms) {
   // A block streams B for 64 columns, so all blocks should have about the same number of columns. Up to 16 rows, and
   // for less depth, cuBLASLt is as fast or faster (bench/results/gemm_h200.json), but it adds nothing over PEs.
   constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256;
-  if (!is_for_tma(gemm) || !few_rows_fill(gemm.m, gemm.n, sms)) return nullptr;
-  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kFewRowsBlock || gemm.k < kLeastDepth))
+  if (!is_for_tma(gemm) || !skinny_fills(gemm.m, gemm.n, sms)) return nullptr;
+  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth))
     return nullptr;
-  if (!few_rows_add_up(gemm.m)) return nullptr;
-  for (const DecodeKernel* kernel : decode_kernels()) {
+  if (!skinny_adds_up(gemm.m)) return nullptr;
+  for (const SkinnyKernel* kernel : skinny_kernels()) {
     if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
     // A slice without steps would wait for its first step forever.
-    const bool is_sliced = kernel->rows > kFewRowsBlock;
+    const bool is_sliced = kernel->rows > kSkinnyBlock;
     return is_sliced && gemm.k < kLeastSlicedDepth ? nullptr : kernel;
   }
   return nullptr;

@@ -40,16 +40,16 @@ bool has_gemm_kernel(const Gemm& gemm);
 const GemmKernel& find_gemm_kernel(const Gemm& gemm);
 
 /// A kernel for products of few rows, limited by the time to read B: without hooks or scales, B as NxK.
-struct DecodeKernel {
+struct SkinnyKernel {
   DType type = DType::kBF16;  ///< type of A, B and C
   int rows = 0;               ///< largest number
   void (*launch)(const GemmLaunch& launch) = nullptr;
   int (*load)() = nullptr;
 };
 
-std::span<const DecodeKernel* const> decode_kernels();
+std::span<const SkinnyKernel* const> skinny_kernels();
 
 /// Returns the kernel for it on a GPU with `sms` SMs. Returns null if none can compute it, or if others are faster.
-const DecodeKernel* find_decode_kernel(const Gemm& gemm, int sms);
+const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms);
 
 }  // namespace tandem::cuda

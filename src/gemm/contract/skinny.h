@@ -1,43 +1,41 @@
 #pragma once
 /// GEMMs of few rows on GPUs: the division of work in their kernels, and the memory in which PEs add their sums.
 ///
-/// Up to kFewRowsBlock rows a block computes 64 columns. For more rows, up to kFewRowsMost, it computes 128 columns and
+/// Up to kSkinnyBlock rows a block computes 64 columns. For more rows, up to kSkinnyMost, it computes 128 columns and
 /// half of the depth, its slice. The two blocks of a pair of slices then each add one half of the rows.
 
 #include "tandem/advanced/gemm.h"
 
 namespace tandem {
 
-/// Columns of C that are exchanged together, for kFewRowsBlock rows.
-inline constexpr int kFewRowsColumns = 64;
-inline constexpr int kFewRowsBlock = 64;
-inline constexpr int kFewRowsMost = 256;
-inline constexpr int kFewRowsSlices = 2;
+/// Columns of C that are exchanged together, for kSkinnyBlock rows.
+inline constexpr int kSkinnyColumns = 64;
+inline constexpr int kSkinnyBlock = 64;
+inline constexpr int kSkinnyMost = 256;
+inline constexpr int kSkinnySlices = 2;
 
 /// The memory in which PEs exchange their sums. Each tile has a block of it for two alternating calls and for each PE.
-/// A tile's block holds the 16-byte vectors of its 128 threads, one for each 16 rows. For more than kFewRowsBlock rows
+/// A tile's block holds the 16-byte vectors of its 128 threads, one for each 16 rows. For more than kSkinnyBlock rows
 /// the slices of this PE are exchanged in the memory after it.
-struct FewRowsExchange {
+struct SkinnyExchange {
   static constexpr int kCalls = 2;
   static constexpr int kThreads = 128;
   static constexpr int kVector = 16;
-  static constexpr Size kTileBytes = Size{kFewRowsBlock / 16} * kThreads * kVector;
+  static constexpr Size kTileBytes = Size{kSkinnyBlock / 16} * kThreads * kVector;
   /// Bytes that a slice gives to the other: sums in f32.
-  static constexpr Size kSliceBytes = Size{kFewRowsMost / kFewRowsSlices} * kFewRowsColumns * 4;
+  static constexpr Size kSliceBytes = Size{kSkinnyMost / kSkinnySlices} * kSkinnyColumns * 4;
 
   int columns = 0;  ///< in tiles, an even number
   int pes = 0;
 
-  TANDEM_DEVICE FewRowsExchange(int n, int members)
-      : columns(2 * static_cast<int>(ceil_div(n, 2 * kFewRowsColumns))), pes(members) {}
+  TANDEM_DEVICE SkinnyExchange(int n, int members)
+      : columns(2 * static_cast<int>(ceil_div(n, 2 * kSkinnyColumns))), pes(members) {}
   /// Number of tiles for products of up to `rows` rows.
-  TANDEM_DEVICE int tiles(Size rows) const {
-    return columns * (rows <= kFewRowsBlock ? 1 : kFewRowsMost / kFewRowsBlock);
-  }
+  TANDEM_DEVICE int tiles(Size rows) const { return columns * (rows <= kSkinnyBlock ? 1 : kSkinnyMost / kSkinnyBlock); }
   TANDEM_DEVICE Size bytes(Size rows) const {
-    return rows <= kFewRowsBlock ? begin(tiles(rows)) : slice_place(columns, 0);
+    return rows <= kSkinnyBlock ? begin(tiles(rows)) : slice_place(columns, 0);
   }
-  /// The tile of the `block`-th group of kFewRowsBlock rows.
+  /// The tile of the `block`-th group of kSkinnyBlock rows.
   TANDEM_DEVICE int tile(int column, int block) const { return block * columns + column; }
   /// The place of PE `from`'s part of a tile.
   TANDEM_DEVICE Size place(Epoch call, int from, int tile) const {
@@ -45,7 +43,7 @@ struct FewRowsExchange {
   }
   /// The place of the sums for slice `to`.
   TANDEM_DEVICE Size slice_place(int column, int to) const {
-    return begin(tiles(kFewRowsMost)) + (static_cast<Size>(column) * kFewRowsSlices + to) * kSliceBytes;
+    return begin(tiles(kSkinnyMost)) + (static_cast<Size>(column) * kSkinnySlices + to) * kSliceBytes;
   }
 
  private:
@@ -54,20 +52,20 @@ struct FewRowsExchange {
 
 /// Returns whether a kernel adds so many rows. Between the two largest kernels, a cuBLASLt product with an all-reduce
 /// takes less time than the larger kernel.
-TANDEM_DEVICE inline bool few_rows_add_up(Size rows) {
+TANDEM_DEVICE inline bool skinny_adds_up(Size rows) {
   constexpr Size kFewestOfLargest = 208;
-  return rows <= kFewRowsMost / 2 || (rows >= kFewestOfLargest && rows <= kFewRowsMost);
+  return rows <= kSkinnyMost / 2 || (rows >= kFewestOfLargest && rows <= kSkinnyMost);
 }
 
 /// Returns whether nearly all of a GPU's `sms` SMs have about the same work.
-TANDEM_DEVICE inline bool few_rows_fill(Size rows, Size n, int sms) {
-  if (rows <= kFewRowsBlock) {
-    const Size tiles = ceil_div(n, kFewRowsColumns);
+TANDEM_DEVICE inline bool skinny_fills(Size rows, Size n, int sms) {
+  if (rows <= kSkinnyBlock) {
+    const Size tiles = ceil_div(n, kSkinnyColumns);
     return 10 * tiles >= 9 * ceil_div(tiles, sms) * sms;
   }
   // The clusters have two blocks. Every block has one tile, because the slices wait for each other.
   constexpr Size kCluster = 2;
-  const Size blocks = ceil_div(n, 2 * kFewRowsColumns * kCluster) * kCluster * kFewRowsSlices;
+  const Size blocks = ceil_div(n, 2 * kSkinnyColumns * kCluster) * kCluster * kSkinnySlices;
   return blocks <= sms && 10 * blocks >= 9 * sms;
 }
 

@@ -18,11 +18,11 @@ namespace tandem::cuda {
 /// Element is the type of A, B and C; Rows is the largest number of rows of A. Each block of a cluster loads a part of
 /// A's rows for all of them.
 template <class Element, int Rows, int Blocks>
-class DecodeGemm {
+class SkinnyGemm {
   static constexpr int kCluster = Blocks;
-  static constexpr int kGroups = Rows <= kFewRowsBlock ? 1 : 2;
-  static constexpr int kSlices = kGroups == 1 ? 1 : kFewRowsSlices;
-  static constexpr int kCols = kFewRowsColumns * kGroups;
+  static constexpr int kGroups = Rows <= kSkinnyBlock ? 1 : 2;
+  static constexpr int kSlices = kGroups == 1 ? 1 : kSkinnySlices;
+  static constexpr int kCols = kSkinnyColumns * kGroups;
   // For few rows, half as many steps, each with 256 bytes of B's rows, keep the memory busier. For 64 rows both are
   // equal, and for more rows too few stages fit.
   static constexpr int kDepth = Rows <= 32 ? 128 : 64;
@@ -42,7 +42,7 @@ class DecodeGemm {
   using Kernel = HookedKernel<Mainloop, Store>;
 
  public:
-  static constexpr DecodeKernel description(DType type) { return {type, Rows, launch, load_gemm_kernel<Kernel>}; }
+  static constexpr SkinnyKernel description(DType type) { return {type, Rows, launch, load_gemm_kernel<Kernel>}; }
 
  private:
   static void launch(const GemmLaunch& launch) {

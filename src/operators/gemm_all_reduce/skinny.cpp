@@ -1,10 +1,10 @@
-#include "gemm/contract/few_rows.h"
+#include "gemm/contract/skinny.h"
 #include "operators/gemm_all_reduce/plan.h"
 
 namespace tandem::ops {
 
-FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.options.activation) {
-  const FewRowsExchange exchange(static_cast<int>(settings.options.n), world.team().size);
+SkinnyGemmSum::SkinnyGemmSum(World& world, const Settings& settings) : activation_(settings.options.activation) {
+  const SkinnyExchange exchange(static_cast<int>(settings.options.n), world.team().size);
   const Size rows = settings.all_reduce.few;
   const auto packets =
       world.heap().allocate<LLPacket>(exchange.bytes(rows) / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
@@ -12,7 +12,7 @@ FewRows::FewRows(World& world, const Settings& settings) : activation_(settings.
   sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
 }
 
-bool FewRows::run(Stream& main, Gemm gemm, const Team& team) const {
+bool SkinnyGemmSum::run(Stream& main, Gemm gemm, const Team& team) const {
   if (!main.adds_up(gemm)) return false;
   gemm.sum = sum_;
   gemm.activation = activation_;
