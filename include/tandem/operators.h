@@ -38,7 +38,7 @@ enum class Direction { kPush, kPull };
 /// The place where gemm_reduce_scatter and gemm_all_reduce add partial sums in their overlapped form.
 enum class Reduction {
   kOwner,  ///< the owner of a shard adds all partial sums in PE order, once all have arrived
-  /// A ring reduce-scatter fused into the epilogue (GemmChain): each PE's GEMM adds its tile to the sum that it
+  /// A ring reduce-scatter fused into the epilogue (GemmRing): each PE's GEMM adds its tile to the sum that it
   /// received. Copy engines or stores of the GEMM pass the result on (copy_by). The owner needs no extra pass over
   /// memory. It runs on one node only, in the order peers_first.
   kChain,

@@ -37,8 +37,8 @@ class TileBlock {
       work_.for_each_gate(tile.rows, [&](int slot) {
         await(gemm_.gate.words + slot, *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals));
       });
-    if (work_.adds_chain(tile))
-      await(gemm_.chain.arrived + work_.chain_slot(tile), *gemm_.chain.epoch * work_.chain_arrivals(tile));
+    if (work_.adds_to_ring(tile))
+      await(gemm_.ring.arrived + work_.ring_slot(tile), *gemm_.ring.epoch * work_.ring_arrivals(tile));
     const cpu::Buffer product(work_.bytes_of(tile));
     work_.multiply(tile, product.data());
     work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
@@ -76,11 +76,11 @@ void check_gemm(const Gemm& gemm, int sms) {
   if (gemm.k > 0) require(gemm.b, "b");
   if (!gemm.c_at_all && !gemm.c_at_collector) require(gemm.c, "c");
   if (gemm.gate.words != nullptr) require(gemm.gate.epoch, "gate.epoch");
-  if (gemm.chain.begun == nullptr || gemm.rows.shards == 1) return;
-  require(gemm.chain.passed_on, "chain.passed_on");
-  require(gemm.chain.arrived, "chain.arrived");
-  require(gemm.chain.told, "chain.told");
-  require(gemm.chain.epoch, "chain.epoch");
+  if (gemm.ring.received == nullptr || gemm.rows.shards == 1) return;
+  require(gemm.ring.forwarded, "ring.forwarded");
+  require(gemm.ring.arrived, "ring.arrived");
+  require(gemm.ring.forwarded_tiles, "ring.forwarded_tiles");
+  require(gemm.ring.epoch, "ring.epoch");
 }
 
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms) {

@@ -5,7 +5,7 @@
 #include "operators/gemm_all_reduce/sum_and_fetch.h"
 #include "operators/gemm_all_reduce/sum_of_all.h"
 #include "operators/plan/begin_turn.h"
-#include "operators/ring/chain_steps.h"
+#include "operators/ring/ring_steps.h"
 #include "operators/steps/announce.h"
 #include "operators/steps/rail_send.h"
 #include "operators/steps/reduce_shards.h"
@@ -29,8 +29,8 @@ TANDEM_COMPILE(AwaitWord);
 TANDEM_COMPILE(AwaitCount);
 TANDEM_COMPILE(AwaitShards);
 TANDEM_COMPILE(Announce);
-TANDEM_COMPILE(ChainBegin);
-TANDEM_COMPILE(ChainAwait);
+TANDEM_COMPILE(RingBegin);
+TANDEM_COMPILE(RingAwait);
 TANDEM_COMPILE(RailSend);
 TANDEM_COMPILE(AllGatherPush);
 TANDEM_COMPILE(AllGatherPull);

@@ -69,7 +69,7 @@ TEST(Epilogue, PartialSumsGetABiasAndScalesAlone) {
   Gemm gemm;
   gemm.activation = Activation::kGelu;
   EXPECT_NO_THROW(check_epilogue(gemm));
-  gemm.chain.begun = &block;  // complete sums are its own
+  gemm.ring.received = &block;  // complete sums are its own
   EXPECT_NO_THROW(check_epilogue(gemm));
   std::byte staging{};
   gemm.c_at_all = Symm<std::byte>(&staging, 0, 0);

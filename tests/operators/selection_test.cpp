@@ -47,12 +47,12 @@ TEST(SuitableTile, IsNarrowWhereTheGemmWaitsForTheLink) {
 TEST(SuitableTile, OfAChainLetsAShardBeAWave) {
   constexpr int kBesideSteps = 130;
   EXPECT_EQ(ops::suitable_tile_n(h200(), 1024, 8192, 7168, kBesideSteps), 256);
-  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 8192, 7168, 4, kBesideSteps),
+  EXPECT_EQ(ops::suitable_ring_tile_n(h200(), 1024, 8192, 7168, 4, kBesideSteps),
             128);  // 64 pairs of tiles a shard, of 65
-  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 8192, 14336, 2, kBesideSteps),
+  EXPECT_EQ(ops::suitable_ring_tile_n(h200(), 1024, 8192, 14336, 2, kBesideSteps),
             256);  // two PEs wait for nothing twice
-  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 2048, 8192, 7168, 4, kBesideSteps), 256);
-  EXPECT_EQ(ops::suitable_chain_tile_n(h200(), 1024, 4096, 3584, 4, kSms), 128);  // no width fills a wave
+  EXPECT_EQ(ops::suitable_ring_tile_n(h200(), 2048, 8192, 7168, 4, kBesideSteps), 256);
+  EXPECT_EQ(ops::suitable_ring_tile_n(h200(), 1024, 4096, 3584, 4, kSms), 128);  // no width fills a wave
 }
 
 TEST(SelectedOptions, CopiesOfFewRowsHideBehindDeepTiles) {

@@ -52,7 +52,7 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
   settings.options.splits = 2;
   settings.options.tile_m = settings.options.tile_n = 16;
   settings.order = op == Operator::kAllGatherGemm ? TileOrder::kOwnFirst : TileOrder::kPeersFirst;
-  const auto make = op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm : ops::make_gemm_reduce_scatter_chain;
+  const auto make = op == Operator::kAllGatherGemm ? ops::make_all_gather_gemm : ops::make_gemm_reduce_scatter_ring;
   const auto expected = test::reference(settings.options, kRuns);
   Size wrong = 0;
   const auto program = [&](World& world) {

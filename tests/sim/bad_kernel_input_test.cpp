@@ -306,16 +306,16 @@ TEST(BadKernelInput, AGemmsMatricesLieInThePesMemory) {
       if (name == "notify.words") gemm.notify = {Signals{} + 1, true};
       if (name == "gate.words") gemm.gate.words = Signals{}.local() + 1, gemm.rows.rows = gemm.m;
       if (name == "own_a") gemm.own_a = gemm.a, gemm.a = nullptr, gemm.rows.rows = gemm.m = Size{1} << 30;
-      if (name == "chain.arrived") {
+      if (name == "ring.arrived") {
         gemm.order = TileOrder::kPeersFirst;
         gemm.rows = {.rows = 16, .shards = 2};
-        gemm.chain.begun = world.heap().allocate<std::byte>(1024, "begun").local();
-        gemm.chain.passed_on = world.heap().allocate<std::byte>(1024, "passed on").local();
+        gemm.ring.received = world.heap().allocate<std::byte>(1024, "begun").local();
+        gemm.ring.forwarded = world.heap().allocate<std::byte>(1024, "passed on").local();
       }
     });
   };
   for (const char* const field :
-       {"a", "b", "c", "bias", "scales.a", "notify.words", "gate.words", "own_a", "chain.arrived"})
+       {"a", "b", "c", "bias", "scales.a", "notify.words", "gate.words", "own_a", "ring.arrived"})
     EXPECT_THAT(far(field), HasSubstr(std::string("gemm: ") + field + " is ")) << field;
 }
 

@@ -102,13 +102,13 @@ struct GemmNotify {
 /// sends the result to the previous PE. Its own rows are complete after that addition. It needs the
 /// order kPeersFirst, in which the neighbour computes each shard one step earlier. Sums travel as `out_type` and are
 /// added in f32, starting with the PE before the owner.
-struct GemmChain {
-  const std::byte* begun = nullptr;  ///< sums received from the next PE: a block of shard_rows x n for each owner
-  const Signal* arrived = nullptr;   ///< [chunk]: its tiles that have arrived in `begun`, counted over all calls
+struct GemmRing {
+  const std::byte* received = nullptr;  ///< sums received from the next PE: a block of shard_rows x n for each owner
+  const Signal* arrived = nullptr;      ///< [chunk]: its tiles that have arrived in `received`, counted over all calls
   /// The destination of sums of other owners' rows, in the same blocks: at the previous PE, or here for a copy engine.
-  std::byte* passed_on = nullptr;
-  Signal* told = nullptr;        ///< [chunk]: grows by one for each tile that is visible in `passed_on`
-  const Epoch* epoch = nullptr;  ///< calls so far, including this one
+  std::byte* forwarded = nullptr;
+  Signal* forwarded_tiles = nullptr;  ///< [chunk]: grows by one for each tile that is visible in `forwarded`
+  const Epoch* epoch = nullptr;       ///< calls so far, including this one
   /// If set, a second destination of the own rows, shard_rows x n, that peers may read; `c` belongs to the user.
   std::byte* own_copy = nullptr;
 };
@@ -155,7 +155,7 @@ struct Gemm {
   const void* b = nullptr;           ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;  ///< layout of B
   /// n values of `out_type` (fp8: bf16), added to every row in f32; null: no bias. If tiles are partial sums, exactly
-  /// one PE has a bias, and C has no scale. An activation needs complete sums, which `chain` and `sum` provide; with
+  /// one PE has a bias, and C has no scale. An activation needs complete sums, which `ring` and `sum` provide; with
   /// `c_at_collector` and `c_at_all` the reducing kernel applies it, and `activation` is kNone here.
   const void* bias = nullptr;
   /// Applied to sum and bias before the conversion to `out_type`.
@@ -179,15 +179,15 @@ struct Gemm {
   Symm<std::byte> c_at_all;
   /// If set, `c` holds the own shard's rows only, and tiles of other owners travel around the ring. `notify` must be
   /// local and concerns the own rows; `c_at_collector` is unused. One node only.
-  GemmChain chain;
+  GemmRing ring;
   GemmSum sum;  ///< if `calls` is set, C is the sum over all PEs
   /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
   /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
   GemmWorkspace workspace;
 
   /// Returns whether the ring delivers a sum for `owner`'s rows.
-  TANDEM_DEVICE bool chain_adds_to(int owner) const {
-    return chain.begun != nullptr && owner != (me + 1) % rows.shards;
+  TANDEM_DEVICE bool ring_adds_to(int owner) const {
+    return ring.received != nullptr && owner != (me + 1) % rows.shards;
   }
 
   /// Returns the PE of this node that collects partial sums of `owner`'s rows: the owner, or the PE with its number

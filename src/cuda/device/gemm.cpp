@@ -69,7 +69,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   const GemmScales& scales = gemm.scales;
   if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
-  if (size_of(gemm.out_type) == 1 && gemm.chain.begun != nullptr)
+  if (size_of(gemm.out_type) == 1 && gemm.ring.received != nullptr)
     throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
   if (gemm.sum.calls != nullptr && skinny_kernel(gemm, sm_count) == nullptr)
     throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
@@ -78,7 +78,7 @@ void check_gemm(const Gemm& gemm, int sm_count) {
           "1 where tiles go to all PEs");
   require(!gemm.c_at_all || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
           fmt::format("up to {} where tiles go to all PEs", kMostShards));
-  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+  require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_epilogue(gemm);
   if (gemm.order != TileOrder::kRowMajor) {

@@ -12,7 +12,7 @@ void check_epilogue(const Gemm& gemm) {
   const bool added_elsewhere = gemm.c_at_collector || gemm.c_at_all;
   if (added_elsewhere && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
-  const bool partial = added_elsewhere || gemm.chain.begun != nullptr || gemm.sum.calls != nullptr;
+  const bool partial = added_elsewhere || gemm.ring.received != nullptr || gemm.sum.calls != nullptr;
   if (partial && gemm.scales.c != nullptr)
     throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
 }
@@ -28,7 +28,7 @@ void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
       for (Size col = 0; col < columns; ++col)
         bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
-  const Activation activation = gemm.chain.begun == nullptr ? gemm.activation : Activation::kNone;
+  const Activation activation = gemm.ring.received == nullptr ? gemm.activation : Activation::kNone;
   const float of_c = scales.c != nullptr ? *scales.c : 1;
   for (Size row = 0; row < rows.size(); ++row) {
     const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;

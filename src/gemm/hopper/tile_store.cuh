@@ -164,7 +164,7 @@ class TileStore {
         const unsigned slot = boxes_ % kSlots;
         storage_.written[group_][slot].wait(phase());
         if (i == 0) begin = recorder.now();
-        if (tile.piece->owner == params_.chain.copied_owner)
+        if (tile.piece->owner == params_.ring.copied_owner)
           store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
         for (int copy = 0; copy < params_.copies; ++copy)
           store_box(&params_.c[tile.piece->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
@@ -185,10 +185,10 @@ class TileStore {
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
   __device__ bool adds_to(const WalkedTile& tile) const {
-    return params_.chain.arrived != nullptr && tile.piece->owner != params_.chain.first_owner;
+    return params_.ring.arrived != nullptr && tile.piece->owner != params_.ring.first_owner;
   }
   __device__ Activation activation_of(const WalkedTile& tile) const {
-    const bool complete = params_.chain.arrived == nullptr || tile.piece->owner == params_.chain.last_owner;
+    const bool complete = params_.ring.arrived == nullptr || tile.piece->owner == params_.ring.last_owner;
     return complete ? params_.activation : Activation::kNone;
   }
   __device__ int row_of(const WalkedTile& tile) const {
@@ -298,15 +298,15 @@ class TileStore {
     const unsigned slot = number % kSlots;
     auto& ready = storage_.ready[group_][slot];
     ready.arrive_and_expect_tx(kSlotBytes);
-    load_box(&params_.begun[tile.piece->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
+    load_box(&params_.received[tile.piece->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
   }
 
   __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmRecorder& recorder,
                                int role) const {
     const TablePiece& piece = *tile.piece;
     const Epoch tiles = static_cast<Epoch>((piece.end - piece.begin + tile_m - 1) / tile_m * table.columns);
-    const Signal* const word = params_.chain.arrived + piece.slot;
-    const Epoch expected = load_relaxed(params_.chain.epoch) * tiles;
+    const Signal* const word = params_.ring.arrived + piece.slot;
+    const Epoch expected = load_relaxed(params_.ring.epoch) * tiles;
     const std::uint64_t begin = recorder.now();
     wait_before_tma(params_.context, word, expected);
     recorder.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);

@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 
 /// The addend of a ring in the form that the kernel reads.
-struct DeviceChain {
+struct DeviceRing {
   const Signal* arrived = nullptr;  ///< [slot]; null: no ring
   const Epoch* epoch = nullptr;
   int first_owner = -1;   ///< owner whose sums start here: they have no addend
@@ -21,14 +21,14 @@ struct DeviceChain {
 /// Bias: the type of the bias' elements.
 template <class Bias>
 struct TileStoreParams {
-  CUtensorMap c[kMostShards];      ///< by owner: its rows, which clip its last tiles; or by copy: all rows
-  CUtensorMap begun[kMostShards];  ///< by owner: the sums that the ring delivers
-  CUtensorMap own_copy;            ///< second destination of the own rows
-  std::byte* to[kMostShards];      ///< addresses of `c`
+  CUtensorMap c[kMostShards];         ///< by owner: its rows, which clip its last tiles; or by copy: all rows
+  CUtensorMap received[kMostShards];  ///< by owner: the sums that the ring delivers
+  CUtensorMap own_copy;               ///< second destination of the own rows
+  std::byte* to[kMostShards];         ///< addresses of `c`
   int shard_begin[kMostShards];
   Signal* word[kMostPieces];  ///< by the chunk's index in the table, or by copy; null: no signal
   int copies;                 ///< copies of each tile: 1, or with Gemm::c_at_all one for each PE of the node
-  DeviceChain chain;
+  DeviceRing ring;
   PartialSums partial;
   Context context;
   const Bias* bias;
@@ -76,19 +76,20 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
     };
     params.to[owner] = destination_of(gemm, owner, of_owner.begin);
     params.c[owner] = map(params.to[owner]);
-    if (owner == gemm.me && gemm.chain.own_copy != nullptr) {
-      params.own_copy = map(gemm.chain.own_copy);
-      params.chain.copied_owner = owner;
+    if (owner == gemm.me && gemm.ring.own_copy != nullptr) {
+      params.own_copy = map(gemm.ring.own_copy);
+      params.ring.copied_owner = owner;
     }
-    if (gemm.chain_adds_to(owner))
-      params.begun[owner] = map(gemm.chain.begun + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
+    if (gemm.ring_adds_to(owner))
+      params.received[owner] =
+          map(gemm.ring.received + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
   }
   for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.pieces[i]);
-  if (gemm.chain.begun == nullptr) return params;
-  params.chain.arrived = gemm.chain.arrived;
-  params.chain.epoch = gemm.chain.epoch;
-  params.chain.first_owner = (gemm.me + 1) % gemm.rows.shards;
-  params.chain.last_owner = gemm.me;
+  if (gemm.ring.received == nullptr) return params;
+  params.ring.arrived = gemm.ring.arrived;
+  params.ring.epoch = gemm.ring.epoch;
+  params.ring.first_owner = (gemm.me + 1) % gemm.rows.shards;
+  params.ring.last_owner = gemm.me;
   return params;
 }
 

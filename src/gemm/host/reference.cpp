@@ -207,8 +207,8 @@ double rounding_unit(DType type) { return std::ldexp(1.0, -precision_of(type).bi
 
 double gemm_tolerance(DType out_type, Size k, int roundings) {
   constexpr Size kRun = 256;
-  const double chain = static_cast<double>(min(k, kRun) + ceil_div(k, kRun));
-  const double accumulation = chain * rounding_unit(DType::kF32) * std::sqrt(static_cast<double>(k));
+  const double ring = static_cast<double>(min(k, kRun) + ceil_div(k, kRun));
+  const double accumulation = ring * rounding_unit(DType::kF32) * std::sqrt(static_cast<double>(k));
   return roundings * rounding_unit(out_type) + accumulation;
 }
 

@@ -26,14 +26,14 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
   require(gemm.sms >= 0 && gemm.sms <= most_sms, "sms", gemm.sms, "0 (all) to the machine's SMs");
   const bool has_pieces = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
-                          gemm.c_at_collector || gemm.chain.begun != nullptr;
+                          gemm.c_at_collector || gemm.ring.received != nullptr;
   require(!has_pieces || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
   require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
           "1 where tiles go to all PEs");
-  require(gemm.chain.begun == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
+  require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the kernel of CPUs adds nothing up");
   check_epilogue(gemm);
@@ -50,18 +50,18 @@ Size TileWork::end_of_a(Size row, Size end) const {
   return gemm_.own_a != nullptr ? min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end) : end;
 }
 
-int TileWork::chain_slot(const GemmTile& tile) const {
+int TileWork::ring_slot(const GemmTile& tile) const {
   return gemm_.rows.slot(gemm_.rows.owner_of(tile.rows.begin), gemm_.rows.part_of(tile.rows.begin));
 }
 
-Epoch TileWork::chain_arrivals(const GemmTile& tile) const {
+Epoch TileWork::ring_arrivals(const GemmTile& tile) const {
   return static_cast<Epoch>(
       gemm_.tiles_of_piece(gemm_.rows.owner_of(tile.rows.begin), gemm_.rows.part_of(tile.rows.begin)));
 }
 
-const std::byte* TileWork::chain_row(const GemmTile& tile, Size row) const {
-  return gemm_.chain.begun + ((row_in_blocks(tile.rows.begin) + row) * gemm_.n + tile.cols.begin) *
-                                 static_cast<Size>(size_of(gemm_.out_type));
+const std::byte* TileWork::ring_row(const GemmTile& tile, Size row) const {
+  return gemm_.ring.received + ((row_in_blocks(tile.rows.begin) + row) * gemm_.n + tile.cols.begin) *
+                                   static_cast<Size>(size_of(gemm_.out_type));
 }
 
 Size TileWork::row_in_blocks(Size row) const {
@@ -86,12 +86,12 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
   apply_epilogue(gemm_, tile.rows, tile.cols, product.data());
   dispatch(gemm_.out_type, [&]<class T>() {
     T* out = reinterpret_cast<T*>(result);
-    if (adds_chain(tile))
+    if (adds_to_ring(tile))
       for (Size i = 0; i < m; ++i) {
-        const T* const begun = reinterpret_cast<const T*>(chain_row(tile, i));
+        const T* const begun = reinterpret_cast<const T*>(ring_row(tile, i));
         for (Size j = 0; j < n; ++j) product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[j]);
       }
-    if (gemm_.chain.begun != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
+    if (gemm_.ring.received != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
       for (float& sum : product) sum = activate(gemm_.activation, sum);
     for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
   });
@@ -104,22 +104,22 @@ std::byte* TileWork::row_in(std::byte* c, Size first_row, const GemmTile& tile, 
 TileWork::Destination TileWork::destination(Size row) const {
   const int owner = gemm_.rows.owner_of(row);
   const Size in_shard = row - gemm_.rows.shard(owner).begin;
-  if (gemm_.chain.begun != nullptr && owner == gemm_.me)
-    return {static_cast<std::byte*>(gemm_.c), in_shard, told(row), gemm_.chain.own_copy};
-  if (gemm_.chain.begun != nullptr) return {gemm_.chain.passed_on, row_in_blocks(row), told(row), nullptr};
-  if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row, told(row), gemm_.chain.own_copy};
+  if (gemm_.ring.received != nullptr && owner == gemm_.me)
+    return {static_cast<std::byte*>(gemm_.c), in_shard, told(row), gemm_.ring.own_copy};
+  if (gemm_.ring.received != nullptr) return {gemm_.ring.forwarded, row_in_blocks(row), told(row), nullptr};
+  if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row, told(row), gemm_.ring.own_copy};
   return {gemm_.c_at_collector.on(gemm_.collector(owner)),
           gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + in_shard, told(row), nullptr};
 }
 
 Signal* TileWork::told(Size row) const {
   const int owner = gemm_.rows.owner_of(row);
-  const bool chained = gemm_.chain.begun != nullptr && owner != gemm_.me;
-  if (!chained && !gemm_.notify.words) return nullptr;
+  const bool forwards = gemm_.ring.received != nullptr && owner != gemm_.me;
+  if (!forwards && !gemm_.notify.words) return nullptr;
   const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
-  const int block = chained || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
+  const int block = forwards || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
   const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
-  return (chained ? gemm_.chain.told : gemm_.notify.words.on(to)) + slot;
+  return (forwards ? gemm_.ring.forwarded_tiles : gemm_.notify.words.on(to)) + slot;
 }
 
 }  // namespace tandem

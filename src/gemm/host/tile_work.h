@@ -30,12 +30,12 @@ class TileWork {
   Size end_of_a(Size row, Size end) const;
 
   /// Whether the ring delivers sums for the tile's rows, to be added.
-  bool adds_chain(const GemmTile& tile) const { return gemm_.chain_adds_to(gemm_.rows.owner_of(tile.rows.begin)); }
+  bool adds_to_ring(const GemmTile& tile) const { return gemm_.ring_adds_to(gemm_.rows.owner_of(tile.rows.begin)); }
   /// Their piece, and how many tiles of it arrive in each call.
-  int chain_slot(const GemmTile& tile) const;
-  Epoch chain_arrivals(const GemmTile& tile) const;
+  int ring_slot(const GemmTile& tile) const;
+  Epoch ring_arrivals(const GemmTile& tile) const;
   /// The elements of the ring's sums in row `row` of the tile.
-  const std::byte* chain_row(const GemmTile& tile, Size row) const;
+  const std::byte* ring_row(const GemmTile& tile, Size row) const;
 
   /// The tile's product with the chain's sums, finished and converted to the output type, row by row.
   void multiply(const GemmTile& tile, std::byte* result) const;

@@ -4,7 +4,7 @@
 #include "operators/cuda/register.h"
 #include "operators/gemm_all_reduce/fetch_rows.h"
 #include "operators/plan/begin_turn.h"
-#include "operators/ring/chain_steps.h"
+#include "operators/ring/ring_steps.h"
 #include "operators/steps/announce.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/cuda_kernel.cuh"
@@ -24,8 +24,8 @@ void register_operator_steps() {
   register_kernel<tune::SayToAll, 32>();
   register_kernel<AwaitShards, 32>();
   register_kernel<Announce, 32>();
-  register_kernel<ChainBegin, 32>();
-  register_kernel<ChainAwait, 32>();
+  register_kernel<RingBegin, 32>();
+  register_kernel<RingAwait, 32>();
   register_kernel<OfferRows, 32>();
   register_kernel<BeginFetch, 32>();
 }

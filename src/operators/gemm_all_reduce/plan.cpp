@@ -42,7 +42,7 @@ class GemmAllReduce final : public OperatorPlan {
     if (sequential_rows_ > few) sequential_ = sequential(world, settings, sequential_rows_);
     if (std::max(few, sequential_rows_) == o.m) return;
     if (is_chain_)
-      chain_ = by_turns(world, settings, make_gemm_all_reduce_chain);
+      ring_ = by_turns(world, settings, make_gemm_all_reduce_ring);
     else
       two_shot_.emplace(world, settings);
   }
@@ -65,7 +65,7 @@ class GemmAllReduce final : public OperatorPlan {
     if (call.m <= packet_rows_) return packets_->run(main, call);
     if (call.m <= one_shot_rows_) return one_shot_->run(main, gemm, call.c[0]);
     if (call.m <= sequential_rows_) return sequential_->run(main, call);
-    if (is_chain_) return chain_->run(main, call);
+    if (is_chain_) return ring_->run(main, call);
     two_shot_->run(main, gemm, call.c[0]);
   }
 
@@ -89,7 +89,7 @@ class GemmAllReduce final : public OperatorPlan {
   std::optional<OneShot> one_shot_;
   std::optional<TwoShot> two_shot_;
   bool is_chain_ = false;
-  std::unique_ptr<OperatorPlan> packets_, sequential_, chain_;
+  std::unique_ptr<OperatorPlan> packets_, sequential_, ring_;
   std::optional<BetweenNodes> between_nodes_;
 };
 

@@ -1,14 +1,15 @@
-/// GEMM + AllReduce as a ring. The ring of GEMM + ReduceScatter (chain.h) completes a PE's own rows last. It stores
-/// them twice: to the user's result and to symmetric memory. The peers' copy engines fetch them from there directly
-/// into their results, chunk by chunk. (If they were pushed to symmetric memory, the peer would need a copy by SMs, of
-/// which the GEMM leaves it few.) Alternatively SMs fetch them (fetch_rows.h): some beside the GEMM, and more after it.
+/// GEMM + AllReduce as a ring. The ring of GEMM + ReduceScatter (ring_reduce_scatter.h) completes a PE's own rows last.
+/// It stores them twice: to the user's result and to symmetric memory. The peers' copy engines fetch them from there
+/// directly into their results, chunk by chunk. (If they were pushed to symmetric memory, the peer would need a copy by
+/// SMs, of which the GEMM leaves it few.) Alternatively SMs fetch them (fetch_rows.h): some beside the GEMM, and more
+/// after it.
 
 #include <algorithm>
 #include <optional>
 
 #include "operators/gemm_all_reduce/fetch_rows.h"
 #include "operators/plan/pieces.h"
-#include "operators/ring/chain.h"
+#include "operators/ring/ring_reduce_scatter.h"
 #include "operators/steps/steps.h"
 
 namespace tandem::ops {
@@ -18,12 +19,12 @@ namespace {
 /// Blocks that fill the link after the GEMM.
 constexpr int kFetchBlocks = 64;
 
-class GemmAllReduceChain final : public OperatorPlan {
+class GemmAllReduceRing final : public OperatorPlan {
  public:
-  GemmAllReduceChain(World& world, const Settings& settings)
+  GemmAllReduceRing(World& world, const Settings& settings)
       : OperatorPlan(settings.options),
         team_(world.team()),
-        chain_(world, settings, "gemm_all_reduce", true),
+        ring_(world, settings, "gemm_all_reduce", true),
         row_bytes_(settings.result_row_bytes()),
         by_sms_(settings.options.copy_by == CopyBy::kSm || settings.options.communication_sms > 0),
         beside_{settings.options.communication_sms, kFetchThreads},
@@ -31,9 +32,9 @@ class GemmAllReduceChain final : public OperatorPlan {
         offers_(world.make_stream("offers")) {
     if (!by_sms_ || beside_.blocks > 0) takes_.emplace(world.make_stream("takes"));
     SymmetricHeap& heap = world.heap();
-    const RowPartition& rows = chain_.rows();
+    const RowPartition& rows = ring_.rows();
     own_ = heap.allocate<std::byte>(rows.shard_rows() * row_bytes_, "gemm_all_reduce own rows");
-    computed_ = heap.signals(chain_.tile_words(), "gemm_all_reduce own tiles");
+    computed_ = heap.signals(ring_.tile_words(), "gemm_all_reduce own tiles");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");
     if (by_sms_) chunks_ = heap.allocate_local<Epoch>(1, "gemm_all_reduce chunks taken");
@@ -45,18 +46,18 @@ class GemmAllReduceChain final : public OperatorPlan {
   bool has_others_than_next() const { return team_.size > 2; }
 
   void enqueue(Stream& main, const OperatorCall& call) override {
-    chain_.begin(main, call.m);
+    ring_.begin(main, call.m);
     if (by_sms_)
-      main.launch<BeginFetch>(kOneWarp, {taken_, chain_.epoch(), chunks_});
+      main.launch<BeginFetch>(kOneWarp, {taken_, ring_.epoch(), chunks_});
     else if (has_others_than_next())
-      main.launch<AwaitReleased>(kOneWarp, {taken_, chain_.epoch()});
+      main.launch<AwaitReleased>(kOneWarp, {taken_, ring_.epoch()});
     auto* const out = static_cast<std::byte*>(call.c[0]);
     const Event begun = main.record();
-    Gemm gemm = chain_.gemm(call, out + chain_.rows().shard(team_.me).begin * row_bytes_);
-    gemm.notify = {chain_.of_call(computed_), true};
-    gemm.chain.own_copy = own_.local();
+    Gemm gemm = ring_.gemm(call, out + ring_.rows().shard(team_.me).begin * row_bytes_);
+    gemm.notify = {ring_.of_call(computed_), true};
+    gemm.ring.own_copy = own_.local();
     main.gemm(gemm, team_);
-    chain_.follow(gemm);
+    ring_.follow(gemm);
     offers_.wait(begun);
     if (by_sms_) return fetch_by_sms(main, begun, gemm, out);
     takes_->wait(begun);
@@ -64,35 +65,35 @@ class GemmAllReduceChain final : public OperatorPlan {
     take(out);
     main.wait_for(offers_);
     main.wait_for(*takes_);
-    if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
-    chain_.end(main);
+    if (has_others_than_next()) main.launch<Release>(kOneWarp, {taken_, ring_.epoch()});
+    ring_.end(main);
   }
 
   void fetch_by_sms(Stream& main, const Event& begun, const Gemm& gemm, std::byte* out) {
-    const RowPartition& rows = chain_.rows();
-    offers_.launch<OfferRows>(kOneWarp, {chain_.of_call(computed_), chain_.epoch_of_tiles(), complete_, chain_.epoch(),
+    const RowPartition& rows = ring_.rows();
+    offers_.launch<OfferRows>(kOneWarp, {ring_.of_call(computed_), ring_.epoch_of_tiles(), complete_, ring_.epoch(),
                                          rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
-    const FetchRows::Args fetch{own_, out, complete_, chain_.epoch(), chunks_, rows, row_bytes_};
+    const FetchRows::Args fetch{own_, out, complete_, ring_.epoch(), chunks_, rows, row_bytes_};
     const bool beside = takes_ && await_first_rows(begun);
     if (beside) takes_->launch<FetchRows>(beside_, fetch);
     // A grid on all SMs would leave no place for the steps of the ring's copies, for which it waits.
-    chain_.end(main);
+    ring_.end(main);
     main.wait_for(offers_);
     main.launch<FetchRows>(after_, fetch);
     if (beside) main.wait_for(*takes_);
-    main.launch<Release>(kOneWarp, {taken_, chain_.epoch()});
+    main.launch<Release>(kOneWarp, {taken_, ring_.epoch()});
   }
 
   /// Fetching blocks keep their SMs until the GEMM is done, so the GEMM must have its SMs before they start. When rows
   /// of a peer are complete the GEMM runs, because it computed a part of them. It then has all its SMs, since only
   /// steps of one warp ran beside it. Returns false if no peer has rows.
   bool await_first_rows(const Event& begun) {
-    const RowPartition& rows = chain_.rows();
+    const RowPartition& rows = ring_.rows();
     for (int step = 1; step < team_.size; ++step) {
       const int owner = (team_.me + step) % team_.size;
       if (rows.part(owner, 0).empty()) continue;
       takes_->wait(begun);
-      takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), chain_.epoch(), 1});
+      takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, 0), ring_.epoch(), 1});
       return true;
     }
     return false;
@@ -100,32 +101,32 @@ class GemmAllReduceChain final : public OperatorPlan {
 
   /// Notifies the peers of the own rows as they are completed.
   void offer(const Gemm& gemm) {
-    const RowPartition& rows = chain_.rows();
+    const RowPartition& rows = ring_.rows();
     for (int part = 0; part < rows.splits; ++part) {
       if (rows.part(team_.me, part).empty()) continue;
       const int slot = rows.slot(team_.me, part);
       offers_.launch<AwaitWord>(
-          kOneWarp, {chain_.of_call(computed_) + slot, chain_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
+          kOneWarp, {ring_.of_call(computed_) + slot, ring_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
       for (int step = 1; step < team_.size; ++step)
-        offers_.write_signal_from(complete_.on((team_.me + step) % team_.size) + slot, chain_.epoch());
+        offers_.write_signal_from(complete_.on((team_.me + step) % team_.size) + slot, ring_.epoch());
     }
   }
 
   void take(std::byte* out) {
-    const RowPartition& rows = chain_.rows();
+    const RowPartition& rows = ring_.rows();
     for (int part = 0; part < rows.splits; ++part)
       for (int step = 1; step < team_.size; ++step) {
         const int owner = (team_.me + team_.size - step) % team_.size;
         const Range piece = bytes_of(rows.part(owner, part), row_bytes_);
         if (piece.empty()) continue;
-        takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), chain_.epoch(), 1});
+        takes_->launch<AwaitWord>(kOneWarp, {complete_ + rows.slot(owner, part), ring_.epoch(), 1});
         takes_->copy_async(out + piece.begin, own_.on(owner) + (piece.begin - rows.shard(owner).begin * row_bytes_),
                            piece.size());
       }
   }
 
   Team team_;
-  Chain chain_;
+  RingReduceScatter ring_;
   Size row_bytes_;
   bool by_sms_;          // SMs fetch
   Grid beside_, after_;  // grids during and after the GEMM
@@ -140,8 +141,8 @@ class GemmAllReduceChain final : public OperatorPlan {
 
 }  // namespace
 
-std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings) {
-  return std::make_unique<GemmAllReduceChain>(world, settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_ring(World& world, const Settings& settings) {
+  return std::make_unique<GemmAllReduceRing>(world, settings);
 }
 
 }  // namespace tandem::ops

@@ -35,7 +35,7 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
         return ops::make_gemm_reduce_scatter(world, settings);
       if (!world.team().one_node())
         throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
-      return ops::by_turns(world, settings, ops::make_gemm_reduce_scatter_chain);
+      return ops::by_turns(world, settings, ops::make_gemm_reduce_scatter_ring);
     case Operator::kGemmAllReduce:
       return ops::make_gemm_all_reduce(world, settings);
   }

@@ -33,9 +33,9 @@ struct Settings : ResolvedOptions {
 
 std::unique_ptr<OperatorPlan> make_all_gather_gemm(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter(World& world, const Settings& settings);
-std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_reduce_scatter_ring(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce(World& world, const Settings& settings);
-std::unique_ptr<OperatorPlan> make_gemm_all_reduce_chain(World& world, const Settings& settings);
+std::unique_ptr<OperatorPlan> make_gemm_all_reduce_ring(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce_by_shards(World& world, const Settings& settings);
 std::unique_ptr<OperatorPlan> make_gemm_all_reduce_sequential(World& world, const Settings& settings);
 

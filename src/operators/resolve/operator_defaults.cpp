@@ -168,8 +168,8 @@ Machine planning_model(const Machine& machine) {
 
 Reduction suitable_reduction(const Place& place, Operator op) {
   constexpr int kShortChain = 2;
-  const bool chain = op == Operator::kGemmAllReduce && place.team.one_node() && place.team.size == kShortChain;
-  return chain ? Reduction::kChain : Reduction::kOwner;
+  const bool ring = op == Operator::kGemmAllReduce && place.team.one_node() && place.team.size == kShortChain;
+  return ring ? Reduction::kChain : Reduction::kOwner;
 }
 
 int suitable_splits(const Place& place, Operator op, const OperatorOptions& o) {

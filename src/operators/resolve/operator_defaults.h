@@ -34,7 +34,7 @@ int suitable_gather_tile_n(const OperatorTable& table, Size m, Size n, Size k, i
 /// has computed one shard before: where a shard is less than a wave of tiles, of more than two PEs both compute it at
 /// the same time, and the one waits for the other. Then narrower tiles are quicker (1024x8192x28672 of four PEs: 1.23
 /// of the GEMM alone with 256 columns, 1.18 with 128).
-int suitable_chain_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms);
+int suitable_ring_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms);
 
 /// The tile and the panel group that suit the rest of the options on GPUs.
 struct TileChoice {

@@ -157,8 +157,8 @@ class Resolver {
       order_ = parse_order(op_, o_.order);
       return;
     }
-    const bool chain = o_.reduction == Reduction::kChain && (is_open(Choosable::kForm) || o_.form == Form::kOverlapped);
-    order_ = chain ? TileOrder::kPeersFirst : default_order(op_, world_);
+    const bool ring = o_.reduction == Reduction::kChain && (is_open(Choosable::kForm) || o_.form == Form::kOverlapped);
+    order_ = ring ? TileOrder::kPeersFirst : default_order(op_, world_);
     origins_.set(Choosable::kOrder, OptionSource::kRule, "by the fabric, the nodes and the reduction");
   }
 

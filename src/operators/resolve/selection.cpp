@@ -122,7 +122,7 @@ int suitable_gather_tile_n(const OperatorTable& table, Size m, Size n, Size k, i
   return static_cast<double>(tile_time(table, m, n, k, sms, kNarrowest)) <= most ? kNarrowest : suitable;
 }
 
-int suitable_chain_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms) {
+int suitable_ring_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms) {
   const int suitable = suitable_tile_n(table, m, n, k, sms);
   if (pes <= 2) return suitable;
   for (const int width : kTileWidths)
@@ -136,11 +136,11 @@ TileChoice measured_tile(const Place& place, Operator op, const OperatorOptions&
   const Size n = gather ? ceil_div(o.n, pes) : o.n;
   const Size k = gather ? o.k : ceil_div(o.k, pes);
   const int sms = computing_sms(place, op, o);
-  const bool chain = op == Operator::kGemmReduceScatter && o.reduction == Reduction::kChain;
+  const bool ring = op == Operator::kGemmReduceScatter && o.reduction == Reduction::kChain;
   TileChoice choice;
-  choice.tile_n = gather  ? suitable_gather_tile_n(place.table, o.m, n, k, pes, sms)
-                  : chain ? suitable_chain_tile_n(place.table, o.m, n, k, pes, sms)
-                          : suitable_tile_n(place.table, o.m, n, k, sms);
+  choice.tile_n = gather ? suitable_gather_tile_n(place.table, o.m, n, k, pes, sms)
+                  : ring ? suitable_ring_tile_n(place.table, o.m, n, k, pes, sms)
+                         : suitable_tile_n(place.table, o.m, n, k, sms);
   choice.panel_group =
       k >= place.table.tiles.square_wave_depth ? place.table.tiles.square_wave_panels : OperatorOptions{}.panel_group;
   return choice;

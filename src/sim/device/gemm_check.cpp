@@ -25,7 +25,7 @@ class Addresses {
     check_epilogue();
     check_result();
     check_hooks();
-    if (gemm_.chain.begun != nullptr) check_chain();
+    if (gemm_.ring.received != nullptr) check_ring();
   }
 
  private:
@@ -83,7 +83,7 @@ class Addresses {
       for (int i = 0; i < gemm_.node_size; ++i)
         matrix("c_at_all", gemm_.c_at_all.on(first_of_node() + i), detail::bytes_of(gemm_.m, gemm_.node_size), gemm_.n,
                gemm_.out_type);
-    } else if (gemm_.chain.begun != nullptr) {
+    } else if (gemm_.ring.received != nullptr) {
       matrix("c", gemm_.c, gemm_.rows.shard(gemm_.me).size(), gemm_.n, gemm_.out_type);
     } else if (gemm_.c_at_collector) {
       for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
@@ -111,18 +111,18 @@ class Addresses {
         words(field, gemm_.notify.words.on(gemm_.collector(owner)), gemm_.rows.slots());
   }
 
-  void check_chain() const {
-    const GemmChain& chain = gemm_.chain;
+  void check_ring() const {
+    const GemmRing& ring = gemm_.ring;
     const auto block = [&](const char* field, const void* address, Size rows) {
       matrix(field, address, rows, gemm_.n, gemm_.out_type);
     };
-    if (chain.own_copy != nullptr) block("chain.own_copy", chain.own_copy, gemm_.rows.shard(gemm_.me).size());
+    if (ring.own_copy != nullptr) block("ring.own_copy", ring.own_copy, gemm_.rows.shard(gemm_.me).size());
     if (gemm_.rows.shards == 1) return;
-    block("chain.begun", chain.begun, rows_of_blocks());
-    block("chain.passed_on", chain.passed_on, rows_of_blocks());
-    words("chain.arrived", chain.arrived, gemm_.rows.slots());
-    words("chain.told", chain.told, gemm_.rows.slots());
-    words("chain.epoch", chain.epoch, 1);
+    block("ring.received", ring.received, rows_of_blocks());
+    block("ring.forwarded", ring.forwarded, rows_of_blocks());
+    words("ring.arrived", ring.arrived, gemm_.rows.slots());
+    words("ring.forwarded_tiles", ring.forwarded_tiles, gemm_.rows.slots());
+    words("ring.epoch", ring.epoch, 1);
   }
 
   const Simulator& sim_;

@@ -69,16 +69,16 @@ class Worker {
     role_.report(operation, Site::here());
     report_reads(tile);
     report_epilogue(tile);
-    if (work_.adds_chain(tile)) pass_chain(tile);
+    if (work_.adds_to_ring(tile)) forward_sums(tile);
     store(tile, multiply(tile));
   }
 
   /// Waits for what the chain brings for the tile's rows.
-  void pass_chain(const GemmTile& tile) {
-    await(gemm_.chain.arrived + work_.chain_slot(tile), gemm_.chain.epoch, work_.chain_arrivals(tile));
+  void forward_sums(const GemmTile& tile) {
+    await(gemm_.ring.arrived + work_.ring_slot(tile), gemm_.ring.epoch, work_.ring_arrivals(tile));
     if (role_.sim.seams.monitor == nullptr) return;
     for (Size r = 0; r < tile.rows.size(); ++r)
-      role_.report_access(AccessKind::kTensorLoad, work_.chain_row(tile, r), work_.row_bytes(tile), Site::here());
+      role_.report_access(AccessKind::kTensorLoad, work_.ring_row(tile, r), work_.row_bytes(tile), Site::here());
   }
 
   /// Until `word` is at least `*epoch` times `times`.

@@ -9,8 +9,8 @@ namespace tandem::cuda {
 inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
   const Size row_bytes = gemm.n * size_of(gemm.out_type);
   const Size block_bytes = gemm.rows.shard_rows() * row_bytes;
-  if (gemm.chain.begun != nullptr)
-    return owner == gemm.me ? static_cast<std::byte*>(gemm.c) : gemm.chain.passed_on + owner * block_bytes;
+  if (gemm.ring.received != nullptr)
+    return owner == gemm.me ? static_cast<std::byte*>(gemm.c) : gemm.ring.forwarded + owner * block_bytes;
   if (gemm.c_at_collector)
     return gemm.c_at_collector.on(gemm.collector(owner)) + gemm.block_at_collector(owner) * block_bytes;
   return static_cast<std::byte*>(gemm.c) + begin * row_bytes;
@@ -18,7 +18,7 @@ inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
 
 /// Returns the word that grows by one for each tile of the chunk, or null.
 inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
-  if (gemm.chain.begun != nullptr && piece.owner != gemm.me) return gemm.chain.told + piece.slot;
+  if (gemm.ring.received != nullptr && piece.owner != gemm.me) return gemm.ring.forwarded_tiles + piece.slot;
   if (!gemm.notify.words) return nullptr;
   if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
   return gemm.notify.words.on(gemm.collector(piece.owner)) +

@@ -9,27 +9,27 @@
 
 namespace tandem::ops {
 
-struct ChainArgs {
+struct RingArgs {
   Signals ended;     // calls that the previous PE has finished, of all plans that alternate
   Epochs begun;      // calls that this PE has started
   Epoch* last;       // number of this plan's last call among them
   Epoch* epoch;      // this plan's calls
   Epoch* of_class;   // calls with the same number of tiles
-  bool with_copies;  // ChainAwait follows, before the copies
+  bool with_copies;  // RingAwait follows, before the copies
 };
 
 /// Waits until the previous PE's staging of this plan may be written again. All calls before `call` are over on this
 /// PE.
 template <class Block>
-TANDEM_DEVICE void await_staging(Block& block, const ChainArgs& a, Epoch call) {
+TANDEM_DEVICE void await_staging(Block& block, const RingArgs& a, Epoch call) {
   block.notify(a.ended, call - 1, (block.pe() + 1) % block.num_pes());
   block.wait(a.ended, 1, block.load_scalar(a.last));
   block.store_scalar(a.last, call);
 }
 
 /// Counts the call. If the GEMM itself stores to the previous PE, it also waits for it.
-struct ChainBegin {
-  using Args = ChainArgs;
+struct RingBegin {
+  using Args = RingArgs;
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch call = block.next_epoch(a.begun);
@@ -40,8 +40,8 @@ struct ChainBegin {
 };
 
 /// Waits for the previous PE on the stream of the copies.
-struct ChainAwait {
-  using Args = ChainArgs;
+struct RingAwait {
+  using Args = RingArgs;
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     await_staging(block, a, block.load_scalar(a.begun.words));

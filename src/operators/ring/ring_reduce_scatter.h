@@ -1,19 +1,19 @@
 #pragma once
-/// The ring of partial sums through the PEs of a node (GemmChain), its memory, and the first and last step of a call.
+/// The ring of partial sums through the PEs of a node (GemmRing), its memory, and the first and last step of a call.
 
 #include <optional>
 #include <string>
 
 #include "operators/plan/operator.h"
 #include "operators/resolve/row_classes.h"
-#include "operators/ring/chain_steps.h"
+#include "operators/ring/ring_steps.h"
 
 namespace tandem::ops {
 
-class Chain {
+class RingReduceScatter {
  public:
   /// `steps_beside`: steps on other streams run during the GEMM.
-  Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside);
+  RingReduceScatter(World& world, const Settings& settings, const std::string& name, bool steps_beside);
 
   /// Counts the call, of `m` rows. Without copies it waits until the previous PE's staging may be written.
   void begin(Stream& main, Size m);
@@ -48,7 +48,7 @@ class Chain {
   Signals arrived_;                // [class][chunk]
   std::byte* partials_ = nullptr;  // copy engine: sums that this PE sends
   Signals computed_;               // copy engine, [class][chunk]: its tiles in partials_
-  ChainArgs steps_;
+  RingArgs steps_;
   Epoch* class_epochs_;
   std::optional<Stream> copies_;  // of copy engines
   Event begun_;

@@ -1,4 +1,4 @@
-#include "operators/ring/chain.h"
+#include "operators/ring/ring_reduce_scatter.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace tandem::ops {
 
-Chain::Chain(World& world, const Settings& settings, const std::string& name, bool steps_beside)
+RingReduceScatter::RingReduceScatter(World& world, const Settings& settings, const std::string& name, bool steps_beside)
     : settings_(settings),
       team_(world.team()),
       rows_(settings.rows(team_, settings.options.m)),
@@ -34,33 +34,33 @@ Chain::Chain(World& world, const Settings& settings, const std::string& name, bo
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }
 
-void Chain::begin(Stream& main, Size m) {
+void RingReduceScatter::begin(Stream& main, Size m) {
   rows_.rows = m;
   class_ = classes_.of(m);
   steps_.of_class = class_epochs_ + class_;
-  main.launch<ChainBegin>(kOneWarp, steps_);
+  main.launch<RingBegin>(kOneWarp, steps_);
   begun_ = main.record();
 }
 
-Gemm Chain::gemm(const OperatorCall& call, void* own_rows) const {
+Gemm RingReduceScatter::gemm(const OperatorCall& call, void* own_rows) const {
   Gemm gemm = partial_product(settings_, team_, call);
   gemm.sms = sms_;
   gemm.c = own_rows;
   gemm.order = TileOrder::kPeersFirst;
   gemm.activation = settings_.options.activation;
   const Signals arrived = of_call(arrived_);
-  gemm.chain = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
+  gemm.ring = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
   if (copies_) {
-    gemm.chain.passed_on = partials_;
-    gemm.chain.told = of_call(computed_).local();
+    gemm.ring.forwarded = partials_;
+    gemm.ring.forwarded_tiles = of_call(computed_).local();
   }
   return gemm;
 }
 
-void Chain::follow(const Gemm& gemm) {
+void RingReduceScatter::follow(const Gemm& gemm) {
   if (!copies_) return;
   copies_->wait(begun_);
-  copies_->launch<ChainAwait>(kOneWarp, steps_);
+  copies_->launch<RingAwait>(kOneWarp, steps_);
   const Signals computed = of_call(computed_), arrived = of_call(arrived_);
   const TileSequence sequence(gemm);
   for (int step = 0; step + 1 < rows_.shards; ++step) {
@@ -78,7 +78,7 @@ void Chain::follow(const Gemm& gemm) {
   }
 }
 
-void Chain::end(Stream& main) {
+void RingReduceScatter::end(Stream& main) {
   if (copies_) main.wait_for(*copies_);
 }
 
