@@ -4,7 +4,7 @@
 #include "operators/all_gather_gemm/all_gather_push.h"
 #include "operators/gemm_all_reduce/sum_and_fetch.h"
 #include "operators/gemm_all_reduce/sum_of_all.h"
-#include "operators/plan/begin_turn.h"
+#include "operators/plan/acquire_buffer.h"
 #include "operators/ring/ring_steps.h"
 #include "operators/steps/announce.h"
 #include "operators/steps/rail_send.h"
@@ -22,7 +22,7 @@ __global__ void kernel(BlockContract* block, typename K::Args args) {
 #define TANDEM_COMPILE(K) template __global__ void kernel<K>(BlockContract*, typename K::Args)
 
 TANDEM_COMPILE(BeginReleased);
-TANDEM_COMPILE(BeginTurn);
+TANDEM_COMPILE(AcquireBuffer);
 TANDEM_COMPILE(Release);
 TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);

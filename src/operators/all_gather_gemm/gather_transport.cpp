@@ -38,9 +38,10 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
   gathered_ = heap.allocate<std::byte>(rows_.shards * rows_.shard_rows() * row_bytes_, "all_gather_gemm gathered");
   ready_ = heap.signals(rows_.slots(), "all_gather_gemm ready");
   in_place_ = heap.signals(Size{sms_} * rows_.slots(), "all_gather_gemm in place");
-  const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
-  turn_ = {turns.ended, turns.begun, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
-           heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"), team_.one_node() || direction_ == Direction::kPull};
+  const BufferWords buffers = settings.buffers.released ? settings.buffers : make_buffer_words(world);
+  acquire_ = {buffers.released, buffers.acquired, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
+              heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"),
+              team_.one_node() || direction_ == Direction::kPull};
   // The links of a mesh are filled concurrently, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
@@ -51,7 +52,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
 void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   rows_.rows = m;
   // It comes before the GEMM, beside which it might find no SM.
-  main.launch<BeginTurn>(kOneWarp, turn_);
+  main.launch<AcquireBuffer>(kOneWarp, acquire_);
   copies_.front().wait_for(main);
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
   send_to_rail(copies_.front(), own);
@@ -62,7 +63,7 @@ void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
 }
 
 void GatherTransport::await(Stream& main, int first, int shards) {
-  main.launch<AwaitShards>(kOneWarp, {ready_, turn_.epoch, rows_, arrivals_, first, shards});
+  main.launch<AwaitShards>(kOneWarp, {ready_, acquire_.epoch, rows_, arrivals_, first, shards});
 }
 
 void GatherTransport::place_own(Stream& main, const std::byte* own) {
@@ -114,7 +115,7 @@ void GatherTransport::offer_by_copy_engine(const std::byte* own) {
         await_word(*offers_, ready_ + slot);
       for (int i = 1; i < team_.node_size; ++i) {
         const int peer = order_.first_of_node() + (team_.me + i) % team_.node_size;
-        offers_->write_signal_from(in_place_.on(peer) + slot, turn_.epoch);
+        offers_->write_signal_from(in_place_.on(peer) + slot, acquire_.epoch);
       }
     }
   }
@@ -137,20 +138,20 @@ void GatherTransport::launch_sm_kernel(const std::byte* own) {
   const bool at_once = full_mesh_ && order_.peers() <= AllGatherPush::kMostRoles;
   if (direction_ == Direction::kPush)
     copies_.front().launch<AllGatherPush>(grid,
-                                          {own, gathered_, ready_, turn_.epoch, rows_, row_bytes_, order_, at_once});
+                                          {own, gathered_, ready_, acquire_.epoch, rows_, row_bytes_, order_, at_once});
   else
-    copies_.front().launch<AllGatherPull>(grid,
-                                          {own, gathered_, in_place_, ready_, turn_.epoch, rows_, row_bytes_, order_});
+    copies_.front().launch<AllGatherPull>(
+        grid, {own, gathered_, in_place_, ready_, acquire_.epoch, rows_, row_bytes_, order_});
 }
 
 void GatherTransport::copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {
   const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
   stream.copy_async(gathered_.on(to) + piece.begin, from + (piece.begin - from_row * row_bytes_), piece.size());
-  stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), turn_.epoch);
+  stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), acquire_.epoch);
 }
 
 void GatherTransport::await_word(Stream& stream, const Signals& word) {
-  stream.launch<AwaitWord>(kOneWarp, {word, turn_.epoch, 1});
+  stream.launch<AwaitWord>(kOneWarp, {word, acquire_.epoch, 1});
 }
 
 }  // namespace tandem::ops

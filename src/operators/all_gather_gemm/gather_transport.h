@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "operators/plan/begin_turn.h"
+#include "operators/plan/acquire_buffer.h"
 #include "operators/plan/operator.h"
 #include "operators/plan/pieces.h"
 
@@ -34,7 +34,7 @@ class GatherTransport {
   const RowPartition& rows() const { return rows_; }
   /// Sends all rows except the own shard's.
   const std::byte* gathered() const { return gathered_.local(); }
-  GemmGate gate() const { return {ready_.local(), turn_.epoch, arrivals_}; }
+  GemmGate gate() const { return {ready_.local(), acquire_.epoch, arrivals_}; }
 
  private:
   void push_by_copy_engine(const std::byte* own);
@@ -62,7 +62,7 @@ class GatherTransport {
   Symm<std::byte> gathered_;  // shards x shard_rows x k
   Signals ready_;             // [chunk]: it is in this PE's gathered buffer
   Signals in_place_;          // pull, [block][chunk]: it is in the gathered buffer of its holder in this node
-  BeginTurn::Args turn_;
+  AcquireBuffer::Args acquire_;
   std::vector<Stream> copies_;
   std::optional<Stream> offers_;  // pull by copy engine: signals the data in place here
   std::optional<Stream> rail_;    // with several nodes

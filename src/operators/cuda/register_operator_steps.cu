@@ -3,7 +3,7 @@
 
 #include "operators/cuda/register.h"
 #include "operators/gemm_all_reduce/fetch_rows.h"
-#include "operators/plan/begin_turn.h"
+#include "operators/plan/acquire_buffer.h"
 #include "operators/ring/ring_steps.h"
 #include "operators/steps/announce.h"
 #include "operators/steps/steps.h"
@@ -16,7 +16,7 @@ void register_operator_steps() {
   using namespace ops;
   register_kernel<NextEpoch, 32>();
   register_kernel<BeginReleased, 32>();
-  register_kernel<BeginTurn, 32>();
+  register_kernel<AcquireBuffer, 32>();
   register_kernel<Release, 32>();
   register_kernel<AwaitReleased, 32>();
   register_kernel<AwaitWord, 32>();

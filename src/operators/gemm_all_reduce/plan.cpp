@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "gemm/contract/skinny.h"
+#include "operators/plan/double_buffered_plan.h"
 #include "operators/plan/product.h"
-#include "operators/plan/turns.h"
 #include "operators/steps/between_nodes.h"
 
 namespace tandem::ops {
@@ -42,7 +42,7 @@ class GemmAllReduce final : public OperatorPlan {
     if (sequential_rows_ > few) sequential_ = sequential(world, settings, sequential_rows_);
     if (std::max(few, sequential_rows_) == o.m) return;
     if (is_chain_)
-      ring_ = by_turns(world, settings, make_gemm_all_reduce_ring);
+      ring_ = make_double_buffered(world, settings, make_gemm_all_reduce_ring);
     else
       two_shot_.emplace(world, settings);
   }

@@ -1,7 +1,7 @@
 #include "operators/plan/operator.h"
 
 #include "gemm/contract/shared_depth.h"
-#include "operators/plan/turns.h"
+#include "operators/plan/double_buffered_plan.h"
 #include "operators/resolve/operator_check.h"
 #include "operators/resolve/resolve.h"
 #include "operators/resolve/suitable_form.h"
@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-ops::TurnWords ops::turn_words(World& world) {
+ops::BufferWords ops::make_buffer_words(World& world) {
   return {world.heap().signals(world.num_pes(), "operator ended"), world.heap().epochs(1, "operator begun")};
 }
 
@@ -29,13 +29,13 @@ std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Se
   switch (op) {
     case Operator::kAllGatherGemm:
       if (o.form != Form::kOverlapped) return ops::make_all_gather_gemm(world, settings);
-      return ops::by_turns(world, settings, ops::make_all_gather_gemm);
+      return ops::make_double_buffered(world, settings, ops::make_all_gather_gemm);
     case Operator::kGemmReduceScatter:
       if (o.reduction != Reduction::kChain || o.form != Form::kOverlapped)
         return ops::make_gemm_reduce_scatter(world, settings);
       if (!world.team().one_node())
         throw InvalidArgument("reduction: kChain given, between nodes only kOwner is allowed");
-      return ops::by_turns(world, settings, ops::make_gemm_reduce_scatter_ring);
+      return ops::make_double_buffered(world, settings, ops::make_gemm_reduce_scatter_ring);
     case Operator::kGemmAllReduce:
       return ops::make_gemm_all_reduce(world, settings);
   }

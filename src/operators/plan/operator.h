@@ -9,12 +9,12 @@
 
 namespace tandem::ops {
 
-/// Of the plans that take turns (turns.h), or of one alone.
-struct TurnWords {
-  Signals ended;  ///< [PE]: how many calls of theirs a peer is through with, where it says so
-  Epochs begun;   ///< one word: how many this PE has begun
+/// The signals of plans that alternate (double_buffered_plan.h), or of a single plan.
+struct BufferWords {
+  Signals released;  ///< [PE]: how many of their calls a peer has finished, as far as it signals that
+  Epochs acquired;   ///< one word: how many this PE has started
 };
-TurnWords turn_words(World& world);
+BufferWords make_buffer_words(World& world);
 
 /// Resolved options, and the memory that all parts of a plan share.
 struct Settings : ResolvedOptions {
@@ -22,7 +22,7 @@ struct Settings : ResolvedOptions {
   explicit Settings(ResolvedOptions resolved) : ResolvedOptions(std::move(resolved)) {}
 
   const void* no_bias = nullptr;  ///< gemm_reduce_scatter, gemm_all_reduce: zeros in its place
-  TurnWords turns = {};           ///< none: the plan makes its own
+  BufferWords buffers = {};       ///< none: the plan makes its own
   GemmWorkspace workspace = {};   ///< of all GEMMs of the plan, which follow one another
 
   /// `m` rows of the global problem by owner. Parts are cut at pairs of tiles: a GPU's GEMM computes two at a time.

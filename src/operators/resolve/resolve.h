@@ -28,7 +28,7 @@ struct ResolvedOptions {
   Size sequential_rows = 0;
   OperatorOptions sequential;
   AllReduceRows all_reduce;
-  bool double_buffered = false;  ///< two plans take turns (turns.h)
+  bool double_buffered = false;  ///< two plans alternate (double_buffered_plan.h)
   std::vector<OptionChoice> choices;
 };
 

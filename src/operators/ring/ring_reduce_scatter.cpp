@@ -22,9 +22,9 @@ RingReduceScatter::RingReduceScatter(World& world, const Settings& settings, con
   staging_ = heap.allocate<std::byte>(bytes, name + " chain");
   arrived_ = heap.signals(tile_words(), name + " arrived");
   computed_ = heap.signals(tile_words(), name + " computed for others");
-  const TurnWords turns = settings.turns.ended ? settings.turns : turn_words(world);
-  steps_.ended = turns.ended;
-  steps_.begun = turns.begun;
+  const BufferWords buffers = settings.buffers.released ? settings.buffers : make_buffer_words(world);
+  steps_.released = buffers.released;
+  steps_.acquired = buffers.acquired;
   steps_.last = heap.allocate_local<Epoch>(1, name + " last call");
   steps_.epoch = heap.allocate_local<Epoch>(1, name + " epoch");
   steps_.with_copies = copies_.has_value();

@@ -10,8 +10,8 @@
 namespace tandem::ops {
 
 struct RingArgs {
-  Signals ended;     // calls that the previous PE has finished, of all plans that alternate
-  Epochs begun;      // calls that this PE has started
+  Signals released;  // calls that the previous PE has finished, of all plans that alternate
+  Epochs acquired;   // calls that this PE has started
   Epoch* last;       // number of this plan's last call among them
   Epoch* epoch;      // this plan's calls
   Epoch* of_class;   // calls with the same number of tiles
@@ -22,8 +22,8 @@ struct RingArgs {
 /// PE.
 template <class Block>
 TANDEM_DEVICE void await_staging(Block& block, const RingArgs& a, Epoch call) {
-  block.notify(a.ended, call - 1, (block.pe() + 1) % block.num_pes());
-  block.wait(a.ended, 1, block.load_scalar(a.last));
+  block.notify(a.released, call - 1, (block.pe() + 1) % block.num_pes());
+  block.wait(a.released, 1, block.load_scalar(a.last));
   block.store_scalar(a.last, call);
 }
 
@@ -32,7 +32,7 @@ struct RingBegin {
   using Args = RingArgs;
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    const Epoch call = block.next_epoch(a.begun);
+    const Epoch call = block.next_epoch(a.acquired);
     block.fetch_add(a.epoch, Epoch{1}, Scope::kGpu, Order::kRelaxed);
     block.fetch_add(a.of_class, Epoch{1}, Scope::kGpu, Order::kRelaxed);
     if (!a.with_copies) await_staging(block, a, call);
@@ -44,7 +44,7 @@ struct RingAwait {
   using Args = RingArgs;
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    await_staging(block, a, block.load_scalar(a.begun.words));
+    await_staging(block, a, block.load_scalar(a.acquired.words));
   }
 };
 

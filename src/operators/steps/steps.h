@@ -18,7 +18,7 @@ inline constexpr int kStepSms = 2;
 /// Calls f(pe) for the PEs that exchange data with this one: those of its node, and those with its number in the other
 /// nodes.
 template <class Block, class F>
-TANDEM_DEVICE void for_each_partner(const Block& block, F f) {
+TANDEM_DEVICE void for_each_data_peer(const Block& block, F f) {
   const Team& team = block.team();
   for (int pe : block.pes_from_self())
     if (pe / team.node_size == team.me / team.node_size || pe % team.node_size == team.me % team.node_size) f(pe);
@@ -33,7 +33,7 @@ struct Release {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
-    for_each_partner(block, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
+    for_each_data_peer(block, [&](int pe) { block.notify(a.released + block.pe(), epoch, pe); });
   }
 };
 
@@ -57,7 +57,7 @@ struct BeginReleased {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.next_epoch(a.epochs);
-    for_each_partner(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
+    for_each_data_peer(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
   }
 };
 
@@ -67,7 +67,7 @@ struct AwaitReleased {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.load_scalar(a.epoch);
-    for_each_partner(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
+    for_each_data_peer(block, [&](int pe) { block.wait(a.released + pe, 1, epoch - 1); });
   }
 };
 

@@ -1,4 +1,4 @@
-#include "operators/plan/turns.h"
+#include "operators/plan/double_buffered_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -15,35 +15,36 @@ namespace {
 /// Notes its number when its turn comes.
 class NotingPlan final : public OperatorPlan {
  public:
-  NotingPlan(const OperatorOptions& options, int number, std::vector<int>& turns)
-      : OperatorPlan(options), number_(number), turns_(turns) {}
+  NotingPlan(const OperatorOptions& options, int number, std::vector<int>& buffers)
+      : OperatorPlan(options), number_(number), buffers_(buffers) {}
 
  private:
-  void enqueue(Stream&, const OperatorCall&) override { turns_.push_back(number_); }
+  void enqueue(Stream&, const OperatorCall&) override { buffers_.push_back(number_); }
 
   int number_;
-  std::vector<int>& turns_;
+  std::vector<int>& buffers_;
 };
 
-TEST(Turns, EveryCallButThoseOfNoRowsIsTheOtherPlans) {
+TEST(DoubleBufferedPlan, EveryCallButThoseOfNoRowsIsTheOtherPlans) {
   Simulation simulation(load_machine("h200x2"), 1);
-  std::vector<int> turns;
+  std::vector<int> buffers;
   simulation.run([&](World& world) {
     OperatorOptions options;
     options.m = options.n = options.k = 8;
-    ops::Turns plan(std::make_unique<NotingPlan>(options, 0, turns), std::make_unique<NotingPlan>(options, 1, turns));
+    ops::DoubleBufferedPlan plan(std::make_unique<NotingPlan>(options, 0, buffers),
+                                 std::make_unique<NotingPlan>(options, 1, buffers));
     Stream stream = world.make_stream("main");
     std::vector<float> data(64);
     for (const Size m : {8, 3, 0, 8, 1, 0, 0, 2}) plan.run(stream, m, data.data(), data.data(), data.data());
   });
-  EXPECT_EQ(turns, (std::vector<int>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(buffers, (std::vector<int>{0, 1, 0, 1, 0}));
 }
 
 /// Runs of both plans, in whatever order graphs of an odd number of calls put them, with the PEs late in turn.
-void check_turns(Operator op, int pes, CopyBy copy_by) {
+void check_double_buffering(Operator op, int pes, CopyBy copy_by) {
   constexpr Size kM = 70, kN = 24, kK = 12;
-  constexpr std::size_t kTurns[] = {0, 1, 0, 0, 1, 1, 1, 0, 1};
-  constexpr int kRuns = std::size(kTurns);
+  constexpr std::size_t kBuffers[] = {0, 1, 0, 0, 1, 1, 1, 0, 1};
+  constexpr int kRuns = std::size(kBuffers);
   ops::Settings settings;
   settings.options = {.m = kM, .n = kN, .k = kK, .type = DType::kF32, .form = Form::kOverlapped};
   settings.options.copy_by = copy_by;
@@ -58,7 +59,7 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
   const auto program = [&](World& world) {
     const test::Shards shards(op, settings.options, world.pe(), pes);
     ops::Settings of_both = settings;
-    of_both.turns = ops::turn_words(world);
+    of_both.buffers = ops::make_buffer_words(world);
     const std::unique_ptr<OperatorPlan> plans[] = {make(world, of_both), make(world, of_both)};
     const auto matrix = [&](Size size) { return world.heap().allocate_local<float>(kRuns * size, "matrices"); };
     float *const a = matrix(shards.a_size()), *const b = matrix(shards.b_size()), *const c = matrix(shards.c_size());
@@ -69,7 +70,8 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
       test::fill(a + run * shards.a_size(), run, 0, shards.a_rows, shards.a_cols);
       test::fill(b + run * shards.b_size(), run, 1, shards.b_rows, shards.b_cols);
       if (run % pes == world.pe()) stream.launch<test::Dawdle>({1, 128}, {idle, 1 << 14, 20});
-      plans[kTurns[run]]->run(stream, a + run * shards.a_size(), b + run * shards.b_size(), c + run * shards.c_size());
+      plans[kBuffers[run]]->run(stream, a + run * shards.a_size(), b + run * shards.b_size(),
+                                c + run * shards.c_size());
     }
     stream.synchronize();
     for (int run = 0; run < kRuns; ++run)
@@ -87,10 +89,10 @@ void check_turns(Operator op, int pes, CopyBy copy_by) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Turns, AreExactAndWithoutRacesInAnyOrder) {
+TEST(DoubleBufferedPlan, AreExactAndWithoutRacesInAnyOrder) {
   for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter})
     for (const int pes : {2, 3, 4})
-      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_turns(op, pes, copy_by);
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) check_double_buffering(op, pes, copy_by);
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#pragma once
+/// Double buffering: two plans of the same operator that alternate, call by call.
+///
+/// A plan's buffers may be written again when all peers have released its last call. With one plan each call would
+/// start when the slowest PE has ended the previous one. With two, a PE that is ahead by less than a call waits for
+/// data only. All PEs run an operator in one order, so they agree on the plan of each call, also in graphs. Both plans
+/// share one count of calls, because a graph with an odd number of calls runs the same plan twice in a row.
+
+#include <array>
+#include <memory>
+
+#include "operators/plan/operator.h"
+
+namespace tandem::ops {
+
+class DoubleBufferedPlan final : public OperatorPlan {
+ public:
+  DoubleBufferedPlan(std::unique_ptr<OperatorPlan> first, std::unique_ptr<OperatorPlan> second)
+      : OperatorPlan(first->options()), plans_{std::move(first), std::move(second)} {}
+
+  std::string way(Size m) const override { return plans_.front()->way(m); }
+
+ private:
+  void enqueue(Stream& main, const OperatorCall& call) override {
+    plans_[next_]->run(main, call);
+    next_ = 1 - next_;
+  }
+
+  std::array<std::unique_ptr<OperatorPlan>, 2> plans_;
+  std::size_t next_ = 0;
+};
+
+/// One plan, or two that take turns.
+inline std::unique_ptr<OperatorPlan> make_double_buffered(World& world, const Settings& settings,
+                                                          std::unique_ptr<OperatorPlan> (*make)(World&,
+                                                                                                const Settings&)) {
+  if (!settings.double_buffered) return make(world, settings);
+  Settings of_both = settings;
+  of_both.buffers = make_buffer_words(world);
+  auto first = make(world, of_both);
+  return std::make_unique<DoubleBufferedPlan>(std::move(first), make(world, of_both));
+}
+
+}  // namespace tandem::ops
