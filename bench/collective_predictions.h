@@ -92,7 +92,7 @@ inline double predict_us(const Machine& machine, const MeasuredCollective& row) 
 
 inline std::vector<Prediction> predict(const Machine& machine, const std::vector<MeasuredCollective>& rows) {
   std::vector<Prediction> all(rows.size());
-  cli::for_pieces(static_cast<Size>(rows.size()), 1, [&](Range piece) {
+  cli::for_chunks(static_cast<Size>(rows.size()), 1, [&](Range piece) {
     const auto i = static_cast<std::size_t>(piece.begin);
     all[i] = {rows[i], predict_us(machine, rows[i])};
   });

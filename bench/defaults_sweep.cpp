@@ -225,7 +225,7 @@ int main(int argc, char** argv) try {
   for (std::size_t i = shard.index - 1; i < chosen.size(); i += shard.of) tasks.push_back(std::move(chosen[i]));
   Report report;
   fmt::print("{:<52} {:>10}  {:<26} {:>10}  {:<26} {:>7}\n", "default", "us", "takes", "against us", "of", "ratio");
-  cli::for_pieces(static_cast<Size>(tasks.size()), 1,
+  cli::for_chunks(static_cast<Size>(tasks.size()), 1,
                   [&](Range piece) { report.add(tasks[static_cast<std::size_t>(piece.begin)].run()); });
   return report.finish(json_file) == 0 ? 0 : 1;
 } catch (const std::exception& error) {

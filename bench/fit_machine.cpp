@@ -60,7 +60,7 @@ double cost(const Machine& machine, const std::vector<MeasuredCollective>& rows,
   std::vector<double> logarithms(rows.size());
   std::atomic<double> so_far{0};
   const double too_much = least * static_cast<double>(rows.size());
-  cli::for_pieces(static_cast<Size>(rows.size()), 1, [&](Range piece) {
+  cli::for_chunks(static_cast<Size>(rows.size()), 1, [&](Range piece) {
     if (so_far >= too_much) return;
     const auto i = static_cast<std::size_t>(piece.begin);
     logarithms[i] = std::abs(std::log(predict_us(machine, rows[i]) / rows[i].us));

@@ -164,7 +164,7 @@ void make_missing(const std::filesystem::path& folder, const std::vector<std::st
       if (find_group(result, task) == nullptr) missing.push_back({&result, file, task});
   }
   std::mutex mutex;
-  cli::for_pieces(static_cast<Size>(missing.size()), 1, [&](Range piece) {
+  cli::for_chunks(static_cast<Size>(missing.size()), 1, [&](Range piece) {
     const auto& [table, file, task] = missing[static_cast<std::size_t>(piece.begin)];
     const tune::Group group = swept(*task.sweep, task.collective, task.pes);
     const std::lock_guard lock(mutex);

@@ -139,13 +139,13 @@ TEST(NormalData, QuantilesAreThoseOfTheTables) {
   EXPECT_EQ(normal_quantiles()[0], -normal_quantiles()[65535]);
 }
 
-TEST(ForPieces, CoversEverythingOnceAndRethrows) {
+TEST(ForChunks, CoversEverythingOnceAndRethrows) {
   std::vector<int> seen(1001);
-  for_pieces(1001, 10, [&](Range piece) {
+  for_chunks(1001, 10, [&](Range piece) {
     for (Size i = piece.begin; i < piece.end; ++i) ++seen[static_cast<std::size_t>(i)];
   });
   EXPECT_EQ(seen, std::vector<int>(1001, 1));
-  EXPECT_THROW(for_pieces(100, 1, [](Range) { throw InvalidArgument("no"); }), InvalidArgument);
+  EXPECT_THROW(for_chunks(100, 1, [](Range) { throw InvalidArgument("no"); }), InvalidArgument);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(ChunkEpoch, TheFirstChunkOfACallCountsMoreThanTheLastOfTheOneBefore) {
 TEST(RingCount, TheFirstPieceOfACallCountsMoreThanTheLastOfTheOneBefore) {
   for (const int n : {1, 2, 3, 72, 8192})
     for (const Epoch epoch : {Epoch{1}, (Epoch{1} << 32) - 1, Epoch{1} << 32, Epoch{1} << 44}) {
-      const auto delivered = static_cast<Epoch>(2 * (n - 1) * kMostRingPieces);
+      const auto delivered = static_cast<Epoch>(2 * (n - 1) * kMostRingChunks);
       EXPECT_LT(ring_count(epoch, n) + delivered, ring_count(epoch + 1, n) + 1);
       EXPECT_LT(ring_count(epoch, n), ring_count(epoch + 1, n));
     }

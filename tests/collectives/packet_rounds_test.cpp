@@ -60,7 +60,7 @@ Steps steps_of_warp(const std::vector<Size>& calls, int warp) {
     const PacketRounds<LLPacket, std::byte> rounds(block, staging, count);
     const auto step = [&](Step::Kind kind) {
       return [&rounds, &steps, warp, kind](Size i) {
-        if (rounds.piece(i).size() > warp * kWarpShare) steps.push_back({kind, rounds.round(i)});
+        if (rounds.chunk(i).size() > warp * kWarpShare) steps.push_back({kind, rounds.round(i)});
       };
     };
     rounds.exchange(block, step(Step::kSend), step(Step::kReceive));

@@ -68,11 +68,11 @@ struct PlacedBlock {
 
 TEST(Pipelines, RingsOfMoreThanTwoPesAnnounceWholeChunks) {
   const PlacedBlock in_node{{.size = 4, .node_size = 4}}, between_nodes{{.size = 4, .node_size = 2}};
-  EXPECT_EQ(kernels::ring_pieces(in_node, 2, Size{1} << 20), 4);
-  EXPECT_EQ(kernels::ring_pieces(in_node, 2, Size{40} << 10), 2);
-  EXPECT_EQ(kernels::ring_pieces(in_node, 2, 0), 1);
-  EXPECT_EQ(kernels::ring_pieces(in_node, 3, Size{1} << 20), 1);
-  EXPECT_EQ(kernels::ring_pieces(between_nodes, 2, Size{1} << 20), 1);
+  EXPECT_EQ(kernels::ring_chunks(in_node, 2, Size{1} << 20), 4);
+  EXPECT_EQ(kernels::ring_chunks(in_node, 2, Size{40} << 10), 2);
+  EXPECT_EQ(kernels::ring_chunks(in_node, 2, 0), 1);
+  EXPECT_EQ(kernels::ring_chunks(in_node, 3, Size{1} << 20), 1);
+  EXPECT_EQ(kernels::ring_chunks(between_nodes, 2, Size{1} << 20), 1);
 }
 
 }  // namespace

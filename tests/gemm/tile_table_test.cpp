@@ -32,13 +32,13 @@ struct Place {
 std::vector<Place> by_table(const Gemm& gemm, int cluster) {
   const TileTable table = make_tile_table(gemm, cluster);
   std::vector<Place> places;
-  int piece = 0;
+  int chunk = 0;
   for (int unit = 0; unit < table.units; ++unit)
     for (int rank = 0; rank < cluster; ++rank) {
-      const TablePlace place = place_of(table, unit, rank, piece);
-      piece = place.piece;
-      const Size row = table.pieces[piece].begin + place.panel * gemm.tile_m;
-      if (row < table.pieces[piece].end) places.push_back({row, place.column * gemm.tile_n});
+      const TablePlace place = place_of(table, unit, rank, chunk);
+      chunk = place.chunk;
+      const Size row = table.chunks[chunk].begin + place.panel * gemm.tile_m;
+      if (row < table.chunks[chunk].end) places.push_back({row, place.column * gemm.tile_n});
     }
   return places;
 }

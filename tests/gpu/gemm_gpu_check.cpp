@@ -205,13 +205,13 @@ class Check {
     world_.copy_in(buffers_.epoch, &epoch, 8);
     stream_.gemm(gemm_, world_.team());
     const TileSequence sequence(gemm_);
-    for (int i = 0; i < sequence.pieces(); ++i) {
-      const TileSequence::Piece piece = sequence.piece(i);
-      const Size begin = piece.rows.begin * row_bytes;
+    for (int i = 0; i < sequence.chunks(); ++i) {
+      const TileSequence::Chunk chunk = sequence.chunk(i);
+      const Size begin = chunk.rows.begin * row_bytes;
       // Time for the GEMM to be waiting.
       for (int j = 0; j < 3; ++j) copies.copy_async(buffers_.own, buffers_.c, Buffers::kBytes);
-      copies.copy_async(buffers_.a + begin, buffers_.staging.local() + begin, piece.rows.size() * row_bytes);
-      copies.write_signal(buffers_.words.local() + gemm_.rows.slot(piece.owner, piece.part), epoch);
+      copies.copy_async(buffers_.a + begin, buffers_.staging.local() + begin, chunk.rows.size() * row_bytes);
+      copies.write_signal(buffers_.words.local() + gemm_.rows.slot(chunk.owner, chunk.part), epoch);
     }
     copies.synchronize();
     stream_.synchronize();
@@ -261,9 +261,9 @@ class Check {
       for (int part = 0; part < case_.splits; ++part) {
         const auto slot = static_cast<std::size_t>(gemm_.rows.slot(owner, part));
         const auto told = static_cast<Size>(after[slot].value - before[slot].value);
-        if (told != gemm_.tiles_of_piece(owner, part))
+        if (told != gemm_.tiles_of_chunk(owner, part))
           return fmt::format("owner {} part {}: {} tiles told, it has {}", owner, part, told,
-                             gemm_.tiles_of_piece(owner, part));
+                             gemm_.tiles_of_chunk(owner, part));
       }
     return "";
   }

@@ -68,7 +68,7 @@ TEST(TileSequence, WhoTakesTilesInTurnFindsTheSameOnes) {
         EXPECT_EQ(std::pair(in_turn.cols.begin, in_turn.cols.end), std::pair(tile.cols.begin, tile.cols.end));
         EXPECT_LE(from.first, i);
       }
-      EXPECT_EQ(from.piece > 0, order != TileOrder::kRowMajor);
+      EXPECT_EQ(from.chunk > 0, order != TileOrder::kRowMajor);
     }
 }
 
@@ -93,7 +93,7 @@ TEST(TileSequence, PiecesHaveTheTilesThatTheyAnnounce) {
   }
   for (int owner = 0; owner < 3; ++owner)
     for (int part = 0; part < 4; ++part)
-      EXPECT_EQ(tiles[static_cast<std::size_t>(gemm.rows.slot(owner, part))], gemm.tiles_of_piece(owner, part));
+      EXPECT_EQ(tiles[static_cast<std::size_t>(gemm.rows.slot(owner, part))], gemm.tiles_of_chunk(owner, part));
 }
 
 TEST(TileSequence, OrdersFollowTheirNames) {

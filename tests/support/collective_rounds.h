@@ -203,14 +203,14 @@ class CollectiveRounds {
     in_threads({0, static_cast<Size>(results.size())}, piece * (reduces(collective()) ? world_.num_pes() : 1),
                [&](Range some) {
                  for (Size i = some.begin; i < some.end; ++i)
-                   check_piece(round, call, {i * piece, std::min((i + 1) * piece, whole)}, out, in, host,
+                   check_chunk(round, call, {i * piece, std::min((i + 1) * piece, whole)}, out, in, host,
                                results[static_cast<std::size_t>(i)]);
                });
     for (const RoundsResult& result : results) result_.add(result);
   }
 
   /// Elements `piece` of a buffer, of which `out` is output and `in`, unless it is output as well, input.
-  void check_piece(int round, int call, Range piece, Range out, Range in, const Host& host,
+  void check_chunk(int round, int call, Range piece, Range out, Range in, const Host& host,
                    RoundsResult& result) const {
     for (Size at = piece.begin; at < piece.end; ++at) {
       const T got = host[static_cast<std::size_t>(at)];

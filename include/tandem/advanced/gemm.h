@@ -197,7 +197,7 @@ struct Gemm {
   /// node).
   TANDEM_DEVICE int block_at_collector(int owner) const { return owner - owner % node_size + me % node_size; }
   /// Returns the number of tiles of a chunk of C, by which its notification grows in each call.
-  TANDEM_DEVICE Size tiles_of_piece(int owner, int part) const {
+  TANDEM_DEVICE Size tiles_of_chunk(int owner, int part) const {
     return ceil_div(rows.part(owner, part).size(), tile_m) * ceil_div(n, tile_n);
   }
 };

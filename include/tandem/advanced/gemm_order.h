@@ -29,30 +29,30 @@ class TileSequence {
         n_(gemm.n) {}
 
   /// Rows that are computed together: they have one owner and wait for one word.
-  struct Piece {
+  struct Chunk {
     Range rows;     ///< rows of A
     int owner = 0;  ///< the owner of these rows
     int part = 0;   ///< the number within the owner's shard
   };
   /// Returns the number of pieces.
-  TANDEM_DEVICE int pieces() const { return rows_.shards * rows_.splits; }
+  TANDEM_DEVICE int chunks() const { return rows_.shards * rows_.splits; }
   /// Returns the i-th chunk in the order, 0 <= i < pieces(). It may be empty.
-  TANDEM_DEVICE Piece piece(int i) const {
+  TANDEM_DEVICE Chunk chunk(int i) const {
     if (order_ == TileOrder::kRowMajor) return {{0, rows_.rows}, 0, 0};
     const int splits = rows_.splits;
     const int peers = rows_.shards - 1;
-    int owner_of_piece = owner(i / splits);
+    int owner_of_chunk = owner(i / splits);
     int part = i % splits;
     if (order_ == TileOrder::kPartsFirst) {
-      owner_of_piece = owner(i % rows_.shards);
+      owner_of_chunk = owner(i % rows_.shards);
       part = i / rows_.shards;
     }
     if (order_ == TileOrder::kInterleaved && i >= splits) {
       const int j = i - splits;  // own shard is done: chunk 0 of every peer, then chunk 1, ...
-      owner_of_piece = owner(1 + j % peers);
+      owner_of_chunk = owner(1 + j % peers);
       part = j / peers;
     }
-    return {rows_.part(owner_of_piece, part), owner_of_piece, part};
+    return {rows_.part(owner_of_chunk, part), owner_of_chunk, part};
   }
   /// Shards, and the rows of each. In the plain order all rows are one shard.
   TANDEM_DEVICE int owners() const { return rows_.shards; }
@@ -62,7 +62,7 @@ class TileSequence {
   /// Returns the number of tiles.
   TANDEM_DEVICE Size tiles() const {
     Size panels = 0;
-    for (int i = 0; i < pieces(); ++i) panels += panels_of(i);
+    for (int i = 0; i < chunks(); ++i) panels += panels_of(i);
     return panels * columns();
   }
 
@@ -74,17 +74,17 @@ class TileSequence {
   }
   /// A chunk by its index in the order, with the number of its first tile.
   struct Place {
-    int piece = 0;   ///< place of the piece in the order
+    int chunk = 0;   ///< place of the piece in the order
     Size first = 0;  ///< its first tile
   };
   /// Does the same for callers with ascending `i`. The search starts at `from` and stores the tile's chunk there, so
   /// its cost does not depend on the number of chunks.
   TANDEM_DEVICE GemmTile tile(Size i, Place& from) const {
-    for (; i >= from.first + panels_of(from.piece) * columns(); ++from.piece)
-      from.first += panels_of(from.piece) * columns();
-    const int number = from.piece;
+    for (; i >= from.first + panels_of(from.chunk) * columns(); ++from.chunk)
+      from.first += panels_of(from.chunk) * columns();
+    const int number = from.chunk;
     i -= from.first;
-    const Range rows = piece(number).rows;
+    const Range rows = chunk(number).rows;
     const Size group = group_ > 0 ? group_ : max(panels_of(number), 1);
     const Size first = i / (group * columns()) * group;
     i -= first * columns();
@@ -117,7 +117,7 @@ class TileSequence {
 
  private:
   TANDEM_DEVICE Size columns() const { return ceil_div(n_, tile_n_); }
-  TANDEM_DEVICE Size panels_of(int i) const { return ceil_div(piece(i).rows.size(), tile_m_); }
+  TANDEM_DEVICE Size panels_of(int i) const { return ceil_div(chunk(i).rows.size(), tile_m_); }
 
   RowPartition rows_;
   TileOrder order_;

@@ -16,7 +16,7 @@ struct AllGatherPackets : PacketKernel<P> {
     const int me = block.pe();
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const auto send = [&](Size i) {
-      const auto own = block.template load<std::byte>(a.in.local(), rounds.piece(i));
+      const auto own = block.template load<std::byte>(a.in.local(), rounds.chunk(i));
       block.template ll_put_peers<std::byte>(rounds.packets(i, me), own, rounds.flag(i));
     };
     rounds.exchange(block, send, [&](Size i) { receive_from_all(block, a, rounds, a.in.local(), i); });

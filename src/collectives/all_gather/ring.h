@@ -26,8 +26,8 @@ struct AllGatherRing : MoveKernel {
     for (int step = 0; step < n - 1; ++step) {
       const int owner = (me + n - step) % n;
       if (step > 0) block.wait(arrived + owner, 1, epoch);
-      const Symm<std::byte> piece = out + owner * a.count;
-      block.put_signal_nbi(piece, piece.local(), part.size(), arrived + owner, epoch, next);
+      const Symm<std::byte> chunk = out + owner * a.count;
+      block.put_signal_nbi(chunk, chunk.local(), part.size(), arrived + owner, epoch, next);
     }
     wait_peers(block, a.arrived, epoch);
     block.quiet();

@@ -24,8 +24,8 @@ struct AllGatherTwoLevel : MoveKernel {
     const auto rail_peer = [&](int step) { return (me + step * size) % block.num_pes(); };
     const auto node_peer = [&](int step) { return first + (me - first + step) % size; };
     const auto send = [&](int owner, int pe) {
-      const Symm<std::byte> piece = out + owner * a.count;
-      block.put_signal_nbi(piece, piece.local(), part.size(), arrived + owner, epoch, pe);
+      const Symm<std::byte> chunk = out + owner * a.count;
+      block.put_signal_nbi(chunk, chunk.local(), part.size(), arrived + owner, epoch, pe);
     };
 
     for (int step = 1; step < nodes; ++step) block.notify(ready + me, epoch, rail_peer(step));

@@ -21,13 +21,13 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
     const int first = me / size * size;  // of this node
     const PacketRounds<LLPacket, std::byte> rounds(block, a.staging, a.count);
     for (Size i = 0; i < rounds.count(); ++i) {
-      const Range piece = rounds.piece(i);
+      const Range chunk = rounds.chunk(i);
       const Epoch flag = rounds.flag(i);
-      const Size packets = packets_for<LLPacket>(piece.size());
+      const Size packets = packets_for<LLPacket>(chunk.size());
       const auto open = [&](int owner) {
         const LLPacket* const from = rounds.packets(i, owner).local();
-        block.store(a.out.local() + owner * a.count, piece,
-                    block.template ll_get<std::byte, std::byte>(from, piece.size(), flag));
+        block.store(a.out.local() + owner * a.count, chunk,
+                    block.template ll_get<std::byte, std::byte>(from, chunk.size(), flag));
       };
       const auto spread = [&](int owner) {
         const Symm<LLPacket> at = rounds.packets(i, owner);
@@ -36,7 +36,7 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
       };
 
       const Symm<LLPacket> own = rounds.packets(i, me);
-      block.ll_put(own, a.in.local() + piece.begin, piece.size(), flag, me);
+      block.ll_put(own, a.in.local() + chunk.begin, chunk.size(), flag, me);
       open(me);  // packets that can be read are in place
       for (int pe = (me + size) % n; pe != me; pe = (pe + size) % n) block.put_nbi(own, own.local(), packets, pe);
       spread(me);

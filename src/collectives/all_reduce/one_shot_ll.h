@@ -19,15 +19,15 @@ struct AllReduceOneShotPackets : ReducePacketKernel<T, P> {
   TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
-    const auto own = [&](Range piece) { return load_input<T>(block, a.in.local(), piece, a.op, a.scale); };
+    const auto own = [&](Range chunk) { return load_input<T>(block, a.in.local(), chunk, a.op, a.scale); };
     const auto send = [&](Size i) {
-      const auto values = own(rounds.piece(i));
+      const auto values = own(rounds.chunk(i));
       block.template ll_put_peers<T>(rounds.packets(i, me), values, rounds.flag(i));
     };
     const auto receive = [&](Size i) {
-      const Range piece = rounds.piece(i);
-      block.store(a.out.local(), piece,
-                  reduce_packets<T>(block, own(piece), static_cast<const P*>(rounds.packets(i, 0).local()),
+      const Range chunk = rounds.chunk(i);
+      block.store(a.out.local(), chunk,
+                  reduce_packets<T>(block, own(chunk), static_cast<const P*>(rounds.packets(i, 0).local()),
                                     rounds.stride(), rounds.flag(i), a.op));
     };
     rounds.exchange(block, send, receive);

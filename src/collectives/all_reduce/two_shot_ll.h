@@ -46,22 +46,22 @@ struct AllReduceTwoShotPackets {
     const int me = block.pe();
     const Split shards = split(a.count, block.num_pes(), 16);
     const PacketRounds<P, T> rounds(block, a.staging, shards.step());
-    const auto piece = [&](int owner, Size i) {
+    const auto chunk = [&](int owner, Size i) {
       const Range shard = shards[owner];
-      const Range of_shard = rounds.piece(i);
+      const Range of_shard = rounds.chunk(i);
       return Range{min(shard.begin + of_shard.begin, shard.end), min(shard.begin + of_shard.end, shard.end)};
     };
     const auto input = [&](Range range) { return load_input<T>(block, a.in.local(), range, a.op, a.scale); };
     const auto send = [&](Size i) {
       for (const int pe : block.peers_from_self()) {
-        const Range theirs = piece(pe, i);
+        const Range theirs = chunk(pe, i);
         if (theirs.empty()) continue;
         const auto values = input(theirs);
         block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
       }
     };
     const auto reduce = [&](Size i) {
-      const Range mine = piece(me, i);
+      const Range mine = chunk(me, i);
       if (mine.empty()) return;
       const auto sum = reduce_packets<T>(block, input(mine), static_cast<const P*>(rounds.packets(i, 0).local()),
                                          rounds.stride(), rounds.flag(i), a.op);
@@ -70,7 +70,7 @@ struct AllReduceTwoShotPackets {
     };
     const auto gather = [&](Size i) {
       for (const int pe : block.peers_from_self()) {
-        const Range theirs = piece(pe, i);
+        const Range theirs = chunk(pe, i);
         if (theirs.empty()) continue;
         block.store(a.out.local(), theirs,
                     block.template ll_get<T, T>((a.sums + rounds.place(i, pe)).local(), theirs.size(), rounds.flag(i)));

@@ -15,9 +15,9 @@ struct AllToAllPackets : PacketKernel<P> {
     const int me = block.pe();
     const PacketRounds<P, std::byte> rounds(block, a.staging, a.count);
     const auto send = [&](Size i) {
-      const Range piece = rounds.piece(i);
+      const Range chunk = rounds.chunk(i);
       for (const int pe : block.peers_from_self()) {
-        const auto values = block.template load<std::byte>(a.in.local() + pe * a.count, piece);
+        const auto values = block.template load<std::byte>(a.in.local() + pe * a.count, chunk);
         block.template ll_put_fragment<std::byte>(rounds.packets(i, me), values, rounds.flag(i), pe);
       }
     };

@@ -34,9 +34,9 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
     const Split parts = split(a.count, others, 16);
     const PacketRounds<P, std::byte> rounds(block, a.staging, parts.step());
     const auto other = [&](int i) { return (a.root + 1 + i) % n; };
-    const auto piece = [&](int part, Size i) {
+    const auto chunk = [&](int part, Size i) {
       const Range whole = parts[part];
-      const Range of_part = rounds.piece(i);
+      const Range of_part = rounds.chunk(i);
       return Range{min(whole.begin + of_part.begin, whole.end), min(whole.begin + of_part.end, whole.end)};
     };
     // Reader number `reader` of this PE's packets has read those of round i - kSlots.
@@ -46,7 +46,7 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
         block.wait(block.slots(a.released), readers, rounds.round(i) - kSlots);
     };
     const auto get = [&](int part, Size i, int sender, int reader) {
-      const Range theirs = piece(part, i);
+      const Range theirs = chunk(part, i);
       auto values =
           block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), theirs.size(), rounds.flag(i));
       block.signal_after_reads(block.slots(a.released) + reader, rounds.round(i), sender);
@@ -58,7 +58,7 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
       for (Size i = 0; i < rounds.count(); ++i) {
         wait_for_credits(n - 1, i);
         for (int part = 0; part < others; ++part) {
-          const Range own = piece(part, i);
+          const Range own = chunk(part, i);
           const auto values = block.template load<std::byte>(a.in.local(), own);
           if (n > 1)
             block.template ll_put_fragment<std::byte>(rounds.packets(i, a.root), values, rounds.flag(i), other(part));

@@ -221,10 +221,10 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
     // If a call runs in chunks, their size decides.
-    CollectiveOptions of_piece = options;
+    CollectiveOptions of_chunk = options;
     const Staged staged = staged_buffers(named(collective, choice.algorithm).info, options, team);
-    of_piece.max_count = std::min(options.max_count, staged_piece(staged, collective, options, team));
-    if (of_piece.max_count < options.max_count) choice = choose(world, collective, of_piece, team);
+    of_chunk.max_count = std::min(options.max_count, staged_chunk(staged, collective, options, team));
+    if (of_chunk.max_count < options.max_count) choice = choose(world, collective, of_chunk, team);
     if (options.blocks > 0) choice.blocks = options.blocks;
     if (options.blocks > 0) choice.blocks_source = OptionSource::kCaller;
     return choice;

@@ -74,7 +74,7 @@ class CopyEnginePlan final : public CollectivePlan {
       const bool is_push = direction_ == CopyDirection::kPush;
       const int from = is_push ? team_.me : peer;
       const int to = is_push ? peer : team_.me;
-      lanes_.copy(place(out, from, to, bytes), piece(in, out, from, to, bytes), bytes);
+      lanes_.copy(place(out, from, to, bytes), chunk(in, out, from, to, bytes), bytes);
       if (is_push) lanes_.signal(args_.arrived.on(peer) + team_.me, args_.epochs.words);
     }
   }
@@ -87,7 +87,7 @@ class CopyEnginePlan final : public CollectivePlan {
   bool copy_own_part(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size bytes) {
     if (!all_peers() && targets() > 0) return false;
     std::byte* const to = place(out, team_.me, team_.me, bytes);
-    const std::byte* const from = piece(in, out, team_.me, team_.me, bytes);
+    const std::byte* const from = chunk(in, out, team_.me, team_.me, bytes);
     const bool by_sms = own_by_sms() && to != from;
     if (by_sms)
       stream.launch<CopyOwnPart>(own_part_, {args_, to, from, bytes}, team_);
@@ -100,7 +100,7 @@ class CopyEnginePlan final : public CollectivePlan {
   std::byte* place(Symm<std::byte> out, int from, int to, Size bytes) const {
     return out.on(to) + (all_peers() ? from * bytes : 0);
   }
-  const std::byte* piece(Symm<const std::byte> in, Symm<std::byte> out, int from, int to, Size bytes) const {
+  const std::byte* chunk(Symm<const std::byte> in, Symm<std::byte> out, int from, int to, Size bytes) const {
     if (pattern_ == CopyPattern::kAllToAll) return in.on(from) + to * bytes;
     // In place, each PE's input is another part of the output. The output is one buffer on all PEs, also for pull (see
     // all_gather_algorithms). A call that is in place here is therefore in place there.

@@ -42,7 +42,7 @@ class StagedPlan final : public CollectivePlan {
       : name_(plan_name(algorithm.info.collective, options)),
         max_count_(options.max_count),
         element_bytes_(size_of(options.type)),
-        piece_(staged_piece(staged, algorithm.info.collective, options, team)) {
+        chunk_(staged_chunk(staged, algorithm.info.collective, options, team)) {
     const Collective collective = algorithm.info.collective;
     in_ = {staged.in, input_parts(collective, options, team),
            input_elements(collective, 1, team.size, team.me, options.root), options.staging.in};
@@ -57,23 +57,23 @@ class StagedPlan final : public CollectivePlan {
       allocate(in_, "staged input");
       allocate(out_, "staged output");
     }
-    CollectiveOptions of_piece = options;
-    of_piece.max_count = std::min(max_count_, piece_);
-    plan_ = algorithm.make(world, of_piece, team);
-    if (max_count_ > piece_) beside_.emplace(world.make_stream(name_ + " pieces"));
+    CollectiveOptions of_chunk = options;
+    of_chunk.max_count = std::min(max_count_, chunk_);
+    plan_ = algorithm.make(world, of_chunk, team);
+    if (max_count_ > chunk_) beside_.emplace(world.make_stream(name_ + " chunks"));
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(name_, in, out, count, max_count_);
-    const bool whole = count <= piece_;
+    const bool whole = count <= chunk_;
     const bool copies_in = in_.is_copied(whole);
     const bool copies_out = out_.is_copied(whole);
     if (!whole && copies_in != copies_out) return run_overlapped(stream, in, out, count, copies_in);
-    for (Size begin = 0; begin == 0 || begin < count; begin += piece_) {
-      const Piece piece = piece_of(in, out, count, begin);
-      if (copies_in) copy_in(stream, piece, in_.staging);
-      plan_->run(stream, copies_in ? in_.staging : piece.in, copies_out ? out_.staging : piece.out, piece.count);
-      if (copies_out) copy_out(stream, piece, out_.staging);
+    for (Size begin = 0; begin == 0 || begin < count; begin += chunk_) {
+      const Chunk chunk = chunk_of(in, out, count, begin);
+      if (copies_in) copy_in(stream, chunk, in_.staging);
+      plan_->run(stream, copies_in ? in_.staging : chunk.in, copies_out ? out_.staging : chunk.out, chunk.count);
+      if (copies_out) copy_out(stream, chunk, out_.staging);
     }
   }
 
@@ -81,7 +81,7 @@ class StagedPlan final : public CollectivePlan {
   int blocks() const override { return plan_->blocks(); }
 
  private:
-  struct Piece {
+  struct Chunk {
     Symm<const std::byte> in;
     Symm<std::byte> out;
     Size pitch;  // bytes from one part of the call's buffers to the next
@@ -89,9 +89,9 @@ class StagedPlan final : public CollectivePlan {
     Size bytes;  // of each part
   };
 
-  Piece piece_of(Symm<const std::byte> in, Symm<std::byte> out, Size count, Size begin) const {
+  Chunk chunk_of(Symm<const std::byte> in, Symm<std::byte> out, Size count, Size begin) const {
     const Size offset = begin * element_bytes_;
-    const Size size = std::min(piece_, count - begin);
+    const Size size = std::min(chunk_, count - begin);
     return {in + offset, out + offset, count * element_bytes_, size, size * element_bytes_};
   }
 
@@ -100,31 +100,31 @@ class StagedPlan final : public CollectivePlan {
     const std::array<Symm<std::byte>, 2> slots{in_.staging, out_.staging};
     std::array<Event, 2> last;  // the end of the work before which a slot must not be written again
     beside_->wait_for(stream);
-    for (Size i = 0; i * piece_ < count; ++i) {
-      const Piece piece = piece_of(in, out, count, i * piece_);
+    for (Size i = 0; i * chunk_ < count; ++i) {
+      const Chunk chunk = chunk_of(in, out, count, i * chunk_);
       const auto at = static_cast<std::size_t>(i % 2);
       Stream& writer = copies_in ? *beside_ : stream;
       if (i >= 2) writer.wait(last[at]);
       if (copies_in) {
-        copy_in(*beside_, piece, slots[at]);
+        copy_in(*beside_, chunk, slots[at]);
         stream.wait_for(*beside_);
-        plan_->run(stream, slots[at], piece.out, piece.count);
+        plan_->run(stream, slots[at], chunk.out, chunk.count);
         last[at] = stream.record();
       } else {
-        plan_->run(stream, piece.in, slots[at], piece.count);
+        plan_->run(stream, chunk.in, slots[at], chunk.count);
         beside_->wait_for(stream);
-        copy_out(*beside_, piece, slots[at]);
+        copy_out(*beside_, chunk, slots[at]);
         last[at] = beside_->record();
       }
     }
     stream.wait_for(*beside_);
   }
 
-  void copy_in(Stream& stream, const Piece& piece, Symm<std::byte> staging) const {
-    copy_parts(stream, staging.local(), piece.bytes, piece.in.local(), piece.pitch, piece.bytes, in_.own_parts);
+  void copy_in(Stream& stream, const Chunk& chunk, Symm<std::byte> staging) const {
+    copy_parts(stream, staging.local(), chunk.bytes, chunk.in.local(), chunk.pitch, chunk.bytes, in_.own_parts);
   }
-  void copy_out(Stream& stream, const Piece& piece, Symm<std::byte> staging) const {
-    copy_parts(stream, piece.out.local(), piece.pitch, staging.local(), piece.bytes, piece.bytes, out_.own_parts);
+  void copy_out(Stream& stream, const Chunk& chunk, Symm<std::byte> staging) const {
+    copy_parts(stream, chunk.out.local(), chunk.pitch, staging.local(), chunk.bytes, chunk.bytes, out_.own_parts);
   }
   static void copy_parts(Stream& stream, std::byte* to, Size to_pitch, const std::byte* from, Size from_pitch,
                          Size bytes, Size parts) {
@@ -135,7 +135,7 @@ class StagedPlan final : public CollectivePlan {
   std::string name_;
   Size max_count_;
   Size element_bytes_;
-  Size piece_;
+  Size chunk_;
   Side in_, out_;
   std::unique_ptr<CollectivePlan> plan_;
   std::optional<Stream> beside_;  // for calls in chunks
@@ -160,7 +160,7 @@ double copies_us(Staged staged, Collective collective, const CollectiveOptions& 
          us(staged.out, output_parts(collective, options, team));
 }
 
-Size staged_piece(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team) {
+Size staged_chunk(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team) {
   if (!staged.any() || options.staging.bytes == 0) return std::max<Size>(options.max_count, 1);
   const Size element = size_of(options.type);
   const Size ins = input_parts(collective, options, team);
@@ -168,8 +168,8 @@ Size staged_piece(Staged staged, Collective collective, const CollectiveOptions&
   const auto fit = [&](Size parts) { return options.staging.bytes / parts / kLine * kLine / element; };
   const Size whole = fit(std::max(staged.in ? ins : 1, staged.out ? outs : 1));
   if (options.max_count <= whole) return std::max<Size>(options.max_count, 1);
-  const Size piece = fit(std::max(ins, outs));
-  if (piece > 0) return piece;
+  const Size chunk = fit(std::max(ins, outs));
+  if (chunk > 0) return chunk;
   throw InvalidArgument(fmt::format("staging.bytes: {} given to {} of {} PEs, allowed are at least {}",
                                     options.staging.bytes, name(collective), team.size,
                                     round_up(std::max(ins, outs) * kLine, kLine)));

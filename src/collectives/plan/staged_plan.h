@@ -24,7 +24,7 @@ double copies_us(Staged staged, Collective collective, const CollectiveOptions& 
 
 /// Returns the elements (as `count`) of a call that the staging holds at once. Returns max_count if nothing is copied
 /// or no staging was given. Throws InvalidArgument if it holds none.
-Size staged_piece(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team);
+Size staged_chunk(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team);
 
 /// Returns `algorithm`'s plan, with copies if it needs any. Options are complete.
 std::unique_ptr<CollectivePlan> make_with_copies(World& world, const CollectiveOptions& options, const Team& team,

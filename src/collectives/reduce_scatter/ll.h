@@ -17,19 +17,19 @@ struct ReduceScatterPackets : ReducePacketKernel<T, P> {
   TANDEM_DEVICE static void run(Block& block, const ReducePacketArgs<T, P>& a) {
     const int me = block.pe();
     const PacketRounds<P, T> rounds(block, a.staging, a.count);
-    const auto shard_of = [&](int pe, Range piece) {
-      return load_input<T>(block, a.in.local() + pe * a.count, piece, a.op, a.scale);
+    const auto shard_of = [&](int pe, Range chunk) {
+      return load_input<T>(block, a.in.local() + pe * a.count, chunk, a.op, a.scale);
     };
     const auto send = [&](Size i) {
       for (const int pe : block.peers_from_self()) {
-        const auto values = shard_of(pe, rounds.piece(i));
+        const auto values = shard_of(pe, rounds.chunk(i));
         block.template ll_put_fragment<T>(rounds.packets(i, me), values, rounds.flag(i), pe);
       }
     };
     const auto receive = [&](Size i) {
-      const Range piece = rounds.piece(i);
-      const auto own = shard_of(me, piece);
-      block.store(a.out.local(), piece,
+      const Range chunk = rounds.chunk(i);
+      const auto own = shard_of(me, chunk);
+      block.store(a.out.local(), chunk,
                   reduce_packets<T>(block, own, static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
                                     rounds.flag(i), a.op));
     };

@@ -44,14 +44,14 @@ struct ReduceScatterRing {
     };
     const Signals ready = a.ready + block.index();
     const Epoch epoch = block.next_epoch(a.epochs);
-    const int pieces = ring_pieces(block, ring.size, part.size() * Size{sizeof(T)});
+    const int chunks = ring_chunks(block, ring.size, part.size() * Size{sizeof(T)});
     Epoch counted = ring_count(epoch, ring.size);
 
     block.notify(ready, epoch, ring.previous);
     block.wait(ready, 1, epoch);
     ring_reduce<T>(block, ring,
                    {a.in, a.partial, a.out.local(), ring.position * a.count, a.arrived + block.index(), a.op, a.scale},
-                   shard, pieces, counted);
+                   shard, chunks, counted);
     block.quiet();
   }
 };

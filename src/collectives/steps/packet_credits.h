@@ -37,25 +37,25 @@ struct CreditedPacketKernel {
   TANDEM_DEVICE static void send(Block& block, const Args& a, const Rounds& rounds, Size i, int first, int readers,
                                  std::byte* keep, bool credits = true) {
     constexpr Epoch kSlots = PacketStaging<P>::kSlots;
-    const Range piece = rounds.piece(i);
+    const Range chunk = rounds.chunk(i);
     const Epoch round = rounds.round(i);
-    const auto values = block.template load<std::byte>(a.in.local(), piece);
+    const auto values = block.template load<std::byte>(a.in.local(), chunk);
     if (credits && round > kSlots && readers > 0) block.wait(block.slots(a.released), readers, round - kSlots);
     for (int k = 0; k < readers; ++k)
       block.template ll_put_fragment<std::byte>(rounds.packets(i, block.pe()), values, rounds.flag(i),
                                                 (first + k) % block.num_pes());
-    if (keep != nullptr) block.store(keep, piece, values);
+    if (keep != nullptr) block.store(keep, chunk, values);
   }
 
   /// Receives round i from PE `sender`. This PE is the sender's reader number `reader`.
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, const Rounds& rounds, Size i, int sender, int reader,
                                     bool credits = true) {
-    const Range piece = rounds.piece(i);
+    const Range chunk = rounds.chunk(i);
     const auto values =
-        block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), piece.size(), rounds.flag(i));
+        block.template ll_get<std::byte, std::byte>(rounds.packets(i, sender).local(), chunk.size(), rounds.flag(i));
     if (credits) block.signal_after_reads(block.slots(a.released) + reader, rounds.round(i), sender);
-    block.store(a.out.local(), piece, values);
+    block.store(a.out.local(), chunk, values);
   }
 };
 

@@ -31,13 +31,13 @@ struct PacketKernel {
 template <class P, class Block>
 TANDEM_DEVICE void receive_from_all(Block& block, const PacketArgs<P>& a, const PacketRounds<P, std::byte>& rounds,
                                     const std::byte* own, Size i) {
-  const Range piece = rounds.piece(i);
-  block.template ll_get_all<std::byte>(block.template load<std::byte>(own, piece),
+  const Range chunk = rounds.chunk(i);
+  block.template ll_get_all<std::byte>(block.template load<std::byte>(own, chunk),
                                        static_cast<const P*>(rounds.packets(i, 0).local()), rounds.stride(),
                                        rounds.flag(i), [&](int pe, const auto& values) {
                                          // In place, this PE's bytes are there.
                                          if (own != a.out.local() + pe * a.count)
-                                           block.store(a.out.local() + pe * a.count, piece, values);
+                                           block.store(a.out.local() + pe * a.count, chunk, values);
                                        });
 }
 

@@ -64,7 +64,7 @@ class PacketRounds {
         last_before_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_)) - 1) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
-  TANDEM_DEVICE Range piece(Size i) const {
+  TANDEM_DEVICE Range chunk(Size i) const {
     return {part_.begin + i * step_, min(part_.begin + (i + 1) * step_, part_.end)};
   }
   TANDEM_DEVICE Epoch round(Size i) const { return last_before_ + static_cast<Epoch>(i + 1); }

@@ -22,24 +22,24 @@ TANDEM_DEVICE RingPlace ring_of_team(const Block& block) {
   return {block.pe(), n, (block.pe() + 1) % n, (block.pe() + n - 1) % n};
 }
 
-inline constexpr Size kMostRingPieces = 4;
+inline constexpr Size kMostRingChunks = 4;
 
 /// Returns the parts of a chunk with signals of their own, so that they are summed or forwarded while the next ones are
 /// under way. The number is the same on all PEs, for chunks of at most `bytes` bytes. It is 1 except for two PEs, which
 /// have no other step to overlap with. In longer rings the waits for the parts' signals cost more than they gain.
 template <class Block>
-TANDEM_DEVICE int ring_pieces(const Block& block, int ring_size, Size bytes) {
+TANDEM_DEVICE int ring_chunks(const Block& block, int ring_size, Size bytes) {
   constexpr Size kLeastBytes = Size{16} << 10;
   if (ring_size > 2 || !block.team().one_node()) return 1;
-  return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostRingPieces));
+  return static_cast<int>(min(max(bytes / kLeastBytes, 1), kMostRingChunks));
 }
 
 /// Returns the value of a ring's delivery word before the first delivery of call `epoch`. It is larger than in any
-/// earlier call, each of which delivered fewer than kMostRingPieces in each of 2 (n - 1) steps. A call of a larger ring
+/// earlier call, each of which delivered fewer than kMostRingChunks in each of 2 (n - 1) steps. A call of a larger ring
 /// takes longer in proportion to its deliveries. The 2^60 calls of two PEs are thus as far away as the end for others:
 /// beyond 30,000 years at one call each microsecond.
 TANDEM_DEVICE constexpr Epoch ring_count(Epoch epoch, int ring_size) {
-  return epoch * (2 * static_cast<Epoch>(kMostRingPieces) * static_cast<Epoch>(ring_size));
+  return epoch * (2 * static_cast<Epoch>(kMostRingChunks) * static_cast<Epoch>(ring_size));
 }
 
 template <class T>
@@ -121,7 +121,7 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
                                    Signals ready, Range part, Epoch epoch) {
   const Split chunks = split(part, ring.size, 16);
   const auto chunk = [&](int i) { return chunks[(i + ring.size) % ring.size]; };
-  const int pieces = ring_pieces(block, ring.size, chunks.step() * Size{sizeof(T)});
+  const int pieces = ring_chunks(block, ring.size, chunks.step() * Size{sizeof(T)});
   Epoch counted = ring_count(epoch, ring.size);
   block.notify(ready, epoch, ring.previous);
   block.wait(ready, 1, epoch);

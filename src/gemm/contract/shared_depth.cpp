@@ -33,7 +33,7 @@ class Sharing {
   }
 
  private:
-  struct Pieces {
+  struct Chunks {
     int count = 0;
     std::array<int, kMostOthers> helper{}, steps{};
   };
@@ -46,44 +46,44 @@ class Sharing {
     for (int others = 1; others <= kMostOthers; ++others) {
       const int own = std::min(time_ - others * cost_.add, depth_ - cost_.least);
       if (own < cost_.least) return false;
-      const Pieces pieces = cut(depth_ - own, others);
-      if (pieces.count > 0) return take(unit, depth_ - own, pieces, to);
+      const Chunks chunks = cut(depth_ - own, others);
+      if (chunks.count > 0) return take(unit, depth_ - own, chunks, to);
     }
     return false;
   }
 
   /// Divides `steps` among helpers with time left, in at most `most` pieces. Returns none if there is not enough time.
-  Pieces cut(int steps, int most) const {
-    Pieces pieces;
+  Chunks cut(int steps, int most) const {
+    Chunks chunks;
     int left = left_;
-    for (int helper = helper_; helper < helpers_ && pieces.count < most; ++helper, left = of_helper()) {
+    for (int helper = helper_; helper < helpers_ && chunks.count < most; ++helper, left = of_helper()) {
       int count = std::min(steps, left - cost_.give);
       if (count < steps) count = std::min(count, steps - cost_.least);
       if (count < cost_.least) continue;
-      pieces.helper[static_cast<std::size_t>(pieces.count)] = helper;
-      pieces.steps[static_cast<std::size_t>(pieces.count++)] = count;
+      chunks.helper[static_cast<std::size_t>(chunks.count)] = helper;
+      chunks.steps[static_cast<std::size_t>(chunks.count++)] = count;
       steps -= count;
-      if (steps == 0) return pieces;
+      if (steps == 0) return chunks;
     }
     return {};
   }
 
-  bool take(int unit, int first_own, const Pieces& pieces, SharedDepth& to) {
+  bool take(int unit, int first_own, const Chunks& chunks, SharedDepth& to) {
     // A cluster has one place in the workspace.
-    if (places_ + pieces.count > owners_ + helpers_ || places_ + pieces.count + owners_ > SharedDepth::kMostParts)
+    if (places_ + chunks.count > owners_ + helpers_ || places_ + chunks.count + owners_ > SharedDepth::kMostParts)
       return false;
     finishing_[static_cast<std::size_t>(unit)] = {narrow(unit), narrow(first_own), narrow(depth_ - first_own),
-                                                  narrow(places_), narrow(pieces.count)};
+                                                  narrow(places_), narrow(chunks.count)};
     int first = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(pieces.count); ++i) {
-      while (helper_ < pieces.helper[i]) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(chunks.count); ++i) {
+      while (helper_ < chunks.helper[i]) {
         to.begin[++helper_] = narrow(places_);
         left_ = of_helper();
       }
-      to.parts[places_] = {narrow(unit), narrow(first), narrow(pieces.steps[i]), narrow(places_), UnitPart::kGives};
+      to.parts[places_] = {narrow(unit), narrow(first), narrow(chunks.steps[i]), narrow(places_), UnitPart::kGives};
       ++places_;
-      first += pieces.steps[i];
-      left_ -= pieces.steps[i] + cost_.give;
+      first += chunks.steps[i];
+      left_ -= chunks.steps[i] + cost_.give;
     }
     return true;
   }

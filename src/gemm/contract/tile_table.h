@@ -7,10 +7,10 @@
 namespace tandem {
 
 inline constexpr int kMostShards = 8;
-inline constexpr int kMostPieces = 64;
+inline constexpr int kMostTableChunks = 64;
 
 /// One chunk of the row partition. Chunks are in the order of computation.
-struct TablePiece {
+struct TableChunk {
   int first = 0;  ///< units of work in the chunks before it
   int begin = 0;  ///< first row
   int end = 0;
@@ -21,7 +21,7 @@ struct TablePiece {
 /// A unit of work is the work of one cluster of blocks: `cluster` vertically adjacent tiles.
 struct TileTable {
   static constexpr bool kShares = false;  ///< units have no shared depth: see SharedTileTable
-  TablePiece pieces[kMostPieces];
+  TableChunk chunks[kMostTableChunks];
   int count = 0;    ///< number of chunks
   int units = 0;    ///< in all chunks
   int columns = 0;  ///< tiles in a row
@@ -33,29 +33,29 @@ struct TileTable {
 /// A tile of one block: the chunk's index in the table, the panel within the chunk, and the column. For a panel beyond
 /// the chunk's end the block only helps its cluster.
 struct TablePlace {
-  int piece = 0;
+  int chunk = 0;
   int panel = 0;
   int column = 0;
 };
 
-TANDEM_DEVICE inline int panels_of(const TileTable& table, const TablePiece& piece) {
+TANDEM_DEVICE inline int panels_of(const TileTable& table, const TableChunk& chunk) {
   const int unit = table.tile_m * table.cluster;
-  return (piece.end - piece.begin + unit - 1) / unit;
+  return (chunk.end - chunk.begin + unit - 1) / unit;
 }
 
 /// Returns the place of unit `unit` < units for the block with number `rank` in its cluster. The search starts at chunk
 /// `piece`, which must not lie after the unit.
-TANDEM_DEVICE inline TablePlace place_of(const TileTable& table, int unit, int rank, int piece) {
-  while (piece + 1 < table.count && unit >= table.pieces[piece + 1].first) ++piece;
-  const int panels = panels_of(table, table.pieces[piece]);
-  int rest = unit - table.pieces[piece].first;
+TANDEM_DEVICE inline TablePlace place_of(const TileTable& table, int unit, int rank, int chunk) {
+  while (chunk + 1 < table.count && unit >= table.chunks[chunk + 1].first) ++chunk;
+  const int panels = panels_of(table, table.chunks[chunk]);
+  int rest = unit - table.chunks[chunk].first;
   const int of_group = table.group * table.columns;
   const int group = rest / of_group;
   rest -= group * of_group;
   const int left = panels - group * table.group;
   const int height = left < table.group ? left : table.group;
   const int column = rest / height;
-  return {piece, (group * table.group + rest - column * height) * table.cluster + rank, column};
+  return {chunk, (group * table.group + rest - column * height) * table.cluster + rank, column};
 }
 
 /// Returns the table of a GEMM for a kernel with `cluster` blocks in a cluster. Throws Unsupported if it does not fit.

@@ -56,8 +56,8 @@ class GatedMainloop : public Base {
   __device__ void load(const Params& params, const WalkedTile& tile, int column, Steps steps, MainloopPipeline pipeline,
                        PipelineState state, const cute::tuple<TensorA, TensorB>& inputs, int lane,
                        std::uint32_t block_rank, TensorStorage& storage, const GemmRecorder& recorder) {
-    const bool own = tile.piece->owner == params.gate.own;
-    if (!own && params.gate.gate.words != nullptr && passed_ != tile.piece->slot)
+    const bool own = tile.chunk->owner == params.gate.own;
+    if (!own && params.gate.gate.words != nullptr && passed_ != tile.chunk->slot)
       pass_gate(params.gate, tile, lane, recorder);
     // Tiles start at any row: a shard's size need not be a multiple of a tile's.
     const int row = own ? tile.row - params.gate.own_begin : tile.row;
@@ -138,11 +138,11 @@ class GatedMainloop : public Base {
   }
 
   __device__ void pass_gate(const DeviceGate& gate, const WalkedTile& tile, int lane, const GemmRecorder& recorder) {
-    const Signal* const word = gate.gate.words + tile.piece->slot;
+    const Signal* const word = gate.gate.words + tile.chunk->slot;
     const Epoch expected = load_relaxed(gate.gate.epoch) * static_cast<Epoch>(gate.gate.arrivals);
     const std::uint64_t begin = recorder.now();
     wait_before_tma(gate.context, word, expected);
-    passed_ = tile.piece->slot;
+    passed_ = tile.chunk->slot;
     if (lane == 0) recorder.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
     __syncwarp();
   }

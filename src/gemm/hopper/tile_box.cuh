@@ -84,8 +84,8 @@ struct TileBox {
  private:
   /// Returns the place of a 16-byte piece of a row under the tensor map's swizzle. Eight rows of 128 bytes, or sixteen
   /// of 64, go through all places.
-  __device__ static std::uint32_t offset_of(int row, int piece) {
-    return static_cast<std::uint32_t>((row * kPieces + (piece ^ (row * kPieces / 8 % kPieces))) * 16);
+  __device__ static std::uint32_t offset_of(int row, int chunk) {
+    return static_cast<std::uint32_t>((row * kPieces + (chunk ^ (row * kPieces / 8 % kPieces))) * 16);
   }
 };
 

@@ -61,7 +61,7 @@ class TileStore {
   }
 
   __device__ static void prefetch(const Params& params, const TileTable& table) {
-    prefetch_tensor_map(&params.c[table.pieces[0].owner]);
+    prefetch_tensor_map(&params.c[table.chunks[0].owner]);
   }
 
   /// Called by one thread, before a barrier of the block.
@@ -164,17 +164,17 @@ class TileStore {
         const unsigned slot = boxes_ % kSlots;
         storage_.written[group_][slot].wait(phase());
         if (i == 0) begin = recorder.now();
-        if (tile.piece->owner == params_.ring.copied_owner)
+        if (tile.chunk->owner == params_.ring.copied_owner)
           store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
         for (int copy = 0; copy < params_.copies; ++copy)
-          store_box(&params_.c[tile.piece->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
+          store_box(&params_.c[tile.chunk->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
         if (i == 0 || i + 1 == kBoxes) continue;
         wait_for_reads<1>();  // the previous box has had time
         make_ready(tile, i + 1, boxes_ + 1);
       }
       wait_for_stores();
       recorder.add(role,
-                   {RecordKind::kStore, params_.to[tile.piece->owner], Size{kRows} * TileN * Size{sizeof(Element)}},
+                   {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kRows} * TileN * Size{sizeof(Element)}},
                    begin);
       notify(tile, recorder, role);
     }
@@ -185,14 +185,14 @@ class TileStore {
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
   __device__ bool adds_to(const WalkedTile& tile) const {
-    return params_.ring.arrived != nullptr && tile.piece->owner != params_.ring.first_owner;
+    return params_.ring.arrived != nullptr && tile.chunk->owner != params_.ring.first_owner;
   }
   __device__ Activation activation_of(const WalkedTile& tile) const {
-    const bool complete = params_.ring.arrived == nullptr || tile.piece->owner == params_.ring.last_owner;
+    const bool complete = params_.ring.arrived == nullptr || tile.chunk->owner == params_.ring.last_owner;
     return complete ? params_.activation : Activation::kNone;
   }
   __device__ int row_of(const WalkedTile& tile) const {
-    return tile.row - params_.shard_begin[tile.piece->owner] + group_ * kRows;
+    return tile.row - params_.shard_begin[tile.chunk->owner] + group_ * kRows;
   }
   __device__ static int col_of(const WalkedTile& tile, int box) { return tile.column * TileN + box * kCols; }
 
@@ -298,14 +298,14 @@ class TileStore {
     const unsigned slot = number % kSlots;
     auto& ready = storage_.ready[group_][slot];
     ready.arrive_and_expect_tx(kSlotBytes);
-    load_box(&params_.received[tile.piece->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
+    load_box(&params_.received[tile.chunk->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
   }
 
   __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmRecorder& recorder,
                                int role) const {
-    const TablePiece& piece = *tile.piece;
-    const Epoch tiles = static_cast<Epoch>((piece.end - piece.begin + tile_m - 1) / tile_m * table.columns);
-    const Signal* const word = params_.ring.arrived + piece.slot;
+    const TableChunk& chunk = *tile.chunk;
+    const Epoch tiles = static_cast<Epoch>((chunk.end - chunk.begin + tile_m - 1) / tile_m * table.columns);
+    const Signal* const word = params_.ring.arrived + chunk.slot;
     const Epoch expected = load_relaxed(params_.ring.epoch) * tiles;
     const std::uint64_t begin = recorder.now();
     wait_before_tma(params_.context, word, expected);

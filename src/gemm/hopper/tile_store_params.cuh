@@ -26,8 +26,8 @@ struct TileStoreParams {
   CUtensorMap own_copy;               ///< second destination of the own rows
   std::byte* to[kMostShards];         ///< addresses of `c`
   int shard_begin[kMostShards];
-  Signal* word[kMostPieces];  ///< by the chunk's index in the table, or by copy; null: no signal
-  int copies;                 ///< copies of each tile: 1, or with Gemm::c_at_all one for each PE of the node
+  Signal* word[kMostTableChunks];  ///< by the chunk's index in the table, or by copy; null: no signal
+  int copies;                      ///< copies of each tile: 1, or with Gemm::c_at_all one for each PE of the node
   DeviceRing ring;
   PartialSums partial;
   Context context;
@@ -84,7 +84,7 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
       params.received[owner] =
           map(gemm.ring.received + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
   }
-  for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.pieces[i]);
+  for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.chunks[i]);
   if (gemm.ring.received == nullptr) return params;
   params.ring.arrived = gemm.ring.arrived;
   params.ring.epoch = gemm.ring.epoch;

@@ -13,7 +13,7 @@ struct Steps {
 
 /// A tile of this block, or a part of its depth.
 struct WalkedTile {
-  const TablePiece* piece;
+  const TableChunk* chunk;
   int number;   ///< index of the chunk in the table
   int row;      ///< first row in A and C
   int column;   ///< in tiles
@@ -21,7 +21,7 @@ struct WalkedTile {
   int place;    ///< see UnitPart
   int others;
   /// Returns whether the tile is empty and the block only helps its cluster.
-  __device__ bool is_empty() const { return row >= piece->end; }
+  __device__ bool is_empty() const { return row >= chunk->end; }
   /// Returns whether another block completes it.
   __device__ bool gives() const { return others == UnitPart::kGives; }
 };
@@ -64,10 +64,10 @@ class TileWalk {
         unit = table_.shared.whole + part.unit;
       }
     }
-    const TablePlace place = place_of(table_, unit, static_cast<int>(blockIdx.x) % table_.cluster, piece_);
-    piece_ = place.piece;
-    const TablePiece& piece = table_.pieces[piece_];
-    return {&piece,     piece_,     piece.begin + place.panel * table_.tile_m, place.column, {part.first, part.count},
+    const TablePlace place = place_of(table_, unit, static_cast<int>(blockIdx.x) % table_.cluster, chunk_);
+    chunk_ = place.chunk;
+    const TableChunk& chunk = table_.chunks[chunk_];
+    return {&chunk,     chunk_,     chunk.begin + place.panel * table_.tile_m, place.column, {part.first, part.count},
             part.place, part.others};
   }
 
@@ -80,7 +80,7 @@ class TileWalk {
   const Table& table_;
   int unit_;
   int step_;
-  int piece_ = 0;
+  int chunk_ = 0;
   int part_ = 0;
   int parts_end_ = 0;
 };

@@ -160,11 +160,11 @@ class TransposedStore {
   /// Transposes the values into the slot. The 16-byte piece p of row r, which is 8 columns, is at place p ^ (r % 8).
   __device__ void put(std::uint32_t slot, const Values& values) const {
     const int lane = thread_ % 32;
-    const int piece = thread_ / 32 * 2 + lane / 8 % 2;
+    const int chunk = thread_ / 32 * 2 + lane / 8 % 2;
 #pragma unroll
     for (int j = 0; j < kBoxRows / 8; j += 2) {
       const int row = (j + lane / 16) * 8 + lane % 8;
-      const std::uint32_t at = slot + static_cast<std::uint32_t>(row * kRowBytes + (piece ^ (row % 8)) * 16);
+      const std::uint32_t at = slot + static_cast<std::uint32_t>(row * kRowBytes + (chunk ^ (row % 8)) * 16);
       MatrixWords words;
 #pragma unroll
       for (int i = 0; i < 4; ++i) words.word[i] = packed<Element>(values[j * 4 + i * 2], values[j * 4 + i * 2 + 1]);

@@ -25,9 +25,9 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
   require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
   require(gemm.sms >= 0 && gemm.sms <= most_sms, "sms", gemm.sms, "0 (all) to the machine's SMs");
-  const bool has_pieces = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
+  const bool has_chunks = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
                           gemm.c_at_collector || gemm.ring.received != nullptr;
-  require(!has_pieces || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
+  require(!has_chunks || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
@@ -56,7 +56,7 @@ int TileWork::ring_slot(const GemmTile& tile) const {
 
 Epoch TileWork::ring_arrivals(const GemmTile& tile) const {
   return static_cast<Epoch>(
-      gemm_.tiles_of_piece(gemm_.rows.owner_of(tile.rows.begin), gemm_.rows.part_of(tile.rows.begin)));
+      gemm_.tiles_of_chunk(gemm_.rows.owner_of(tile.rows.begin), gemm_.rows.part_of(tile.rows.begin)));
 }
 
 const std::byte* TileWork::ring_row(const GemmTile& tile, Size row) const {

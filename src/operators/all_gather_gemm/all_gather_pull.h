@@ -3,7 +3,7 @@
 /// that. Then it loads the shards of its node's PEs, with the data that arrived for them from other nodes. The order is
 /// that in which its GEMM consumes them.
 
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -17,7 +17,7 @@ struct AllGatherPull {
     const Epoch* epoch;
     RowPartition rows;
     Size row_bytes;
-    PieceOrder order;
+    ChunkOrder order;
   };
 
   template <class Block>
@@ -50,7 +50,7 @@ struct AllGatherPull {
   }
 
   template <class Block>
-  TANDEM_DEVICE static void pull(Block& block, const Args& a, int hop, PieceStep step, Signals in_place, Epoch epoch) {
+  TANDEM_DEVICE static void pull(Block& block, const Args& a, int hop, ChunkStep step, Signals in_place, Epoch epoch) {
     const int owner = a.order.owner(step.peer, hop);
     const int slot = a.rows.slot(owner, step.part);
     const Range mine = share(a, owner, step.part, block.count(), block.index());

@@ -4,7 +4,7 @@
 /// arrive one after another in the order in which the peers' GEMMs consume them. On a full mesh, one role for each peer
 /// keeps all links busy.
 
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -20,7 +20,7 @@ struct AllGatherPush {
     const Epoch* epoch;
     RowPartition rows;
     Size row_bytes;
-    PieceOrder order;
+    ChunkOrder order;
     bool peers_at_once;  // one role for each peer
   };
 
@@ -40,12 +40,12 @@ struct AllGatherPush {
 
  private:
   template <class Block>
-  TANDEM_DEVICE static void push(Block& block, const Args& a, int hop, PieceStep step) {
+  TANDEM_DEVICE static void push(Block& block, const Args& a, int hop, ChunkStep step) {
     const int owner = a.order.owner(block.pe(), hop);
     const Signals ready = a.ready + a.rows.slot(owner, step.part);
     if (hop > 0) block.wait(ready, 1, block.load_scalar(a.epoch) * static_cast<Epoch>(block.count()));
-    const Range piece = bytes_of(a.rows.part(owner, step.part), a.row_bytes);
-    const Range mine = split(piece, block.count(), 16)[block.index()];
+    const Range chunk = bytes_of(a.rows.part(owner, step.part), a.row_bytes);
+    const Range mine = split(chunk, block.count(), 16)[block.index()];
     const Size shard_begin = a.rows.shard(owner).begin * a.row_bytes;
     const std::byte* const from = hop == 0 ? a.own + (mine.begin - shard_begin) : a.gathered.local() + mine.begin;
     block.copy(block.remote(a.gathered, step.peer) + mine.begin, from, mine.size());

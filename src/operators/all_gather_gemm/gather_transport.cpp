@@ -16,7 +16,7 @@ constexpr int kSmThreads = 1024;
 
 /// The senders' order is that in which the receivers' GEMMs consume the rows. With push towards the previous PE, a
 /// shard is the next one there. With pull, the puller starts with the PE that it needs first.
-PieceOrder piece_order(const Team& team, const Settings& settings) {
+ChunkOrder chunk_order(const Team& team, const Settings& settings) {
   const bool ring = settings.order == TileOrder::kRing;
   const bool push = settings.options.direction == Direction::kPush;
   return {team, settings.options.splits, ring == push ? 1 : -1, settings.order == TileOrder::kInterleaved};
@@ -29,7 +29,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
       copy_by_(*settings.options.copy_by),
       direction_(settings.options.direction),
       rows_(settings.rows(team_, settings.options.m)),
-      order_(piece_order(team_, settings)),
+      order_(chunk_order(team_, settings)),
       row_bytes_(settings.options.k * size_of(settings.options.type)),
       sms_(std::max(1, settings.options.communication_sms)),
       arrivals_(copy_by_ == CopyBy::kSm ? sms_ : 1),
@@ -90,13 +90,13 @@ void GatherTransport::push_by_copy_engine(const std::byte* own) {
   for (int hop = 0; hop < order_.hops(); ++hop) {
     const int owner = order_.owner(team_.me, hop);
     for (int i = 0; i < order_.steps(); ++i) {
-      const PieceStep step = order_.at(hop, i);
+      const ChunkStep step = order_.at(hop, i);
       Stream& stream = stream_of(step);
       if (hop > 0) await_word(stream, ready_ + rows_.slot(owner, step.part));
       if (hop == 0)
-        copy_piece(stream, owner, step.part, own, rows_.shard(owner).begin, step.peer);
+        copy_chunk(stream, owner, step.part, own, rows_.shard(owner).begin, step.peer);
       else
-        copy_piece(stream, owner, step.part, gathered_.local(), 0, step.peer);
+        copy_chunk(stream, owner, step.part, gathered_.local(), 0, step.peer);
     }
   }
 }
@@ -107,10 +107,10 @@ void GatherTransport::offer_by_copy_engine(const std::byte* own) {
     const int owner = order_.owner(team_.me, hop);
     for (int part = 0; part < rows_.splits; ++part) {
       const int slot = rows_.slot(owner, part);
-      const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
+      const Range chunk = bytes_of(rows_.part(owner, part), row_bytes_);
       if (hop == 0)
-        offers_->copy_async(gathered_.local() + piece.begin,
-                            own + (piece.begin - rows_.shard(owner).begin * row_bytes_), piece.size());
+        offers_->copy_async(gathered_.local() + chunk.begin,
+                            own + (chunk.begin - rows_.shard(owner).begin * row_bytes_), chunk.size());
       else
         await_word(*offers_, ready_ + slot);
       for (int i = 1; i < team_.node_size; ++i) {
@@ -124,11 +124,11 @@ void GatherTransport::offer_by_copy_engine(const std::byte* own) {
 void GatherTransport::pull_by_copy_engine() {
   for (int hop = 0; hop < order_.hops(); ++hop) {
     for (int i = 0; i < order_.steps(); ++i) {
-      const PieceStep step = order_.at(hop, i);
+      const ChunkStep step = order_.at(hop, i);
       const int owner = order_.owner(step.peer, hop);
       Stream& stream = stream_of(step);
       await_word(stream, in_place_ + rows_.slot(owner, step.part));
-      copy_piece(stream, owner, step.part, gathered_.on(step.peer), 0, team_.me);
+      copy_chunk(stream, owner, step.part, gathered_.on(step.peer), 0, team_.me);
     }
   }
 }
@@ -144,9 +144,9 @@ void GatherTransport::launch_sm_kernel(const std::byte* own) {
         grid, {own, gathered_, in_place_, ready_, acquire_.epoch, rows_, row_bytes_, order_});
 }
 
-void GatherTransport::copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {
-  const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
-  stream.copy_async(gathered_.on(to) + piece.begin, from + (piece.begin - from_row * row_bytes_), piece.size());
+void GatherTransport::copy_chunk(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {
+  const Range chunk = bytes_of(rows_.part(owner, part), row_bytes_);
+  stream.copy_async(gathered_.on(to) + chunk.begin, from + (chunk.begin - from_row * row_bytes_), chunk.size());
   stream.write_signal_from(ready_.on(to) + rows_.slot(owner, part), acquire_.epoch);
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "operators/plan/acquire_buffer.h"
+#include "operators/plan/chunk_order.h"
 #include "operators/plan/operator.h"
-#include "operators/plan/pieces.h"
 
 namespace tandem::ops {
 
@@ -44,9 +44,9 @@ class GatherTransport {
   void send_to_rail(Stream& main, const std::byte* own);
   /// Copies one chunk from `from` (which starts like the gathered buffer at `from_row`) to PE `to`, and signals it
   /// there.
-  void copy_piece(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to);
+  void copy_chunk(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to);
   void await_word(Stream& stream, const Signals& word);
-  Stream& stream_of(const PieceStep& step) {
+  Stream& stream_of(const ChunkStep& step) {
     return copies_[static_cast<std::size_t>(step.peer_step) % copies_.size()];
   }
 
@@ -54,7 +54,7 @@ class GatherTransport {
   CopyBy copy_by_;
   Direction direction_;
   RowPartition rows_;  // of the call
-  PieceOrder order_;
+  ChunkOrder order_;
   Size row_bytes_;
   int sms_;       // blocks of the SM transport
   int arrivals_;  // growth of a chunk's word in each call

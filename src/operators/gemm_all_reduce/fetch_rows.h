@@ -5,7 +5,7 @@
 /// Few blocks do so beside the GEMM, many more after it. All of them take chunks from one counter, so the division of
 /// work is dynamic.
 
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {

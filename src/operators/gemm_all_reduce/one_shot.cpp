@@ -45,7 +45,7 @@ void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
   args.staging = staging_.as<T>();
   args.out = static_cast<T*>(c);
   args.count = gemm.m * gemm.n;
-  args.tiles = gemm.tiles_of_piece(0, 0);
+  args.tiles = gemm.tiles_of_chunk(0, 0);
   args.arrived = arrived_;
   args.released = released_;
   args.expected = expected_;

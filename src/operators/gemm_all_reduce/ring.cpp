@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "operators/gemm_all_reduce/fetch_rows.h"
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "operators/ring/ring_reduce_scatter.h"
 #include "operators/steps/steps.h"
 
@@ -106,7 +106,7 @@ class GemmAllReduceRing final : public OperatorPlan {
       if (rows.part(team_.me, part).empty()) continue;
       const int slot = rows.slot(team_.me, part);
       offers_.launch<AwaitWord>(
-          kOneWarp, {ring_.of_call(computed_) + slot, ring_.epoch_of_tiles(), gemm.tiles_of_piece(team_.me, part)});
+          kOneWarp, {ring_.of_call(computed_) + slot, ring_.epoch_of_tiles(), gemm.tiles_of_chunk(team_.me, part)});
       for (int step = 1; step < team_.size; ++step)
         offers_.write_signal_from(complete_.on((team_.me + step) % team_.size) + slot, ring_.epoch());
     }

@@ -6,7 +6,7 @@
 /// not stored to the peers, so that the result may lie anywhere in a PE's memory.
 
 #include "gemm/contract/activation.h"
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -45,9 +45,9 @@ struct SumAndFetch {
   /// Returns this block's share of a chunk, in elements from the start of its shard.
   template <class Block>
   TANDEM_DEVICE static Range share(const Block& block, const Args& a, int owner, int part) {
-    const Range piece = bytes_of(a.rows.part(owner, part), a.n);
+    const Range chunk = bytes_of(a.rows.part(owner, part), a.n);
     const Size begin = shard_begin(a, owner);
-    return split({piece.begin - begin, piece.end - begin}, block.count(), 16)[block.index()];
+    return split({chunk.begin - begin, chunk.end - begin}, block.count(), 16)[block.index()];
   }
   TANDEM_DEVICE static Size shard_begin(const Args& a, int owner) { return a.rows.shard(owner).begin * a.n; }
 
@@ -73,8 +73,8 @@ struct SumAndFetch {
   template <class Block>
   TANDEM_DEVICE static void add(Block& block, const Args& a, int part) {
     using A = Accumulator<T>;
-    const Range piece = a.rows.part(block.pe(), part);
-    const auto tiles = static_cast<Epoch>(a.tile_m == 0 ? 1 : ceil_div(piece.size(), a.tile_m) * a.columns);
+    const Range chunk = a.rows.part(block.pe(), part);
+    const auto tiles = static_cast<Epoch>(a.tile_m == 0 ? 1 : ceil_div(chunk.size(), a.tile_m) * a.columns);
     Epoch* const counter = a.expected + Size{block.index()} * a.rows.splits + part;
     const Epoch expected = block.fetch_add(counter, tiles, Scope::kGpu, Order::kRelaxed) + tiles;
     for (const int pe : block.pes_from_self()) block.wait(a.arrived + a.rows.slot(pe, part), 1, expected);

@@ -79,7 +79,7 @@ void ScatterTransport::follow(const Gemm& gemm) {
   for (int step = 0; step < rows_.shards; ++step) {
     const int owner = sequence.owner(step);
     for (int part = 0; part < rows_.splits; ++part) {
-      await_computed(rows_.slot(owner, part), gemm.tiles_of_piece(owner, part));
+      await_computed(rows_.slot(owner, part), gemm.tiles_of_chunk(owner, part));
       push(owner, part);
     }
   }
@@ -114,11 +114,11 @@ void ScatterTransport::finish(Stream& main, void* out, const Gemm& gemm) {
 void ScatterTransport::push(int owner, int part) {
   const int collector = layout_.collector(owner);
   const int block = layout_.block_at_collector(owner);
-  const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
-  const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
+  const Range chunk = bytes_of(rows_.part(owner, part), row_bytes_);
+  const Size in_shard = chunk.begin - rows_.shard(owner).begin * row_bytes_;
   if (collector != team_.me)  // the own sums are read in place
-    copies_->copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + piece.begin,
-                        piece.size());
+    copies_->copy_async(staging_.on(collector) + block * shard_bytes() + in_shard, partials_.local() + chunk.begin,
+                        chunk.size());
   copies_->write_signal_from(arrived_.on(collector) + rows_.slot(block, part), epochs_.words);
 }
 
@@ -137,12 +137,12 @@ void ScatterTransport::pull(const Gemm& gemm) {
       if (!published_.empty())
         copies_->wait(published_[static_cast<std::size_t>((step - 1) * team_.node_size + back - 1)]);
       for (int part = 0; part < rows_.splits; ++part) {
-        const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
-        const Size in_shard = piece.begin - rows_.shard(owner).begin * row_bytes_;
-        await_computed(rows_.slot(block, part), overlapped_ ? gemm.tiles_of_piece(owner, part) : 1);
+        const Range chunk = bytes_of(rows_.part(owner, part), row_bytes_);
+        const Size in_shard = chunk.begin - rows_.shard(owner).begin * row_bytes_;
+        await_computed(rows_.slot(block, part), overlapped_ ? gemm.tiles_of_chunk(owner, part) : 1);
         if (source != local)
           copies_->copy_async(staging_.local() + block * shard_bytes() + in_shard,
-                              partials_.on(first + source) + piece.begin, piece.size());
+                              partials_.on(first + source) + chunk.begin, chunk.size());
         copies_->write_signal_from(arrived_.local() + rows_.slot(block, part), epochs_.words);
       }
     }

@@ -22,7 +22,7 @@ class Work {
 
   Size tiles() const { return ceil_div(m_, o_.tile_m) * columns_; }
   /// Panels do not straddle pieces, whose last ones are filled up to `rows_at_once`, a panel's rows or a multiple.
-  Size tiles_of_pieces(int splits, int rows_at_once) const {
+  Size tiles_of_chunks(int splits, int rows_at_once) const {
     const RowPartition rows{m_, pes_, splits, 2 * o_.tile_m};  // see Settings::rows
     Size panels = 0;
     for (int owner = 0; owner < pes_; ++owner)
@@ -58,7 +58,7 @@ class Work {
   /// Beside each other. By copies nothing leaves before the first wave of tiles is done; the last shard that comes or
   /// goes has nothing beside it.
   double overlapped_us(int sms) const {
-    const double gemm = gemm_us(tiles_of_pieces(o_.splits, o_.tile_m), sms);
+    const double gemm = gemm_us(tiles_of_chunks(o_.splits, o_.tile_m), sms);
     const double collective = collective_us(*o_.copy_by);
     if (op_ == Operator::kAllGatherGemm && !team_.one_node()) {
       // Rows of other nodes come late and close together, so that most waves of tiles follow them. A shard that does
@@ -98,7 +98,7 @@ class Work {
     const double beside = measured_collective_us() / (fetched_after ? 2 : 1);
     // Two blocks compute tiles below each other: of a piece with less than two panels, one of them computes nothing.
     const int rows_at_once = (scatters_to_more() ? 2 : 1) * o_.tile_m;
-    const double gemm = std::max(gemm_us(tiles_of_pieces(o_.splits, rows_at_once), sms), beside + gemm_us(1, sms));
+    const double gemm = std::max(gemm_us(tiles_of_chunks(o_.splits, rows_at_once), sms), beside + gemm_us(1, sms));
     if (op_ == Operator::kAllGatherGemm) return gemm + table_.measured.gather_us;
     if (fetched_after) return gemm + table_.measured.fetch_us + measured_collective_us() / 2;
     if (scatters_to_more()) return gemm + table_.measured.scatter_chain_us;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "operators/plan/product.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
@@ -67,11 +67,11 @@ void RingReduceScatter::follow(const Gemm& gemm) {
     const int owner = sequence.owner(step);
     for (int part = 0; part < rows_.splits; ++part) {
       const int slot = rows_.slot(owner, part);
-      const Range piece = bytes_of(rows_.part(owner, part), row_bytes_);
-      if (piece.empty()) continue;
-      const Size begin = owner * rows_.shard_rows() * row_bytes_ + piece.begin - rows_.shard(owner).begin * row_bytes_;
-      copies_->launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_piece(owner, part)});
-      copies_->copy_async(staging_.on(previous_) + begin, partials_ + begin, piece.size());
+      const Range chunk = bytes_of(rows_.part(owner, part), row_bytes_);
+      if (chunk.empty()) continue;
+      const Size begin = owner * rows_.shard_rows() * row_bytes_ + chunk.begin - rows_.shard(owner).begin * row_bytes_;
+      copies_->launch<AwaitWord>(kOneWarp, {computed + slot, epoch_of_tiles(), gemm.tiles_of_chunk(owner, part)});
+      copies_->copy_async(staging_.on(previous_) + begin, partials_ + begin, chunk.size());
       // The count itself is the signal. It stays unchanged until the next call.
       copies_->write_signal_from(arrived.on(previous_) + slot, &computed.local()[slot].value);
     }

@@ -3,7 +3,7 @@
 /// the PEs with this PE's number in all other nodes, chunk by chunk with put_signal. The next node comes first, so that
 /// every node receives from its previous node first.
 
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -26,8 +26,8 @@ struct RailSend {
     for (int i = block.index(); i < messages; i += block.count()) {
       const int to = (team.me + (1 + i / a.rows.splits) * team.node_size) % team.size;
       const int part = i % a.rows.splits;
-      const Range piece = bytes_of(a.rows.part(team.me, part), a.row_bytes);
-      block.put_signal_nbi(a.gathered + piece.begin, a.own + (piece.begin - shard.begin), piece.size(),
+      const Range chunk = bytes_of(a.rows.part(team.me, part), a.row_bytes);
+      block.put_signal_nbi(a.gathered + chunk.begin, a.own + (chunk.begin - shard.begin), chunk.size(),
                            a.ready + a.rows.slot(team.me, part), static_cast<Epoch>(a.arrivals), to, SignalOp::kAdd);
     }
     block.quiet();

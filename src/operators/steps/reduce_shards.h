@@ -7,7 +7,7 @@
 /// sums. Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
 
 #include "gemm/contract/activation.h"
-#include "operators/plan/pieces.h"
+#include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -65,9 +65,9 @@ struct ReduceShards {
   /// Returns this block's share of a chunk, in elements from the start of its shard.
   template <class Block>
   TANDEM_DEVICE static Range share(const Block& block, const Args& a, int owner, int part) {
-    const Range piece = bytes_of(a.rows.part(owner, part), a.n);
+    const Range chunk = bytes_of(a.rows.part(owner, part), a.n);
     const Size begin = a.rows.shard(owner).begin * a.n;
-    return split({piece.begin - begin, piece.end - begin}, block.count(), 16)[block.index()];
+    return split({chunk.begin - begin, chunk.end - begin}, block.count(), 16)[block.index()];
   }
   TANDEM_DEVICE static Size shard_size(const Args& a) { return a.rows.shard_rows() * a.n; }
   TANDEM_DEVICE static Signals crossed(const Args& a, const Team& team, int block, int node, int part) {

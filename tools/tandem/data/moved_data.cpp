@@ -10,7 +10,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr Size kPieceBytes = 1 << 16;
+constexpr Size kFilledBytes = 1 << 16;
 
 /// Writes the bytes [begin, begin + bytes) of the input of `pe`.
 void random_bytes(std::uint64_t seed, int pe, Size begin, std::byte* to, Size bytes) {
@@ -30,7 +30,7 @@ class MovedData final : public CollectiveData {
 
   void fill_input(int pe, std::byte* in) const override {
     const Size bytes = input_elements(call_.collective, call_.count, call_.pes, pe, call_.root) * element_;
-    for_pieces(bytes, kPieceBytes,
+    for_chunks(bytes, kFilledBytes,
                [&](Range piece) { random_bytes(call_.seed, pe, piece.begin, in + piece.begin, piece.size()); });
   }
 
@@ -41,7 +41,7 @@ class MovedData final : public CollectiveData {
       const Size chunk = at / call_.count;
       const Size end = std::min(part.end, (chunk + 1) * call_.count);
       const Origin origin = origin_of(pe, static_cast<int>(chunk));
-      for_pieces(end - at, kPieceBytes / element_, [&](Range piece) {
+      for_chunks(end - at, kFilledBytes / element_, [&](Range piece) {
         const Size first = at + piece.begin;
         const Size in_chunk = first - chunk * call_.count;
         sum.add(compare(origin, {in_chunk, in_chunk + piece.size()}, out + (first - part.begin) * element_));

@@ -22,7 +22,7 @@ std::vector<std::byte> normal_matrix(DType type, Size elements, std::uint64_t se
     if constexpr (is_float<T>) {
       const NormalData<T> data(seed);
       T* const to = reinterpret_cast<T*>(matrix.data());
-      for_pieces(elements, piece, [&](Range part) { data.fill(stream, part.begin, to + part.begin, part.size()); });
+      for_chunks(elements, piece, [&](Range part) { data.fill(stream, part.begin, to + part.begin, part.size()); });
     } else {
       throw InvalidArgument(fmt::format("--dtype: {} given, operators take floating-point types", name(type)));
     }

@@ -21,7 +21,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr Size kPieceElements = 1 << 14;
+constexpr Size kFilledElements = 1 << 14;
 constexpr std::uint64_t kCommon = 1U << 31;  // the stream of values that all PEs share
 
 /// Bits of the significand, the hidden one included.
@@ -107,7 +107,7 @@ class ReducedData final : public CollectiveData {
 
   void fill_input(int pe, std::byte* in) const override {
     T* const to = reinterpret_cast<T*>(in);
-    for_pieces(input_elements(call_.collective, call_.count, call_.pes, pe, call_.root), kPieceElements,
+    for_chunks(input_elements(call_.collective, call_.count, call_.pes, pe, call_.root), kFilledElements,
                [&](Range piece) {
                  for (Size i = piece.begin; i < piece.end; ++i) to[i] = inputs_(pe, i);
                });
@@ -119,7 +119,7 @@ class ReducedData final : public CollectiveData {
     const T* const values = reinterpret_cast<const T*>(out);
     const Size first = part.begin + (call_.collective == Collective::kReduceScatter ? pe * call_.count : 0);
     TallySum sum(check);
-    for_pieces(part.size(), kPieceElements, [&](Range piece) {
+    for_chunks(part.size(), kFilledElements, [&](Range piece) {
       Tally tally;
       for (Size i = piece.begin; i < piece.end; ++i)
         exact ? add_exact(tally, first + i, values[i]) : add_normal(tally, first + i, values[i]);

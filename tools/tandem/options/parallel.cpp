@@ -9,7 +9,7 @@
 
 namespace tandem::cli {
 
-void for_pieces(Size count, Size piece, const std::function<void(Range)>& body) {
+void for_chunks(Size count, Size piece, const std::function<void(Range)>& body) {
   const Size pieces = ceil_div(count, piece);
   std::atomic<Size> next{0};
   std::exception_ptr error;

@@ -9,6 +9,6 @@ namespace tandem::cli {
 
 /// Calls `body` for consecutive ranges of [0, count) with `piece` elements (the last may be shorter), on all cores. The
 /// assignment to threads is arbitrary, so calls must write to different places. Rethrows the first error of a call.
-void for_pieces(Size count, Size piece, const std::function<void(Range)>& body);
+void for_chunks(Size count, Size piece, const std::function<void(Range)>& body);
 
 }  // namespace tandem::cli

@@ -17,12 +17,12 @@ inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
 }
 
 /// Returns the word that grows by one for each tile of the chunk, or null.
-inline Signal* notified_by(const Gemm& gemm, const TablePiece& piece) {
-  if (gemm.ring.received != nullptr && piece.owner != gemm.me) return gemm.ring.forwarded_tiles + piece.slot;
+inline Signal* notified_by(const Gemm& gemm, const TableChunk& chunk) {
+  if (gemm.ring.received != nullptr && chunk.owner != gemm.me) return gemm.ring.forwarded_tiles + chunk.slot;
   if (!gemm.notify.words) return nullptr;
-  if (gemm.notify.local) return gemm.notify.words.local() + piece.slot;
-  return gemm.notify.words.on(gemm.collector(piece.owner)) +
-         gemm.rows.slot(gemm.block_at_collector(piece.owner), piece.slot % gemm.rows.splits);
+  if (gemm.notify.local) return gemm.notify.words.local() + chunk.slot;
+  return gemm.notify.words.on(gemm.collector(chunk.owner)) +
+         gemm.rows.slot(gemm.block_at_collector(chunk.owner), chunk.slot % gemm.rows.splits);
 }
 
 /// With Gemm::c_at_all: a PE's copy of all tiles, and the word there that grows by one for each tile. Null: none.

@@ -103,7 +103,7 @@ void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Size width, Range 
       for (Size first = rows.begin; first < rows.end; first += rows_at_once) {
         const Size count = std::min(rows_at_once, rows.end - first);
         values.resize(static_cast<std::size_t>(count * columns.size()));
-        for_pieces(count, 16, [&](Range part) {
+        for_chunks(count, 16, [&](Range part) {
           for (Size row = part.begin; row < part.end; ++row)
             data.fill(stream, (first + row) * width + columns.begin, values.data() + row * columns.size(),
                       columns.size());

@@ -10,7 +10,7 @@
 namespace tandem::ops {
 
 /// The transfer of one chunk between this PE and a peer of its node. PE numbers are the world's.
-struct PieceStep {
+struct ChunkStep {
   int peer = 0;
   int part = 0;
   /// The peer's index among the node's other PEs, in the order of the steps: 0 to node_size - 2.
@@ -18,7 +18,7 @@ struct PieceStep {
 };
 
 /// The order in which a PE transfers (peer of the node, part of a shard).
-struct PieceOrder {
+struct ChunkOrder {
   Team team;
   int splits = 1;
   /// +1: the next peer first; -1: the previous one first.
@@ -32,7 +32,7 @@ struct PieceOrder {
   TANDEM_DEVICE int first_of_node() const { return team.me - team.me % team.node_size; }
 
   /// Data from other nodes is forwarded as it arrives, always part by part.
-  TANDEM_DEVICE PieceStep at(int hop, int step) const {
+  TANDEM_DEVICE ChunkStep at(int hop, int step) const {
     const bool by_part = part_major || hop > 0;
     const int peer_step = by_part ? step % peers() : step / splits;
     const int local = team.me - first_of_node() + direction * (1 + peer_step);
