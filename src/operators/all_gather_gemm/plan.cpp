@@ -5,7 +5,7 @@
 
 #include "operators/all_gather_gemm/gather_transport.h"
 #include "operators/all_gather_gemm/gathered_scales.h"
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
 
@@ -43,13 +43,13 @@ class AllGatherGemm final : public OperatorPlan {
 
   /// Enqueues a GEMM of the gathered rows with each B.
   void multiply(Stream& main, const OperatorCall& call,
-                Gemm (AllGatherGemm::*product)(const OperatorCall&, std::size_t) const) const {
-    for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*product)(call, i), team_);
+                Gemm (AllGatherGemm::*descriptor)(const OperatorCall&, std::size_t) const) const {
+    for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*descriptor)(call, i), team_);
   }
 
   /// Returns the gathered problem with the i-th B on all SMs, without waits. It ignores shards, which would cut tiles.
   Gemm whole(const OperatorCall& call, std::size_t i) const {
-    Gemm gemm = gathered_product(settings_, team_, call, i);
+    Gemm gemm = gathered_gemm(settings_, team_, call, i);
     gemm.a = transport_.gathered();
     if (scales_.all() != nullptr) gemm.scales.a = scales_.all();
     return gemm;

@@ -10,7 +10,7 @@
 
 #include "gemm/contract/skinny.h"
 #include "operators/plan/double_buffered_plan.h"
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "operators/steps/between_nodes.h"
 
 namespace tandem::ops {
@@ -59,7 +59,7 @@ class GemmAllReduce final : public OperatorPlan {
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
-    const Gemm gemm = product(call);
+    const Gemm gemm = descriptor(call);
     if (between_nodes_) return between_nodes_->run(main, gemm, call.c[0]);
     if (call.m <= add_up_rows_ && skinny_->run(main, gemm, team_)) return;
     if (call.m <= packet_rows_) return packets_->run(main, call);
@@ -76,8 +76,8 @@ class GemmAllReduce final : public OperatorPlan {
   }
 
   /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
-  Gemm product(const OperatorCall& call) const {
-    Gemm gemm = partial_product(settings_, team_, call);
+  Gemm descriptor(const OperatorCall& call) const {
+    Gemm gemm = partial_gemm(settings_, team_, call);
     gemm.c = call.c[0];
     return gemm;
   }

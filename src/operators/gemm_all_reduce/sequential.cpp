@@ -1,7 +1,7 @@
 /// GEMM + AllReduce, one after the other. A whole GEMM leaves its partial sums in symmetric memory, and the library's
 /// choice of collective adds them.
 
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "tandem/collectives.h"
 
 namespace tandem::ops {
@@ -42,7 +42,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
   }
 
   Gemm gemm(const OperatorCall& call) const {
-    Gemm gemm = partial_product(settings_, team_, call);
+    Gemm gemm = partial_gemm(settings_, team_, call);
     gemm.c = partials_.local();
     gemm.rows = {call.m, 1, 1, 1};
     return gemm;

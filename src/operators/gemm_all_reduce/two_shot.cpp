@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "operators/gemm_all_reduce/plan.h"
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "operators/steps/announce.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"

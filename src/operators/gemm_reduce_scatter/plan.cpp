@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "operators/gemm_reduce_scatter/scatter_transport.h"
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "operators/steps/steps.h"
 
 namespace tandem::ops {
@@ -38,7 +38,7 @@ class GemmReduceScatter final : public OperatorPlan {
   /// Computes this PE's partial sums of all rows, on all SMs.
   Gemm whole(const OperatorCall& call) const {
     const OperatorOptions& o = settings_.options;
-    Gemm gemm = partial_product(settings_, team_, call);
+    Gemm gemm = partial_gemm(settings_, team_, call);
     gemm.c = transport_.partials();
     // Shards cut tiles, so the GEMM follows them only if it sends tile by tile, or shard by shard.
     const bool by_shards = o.form == Form::kOverlapped || o.form == Form::kDecomposed;

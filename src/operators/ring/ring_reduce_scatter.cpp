@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "operators/plan/chunk_order.h"
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
 
@@ -43,7 +43,7 @@ void RingReduceScatter::begin(Stream& main, Size m) {
 }
 
 Gemm RingReduceScatter::gemm(const OperatorCall& call, void* own_rows) const {
-  Gemm gemm = partial_product(settings_, team_, call);
+  Gemm gemm = partial_gemm(settings_, team_, call);
   gemm.sms = sms_;
   gemm.c = own_rows;
   gemm.order = TileOrder::kPeersFirst;

@@ -1,6 +1,6 @@
 #include "operators/steps/between_nodes.h"
 
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 
 namespace tandem::ops {
 

@@ -1,10 +1,10 @@
-#include "operators/plan/product.h"
+#include "operators/plan/gemm_descriptor.h"
 
 namespace tandem::ops {
 
 namespace {
 
-Gemm product_of(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i) {
+Gemm descriptor_of(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i) {
   const OperatorOptions& o = settings.options;
   Gemm gemm;
   gemm.m = call.m;
@@ -31,18 +31,18 @@ Gemm product_of(const Settings& settings, const Team& team, const OperatorCall& 
 
 }  // namespace
 
-Gemm gathered_product(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i) {
+Gemm gathered_gemm(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i) {
   const OperatorOptions& o = settings.options;
-  Gemm gemm = product_of(settings, team, call, i);
+  Gemm gemm = descriptor_of(settings, team, call, i);
   gemm.n = split(o.ns.empty() ? o.n : o.ns[i], team.size)[team.me].size();
   gemm.k = o.k;
   gemm.c = call.c[i];
   return gemm;
 }
 
-Gemm partial_product(const Settings& settings, const Team& team, const OperatorCall& call) {
+Gemm partial_gemm(const Settings& settings, const Team& team, const OperatorCall& call) {
   const OperatorOptions& o = settings.options;
-  Gemm gemm = product_of(settings, team, call, 0);
+  Gemm gemm = descriptor_of(settings, team, call, 0);
   gemm.n = o.n;
   gemm.k = split(o.k, team.size)[team.me].size();
   gemm.a = call.a;

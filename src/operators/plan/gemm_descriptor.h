@@ -6,12 +6,12 @@
 namespace tandem::ops {
 
 /// all_gather_gemm: all rows with the i-th B. The caller sets `a` and the scales of its rows.
-Gemm gathered_product(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i);
+Gemm gathered_gemm(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i);
 
 /// gemm_reduce_scatter and gemm_all_reduce: this PE's contribution to the sums of all rows. PE 0 passes the bias and
 /// the others zeros, so that all use the same kernel. The caller sets `c`, and the activation if its GEMM completes the
 /// sums.
-Gemm partial_product(const Settings& settings, const Team& team, const OperatorCall& call);
+Gemm partial_gemm(const Settings& settings, const Team& team, const OperatorCall& call);
 
 /// Returns a descriptor of some of its rows, in `a` and in `c`, which ignores shards.
 Gemm rows_of(const Gemm& all, Range rows);
