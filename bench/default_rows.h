@@ -98,7 +98,7 @@ inline double operator_us(const Machine& machine, int pes, Operator op, const Sh
     bf16* const c = buffer(shape.m, shape.n, "c");
     const auto plan =
         make_operator(world, op, {.m = shape.m, .n = shape.n, .k = shape.k, .type = DType::kBF16, .form = form});
-    if (world.pe() == 0) way = plan->way(shape.m);
+    if (world.pe() == 0) way = plan->strategy(shape.m);
     Stream stream = world.make_stream("main");
     for (const bool measured : {false, true}) {
       world.barrier();

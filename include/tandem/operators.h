@@ -190,7 +190,9 @@ class OperatorPlan {
   ///   two_shot     the owners add partial sums; the others fetch the sums
   ///   chunks       between nodes: the all-reduce of each chunk of rows runs beside the GEMM of the next chunk
   ///   by_shards    between nodes, with an activation: gemm_reduce_scatter, then an all-gather
-  virtual std::string way(Size m) const;
+  virtual std::string strategy(Size m) const;
+  /// The former name of `strategy`.
+  [[deprecated("call strategy")]] std::string way(Size m) const { return strategy(m); }
 
  protected:
   /// Keeps the options; derived classes make the plan.

@@ -19,14 +19,14 @@ class OperatorsOnSimulatedGpus : public ::testing::Test {
 
  protected:
   /// Returns the strategy of AllGather + GEMM on two PEs.
-  static std::string way(OperatorOptions options) {
+  static std::string strategy(OperatorOptions options) {
     options.m = options.n = options.k = 4096;
     CudaOptions cuda;
     cuda.heap_bytes = Size{128} << 20;
     std::string found;
     CudaThreads(2, cuda).run([&](World& world) {
       const auto plan = make_operator(world, Operator::kAllGatherGemm, options);
-      if (world.pe() == 0) found = plan->way(4096);
+      if (world.pe() == 0) found = plan->strategy(4096);
     });
     return found;
   }
@@ -34,12 +34,12 @@ class OperatorsOnSimulatedGpus : public ::testing::Test {
 
 TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSaySoOnce) {
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(way({}), "overlapped");
+  EXPECT_EQ(strategy({}), "overlapped");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   have_hooked_gemms(false);
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(way({}), "sequential");
-  EXPECT_EQ(way({}), "sequential");
+  EXPECT_EQ(strategy({}), "sequential");
+  EXPECT_EQ(strategy({}), "sequential");
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("tandem warning all_gather_gemm: the sequential form runs on "));
   EXPECT_EQ(said.find("tandem warning"), said.rfind("tandem warning")) << said;
@@ -47,9 +47,9 @@ TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSa
 
 TEST_F(OperatorsOnSimulatedGpus, RefuseFormsAndTilesThatTheCallerChose) {
   have_hooked_gemms(false);
-  EXPECT_THROW(way({.form = Form::kOverlapped}), Unsupported);
-  EXPECT_THROW(way({.tile_n = 128}), Unsupported);
-  EXPECT_EQ(way({.form = Form::kSequential}), "sequential");
+  EXPECT_THROW(strategy({.form = Form::kOverlapped}), Unsupported);
+  EXPECT_THROW(strategy({.tile_n = 128}), Unsupported);
+  EXPECT_EQ(strategy({.form = Form::kSequential}), "sequential");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST(GemmAllReduce, OnePlanServesFewAndManyRows) {
 }
 
 /// How a plan of 8192 x 16384 x 65536 carries out runs of `rows`.
-std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_node = 0) {
+std::string strategy(Operator op, OperatorOptions options, Size rows, int pes_per_node = 0) {
   SimOptions sim;
   sim.phantom = true;
   sim.pes_per_node = pes_per_node;
@@ -133,44 +133,44 @@ std::string way(Operator op, OperatorOptions options, Size rows, int pes_per_nod
     options.m = 8192;
     options.n = 16384;
     options.k = 65536;
-    found = make_operator(world, op, options)->way(rows);
+    found = make_operator(world, op, options)->strategy(rows);
   });
   return found;
 }
 
 /// Returns the strategy of a plan of 256 rows on a machine without a GEMM model, as real GPUs have.
-std::string way_on_gpus(Size rows) {
+std::string strategy_on_gpus(Size rows) {
   SimOptions sim;
   sim.phantom = true;
   sim.plan_for = DeviceKind::kGpu;
   std::string found;
   Simulation(load_machine("h200x4"), 4, sim).run([&](World& world) {
     const OperatorOptions options{.m = 256, .n = 8192, .k = 28672};
-    found = make_operator(world, Operator::kGemmAllReduce, options)->way(rows);
+    found = make_operator(world, Operator::kGemmAllReduce, options)->strategy(rows);
   });
   return found;
 }
 
 TEST(GemmAllReduce, PlansSayForWhichFewRowsThereIsAKernel) {
-  for (const Size rows : {1, 64, 128, 208, 256}) EXPECT_EQ(way_on_gpus(rows), "few_rows") << rows;
-  for (const Size rows : {129, 207}) EXPECT_NE(way_on_gpus(rows), "few_rows") << rows;
+  for (const Size rows : {1, 64, 128, 208, 256}) EXPECT_EQ(strategy_on_gpus(rows), "few_rows") << rows;
+  for (const Size rows : {129, 207}) EXPECT_NE(strategy_on_gpus(rows), "few_rows") << rows;
 }
 
 TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   const Operator op = Operator::kGemmAllReduce;
-  EXPECT_EQ(way(op, {}, 1), "packets");
-  EXPECT_EQ(way(op, {}, 32), "one_shot");
-  EXPECT_EQ(way(op, {}, 512), "sequential");
-  EXPECT_EQ(way(op, {}, 8192), "two_shot");
-  EXPECT_EQ(way(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
-  EXPECT_EQ(way(op, {.form = Form::kSequential}, 1), "sequential");
-  EXPECT_EQ(way(op, {.form = Form::kDecomposed}, 1), "decomposed");
-  EXPECT_EQ(way(op, {.form = Form::kComputeOnly}, 1), "compute_only");
-  EXPECT_EQ(way(op, {.form = Form::kOverlapped}, 1, 2), "chunks");
-  EXPECT_EQ(way(op, {.activation = Activation::kGelu}, 1), "one_shot");
-  EXPECT_EQ(way(op, {.activation = Activation::kGelu, .form = Form::kSequential}, 1, 2), "by_shards");
-  EXPECT_EQ(way(Operator::kGemmReduceScatter, {}, 1), "sequential");
-  EXPECT_EQ(way(Operator::kGemmReduceScatter, {}, 8192), "overlapped");
+  EXPECT_EQ(strategy(op, {}, 1), "packets");
+  EXPECT_EQ(strategy(op, {}, 32), "one_shot");
+  EXPECT_EQ(strategy(op, {}, 512), "sequential");
+  EXPECT_EQ(strategy(op, {}, 8192), "two_shot");
+  EXPECT_EQ(strategy(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
+  EXPECT_EQ(strategy(op, {.form = Form::kSequential}, 1), "sequential");
+  EXPECT_EQ(strategy(op, {.form = Form::kDecomposed}, 1), "decomposed");
+  EXPECT_EQ(strategy(op, {.form = Form::kComputeOnly}, 1), "compute_only");
+  EXPECT_EQ(strategy(op, {.form = Form::kOverlapped}, 1, 2), "chunks");
+  EXPECT_EQ(strategy(op, {.activation = Activation::kGelu}, 1), "one_shot");
+  EXPECT_EQ(strategy(op, {.activation = Activation::kGelu, .form = Form::kSequential}, 1, 2), "by_shards");
+  EXPECT_EQ(strategy(Operator::kGemmReduceScatter, {}, 1), "sequential");
+  EXPECT_EQ(strategy(Operator::kGemmReduceScatter, {}, 8192), "overlapped");
 }
 
 TEST(GemmAllReduce, ChainsRunWithoutContents) {

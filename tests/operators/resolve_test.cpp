@@ -175,8 +175,8 @@ TEST_F(Resolve, ThePlanHasItsChoices) {
     }
     // The numbers of rows are those at which the plan changes its way.
     const Size rows = std::stol(choice(resolved, "packet_rows").value);
-    EXPECT_EQ(plan->way(rows), "packets");
-    EXPECT_NE(plan->way(rows + 1), "packets");
+    EXPECT_EQ(plan->strategy(rows), "packets");
+    EXPECT_NE(plan->strategy(rows + 1), "packets");
   });
 }
 

@@ -27,7 +27,7 @@ class GemmAllReduceByShards final : public OperatorPlan {
     gather_ = make_collective(world, Collective::kAllGather, gather);
   }
 
-  std::string way(Size) const override { return "by_shards"; }
+  std::string strategy(Size) const override { return "by_shards"; }
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {

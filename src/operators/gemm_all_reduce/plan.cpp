@@ -47,7 +47,7 @@ class GemmAllReduce final : public OperatorPlan {
       two_shot_.emplace(world, settings);
   }
 
-  std::string way(Size m) const override {
+  std::string strategy(Size m) const override {
     if (settings_.options.form != Form::kOverlapped) return name(settings_.options.form);
     if (between_nodes_) return "chunks";
     if (m <= add_up_rows_ && skinny_adds_up(m)) return "few_rows";

@@ -18,7 +18,7 @@ class DoubleBufferedPlan final : public OperatorPlan {
   DoubleBufferedPlan(std::unique_ptr<OperatorPlan> first, std::unique_ptr<OperatorPlan> second)
       : OperatorPlan(first->options()), plans_{std::move(first), std::move(second)} {}
 
-  std::string way(Size m) const override { return plans_.front()->way(m); }
+  std::string strategy(Size m) const override { return plans_.front()->strategy(m); }
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {

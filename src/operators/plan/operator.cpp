@@ -95,7 +95,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   return plan;
 }
 
-std::string OperatorPlan::way(Size) const { return name(options_.form); }
+std::string OperatorPlan::strategy(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
   ops::check(options_, call);

@@ -12,7 +12,7 @@ class SuitableForm final : public OperatorPlan {
                std::unique_ptr<OperatorPlan> overlapped)
       : OperatorPlan(options), rows_(rows), sequential_(std::move(sequential)), overlapped_(std::move(overlapped)) {}
 
-  std::string way(Size m) const override { return (m <= rows_ ? sequential_ : overlapped_)->way(m); }
+  std::string strategy(Size m) const override { return (m <= rows_ ? sequential_ : overlapped_)->strategy(m); }
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {

@@ -59,7 +59,7 @@ bool is_selected(const OperatorRun& run) { return run.options.use_tuned && run.o
 /// Describes the plan, and its strategy for these rows.
 std::string algorithm(const OperatorJob& job, const GpuOperator& measured, const OperatorOptions& options) {
   const std::string plan = describe(job.run.op, options);
-  return measured.way == name(options.form) ? plan : fmt::format("{} ({})", measured.way, plan);
+  return measured.strategy == name(options.form) ? plan : fmt::format("{} ({})", measured.strategy, plan);
 }
 
 Result to_result(const OperatorJob& job, const GpuOperator& measured, const OperatorOptions& options) {
@@ -93,7 +93,7 @@ nlohmann::ordered_json to_row(const OperatorJob& job, const GpuOperator& measure
           {"dtype", name(options.type)},
           {"algorithm", algorithm(job, measured, options)},
           {"form", name(options.form)},
-          {"way", measured.way},
+          {"way", measured.strategy},
           {"extras", extras_text(job.run)},
           {"graph", job.job.method.graph},
           {"by", job.job.by_processes ? "processes" : "threads"},

@@ -35,7 +35,7 @@ class Program {
     const auto plan = make_operator(world, run_.op, run_.options);
     options_ = plan->options();
     choices_ = plan->choices();
-    way_ = plan->way(run_.options.m);
+    strategy_ = plan->strategy(run_.options.m);
     OperatorExtras extras(world, run_, seed_);
     if (data_ != nullptr) {
       data_->fill(world.pe(), a, b);
@@ -55,7 +55,7 @@ class Program {
   /// Returns the plan's options, with every choice made.
   const OperatorOptions& options() const { return options_; }
   const std::vector<OptionChoice>& choices() const { return choices_; }
-  const std::string& way() const { return way_; }
+  const std::string& strategy() const { return strategy_; }
 
  private:
   const OperatorRun& run_;
@@ -65,14 +65,14 @@ class Program {
   Check check_;
   OperatorOptions options_;
   std::vector<OptionChoice> choices_;
-  std::string way_;
+  std::string strategy_;
 };
 
 /// Returns the form or the strategy for these rows, and the transport if it is a choice.
-std::string algorithm_name(const OperatorOptions& o, const std::string& way) {
-  const bool moves = way == name(o.form) || way == "chain" || way == "two_shot";
-  if (o.form == Form::kComputeOnly || !moves) return way;
-  return fmt::format("{}_{}_{}", way, o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
+std::string algorithm_name(const OperatorOptions& o, const std::string& strategy) {
+  const bool moves = strategy == name(o.form) || strategy == "chain" || strategy == "two_shot";
+  if (o.form == Form::kComputeOnly || !moves) return strategy;
+  return fmt::format("{}_{}_{}", strategy, o.copy_by == CopyBy::kCopyEngine ? "ce" : "sm",
                      o.direction == Direction::kPush ? "push" : "pull");
 }
 
@@ -149,7 +149,7 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
     const Check check = shared.over_all(program.check());
     if (!job.keeps_result_of(world.pe())) return;
     if (run.explain) result.options = program.choices();
-    result.algorithm = algorithm_name(program.options(), program.way());
+    result.algorithm = algorithm_name(program.options(), program.strategy());
     result.time_us = us;
     if (!is_part(run.options.form)) result.check = check;
   });
@@ -176,7 +176,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   Result result = result_of(run, setup.pes);
   result.machine = setup.machine.name;
   result.assumption = assumption_of(setup);
-  result.algorithm = algorithm_name(program.options(), program.way());
+  result.algorithm = algorithm_name(program.options(), program.strategy());
   if (run.explain) result.options = program.choices();
   result.seed = setup.options.seed;
   result.phantom = setup.options.phantom;

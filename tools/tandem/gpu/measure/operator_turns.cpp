@@ -174,7 +174,7 @@ GpuOperator OperatorTurns::measure(Size m) {
   const int calls = std::min(calls_of(run, world_.num_pes()), method_.calls);
   for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
   GpuOperator measured;
-  measured.way = plan_->way(m);
+  measured.strategy = plan_->strategy(m);
   measured.choices = plan_->choices();
   measured.m = m;
   std::map<std::string, bool> right;

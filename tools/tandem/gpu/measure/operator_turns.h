@@ -20,7 +20,7 @@ namespace tandem::cli {
 /// The measurements for one number of rows.
 struct GpuOperator {
   Size m = 0;
-  std::string way;           ///< the strategy (OperatorPlan::way)
+  std::string strategy;      ///< the strategy (OperatorPlan::strategy)
   double us = 0;             ///< median over the rounds, of the slowest PE
   double spread = 0;         ///< (most - least) / median over the rounds
   double sequential_us = 0;  ///< 0: not measured
