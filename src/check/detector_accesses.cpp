@@ -246,11 +246,11 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   next.after = &thread.now;
   next.over = &thread.over;
   next.record.info = info(id, transfer_name(transfer), site);
-  Info& told = infos_[next.record.info];
-  told.transfer = true;
-  told.nonblocking = !blocking;
-  told.is_get = transfer.is_get;
-  told.peer = transfer.peer;
+  Info& facts = infos_[next.record.info];
+  facts.transfer = true;
+  facts.nonblocking = !blocking;
+  facts.is_get = transfer.is_get;
+  facts.peer = transfer.peer;
   // The source of a put is free when it returns, unless it is put_nbi.
   const Stamp source = blocking && !transfer.is_get ? begin_agent(id, transfer) : agent;
   next.record.role = Role::kRead;
@@ -290,7 +290,7 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   parcel.issuer = id;
   parcel.through_nic = !transfer.reachable;
   parcel.info = next.record.info;
-  parcel.occurrence = told.times;
+  parcel.occurrence = facts.times;
   parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
   note_writer(id, transfer.signal->word, transfer.signal->op == SignalOp::kSet, transfer.signal->value, agent,
               next.record.info);

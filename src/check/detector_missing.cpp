@@ -57,15 +57,15 @@ std::string Detector::described(const Acquired& wait) const {
 
 /// The missing order between two accesses of one thread, one of which goes on beside it.
 std::string Detector::missing_within(const Record& first, const Record& second) const {
-  const Info& told = infos_[first.info];
+  const Info& facts = infos_[first.info];
   if (first.role == Role::kRead)
     return fmt::format("`quiet` between {} and the write to its source: the source must stay as it is until then",
-                       told.operation);
-  if (told.is_get) return fmt::format("`quiet` between {} and the use of what it brings", told.operation);
+                       facts.operation);
+  if (facts.is_get) return fmt::format("`quiet` between {} and the use of what it brings", facts.operation);
   if (is_write(second.role))
     return fmt::format("`fence` (same PE) or `quiet` between the two writes: a {} has no order with what follows",
-                       told.operation);
-  return fmt::format("`quiet` between {} and the read of its target", told.operation);
+                       facts.operation);
+  return fmt::format("`quiet` between {} and the read of its target", facts.operation);
 }
 
 /// Explains conflicts on words that atomics or signals use; empty where both accesses are plain.
@@ -145,13 +145,13 @@ std::string Detector::old_value(const Record& first, const ThreadState& thread) 
 
 /// Names the order that is missing where no signal was sent after the access.
 std::string Detector::missing_altogether(const Record& first, const ThreadState& thread, const Record& second) const {
-  const Info& told = infos_[first.info];
+  const Info& facts = infos_[first.info];
   const Info& now = infos_[second.info];
-  if (told.transfer && told.nonblocking && first.role == Role::kRead)
-    return fmt::format("`quiet` after {} before anybody is told that its source may be written", told.operation);
-  if (of(told.thread).pe == thread.pe && !told.transfer)
+  if (facts.transfer && facts.nonblocking && first.role == Role::kRead)
+    return fmt::format("`quiet` after {} before anybody is told that its source may be written", facts.operation);
+  if (of(facts.thread).pe == thread.pe && !facts.transfer)
     return fmt::format("order between {} and {}: the same stream, an event, a join of roles or a signal",
-                       who(told.thread, told.kernel), who(now.thread, now.kernel));
+                       who(facts.thread, facts.kernel), who(now.thread, now.kernel));
   if (!is_write(first.role))
     return "the writer must know that the read is over: `notify` after the read and `wait` before the write (or "
            "another slot of the buffer, by epoch parity or credits)";

@@ -33,15 +33,15 @@ std::string Detector::who(sim::Thread id, const std::string& kernel) const {
 }
 
 CheckSite Detector::site(std::uint32_t number, int occurrence) const {
-  const Info& told = infos_[number];
-  return {.file = short_path(told.site.file),
-          .line = told.site.line,
-          .operation = told.operation,
-          .who = who(told.thread, told.kernel),
-          .pe = of(told.thread).pe,
-          .launch = told.launch,
+  const Info& facts = infos_[number];
+  return {.file = short_path(facts.site.file),
+          .line = facts.site.line,
+          .operation = facts.operation,
+          .who = who(facts.thread, facts.kernel),
+          .pe = of(facts.thread).pe,
+          .launch = facts.launch,
           .occurrence = occurrence,
-          .time_us = sim::to_us(told.last)};
+          .time_us = sim::to_us(facts.last)};
 }
 
 std::string Detector::place(const void* address, Range bytes) const {

@@ -44,7 +44,7 @@ class TileBlock {
     work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
       store(to.c, to.row, tile, product);
       if (to.second != nullptr) store(to.second, to.row, tile, product);
-      if (to.told != nullptr) core_.signal({to.told, 1, SignalOp::kAdd}, Order::kRelease, Site::here());
+      if (to.notified != nullptr) core_.signal({to.notified, 1, SignalOp::kAdd}, Order::kRelease, Site::here());
     });
   }
 

@@ -26,19 +26,19 @@ void run_alone(const cuda::Context& context, const std::function<void(Strand&, B
 /// Waits for what a PE tells of a call.
 class CallWait final : public Wait {
  public:
-  CallWait(int pe, const Signal* word, Epoch call, Epoch told) : pe_(pe), word_(word), call_(call), told_(told) {}
+  CallWait(int pe, const Signal* word, Epoch call, Epoch sent) : pe_(pe), word_(word), call_(call), sent_(sent) {}
 
   bool is_answered() override { return cuda::is_of_call(found_ = load(word_, std::memory_order_acquire), call_); }
-  Awaited awaited() const override { return {0, word_, told_, found_}; }
+  Awaited awaited() const override { return {0, word_, sent_, found_}; }
   /// Of a PE that calls something else: reports name it in place of the block.
-  Awaited answer() const { return {pe_, word_, told_, found_}; }
+  Awaited answer() const { return {pe_, word_, sent_, found_}; }
   Epoch found() const { return found_; }
 
  private:
   int pe_;
   const Signal* word_;
   Epoch call_;
-  Epoch told_;
+  Epoch sent_;
   Epoch found_ = 0;
 };
 
@@ -53,18 +53,18 @@ void tell_and_compare(Strand& strand, BlockCore& core, const cuda::Comparison& o
   const Epoch call = *own.calls + 1;
   const int n = core.num_pes();
   const Signals slot = own.words + 2 * n * static_cast<Size>(call % 2);
-  const Epoch told = cuda::told_of(call, own.signature);
+  const Epoch sent = cuda::signal_value_of(call, own.signature);
   for (int pe = 0; pe < n; ++pe) {
     Signal* const there = (slot + Size{2} * core.pe()).on(pe);
     change({there + 1, own.count}, std::memory_order_relaxed);
-    core.signal({there, told}, Order::kRelease, Site::here());
+    core.signal({there, sent}, Order::kRelease, Site::here());
   }
   for (int pe = 0; pe < n; ++pe) {
     const Signal* const here = slot.local() + Size{2} * pe;
-    CallWait wait(pe, here, call, told);
+    CallWait wait(pe, here, call, sent);
     strand.await(wait);
     const Epoch count = load(here + 1, std::memory_order_relaxed);
-    if (wait.found() != told)
+    if (wait.found() != sent)
       disagree(context, cuda::kOtherCalls, wait.answer());
     else if (count != own.count)
       disagree(context, cuda::kCallsOfOtherCounts, {pe, here, own.count, count});

@@ -26,8 +26,8 @@ std::uint32_t call_signature(const std::string& text) {
   return hash;
 }
 
-CallLog::CallLog(int me, Records records, std::function<void(const std::string&)> tell)
-    : me_(me), records_(std::move(records)), tell_(std::move(tell)) {}
+CallLog::CallLog(int me, Records records, std::function<void(const std::string&)> report)
+    : me_(me), records_(std::move(records)), report_(std::move(report)) {}
 
 std::size_t CallLog::add(const std::string& what, const Team& team) { return add_order(what, team, nullptr); }
 
@@ -91,7 +91,7 @@ void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& c
   if (what.empty()) return;
   const std::string text =
       fmt::format("call {} of {}: {}", number, plan.difference ? text_of(*plan.own) : "a plan", what);
-  if (tell_) tell_(text);
+  if (report_) report_(text);
   throw InvalidArgument(fmt::format("PE {}: {}", me_, text));
 }
 

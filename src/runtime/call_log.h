@@ -57,7 +57,7 @@ class CallLog {
   using Difference = std::function<std::string(const NotedCall& own, const NotedCall& its, int pe)>;
 
   /// Makes the log of PE `me`. On a mismatch `tell` is called before `note` throws.
-  CallLog(int me, Records records, std::function<void(const std::string&)> tell = nullptr);
+  CallLog(int me, Records records, std::function<void(const std::string&)> report = nullptr);
 
   /// Returns the number of a new plan of `team`, for `note`. `what` must be the same on all members. All PEs of the
   /// world make plans in the same order.
@@ -101,7 +101,7 @@ class CallLog {
 
   int me_;
   Records records_;
-  std::function<void(const std::string&)> tell_;
+  std::function<void(const std::string&)> report_;
   mutable std::mutex mutex_;
   std::vector<Plan> plans_;
 };

@@ -12,15 +12,15 @@ constexpr Epoch kMask = (Epoch{1} << kBits) - 1;
 
 Agreement::Agreement(World& world)
     : world_(&world),
-      said_(world.heap().signals(world.num_pes(), "agreement")),
+      values_(world.heap().signals(world.num_pes(), "agreement")),
       stream_(world.make_stream("agreement")) {}
 
 std::vector<Epoch> Agreement::all(Epoch mine) {
   const Epoch round = ++round_ << kBits;
-  stream_.launch<SayToAll>({1, 32}, {said_, round | (mine & kMask), round});
+  stream_.launch<SignalToAll>({1, 32}, {values_, round | (mine & kMask), round});
   stream_.synchronize();
   std::vector<Epoch> words(static_cast<std::size_t>(world_->num_pes()));
-  world_->copy_out(words.data(), said_.local(), static_cast<Size>(words.size() * sizeof(Epoch)));
+  world_->copy_out(words.data(), values_.local(), static_cast<Size>(words.size() * sizeof(Epoch)));
   world_->barrier();  // no PE writes the next round before all have read this one
   for (Epoch& word : words) word &= kMask;
   return words;

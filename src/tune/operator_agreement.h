@@ -10,16 +10,16 @@
 namespace tandem::tune {
 
 /// Sends a number to all PEs and waits until theirs have arrived.
-struct SayToAll {
+struct SignalToAll {
   struct Args {
-    Signals said;  // [PE]
-    Epoch value;   // above 0
-    Epoch least;   // the lower bound of every PE's word in this round
+    Signals values;  // [PE]
+    Epoch value;     // above 0
+    Epoch least;     // the lower bound of every PE's word in this round
   };
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    for (const int pe : block.pes_from_self()) block.signal(a.said + block.pe(), a.value, pe);
-    block.wait(a.said, block.num_pes(), a.least);
+    for (const int pe : block.pes_from_self()) block.signal(a.values + block.pe(), a.value, pe);
+    block.wait(a.values, block.num_pes(), a.least);
   }
 };
 
@@ -34,7 +34,7 @@ class Agreement {
 
  private:
   World* world_;
-  Signals said_;
+  Signals values_;
   Stream stream_;
   Epoch round_ = 0;
 };

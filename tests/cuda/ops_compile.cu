@@ -6,7 +6,7 @@
 #include "operators/gemm_all_reduce/sum_of_all.h"
 #include "operators/plan/acquire_buffer.h"
 #include "operators/ring/ring_steps.h"
-#include "operators/steps/announce.h"
+#include "operators/steps/notify_collector.h"
 #include "operators/steps/rail_send.h"
 #include "operators/steps/reduce_shards.h"
 #include "operators/steps/steps.h"
@@ -28,7 +28,7 @@ TANDEM_COMPILE(AwaitReleased);
 TANDEM_COMPILE(AwaitWord);
 TANDEM_COMPILE(AwaitCount);
 TANDEM_COMPILE(AwaitShards);
-TANDEM_COMPILE(Announce);
+TANDEM_COMPILE(NotifyCollector);
 TANDEM_COMPILE(RingBegin);
 TANDEM_COMPILE(RingAwait);
 TANDEM_COMPILE(RailSend);
@@ -37,7 +37,7 @@ TANDEM_COMPILE(AllGatherPull);
 TANDEM_COMPILE(ReduceShards<float>);
 TANDEM_COMPILE(ReduceShards<f16>);
 TANDEM_COMPILE(ReduceShards<bf16>);
-TANDEM_COMPILE(tune::SayToAll);
+TANDEM_COMPILE(tune::SignalToAll);
 TANDEM_COMPILE(SumAndFetch<float>);
 TANDEM_COMPILE(SumAndFetch<f16>);
 TANDEM_COMPILE(SumAndFetch<bf16>);

@@ -260,9 +260,9 @@ class Check {
     for (int owner = 0; owner < case_.shards; ++owner)
       for (int part = 0; part < case_.splits; ++part) {
         const auto slot = static_cast<std::size_t>(gemm_.rows.slot(owner, part));
-        const auto told = static_cast<Size>(after[slot].value - before[slot].value);
-        if (told != gemm_.tiles_of_chunk(owner, part))
-          return fmt::format("owner {} part {}: {} tiles told, it has {}", owner, part, told,
+        const auto sent = static_cast<Size>(after[slot].value - before[slot].value);
+        if (sent != gemm_.tiles_of_chunk(owner, part))
+          return fmt::format("owner {} part {}: {} tiles told, it has {}", owner, part, sent,
                              gemm_.tiles_of_chunk(owner, part));
       }
     return "";

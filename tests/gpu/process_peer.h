@@ -25,7 +25,7 @@ void other_counts(bool by_gpus);
 void shared_gpu();
 void exhausted_heap();
 void failed_program();
-void untold_end();
+void unreported_end();
 void killed_peer(bool is_host);
 
 inline CudaOptions small_world(double timeout_s = 10) {

@@ -152,7 +152,7 @@ void failed_program() {
 
 /// PE 0's kernel gives up, and its program synchronizes by CUDA alone: what destroys the world tells the others, and
 /// waits for nobody. The threads that learn of it start no GPU.
-void untold_end() {
+void unreported_end() {
   const Placement place = placement_from_environment();
   const double at = now_ms();
   {

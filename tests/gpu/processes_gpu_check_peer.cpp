@@ -256,7 +256,7 @@ constexpr Work kWork[] = {
     {"heap", [] { check_heap(CudaProcess(placement_from_environment(), growing_world()).world()); }},
     {"exhausted", exhausted_heap},
     {"failed", failed_program},
-    {"untold", untold_end},
+    {"untold", unreported_end},
     {"killed", [] { killed_peer(false); }},
     {"killed_host", [] { killed_peer(true); }},
 };

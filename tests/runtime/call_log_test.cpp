@@ -19,7 +19,7 @@ struct Logs {
     for (int pe = 0; pe < pes; ++pe)
       logs.push_back(std::make_unique<CallLog>(
           pe, [this](int other, std::size_t plan) { return records.of(other, plan); },
-          [this](const std::string& text) { told.push_back(text); }));
+          [this](const std::string& text) { reported.push_back(text); }));
   }
 
   CallLog& operator[](int pe) { return *logs[static_cast<std::size_t>(pe)]; }
@@ -30,7 +30,7 @@ struct Logs {
   }
 
   CallRecords records;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   std::vector<std::unique_ptr<CallLog>> logs;
 };
 
@@ -53,7 +53,7 @@ TEST(CallLog, CallsThatAreAlikePassInAnyOrder) {
       EXPECT_EQ(error_of(logs[pe], 0, call), "");
       EXPECT_EQ(error_of(logs[pe], 1, 2 * call), "");
     }
-  EXPECT_TRUE(logs.told.empty());
+  EXPECT_TRUE(logs.reported.empty());
   EXPECT_EQ(logs[1].apart(), "");
 }
 
@@ -78,7 +78,7 @@ TEST(CallLog, AnotherCountIsFoundByWhoComesLater) {
                 AllOf(HasSubstr("call 2 of a plan"),
                       HasSubstr("PE " + std::to_string(later) + " calls all_reduce ring bf16 sum with count 999"),
                       HasSubstr("PE " + std::to_string(1 - later) + " all_reduce ring bf16 sum with count 1000")));
-    ASSERT_EQ(logs.told.size(), 1U);
+    ASSERT_EQ(logs.reported.size(), 1U);
   }
 }
 
@@ -133,7 +133,7 @@ TEST(CallLog, AnOrderOfCallsIsComparedAsItSays) {
     EXPECT_EQ(note(pe, {static_cast<std::uint32_t>(pe), pe, {static_cast<std::uint64_t>(pe), 9}}), "");
   EXPECT_EQ(note(0, {1, 5, {3, 9}}), "");
   EXPECT_EQ(note(2, {1, 5, {3, 8}}), "PE 2: call 2 of calls: out differs from PE 0's");
-  ASSERT_EQ(logs.told.size(), 1U);
+  ASSERT_EQ(logs.reported.size(), 1U);
   logs[2].take_back(0);
   EXPECT_EQ(note(2, {1, 5, {3, 9}}), "");
 }

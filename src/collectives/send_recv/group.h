@@ -95,7 +95,7 @@ struct SendRecvPairs {
       const Symm<std::byte> to = a.staging + slot * a.slot_bytes;
       if (chunk > slots) role.wait(a.credits + here, 1, chunk - slots);
       if (chunk == first) {
-        tell_size(role, a, slot, here * a.slots + of_channel, message);
+        signal_size(role, a, slot, here * a.slots + of_channel, message);
         put_counted<std::byte>(role, to, message.data + left.begin, {0, bytes}, a.arrived + slot, chunk, message.peer);
       } else {
         role.put_signal_nbi(to, message.data + left.begin, bytes, a.arrived + slot, chunk, message.peer);
@@ -108,7 +108,7 @@ struct SendRecvPairs {
 
   /// It has no order by itself; put_counted gives it. Its source may be written again when its slot may.
   template <class Role>
-  TANDEM_DEVICE static void tell_size(Role& role, const Args& a, Size slot, Size own_slot, const Message& message) {
+  TANDEM_DEVICE static void signal_size(Role& role, const Args& a, Size slot, Size own_slot, const Message& message) {
     const auto bytes = static_cast<Epoch>(message.bytes);
     if (Epoch* const direct = role.remote(a.sizes + slot, message.peer)) return role.store_scalar(direct, bytes);
     role.store_scalar(a.sizes_out + own_slot, bytes);

@@ -21,8 +21,8 @@ struct SendRecvRing : MoveKernel {
 
     block.notify(block.slots(a.ready) + me, epoch, previous);
     block.wait(block.slots(a.ready) + next, 1, epoch);
-    put_and_tell(block, a.out + part.begin, a.in.local() + part.begin, part.size(), block.slots(a.arrived) + me, epoch,
-                 next);
+    put_and_notify(block, a.out + part.begin, a.in.local() + part.begin, part.size(), block.slots(a.arrived) + me,
+                   epoch, next);
     block.wait(block.slots(a.arrived) + previous, 1, epoch);
     finish_puts(block);
   }

@@ -98,8 +98,8 @@ TANDEM_DEVICE void put_to_all(Block& block, const MoveArgs& a, Symm<std::byte> t
 
 /// Uses put_signal_nbi, or within a node stores, which need no quiet.
 template <class Block>
-TANDEM_DEVICE void put_and_tell(Block& block, Symm<std::byte> to, const std::byte* from, Size bytes, Signals word,
-                                Epoch epoch, int pe) {
+TANDEM_DEVICE void put_and_notify(Block& block, Symm<std::byte> to, const std::byte* from, Size bytes, Signals word,
+                                  Epoch epoch, int pe) {
   if (!block.team().one_node()) return block.put_signal_nbi(to, from, bytes, word, epoch, pe);
   block.copy(block.remote(to, pe), from, bytes);
   block.notify(word, epoch, pe);

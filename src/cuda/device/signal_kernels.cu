@@ -36,11 +36,11 @@ __global__ void __launch_bounds__(32)
   __syncwarp();
   const int n = context.team.size;
   const Signals slot = own.words + 2 * n * static_cast<Size>(call % 2);
-  const Epoch told = told_of(call, own.signature);
+  const Epoch sent = signal_value_of(call, own.signature);
   for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
     Signal* const there = (slot + Size{2} * context.team.me).on(i);
     store_relaxed(&there[1].value, own.count);
-    store_release(&there[0].value, told);
+    store_release(&there[0].value, sent);
   }
   for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
     const Signal* const here = slot.local() + Size{2} * i;
@@ -48,11 +48,11 @@ __global__ void __launch_bounds__(32)
     Epoch found;
     bool is_over = false;
     while (!is_over && !is_of_call(found = load_acquire(&here[0].value), call))
-      is_over = patience.is_over(here, told, found);
+      is_over = patience.is_over(here, sent, found);
     if (is_over) continue;
     const Epoch count = load_relaxed(&here[1].value);
-    if (found != told)
-      disagree(context, kOtherCalls, i, here, told, found);
+    if (found != sent)
+      disagree(context, kOtherCalls, i, here, sent, found);
     else if (count != own.count)
       disagree(context, kCallsOfOtherCounts, i, here, own.count, count);
   }

@@ -22,7 +22,7 @@ class PartialSums {
       __stcg(to + i * kStep, make_float4(sums(i * 4), sums(i * 4 + 1), sums(i * 4 + 2), sums(i * 4 + 3)));
   }
   /// Signals that the sums are there. The calling thread knows that all threads of the warpgroup have given theirs.
-  __device__ void tell(int place, int group) const {
+  __device__ void signal(int place, int group) const {
     asm volatile("st.release.gpu.global.u64 [%0], 1;" ::"l"(&word(place, group)->value) : "memory");
   }
 

@@ -151,7 +151,7 @@ class TileStore {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       if (tile.gives()) {
-        tell_given(tile);
+        signal_partial_sums(tile);
         continue;
       }
       for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
@@ -280,11 +280,11 @@ class TileStore {
     storage_.ready[group_][number % kSlots].arrive();
   }
   /// The warpgroup computes its next part meanwhile.
-  __device__ void tell_given(const WalkedTile& tile) {
+  __device__ void signal_partial_sums(const WalkedTile& tile) {
     storage_.ready[group_][boxes_ % kSlots].arrive();
     storage_.written[group_][boxes_ % kSlots].wait(phase());
     ++boxes_;
-    params_.partial.tell(tile.place, group_);
+    params_.partial.signal(tile.place, group_);
   }
   /// Hands the addend to the warpgroup, box by box as it takes them.
   __device__ void bring_addends(const WalkedTile& tile) {
@@ -321,7 +321,7 @@ class TileStore {
     unsigned before = 0;
     asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
                  : "=r"(before)
-                 : "r"(shared_address(&storage_.stored[told_++ % kLead]))
+                 : "r"(shared_address(&storage_.stored[signals_sent_++ % kLead]))
                  : "memory");
     if (before % 2 == 0) return;
     for (int copy = 0; copy < params_.copies; ++copy) add_release(&params_.word[tile.number + copy]->value, 1);
@@ -333,7 +333,7 @@ class TileStore {
   const int group_;
   const int thread_;
   unsigned boxes_ = 0;
-  unsigned told_ = 0;
+  unsigned signals_sent_ = 0;
   int pending_ = 0;  // boxes of the previous tile in kept_
   int awaited_ = 0;  // boxes of this tile's addend that are not here yet
   std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];

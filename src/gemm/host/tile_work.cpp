@@ -105,14 +105,14 @@ TileWork::Destination TileWork::destination(Size row) const {
   const int owner = gemm_.rows.owner_of(row);
   const Size in_shard = row - gemm_.rows.shard(owner).begin;
   if (gemm_.ring.received != nullptr && owner == gemm_.me)
-    return {static_cast<std::byte*>(gemm_.c), in_shard, told(row), gemm_.ring.own_copy};
-  if (gemm_.ring.received != nullptr) return {gemm_.ring.forwarded, row_in_blocks(row), told(row), nullptr};
-  if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row, told(row), gemm_.ring.own_copy};
+    return {static_cast<std::byte*>(gemm_.c), in_shard, notified(row), gemm_.ring.own_copy};
+  if (gemm_.ring.received != nullptr) return {gemm_.ring.forwarded, row_in_blocks(row), notified(row), nullptr};
+  if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row, notified(row), gemm_.ring.own_copy};
   return {gemm_.c_at_collector.on(gemm_.collector(owner)),
-          gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + in_shard, told(row), nullptr};
+          gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + in_shard, notified(row), nullptr};
 }
 
-Signal* TileWork::told(Size row) const {
+Signal* TileWork::notified(Size row) const {
   const int owner = gemm_.rows.owner_of(row);
   const bool forwards = gemm_.ring.received != nullptr && owner != gemm_.me;
   if (!forwards && !gemm_.notify.words) return nullptr;

@@ -47,7 +47,7 @@ class TileWork {
   struct Destination {
     std::byte* c = nullptr;
     Size row = 0;
-    Signal* told = nullptr;       ///< grows by 1 once the tile is visible; null: none
+    Signal* notified = nullptr;   ///< grows by 1 once the tile is visible; null: none
     std::byte* second = nullptr;  ///< another buffer with the same rows; null: none
   };
   /// Calls to(Destination) for each: one, or every PE of the node.
@@ -66,7 +66,7 @@ class TileWork {
   Destination destination(Size row) const;
   /// Begin of a row in a buffer with a block for each owner.
   Size row_in_blocks(Size row) const;
-  Signal* told(Size row) const;
+  Signal* notified(Size row) const;
 
   const Gemm& gemm_;
 };

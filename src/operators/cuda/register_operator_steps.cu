@@ -5,7 +5,7 @@
 #include "operators/gemm_all_reduce/fetch_rows.h"
 #include "operators/plan/acquire_buffer.h"
 #include "operators/ring/ring_steps.h"
-#include "operators/steps/announce.h"
+#include "operators/steps/notify_collector.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/cuda_kernel.cuh"
 #include "tune/operator_agreement.h"
@@ -21,12 +21,12 @@ void register_operator_steps() {
   register_kernel<AwaitReleased, 32>();
   register_kernel<AwaitWord, 32>();
   register_kernel<AwaitCount, 32>();
-  register_kernel<tune::SayToAll, 32>();
+  register_kernel<tune::SignalToAll, 32>();
   register_kernel<AwaitShards, 32>();
-  register_kernel<Announce, 32>();
+  register_kernel<NotifyCollector, 32>();
   register_kernel<RingBegin, 32>();
   register_kernel<RingAwait, 32>();
-  register_kernel<OfferRows, 32>();
+  register_kernel<NotifyRows, 32>();
   register_kernel<BeginFetch, 32>();
 }
 

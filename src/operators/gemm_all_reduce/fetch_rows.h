@@ -14,7 +14,7 @@ namespace tandem::ops {
 inline constexpr int kFetchThreads = 512;
 
 /// Notifies the peers of this PE's rows as they are completed.
-struct OfferRows {
+struct NotifyRows {
   struct Args {
     Signals computed;             // [chunk], own ones: stored tiles, counted over all calls of the class
     const Epoch* epoch_of_tiles;  // those calls

@@ -59,7 +59,7 @@ class TwoShot {
   void overlap(Stream& main, Gemm gemm);
   void shard_by_shard(Stream& main, const Gemm& all);
   /// Notifies the owner that the present work of `main` completes the partial sums of its rows.
-  void announce(Stream& main, int owner);
+  void notify_collector(Stream& main, int owner);
   template <class T>
   void sum(Stream& main, const Gemm& gemm, void* c);
   void fetch_by_copy_engine(std::byte* c);

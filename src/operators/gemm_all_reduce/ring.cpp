@@ -71,8 +71,8 @@ class GemmAllReduceRing final : public OperatorPlan {
 
   void fetch_by_sms(Stream& main, const Event& begun, const Gemm& gemm, std::byte* out) {
     const RowPartition& rows = ring_.rows();
-    offers_.launch<OfferRows>(kOneWarp, {ring_.of_call(computed_), ring_.epoch_of_tiles(), complete_, ring_.epoch(),
-                                         rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
+    offers_.launch<NotifyRows>(kOneWarp, {ring_.of_call(computed_), ring_.epoch_of_tiles(), complete_, ring_.epoch(),
+                                          rows, gemm.tile_m, ceil_div(gemm.n, gemm.tile_n)});
     const FetchRows::Args fetch{own_, out, complete_, ring_.epoch(), chunks_, rows, row_bytes_};
     const bool beside = takes_ && await_first_rows(begun);
     if (beside) takes_->launch<FetchRows>(beside_, fetch);

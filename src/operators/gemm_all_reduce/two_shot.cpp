@@ -2,7 +2,7 @@
 
 #include "operators/gemm_all_reduce/plan.h"
 #include "operators/plan/gemm_descriptor.h"
-#include "operators/steps/announce.h"
+#include "operators/steps/notify_collector.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
 
@@ -53,7 +53,7 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   if (form_ == Form::kDecomposed) shard_by_shard(main, gemm);
   if (form_ == Form::kSequential) main.gemm(gemm, team_);
   if (form_ == Form::kSequential || form_ == Form::kCommunicationOnly)
-    for (int owner = 0; owner < team_.size; ++owner) announce(main, owner);
+    for (int owner = 0; owner < team_.size; ++owner) notify_collector(main, owner);
   // A GEMM on all SMs must have them before waiting steps of the copies take some.
   if (!additions_) begun_ = main.record();
   if (gemm.out_type == DType::kF32) sum<float>(main, gemm, c);
@@ -79,12 +79,12 @@ void TwoShot::shard_by_shard(Stream& main, const Gemm& all) {
     Gemm chunk = rows_of(all, rows_.shard(owner));
     chunk.sms = gemm_sms_;
     main.gemm(chunk, team_);
-    announce(main, owner);
+    notify_collector(main, owner);
   }
 }
 
-void TwoShot::announce(Stream& main, int owner) {
-  main.launch<Announce>(kOneWarp, {arrived_, epochs_.words, rows_.splits, owner, team_.me});
+void TwoShot::notify_collector(Stream& main, int owner) {
+  main.launch<NotifyCollector>(kOneWarp, {arrived_, epochs_.words, rows_.splits, owner, team_.me});
 }
 
 template <class T>

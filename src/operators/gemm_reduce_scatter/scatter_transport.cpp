@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/steps/announce.h"
+#include "operators/steps/notify_collector.h"
 #include "operators/steps/steps.h"
 
 namespace tandem::ops {
@@ -92,7 +92,7 @@ void ScatterTransport::publish(Stream& main, int owner) {
     return;
   }
   const Signals words = copy_by_ == CopyBy::kSm ? arrived_ : computed_;
-  main.launch<Announce>(
+  main.launch<NotifyCollector>(
       kOneWarp, {words, epochs_.words, rows_.splits, layout_.collector(owner), layout_.block_at_collector(owner)});
   if (copies_) published_.push_back(main.record());
 }

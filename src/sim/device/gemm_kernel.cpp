@@ -157,7 +157,7 @@ class Worker {
     work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
       const Time arrival = store_to(to.c, to.row, tile, product);
       if (to.second != nullptr) store_to(to.second, to.row, tile, product);
-      if (to.told != nullptr) notify(to.told, arrival);
+      if (to.notified != nullptr) notify(to.notified, arrival);
     });
   }
 

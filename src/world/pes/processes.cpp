@@ -74,20 +74,20 @@ Processes::~Processes() {
     session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
   wait_for_device();
   session_.expect_end();
-  meet_or_tell("the world's end");  // peers read and write this PE's memory until they are here too
+  barrier_or_report("the world's end");  // peers read and write this PE's memory until they are here too
 }
 
 void Processes::leave() {
   if (!session_.is_here()) return;
   wait_for_device();
-  meet_or_tell("the end of all calls");
+  barrier_or_report("the end of all calls");
 }
 
 void Processes::wait_for_device() const { devices().wait_until_idle(pe_.device); }
 
-void Processes::meet_or_tell(const char* where) {
+void Processes::barrier_or_report(const char* where) {
   try {
-    if (const auto failure = untold())
+    if (const auto failure = unreported_failure())
       session_.fail(*failure);
     else if (!session_.failure())
       session_.barrier(where);
@@ -97,7 +97,7 @@ void Processes::meet_or_tell(const char* where) {
 }
 
 /// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
-std::optional<bootstrap::Failure> Processes::untold() const {
+std::optional<bootstrap::Failure> Processes::unreported_failure() const {
   if (session_.failure()) return std::nullopt;
   const volatile WaitReport& report = *pe_.report;
   if (report.set != 0) return gave_up(*this, me());
@@ -231,10 +231,10 @@ void Processes::share_calls() {
   const auto records = [this](int pe, std::size_t plan) {
     return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
   };
-  const auto tell = [this](const std::string& text) {
+  const auto fail_world = [this](const std::string& text) {
     session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
   };
-  calls_ = std::make_unique<CallLog>(me(), records, tell);
+  calls_ = std::make_unique<CallLog>(me(), records, fail_world);
 }
 
 void Processes::test_links() {

@@ -48,8 +48,8 @@ class Processes : public Pes {
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
-  void meet_or_tell(const char* where);
-  std::optional<bootstrap::Failure> untold() const;
+  void barrier_or_report(const char* where);
+  std::optional<bootstrap::Failure> unreported_failure() const;
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();

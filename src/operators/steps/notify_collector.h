@@ -7,7 +7,7 @@
 
 namespace tandem::ops {
 
-struct Announce {
+struct NotifyCollector {
   struct Args {
     Signals words;  // [block][part] at the collector
     const Epoch* epoch;
