@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "host/words.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::host {
 

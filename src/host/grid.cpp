@@ -5,7 +5,7 @@
 #include "host/bell.h"
 #include "host/block_core.h"
 #include "tandem/error.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::host {
 
@@ -13,7 +13,7 @@ namespace {
 
 /// One block that does `body`, without roles.
 void run_alone(const cuda::Context& context, const std::function<void(Strand&, BlockCore&)>& body) {
-  if (who_gave_up(context) != 0) return;
+  if (who_aborted(context) != 0) return;
   const GridShape shape{context, 1, 1, "", false};
   Worker worker(context);
   worker.add([&](Strand& strand) {
@@ -44,8 +44,8 @@ class CallWait final : public Wait {
 
 /// Another PE may have said so first: this PE's report has to say at least that something ended it.
 void disagree(const cuda::Context& context, std::uint32_t why, const Awaited& answer) {
-  give_up(context, why, answer);
-  cuda::poke(context.report->ended_by, who_gave_up(context) & ~cuda::kEndIsReported);
+  abort_waits(context, why, answer);
+  cuda::poke(context.report->ended_by, who_aborted(context) & ~cuda::kEndIsReported);
 }
 
 /// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
@@ -78,7 +78,7 @@ void run_grid(const GridRequest& request) {
   if (request.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", request.name, request.blocks));
-  if (who_gave_up(request.context) != 0) return;
+  if (who_aborted(request.context) != 0) return;
   constexpr int kWarp = 32;
   const GridShape shape{request.context, request.blocks, request.threads / kWarp, request.machine,
                         request.has_multicast};

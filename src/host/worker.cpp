@@ -108,7 +108,7 @@ bool Worker::pause(int times) {
   }
   watch();
   set_bell(context_);
-  return has_answer() || who_gave_up(context_) != 0 || sleep_until_rung(context_);
+  return has_answer() || who_aborted(context_) != 0 || sleep_until_rung(context_);
 }
 
 void Worker::watch() {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/fiber/fiber.h"
-#include "host/patience.h"
+#include "host/watchdog.h"
 
 namespace tandem::host {
 

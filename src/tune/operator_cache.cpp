@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kLockTimeout{10};
 
 /// Holds FILE.lock while it lives. The lock file stays, because removing it could take it from another process.
 class FileLock {
@@ -32,12 +32,12 @@ class FileLock {
   explicit FileLock(const std::string& file)
       : file_(::open((file + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (file_ < 0) throw InvalidArgument(fmt::format("operator cache: cannot write {}.lock", file));
-    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kLockTimeout;
     while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      if (std::chrono::steady_clock::now() > give_up) {
+      if (std::chrono::steady_clock::now() > deadline) {
         ::close(file_);
         throw RuntimeFailure(
-            fmt::format("operator cache: another process has held {}.lock for {} s", file, kPatience.count()));
+            fmt::format("operator cache: another process has held {}.lock for {} s", file, kLockTimeout.count()));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -79,10 +79,10 @@ class Background {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   bool all_have_ended() const {
-    constexpr int patience_ms = 120'000;  // for what would never come
+    constexpr int timeout_ms = 120'000;  // for what would never come
     pollfd polled{life_, POLLIN, 0};
     char c = 0;
-    return ::poll(&polled, 1, patience_ms) == 1 && ::read(life_, &c, 1) == 0;
+    return ::poll(&polled, 1, timeout_ms) == 1 && ::read(life_, &c, 1) == 0;
   }
 
  private:

@@ -195,7 +195,7 @@ void check_replays(int pes, int replays) {
 }
 
 /// Waits last longer than a world may stand still while a PE is in none, and end soon once all PEs wait in vain.
-void check_standstill(int pes) {
+void check_stall(int pes) {
   std::string problem;
   try {
     CudaOptions patient = small_world(0.3);
@@ -273,7 +273,7 @@ void check_timeout(int pes) {
     std::printf("as it should be: %s\n", text.c_str());
   }
   report("a call that is missing on one PE", pes > 1 ? problem : "");
-  check_standstill(pes);
+  check_stall(pes);
   check(pes, std::vector{RoundsCase{collective_algorithms().front()}});
 }
 

@@ -154,7 +154,7 @@ TEST(HostGrid, AWaitInVainEndsAllPesAndSaysWhatItWaitedFor) {
   ASSERT_NE(report.set + other.set, 0U);
   const auto& first = report.set != 0 ? report : other;
   const auto& second = report.set != 0 ? other : report;
-  EXPECT_EQ(first.set, cuda::kWaitedInVain);
+  EXPECT_EQ(first.set, cuda::kTimedOut);
   EXPECT_TRUE(second.set != 0 || second.ended_by != 0);
   if (report.set != 0 && report.block == 2) {
     EXPECT_EQ(report.word, words.on(1) + 5);
@@ -178,7 +178,7 @@ TEST(HostGrid, AWaitThatTimesOutReportsItsWordBlockAndValues) {
   }),
                Deadlock);
   const cuda::WaitReport& report = pes.report(0);
-  EXPECT_EQ(report.set, cuda::kWaitedInVain);
+  EXPECT_EQ(report.set, cuda::kTimedOut);
   EXPECT_EQ(report.block, 1);
   EXPECT_EQ(report.word, word);
   EXPECT_EQ(report.expected, 5U);

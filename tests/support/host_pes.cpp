@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tandem/error.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::test {
 

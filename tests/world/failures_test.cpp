@@ -34,7 +34,7 @@ TEST_P(WorldOnHost, OfThreeProcesses) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Cases, WorldOnHost,
-                         ::testing::Values("give_up", "give_up_and_leave", "come_late", "stand_still",
+                         ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "register_memory", "grow",
                                            "reuse_plans", "write_at_once", "fork_within", "survive_a_kill",
                                            "miss_a_call", "differ", "differ_on_devices", "exhaust_the_heap"),

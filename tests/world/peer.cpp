@@ -86,7 +86,7 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
 
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
 /// destroyed. PE 2 learns why, and nobody waits for it.
-void give_up(const PeerPlace& place, bool leaves_first) {
+void abort_waits(const PeerPlace& place, bool leaves_first) {
   WorldProcess process(place.id, place.pe, place.pes,
                        options(30, place.pe == 0 ? 3 : 600));  // by then PE 1 waits on a busy machine too
   World& world = process.world();
@@ -372,8 +372,8 @@ void run_all_operators(const PeerPlace& place) {
 
 const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
   static const std::map<std::string, std::function<void(const PeerPlace&)>> all{
-      {"give_up", [](const PeerPlace& place) { give_up(place, false); }},
-      {"give_up_and_leave", [](const PeerPlace& place) { give_up(place, true); }},
+      {"abort_waits", [](const PeerPlace& place) { abort_waits(place, false); }},
+      {"give_up_and_leave", [](const PeerPlace& place) { abort_waits(place, true); }},
       {"come_late", come_late},
       {"stand_still", stand_still},
       {"learn_of_the_end", learn_of_the_end},

@@ -84,9 +84,9 @@ void Host::serve() {
     for (const Fd* const listener : listeners) polled.push_back({is_full_ ? -1 : listener->get(), POLLIN, 0});
     for (const auto& [fd, connection] : connections_)
       polled.push_back({fd, static_cast<short>(POLLIN | (connection->has_output() ? POLLOUT : 0)), 0});
-    int patience = end ? std::min(patience_ms(), end->milliseconds()) : patience_ms();
-    if (is_full_) patience = std::min(patience, kFullPause);
-    if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) throw_errno("poll");
+    int timeout = end ? std::min(poll_timeout_ms(), end->milliseconds()) : poll_timeout_ms();
+    if (is_full_) timeout = std::min(timeout, kFullPause);
+    if (::poll(polled.data(), polled.size(), timeout) < 0 && errno != EINTR) throw_errno("poll");
     for (std::size_t i = 1 + listeners.size(); i < polled.size(); ++i)
       if ((polled[i].revents & ~POLLOUT) != 0) read(polled[i].fd);
     is_full_ = false;
@@ -99,7 +99,7 @@ void Host::serve() {
   }
 }
 
-int Host::patience_ms() const {
+int Host::poll_timeout_ms() const {
   Clock::time_point next = Clock::now() + std::chrono::hours(1);
   if (const auto deadline = coordinator_.next_deadline()) next = std::min(next, *deadline);
   for (const auto& [fd, connection] : connections_)

@@ -51,7 +51,7 @@ class Host {
   void close_listeners();
   void drop_late();
   std::string about_strangers() const;
-  int patience_ms() const;
+  int poll_timeout_ms() const;
 
   IdContents contents_;
   Fd tcp_;

@@ -1,7 +1,7 @@
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/error.h"
 #include "cuda/driver/launch.h"
-#include "tandem/impl/cuda/patience.cuh"
+#include "tandem/impl/cuda/watchdog.cuh"
 
 namespace tandem::cuda {
 
@@ -14,16 +14,16 @@ __global__ void __launch_bounds__(32) write_kernel(Signal* word, Epoch value) {
 __global__ void __launch_bounds__(32)
     wait_kernel(const __grid_constant__ Context context, const Signal* word, Epoch value) {
   if (threadIdx.x != 0) return;
-  Patience patience(context);
+  Watchdog watchdog(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)
-    if (patience.is_over(word, value, found)) return;
+    if (watchdog.is_over(word, value, found)) return;
 }
 
 /// Reports calls that differ. If another PE reported before, later work does nothing, and this report must at least
 /// state that it was ended.
 __device__ void disagree(const Context& context, std::uint32_t why, int other, const void* word, Epoch expected,
                          Epoch found) {
-  give_up(context, why, other, word, expected, found);
+  abort_waits(context, why, other, word, expected, found);
   *static_cast<volatile std::uint32_t*>(&context.report->ended_by) =
       *static_cast<volatile std::uint32_t*>(context.abort) & ~kEndIsReported;
 }
@@ -44,11 +44,11 @@ __global__ void __launch_bounds__(32)
   }
   for (int i = static_cast<int>(threadIdx.x); i < n; i += 32) {
     const Signal* const here = slot.local() + Size{2} * i;
-    Patience patience(context);
+    Watchdog watchdog(context);
     Epoch found;
     bool is_over = false;
     while (!is_over && !is_of_call(found = load_acquire(&here[0].value), call))
-      is_over = patience.is_over(here, sent, found);
+      is_over = watchdog.is_over(here, sent, found);
     if (is_over) continue;
     const Epoch count = load_relaxed(&here[1].value);
     if (found != sent)

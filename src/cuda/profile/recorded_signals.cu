@@ -1,8 +1,8 @@
 #include "cuda/driver/error.h"
 #include "cuda/driver/launch.h"
 #include "cuda/profile/recorded_signals.h"
-#include "tandem/impl/cuda/patience.cuh"
 #include "tandem/impl/cuda/recorder.cuh"
+#include "tandem/impl/cuda/watchdog.cuh"
 
 namespace tandem::cuda {
 
@@ -23,9 +23,9 @@ __global__ void __launch_bounds__(32)
   if (threadIdx.x != 0) return;
   const std::uint64_t begin = global_timer();
   const Recorder recorder(area, nullptr);
-  Patience patience(context);
+  Watchdog watchdog(context);
   for (Epoch found; (found = load_acquire(&word->value)) < value;)
-    if (patience.is_over(word, value, found)) break;
+    if (watchdog.is_over(word, value, found)) break;
   recorder.add(0, 0, 0, {RecordKind::kWait, word, value, static_cast<unsigned>(Cmp::kGe), 1}, begin);
   recorder.finish(begin, {1, 1});
 }

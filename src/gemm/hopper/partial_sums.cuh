@@ -3,7 +3,7 @@
 /// thread's sums go unchanged to the same thread of the same block of the other cluster.
 
 #include "tandem/advanced/gemm.h"
-#include "tandem/impl/cuda/patience.cuh"
+#include "tandem/impl/cuda/watchdog.cuh"
 
 namespace tandem::cuda {
 
@@ -52,9 +52,9 @@ class PartialSums {
   /// over, so it finds the word as this one did.
   __device__ void await(int place, int group, const Context& context) const {
     Signal* const word = this->word(place, group);
-    Patience patience(context);
+    Watchdog watchdog(context);
     for (Epoch found = 0; (found = load_acquire(&word->value)) < 1;)
-      if (patience.is_due() && patience.is_over_beside_wgmma(word, 1, found)) break;
+      if (watchdog.is_due() && watchdog.is_over_beside_wgmma(word, 1, found)) break;
     store_relaxed(&word->value, 0);
   }
 

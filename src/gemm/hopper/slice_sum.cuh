@@ -44,7 +44,7 @@ class SliceSum {
   __device__ void add_up(const Sums& sums, int first, float (&kept)[Part]) const {
     Vector found[kOfPart];
     std::byte* const from = mine_ + first / 4 * kStep;
-    Patience patience(context_);
+    Watchdog watchdog(context_);
     for (bool is_here = false; !is_here;) {
       is_here = true;
 #pragma unroll
@@ -53,7 +53,7 @@ class SliceSum {
 #pragma unroll
         for (int w = 0; w < 4; ++w) is_here = is_here && found[i].word[w] != 0;
       }
-      if (!is_here && patience.is_due() && patience.is_over_beside_wgmma(from, 1, 0)) break;
+      if (!is_here && watchdog.is_due() && watchdog.is_over_beside_wgmma(from, 1, 0)) break;
     }
 #pragma unroll
     for (int i = 0; i < kOfPart; ++i) {

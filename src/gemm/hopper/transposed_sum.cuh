@@ -15,7 +15,7 @@
 
 #include "gemm/contract/skinny.h"
 #include "gemm/hopper/epilogue.cuh"
-#include "tandem/impl/cuda/patience.cuh"
+#include "tandem/impl/cuda/watchdog.cuh"
 
 namespace tandem::cuda {
 
@@ -208,9 +208,9 @@ class TransposedSum {
   template <int Vectors>
   __device__ void take(Vector (&theirs)[Vectors], int first, int pe) const {
     std::byte* const from = place(sum_.context.team.me, pe, first);
-    Patience patience(sum_.context);
+    Watchdog watchdog(sum_.context);
     while (!are_here(theirs, first)) {
-      if (patience.is_due() && patience.is_over_beside_wgmma(from, 1, 0)) break;
+      if (watchdog.is_due() && watchdog.is_over_beside_wgmma(from, 1, 0)) break;
       load(theirs, first, pe);
     }
 #pragma unroll

@@ -99,7 +99,7 @@ void BlockCore::read_scalar(void* to, const void* from, Size bytes, Site site) {
   bytes = std::min(bytes, Size{sizeof value});
   std::memcpy(&value, to, static_cast<std::size_t>(bytes));
   if (role.looks.is_same(from, value))
-    role.looked_in_vain({"load_scalar", from, static_cast<int>(bytes), Cmp::kNe, value}, site);
+    role.polled_unchanged({"load_scalar", from, static_cast<int>(bytes), Cmp::kNe, value}, site);
 }
 
 void BlockCore::read_all(Symm<const std::byte> from, Size bytes, Site site) {

@@ -154,7 +154,7 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   if (holds)
     role.acted();
   else if (role.looks.is_same(word, found))
-    role.looked_in_vain({"signal_test", word, sizeof(Signal), cmp, value}, site);
+    role.polled_unchanged({"signal_test", word, sizeof(Signal), cmp, value}, site);
   return holds;
 }
 
@@ -230,7 +230,7 @@ std::uint64_t BlockCore::atomic(void* word, int bytes, AtomicOp op, std::uint64_
   if (value != old && fault != Fault::kDropped)
     role.acted();
   else if (role.looks.is_same(word, old))
-    role.looked_in_vain({"atomic", word, bytes, Cmp::kNe, old}, site);
+    role.polled_unchanged({"atomic", word, bytes, Cmp::kNe, old}, site);
   return old;
 }
 

@@ -22,7 +22,7 @@ bool Looks::is_same(const void* word, std::uint64_t value) {
   return false;
 }
 
-void Role::looked_in_vain(const Look& look, Site site) {
+void Role::polled_unchanged(const Look& look, Site site) {
   const bool all_look = engine().pending() <= sim.polling.looking;
   sim.polling.idle_looks = all_look ? sim.polling.idle_looks + 1 : 0;
   if (sim.polling.idle_looks < Polling::kMostIdleLooks) return;

@@ -93,7 +93,7 @@ class Role {
     sim.polling.idle_looks = 0;
   }
   /// Notes a look that found the same value again. Blocks for ever where nobody can change the value any more.
-  void looked_in_vain(const Look& look, Site site);
+  void polled_unchanged(const Look& look, Site site);
 
   void report(Operation operation, Site site);
   void report_access(AccessKind kind, const void* address, Size bytes, Site site) const {

@@ -119,7 +119,7 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
   const auto found = static_cast<Epoch>(report.found);
   const int block = report.block;
   const std::string word = pes.describe(const_cast<const void*>(report.word));
-  if (report.set == cuda::kWaitedInVain) {
+  if (report.set == cuda::kTimedOut) {
     const int other = report.without_wait;
     return {FailureKind::kTimeout,
             fmt::format("block {} gave up waiting for {} >= {}, found {}; {}", block, word, expected, found,
@@ -134,10 +134,10 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
                       block, word)};
 }
 
-bootstrap::Failure gave_up(const Pes& pes, int pe) {
+bootstrap::Failure abort_report(const Pes& pes, int pe) {
   bootstrap::Failure failure = report_of(pes, pe);
   const volatile WaitReport& report = *pes.pe(pe).report;
-  if (const CallLog* const calls = pes.calls(pe); calls != nullptr && report.set == cuda::kWaitedInVain)
+  if (const CallLog* const calls = pes.calls(pe); calls != nullptr && report.set == cuda::kTimedOut)
     failure.text += calls->apart();
   return failure;
 }

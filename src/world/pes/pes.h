@@ -75,7 +75,7 @@ class Pes {
   /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.
   virtual std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const = 0;
   /// PE `pe` cannot go on: tells the others why.
-  virtual void give_up(int pe, const bootstrap::Failure& why) = 0;
+  virtual void abort_waits(int pe, const bootstrap::Failure& why) = 0;
   /// Work of PE `pe` failed without a host program that waits for it: ends the world. From any thread.
   virtual void work_failed(int pe, const bootstrap::Failure& why) = 0;
 
@@ -110,7 +110,7 @@ class Pes {
 /// The report of PE `pe` in words, with its own names for memory.
 bootstrap::Failure report_of(const Pes& pes, int pe);
 /// The same, for the others, with which calls some PEs have not made. Of a PE of this process.
-bootstrap::Failure gave_up(const Pes& pes, int pe);
+bootstrap::Failure abort_report(const Pes& pes, int pe);
 
 /// What PE `pe` waited for when another PE gave up ("PE 2: block 0 was waiting for ..."); empty if for nothing.
 std::string ended_wait_of(const Pes& pes, int pe);

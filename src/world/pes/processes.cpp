@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tandem/error.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::world {
 
@@ -100,7 +100,7 @@ void Processes::barrier_or_report(const char* where) {
 std::optional<bootstrap::Failure> Processes::unreported_failure() const {
   if (session_.failure()) return std::nullopt;
   const volatile WaitReport& report = *pe_.report;
-  if (report.set != 0) return gave_up(*this, me());
+  if (report.set != 0) return abort_report(*this, me());
   const std::uint32_t by = report.ended_by;
   return by != 0 ? end(me(), by) : std::nullopt;
 }

@@ -30,7 +30,7 @@ class Processes : public Pes {
   CallLog* calls(int) const override { return calls_.get(); }
   void barrier() override { session_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
-  void give_up(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  void abort_waits(int, const bootstrap::Failure& why) override { session_.fail(why); }
   void work_failed(int, const bootstrap::Failure& why) override { session_.fail(why); }
   Recording* recording() const override { return recording_.get(); }
 

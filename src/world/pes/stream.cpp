@@ -27,8 +27,8 @@ void PeStream::synchronize() {
   stream_->synchronize();
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {
-    bootstrap::Failure failure = gave_up(pes_, pe_);
-    pes_.give_up(pe_, failure);
+    bootstrap::Failure failure = abort_report(pes_, pe_);
+    pes_.abort_waits(pe_, failure);
     failure.text = fmt::format("PE {}: {}", pe_, failure.text);
     failure.raise();
   }

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "tandem/error.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 #include "world/pes/recording.h"
 
 namespace tandem {

@@ -27,7 +27,7 @@ class Threads : public Pes {
   }
   void barrier() override;
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
-  void give_up(int, const bootstrap::Failure&) override {}  // the others read this process's memory
+  void abort_waits(int, const bootstrap::Failure&) override {}  // the others read this process's memory
   void work_failed(int pe, const bootstrap::Failure& why) override;
 
   /// Ends everybody's waits, on the host and on the devices, with the first reason that was given.

@@ -1,4 +1,4 @@
-// A replacement of the kernels. Waits behave like the kernels' waits (tandem/impl/cuda/patience.cuh), and the test of
+// A replacement of the kernels. Waits behave like the kernels' waits (tandem/impl/cuda/watchdog.cuh), and the test of
 // the links finds no wrong word. There are no collectives and GEMMs, but plans of two_shot with f32 can be made.
 #include <atomic>
 

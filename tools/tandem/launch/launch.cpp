@@ -94,8 +94,8 @@ class Job {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) polled.push_back({lost_ || !watches_ ? -1 : fd, 0, 0});
       for (const Launched& process : processes_)
         for (const PrefixedOutput& output : process.outputs) polled.push_back({output.fd(), POLLIN, 0});
-      const int patience = end_ ? end_->milliseconds() : -1;
-      if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) bootstrap::throw_errno("poll");
+      const int timeout = end_ ? end_->milliseconds() : -1;
+      if (::poll(polled.data(), polled.size(), timeout) < 0 && errno != EINTR) bootstrap::throw_errno("poll");
       if (polled[1].revents != 0 || polled[2].revents != 0) lose();
       pass_on(polled);
       while (const int number = signals_.next()) take(number);

@@ -35,11 +35,11 @@ void Progress::advance(int parts) {
 
 void Progress::draw_until_done() {
   using Clock = std::chrono::steady_clock;
-  constexpr auto patience = std::chrono::seconds(2);
+  constexpr auto timeout = std::chrono::seconds(2);
   constexpr auto period = std::chrono::milliseconds(200);
   const auto begin = Clock::now();
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, patience, [this] { return done_; })) return;
+  if (changed_.wait_for(lock, timeout, [this] { return done_; })) return;
   while (!done_) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
     note("\r\033[K" + progress_line(done_parts_, parts_, seconds, what_));

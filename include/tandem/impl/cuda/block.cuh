@@ -226,9 +226,9 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   }
   __device__ Token wait(Signals words, Size n, Epoch value) {
     const Signal* const local = words.local();
-    bool is_in_vain = false;
-    for (Size i = thread_; i < n; i += Threads) is_in_vain = !poll(context_, local + i, Cmp::kGe, value) || is_in_vain;
-    go_on_unless(is_in_vain);
+    bool timed_out = false;
+    for (Size i = thread_; i < n; i += Threads) timed_out = !poll(context_, local + i, Cmp::kGe, value) || timed_out;
+    go_on_unless(timed_out);
     return {};
   }
   __device__ Token wait_all(Signals words, Epoch value) { return wait(this->slots(words), num_pes(), value); }
@@ -451,10 +451,10 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
 
   /// A barrier after a wait. If one thread of the group timed out, all threads end here. Later code would read data
   /// that did not arrive, and write to peers that do not expect it. Kernels of packets continue, as in `receive`.
-  __device__ void go_on_unless(bool is_in_vain) {
+  __device__ void go_on_unless(bool timed_out) {
     if constexpr (!std::is_void_v<P>) {
       sync();
-    } else if (any_of_group(is_in_vain)) {
+    } else if (any_of_group(timed_out)) {
       store_epoch();  // later work in the stream waits for this call, too
       end_threads();
     }

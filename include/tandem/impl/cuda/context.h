@@ -9,7 +9,7 @@
 namespace tandem::cuda {
 
 /// Kinds of a WaitReport.
-constexpr std::uint32_t kWaitedInVain = 1;
+constexpr std::uint32_t kTimedOut = 1;
 constexpr std::uint32_t kCallsOfOtherCounts = 2;
 constexpr std::uint32_t kOtherCalls = 3;
 
@@ -39,7 +39,7 @@ constexpr std::uint32_t kEndIsReported = 0x40000000U;
 
 struct Context {
   Team team;
-  /// Start of this PE's WaitWords (standstill.h). Once its abort word is not 0, waits return at once: every kernel
+  /// Start of this PE's WaitWords (stall.h). Once its abort word is not 0, waits return at once: every kernel
   /// ends, with undefined results.
   std::uint32_t* abort = nullptr;
   /// Start of PE 0's WaitWords. A PE that aborts ends the waits of all PEs.

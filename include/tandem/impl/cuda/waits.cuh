@@ -2,35 +2,35 @@
 /// Waits of one thread, or of a warp, for signals and packets, with the context's time limits.
 
 #include "tandem/impl/cuda/packets.cuh"
-#include "tandem/impl/cuda/patience.cuh"
+#include "tandem/impl/cuda/watchdog.cuh"
 #include "tandem/signal.h"
 
 namespace tandem::cuda {
 
 /// Returns false if the wait was aborted.
 __device__ inline bool poll(const Context& context, const Signal* word, Cmp cmp, Epoch value) {
-  Patience patience(context);
+  Watchdog watchdog(context);
   for (Epoch found; !compare(found = load_acquire(&word->value), cmp, value);)
-    if (patience.is_due() && patience.is_over(word, value, found)) return false;
+    if (watchdog.is_due() && watchdog.is_over(word, value, found)) return false;
   return true;
 }
 
 /// Returns one or two packets with their flags. If the wait is aborted, it returns the present contents.
 __device__ inline PacketPair poll_packets(const Context& context, const LLPacket* packets, std::uint32_t flag,
                                           bool both) {
-  Patience patience(context);
+  Watchdog watchdog(context);
   for (;;) {
     const PacketPair got = load_packets(packets);
     const auto first_flag = static_cast<std::uint32_t>(got.packet[0] >> 32);
     const auto second_flag = both ? static_cast<std::uint32_t>(got.packet[1] >> 32) : flag;
     if (first_flag == flag && second_flag == flag) return got;
-    if (patience.is_due() && patience.is_over(packets, flag, first_flag)) return got;
+    if (watchdog.is_due() && watchdog.is_over(packets, flag, first_flag)) return got;
   }
 }
 
 /// Returns whether the packets of the wanted arrivals (a bit each) will not come.
 template <class Arriving, int N>
-__device__ inline bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], unsigned wanted, Patience& patience) {
+__device__ inline bool timed_out(Epoch epoch, const Arriving (&arrivals)[N], unsigned wanted, Watchdog& watchdog) {
   const void* missing = nullptr;
   Epoch found = 0;
 #pragma unroll
@@ -39,7 +39,7 @@ __device__ inline bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], un
     missing = arrivals[u].address();
     found = arrivals[u].found();
   }
-  return patience.is_over(missing, epoch, found);
+  return watchdog.is_over(missing, epoch, found);
 }
 
 /// Waits until all packets of the wanted arrivals are here. If the wait is aborted, later code uses the present
@@ -47,7 +47,7 @@ __device__ inline bool is_in_vain(Epoch epoch, const Arriving (&arrivals)[N], un
 /// made small calls up to 0.2 us slower.)
 template <class Arriving, int N>
 __device__ inline void receive(const Context& context, Epoch epoch, Arriving (&arrivals)[N], unsigned wanted) {
-  Patience patience(context);
+  Watchdog watchdog(context);
   for (;;) {
 #pragma unroll
     for (int u = 0; u < N; ++u)
@@ -57,7 +57,7 @@ __device__ inline void receive(const Context& context, Epoch epoch, Arriving (&a
     for (int u = 0; u < N; ++u)
       if ((wanted >> u & 1) != 0) wrong |= arrivals[u].wrong();
     if (Arriving::agreed(wrong == 0)) return;
-    if (Arriving::any(wrong != 0 && patience.is_due() && is_in_vain(epoch, arrivals, wanted, patience))) return;
+    if (Arriving::any(wrong != 0 && watchdog.is_due() && timed_out(epoch, arrivals, wanted, watchdog))) return;
   }
 }
 

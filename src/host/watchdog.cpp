@@ -1,10 +1,10 @@
-#include "host/patience.h"
+#include "host/watchdog.h"
 
 #include <ctime>
 
 #include "host/bell.h"
 #include "host/grid.h"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::host {
 
@@ -30,9 +30,9 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-std::uint32_t who_gave_up(const cuda::Context& context) { return cuda::peek(*context.abort); }
+std::uint32_t who_aborted(const cuda::Context& context) { return cuda::peek(*context.abort); }
 
-std::uint32_t give_up(const cuda::Context& context, std::uint32_t why, const Awaited& awaited) {
+std::uint32_t abort_waits(const cuda::Context& context, std::uint32_t why, const Awaited& awaited) {
   const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
   std::uint32_t first = 0;
   if (!__atomic_compare_exchange_n(context.abort, &first, by, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return first;
@@ -49,11 +49,11 @@ std::uint32_t give_up(const cuda::Context& context, std::uint32_t why, const Awa
 }
 
 bool is_wait_over(const cuda::Context& context, std::uint64_t begin, std::uint64_t now, const Awaited& awaited) {
-  std::uint32_t by = who_gave_up(context);
+  std::uint32_t by = who_aborted(context);
   if (by == 0) {
     if (now - begin < cuda::kLastsNs) return false;
-    if (!cuda::stands_still(context, begin, now) && now - begin < context.arrival_timeout_ns) return false;
-    by = give_up(context, cuda::kWaitedInVain, awaited);
+    if (!cuda::is_stalled(context, begin, now) && now - begin < context.arrival_timeout_ns) return false;
+    by = abort_waits(context, cuda::kTimedOut, awaited);
   }
   if (by != 0) end_early(context, by, awaited);
   return true;

@@ -3,13 +3,13 @@
 
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/ptx.cuh"
-#include "tandem/impl/cuda/standstill.h"
+#include "tandem/impl/cuda/stall.h"
 
 namespace tandem::cuda {
 
 /// Aborts all waits of the world. The first of a PE's waits reports. Returns 0, or the PE that aborted before.
-__device__ inline std::uint32_t give_up(const Context& context, std::uint32_t why, int block, const void* word,
-                                        Epoch expected, Epoch found) {
+__device__ inline std::uint32_t abort_waits(const Context& context, std::uint32_t why, int block, const void* word,
+                                            Epoch expected, Epoch found) {
   const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
   // Not an exchange: the first value, from here or from another PE, must stay.
   if (const std::uint32_t first = atomicCAS(context.abort, 0, by)) return first;
@@ -48,8 +48,8 @@ __device__ inline void end_early(const Context& context, std::uint32_t by, const
 __device__ inline bool is_wait_over(const Context& context, std::uint32_t by, std::uint64_t begin, std::uint64_t now,
                                     const void* word, Epoch expected, Epoch found) {
   if (by == 0) {
-    if (!stands_still(context, begin, now) && now - begin < context.arrival_timeout_ns) return false;
-    by = give_up(context, kWaitedInVain, static_cast<int>(blockIdx.x), word, expected, found);
+    if (!is_stalled(context, begin, now) && now - begin < context.arrival_timeout_ns) return false;
+    by = abort_waits(context, kTimedOut, static_cast<int>(blockIdx.x), word, expected, found);
   }
   if (by != 0) end_early(context, by, word, expected, found);
   return true;
@@ -64,9 +64,9 @@ __device__ __noinline__ inline bool ask_whether_wait_is_over(const Context& cont
 
 /// The time limit of one wait. It is used after every poll that found nothing: `if (patience.is_due() &&
 /// patience.is_over(...)) stop`.
-class Patience {
+class Watchdog {
  public:
-  __device__ explicit Patience(const Context& context) : context_(context) {}
+  __device__ explicit Watchdog(const Context& context) : context_(context) {}
 
   /// Returns whether it is time for more than a poll.
   __device__ bool is_due() { return ++polls_ % kPollsBetweenLooks == 0; }

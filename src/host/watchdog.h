@@ -1,5 +1,5 @@
 #pragma once
-/// Bounded waits: when one ends in vain, and what it reports, as waits on GPUs do (tandem/impl/cuda/patience.cuh).
+/// Bounded waits: when one ends in vain, and what it reports, as waits on GPUs do (tandem/impl/cuda/watchdog.cuh).
 
 #include "tandem/impl/cuda/context.h"
 
@@ -17,10 +17,10 @@ struct Awaited {
 std::uint64_t now_ns();
 
 /// What the PE's abort word holds; 0: nobody has given up.
-std::uint32_t who_gave_up(const cuda::Context& context);
+std::uint32_t who_aborted(const cuda::Context& context);
 
 /// The first of a PE reports, and ends everybody's waits. Returns 0, or who else has given up before.
-std::uint32_t give_up(const cuda::Context& context, std::uint32_t why, const Awaited& awaited);
+std::uint32_t abort_waits(const cuda::Context& context, std::uint32_t why, const Awaited& awaited);
 
 /// Whether a wait that began at `begin` ends at `now`: somebody gave up before, or its time is up. Reports it then.
 bool is_wait_over(const cuda::Context& context, std::uint64_t begin, std::uint64_t now, const Awaited& awaited);

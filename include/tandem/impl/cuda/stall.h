@@ -82,7 +82,7 @@ TANDEM_DEVICE inline int pe_without_wait(const Context& context, std::uint64_t n
 
 /// Whether all PEs of the world have had waits that last for Context::timeout_ns and more. Of a wait that began at
 /// `begin` by this PE's clock and lasts; its threads may race: each writes what the others would.
-TANDEM_DEVICE inline bool stands_still(const Context& context, std::uint64_t begin, std::uint64_t now) {
+TANDEM_DEVICE inline bool is_stalled(const Context& context, std::uint64_t begin, std::uint64_t now) {
   volatile WaitWords& own = *wait_words(context, context.world_pe);
   poke(own.look, now);
   if (peek(own.looked_ns) + kLookNs <= now) {
