@@ -15,7 +15,7 @@ namespace {
 constexpr Size kAlignment = 256;
 constexpr Size kNoRoom = -1;
 constexpr Size kFreed = -1;
-constexpr Size kMeeting = -2;
+constexpr Size kReclaim = -2;
 
 using Holes = std::map<Size, Size>;
 
@@ -142,7 +142,7 @@ HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
   if (request.kind == asked.kind && request.bytes == asked.bytes && request.name == asked.name && is_same_place)
     return request;
   const auto text = [](const Request& one) {
-    if (one.bytes == kMeeting) return std::string("for more than is left");
+    if (one.bytes == kReclaim) return std::string("for more than is left");
     return one.bytes == kFreed ? fmt::format("to free '{}'", one.name)
                                : fmt::format("for '{}' of {} bytes", one.name, one.bytes);
   };
@@ -261,14 +261,14 @@ void HeapBook::reclaim(const std::set<Size>& offsets) {
   for (const Size offset : offsets) give_back(offset);
 }
 
-bool HeapBook::has_to_meet(int pe, MemoryKind kind, Size bytes) {
+bool HeapBook::needs_barrier(int pe, MemoryKind kind, Size bytes) {
   if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation rejects it
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) {
     if (has_room(kind, reserved_for(bytes), kAnySize)) return false;
-    requests_.push_back({kind, kMeeting, "", kNoRoom, 0});
+    requests_.push_back({kind, kReclaim, "", kNoRoom, 0});
   }
-  if (requests_[next].bytes != kMeeting) return false;
+  if (requests_[next].bytes != kReclaim) return false;
   ++next;
   return true;
 }

@@ -72,7 +72,7 @@ class HeapBook {
   void reclaim(const std::set<Size>& offsets);
   /// Returns whether host programs need a barrier and `reclaim` before this PE's next collective allocation of `bytes`
   /// bytes, because it does not fit otherwise. The answer is the same on all PEs.
-  bool has_to_meet(int pe, MemoryKind kind, Size bytes);
+  bool needs_barrier(int pe, MemoryKind kind, Size bytes);
 
   /// Returns the bytes that a symmetric buffer of this kind can still take in the initial part.
   Size left(MemoryKind kind) const { return part(kind).top - part(kind).bottom; }
@@ -120,7 +120,7 @@ class HeapBook {
   };
   struct Request {
     MemoryKind kind;
-    Size bytes;  ///< kFreed: a free; kMeeting: a barrier for released buffers
+    Size bytes;  ///< kFreed: a free; kReclaim: a barrier for released buffers
     std::string name;
     Size offset;
     Size left;  ///< room before the request

@@ -129,11 +129,11 @@ TEST(Strangers, DoNotGetInAndDoNotDisturb) {
   }
   // The world has two PEs and none of them has come: both still can.
   std::thread other([&] {
-    Session session(id, 1, 2, kTimeout);
-    for (int i = 0; i < 100; ++i) session.barrier("still here");
+    WorldMember member(id, 1, 2, kTimeout);
+    for (int i = 0; i < 100; ++i) member.barrier("still here");
   });
-  Session session(id, 0, 2, kTimeout);
-  for (int i = 0; i < 100; ++i) session.barrier("still here");
+  WorldMember member(id, 0, 2, kTimeout);
+  for (int i = 0; i < 100; ++i) member.barrier("still here");
   other.join();
 }
 
@@ -142,7 +142,7 @@ TEST(Strangers, WhoKnowAnotherSecretAreNotToldAnything) {
   Stranger stranger(id);
   stranger.shake_hands(random_key(), 0, 1);
   EXPECT_TRUE(stranger.is_dropped());
-  const Session session(id, 0, 1, kTimeout);  // the place is still free
+  const WorldMember member(id, 0, 1, kTimeout);  // the place is still free
 }
 
 TEST(Strangers, WhoRepeatAnotherProcessesHelloAreNotToldAnything) {
@@ -156,23 +156,23 @@ TEST(Strangers, WhoRepeatAnotherProcessesHelloAreNotToldAnything) {
 
 TEST(Strangers, AreRefusedOnceAllHaveCome) {
   const UniqueId id = UniqueId::create();
-  const Session session(id, 0, 1, kTimeout);
-  EXPECT_THROW(Session(id, 0, 1, kTimeout), RuntimeFailure);
+  const WorldMember member(id, 0, 1, kTimeout);
+  EXPECT_THROW(WorldMember(id, 0, 1, kTimeout), RuntimeFailure);
 }
 
 TEST(Members, OneThatBreaksTheRulesIsGone) {
   for (const bool oversized : {false, true}) {
     const UniqueId id = UniqueId::create();
-    Stranger member(id);
-    member.shake_hands(contents_of(id).secret, 1, 2);
+    Stranger stranger(id);
+    stranger.shake_hands(contents_of(id).secret, 1, 2);
     const Contribution first{0, 1, 2, 0, "the world's beginning", 60000, {}};
-    member.send(member.writer().frame(Kind::kContribute, first.encode()));
-    Session session(id, 0, 2, kTimeout);
-    Bytes bad = member.writer().frame(Kind::kContribute, Bytes(oversized ? 3 * kMostContribution : 10));
+    stranger.send(stranger.writer().frame(Kind::kContribute, first.encode()));
+    WorldMember member(id, 0, 2, kTimeout);
+    Bytes bad = stranger.writer().frame(Kind::kContribute, Bytes(oversized ? 3 * kMostContribution : 10));
     if (!oversized) bad.back() ^= std::byte{1};
-    member.send(bad);
+    stranger.send(bad);
     try {
-      session.barrier("the end");
+      member.barrier("the end");
       ADD_FAILURE() << "no error";
     } catch (const RuntimeFailure& error) {
       EXPECT_THAT(error.what(), HasSubstr("PE 1 is gone"));
@@ -207,20 +207,20 @@ void call_with_noise(const std::string& name, std::mt19937& random) {
 /// Callers of a PE's local socket that send no message of this world, while an exchange goes on.
 TEST(Strangers, AtTheLocalSocketDoNotDisturbTheExchange) {
   const UniqueId id = UniqueId::create();
-  const auto member = [&](int pe) {
-    Session session(id, pe, 2, kTimeout);
-    FdExchange exchange(session);
+  const auto stranger = [&](int pe) {
+    WorldMember member(id, pe, 2, kTimeout);
+    FdExchange exchange(member);
     std::atomic<bool> done{false};
     std::mt19937 random(static_cast<unsigned>(pe));
     std::thread caller([&] {
       while (!done) call_with_noise(exchange.socket_of(1 - pe), random);
     });
-    for (int i = 0; i < 20; ++i) testing::share(session, exchange, session.world());
+    for (int i = 0; i < 20; ++i) testing::share(member, exchange, member.world());
     done = true;
     caller.join();
   };
-  std::thread other(member, 1);
-  member(0);
+  std::thread other(stranger, 1);
+  stranger(0);
   other.join();
 }
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
-#include "bootstrap/local/offer.h"
+#include "bootstrap/local/local_rendezvous.h"
 #include "bootstrap/processes.h"
 #include "bootstrap/protocol/socket.h"
 

@@ -35,29 +35,29 @@ void expect(bool condition, const std::string& what) {
 }
 
 /// All, then those with even and those with odd numbers at the same time.
-void share_all(Session& session) {
-  FdExchange exchange(session);
-  share(session, exchange, session.world());
-  const int parity = session.pe() % 2;
-  const Team half{parity, 2, (session.size() - parity + 1) / 2, session.pe() / 2, 1};
-  share(session, exchange, half);
-  share(session, exchange, session.world());
+void share_all(WorldMember& member) {
+  FdExchange exchange(member);
+  share(member, exchange, member.world());
+  const int parity = member.pe() % 2;
+  const Team half{parity, 2, (member.size() - parity + 1) / 2, member.pe() / 2, 1};
+  share(member, exchange, half);
+  share(member, exchange, member.world());
 }
 
 void join_and_share(const std::string& id, int pe, int size, double timeout_s) {
-  Session session(UniqueId::from_text(id), pe, size, timeout_s);
-  share_all(session);
+  WorldMember member(UniqueId::from_text(id), pe, size, timeout_s);
+  share_all(member);
 }
 
 /// PE 1 is killed; the others know at once, and make a new world.
 void lose_a_peer(const std::string& id, int pe, int size, const std::string& next_id) {
   {
-    Session session(UniqueId::from_text(id), pe, size, kTimeout);
-    FdExchange exchange(session);
-    share(session, exchange, session.world());
+    WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
+    FdExchange exchange(member);
+    share(member, exchange, member.world());
     if (pe == 1) std::raise(SIGKILL);
     try {
-      session.barrier("nobody gets through");
+      member.barrier("nobody gets through");
       expect(false, "an error");
     } catch (const std::runtime_error& error) {
       expect(std::string(error.what()).rfind("PE 1 is gone: ", 0) == 0,
@@ -81,8 +81,8 @@ std::size_t shared_mappings() {
 
 void share_from_environment(double timeout_s = kTimeout) {
   const Placement place = placement_from_environment(timeout_s);
-  Session session(place.id, place.pe, place.pes, kTimeout);
-  share_all(session);
+  WorldMember member(place.id, place.pe, place.pes, kTimeout);
+  share_all(member);
 }
 
 /// As many descriptors, threads and mappings after many worlds as after the first two.
@@ -97,8 +97,8 @@ void share_again_and_again(int times) {
 
 /// Two worlds of the same processes at once, in which they have other numbers.
 void two_worlds(const std::string& id, int pe, int size, const std::string& other_id) {
-  Session first(UniqueId::from_text(id), pe, size, kTimeout);
-  Session second(UniqueId::from_text(other_id), size - 1 - pe, size, kTimeout);
+  WorldMember first(UniqueId::from_text(id), pe, size, kTimeout);
+  WorldMember second(UniqueId::from_text(other_id), size - 1 - pe, size, kTimeout);
   FdExchange first_exchange(first);
   FdExchange second_exchange(second);
   for (int i = 0; i < 3; ++i) {
@@ -109,20 +109,20 @@ void two_worlds(const std::string& id, int pe, int size, const std::string& othe
 
 /// All note the same calls of two plans, and then the last PE another one: all get an error that names both.
 void call_differently(const std::string& id, int pe, int size) {
-  Session session(UniqueId::from_text(id), pe, size, kTimeout);
-  FdExchange exchange(session);
-  const SharedMemory memory(exchange, session.world(), 2 * sizeof(PlanCalls));
+  WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
+  FdExchange exchange(member);
+  const SharedMemory memory(exchange, member.world(), 2 * sizeof(PlanCalls));
   CallLog log(
       pe, [&](int other, std::size_t plan) { return reinterpret_cast<PlanCalls*>(memory.on(other)) + plan; },
       [&](const std::string& text) {
-        session.fail({FailureKind::kInvalidArgument, text});
+        member.fail({FailureKind::kInvalidArgument, text});
       });
-  for (const char* const what : {"all_reduce", "broadcast"}) log.add(what, session.world());
+  for (const char* const what : {"all_reduce", "broadcast"}) log.add(what, member.world());
   for (Size call = 0; call < 1000; ++call)
     for (const std::size_t plan : {0, 1}) log.note(plan, call);
   try {
     log.note(1, pe == size - 1 ? 7 : 8);
-    session.barrier("nobody gets through");
+    member.barrier("nobody gets through");
     expect(false, "an error");
   } catch (const InvalidArgument& error) {
     const std::string text = error.what();
@@ -134,18 +134,18 @@ void call_differently(const std::string& id, int pe, int size) {
 /// Splits three times: even and odd numbers in reverse order, all but PE 0, and each PE by itself. The new worlds work
 /// beside the old one.
 void split_and_share(const std::string& id, int pe, int size) {
-  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
   const auto check = [&](int color, int key, int expected_pe, int expected_size) {
-    const auto place = split(session, color, key);
+    const auto place = split(member, color, key);
     expect(place.has_value() == (color >= 0), "a world where the color is not negative");
     if (place) {
       expect(contents_of(place->id).address == contents_of(UniqueId::from_text(id)).address, "the world's address");
       expect(place->pe == expected_pe && place->pes == expected_size, "other numbers");
-      Session part(place->id, place->pe, place->pes, kTimeout);
+      WorldMember part(place->id, place->pe, place->pes, kTimeout);
       FdExchange exchange(part);
       share(part, exchange, part.world());
     }
-    session.barrier("split");
+    member.barrier("split");
   };
   const int alike = (size - pe % 2 + 1) / 2;
   check(pe % 2, -pe, alike - 1 - pe / 2, alike);
@@ -168,17 +168,17 @@ void expect_part(const std::string& text, const std::string& part) {
 
 /// PE 0 cannot open a rendezvous: all learn that at once, and the world goes on.
 void split_without_descriptors(const std::string& id, int pe, int size) {
-  Session session(UniqueId::from_text(id), pe, size, kTimeout);
+  WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
   text_of_error([] { UniqueId::create("192.0.2.1"); });  // sanitizers need descriptors for the first error of a kind
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{3, before.rlim_max};  // input, output and errors; poll takes as many, too
   if (pe == 0) ::setrlimit(RLIMIT_NOFILE, &none);
-  const std::string error = text_of_error([&] { split(session, pe % 2, 0); });
+  const std::string error = text_of_error([&] { split(member, pe % 2, 0); });
   ::setrlimit(RLIMIT_NOFILE, &before);
   expect_part(error, "PE 0: ");
   expect_part(error, "Too many open files");
-  expect(split(session, 0, 0)->pes == size, "a world of all");
+  expect(split(member, 0, 0)->pes == size, "a world of all");
 }
 
 /// The host's poll takes fewer descriptors than it has connections: all members learn why their world is over.
@@ -189,21 +189,22 @@ void lose_the_host() {
   std::vector<Fd> low(limit);
   for (Fd& fd : low) fd = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueId id = UniqueId::create();
-  std::vector<std::unique_ptr<Session>> sessions(size);
+  std::vector<std::unique_ptr<WorldMember>> members(size);
   const auto on_all = [&](const std::function<void(int)>& work) {
     std::vector<std::thread> threads;
     threads.reserve(size);
     for (int pe = 0; pe < size; ++pe) threads.emplace_back(work, pe);
     for (std::thread& thread : threads) thread.join();
   };
-  on_all([&](int pe) { sessions[static_cast<std::size_t>(pe)] = std::make_unique<Session>(id, pe, size, kTimeout); });
+  on_all(
+      [&](int pe) { members[static_cast<std::size_t>(pe)] = std::make_unique<WorldMember>(id, pe, size, kTimeout); });
   low.clear();
   const rlimit few{limit, limit};
   ::setrlimit(RLIMIT_NOFILE, &few);
   std::vector<std::string> errors(size);
   on_all([&](int pe) {
     errors[static_cast<std::size_t>(pe)] = text_of_error([&] {
-      for (;;) sessions[static_cast<std::size_t>(pe)]->barrier("nobody gets through");
+      for (;;) members[static_cast<std::size_t>(pe)]->barrier("nobody gets through");
     });
   });
   for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
@@ -225,7 +226,7 @@ void fill_descriptors() {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   expect(std::clock() - before < CLOCKS_PER_SEC / 50, "a rendezvous that sleeps while it is full");
   held.clear();
-  Session session(id, 0, 1, kTimeout);
+  WorldMember member(id, 0, 1, kTimeout);
 }
 
 void become_another_user() {
@@ -258,13 +259,13 @@ void hold_names(char** begin, char** end) {
 
 void meet_as_another_user(const std::string& id, int pe, int size) {
   become_another_user();
-  Session session(UniqueId::from_text(id), pe, size, kTimeout);
-  session.barrier("another user's barrier");
+  WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
+  member.barrier("another user's barrier");
 }
 
 /// A child of fork that ends by exit() does not touch the parent's rendezvous and session.
 void fork_and_share() {
-  static std::unique_ptr<Session> session;
+  static std::unique_ptr<WorldMember> member;
   const auto child = [] {
     const pid_t pid = ::fork();
     if (pid == 0) std::exit(0);
@@ -280,10 +281,10 @@ void fork_and_share() {
     expect(std::clock() - before < CLOCKS_PER_SEC / 10, "a rendezvous that sleeps while nobody comes");
     std::cout << "forked" << std::endl;
   }
-  session = std::make_unique<Session>(place.id, place.pe, place.pes, kTimeout);
+  member = std::make_unique<WorldMember>(place.id, place.pe, place.pes, kTimeout);
   child();
-  session->barrier("forked again");
-  session.reset();
+  member->barrier("forked again");
+  member.reset();
 }
 
 int run(int argc, char** argv) {

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "bootstrap/processes.h"
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 #include "tandem/advanced/unique_id.h"
 #include "tandem/error.h"
 
@@ -161,8 +161,8 @@ TEST(Processes, AChildOfForkDoesNotKeepARendezvousOpen) {
   }
   std::string error = "no error";
   try {
-    const Session session(id, 0, 1, 5);
-    const Session late(id, 0, 1, 5);
+    const WorldMember member(id, 0, 1, 5);
+    const WorldMember late(id, 0, 1, 5);
   } catch (const RuntimeFailure& failure) {
     error = failure.what();
   }

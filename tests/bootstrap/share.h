@@ -9,7 +9,7 @@
 namespace tandem::bootstrap::testing {
 
 /// Every member writes into everybody's memory, and everybody finds what all wrote, in its own and in the others'.
-inline void share(Session& session, FdExchange& exchange, const Team& team) {
+inline void share(WorldMember& member, FdExchange& exchange, const Team& team) {
   constexpr std::size_t words = 512;
   const auto value = [](int from, int to, std::size_t word) {
     return std::uint64_t{1000003} * static_cast<std::uint64_t>(from * 64 + to) + word;
@@ -21,12 +21,12 @@ inline void share(Session& session, FdExchange& exchange, const Team& team) {
   };
   for (int to = 0; to < team.size; ++to)
     for (std::size_t word = 0; word < words; ++word) slot(team.me, to)[word] = value(team.me, to, word);
-  session.barrier("written", team);
+  member.barrier("written", team);
   for (int to = 0; to < team.size; ++to)
     for (int from = 0; from < team.size; ++from)
       for (std::size_t word = 0; word < words; ++word)
         if (slot(from, to)[word] != value(from, to, word)) throw std::runtime_error("another value than was written");
-  session.barrier("read", team);
+  member.barrier("read", team);
 }
 
 }  // namespace tandem::bootstrap::testing

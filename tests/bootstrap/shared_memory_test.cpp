@@ -25,17 +25,17 @@ constexpr std::size_t kPage = 4096;
 std::string error_with_peers_file(std::size_t bytes) {
   const UniqueId id = UniqueId::create();
   std::thread peer([&] {
-    Session session(id, 1, 2, kTimeout);
-    FdExchange exchange(session);
+    WorldMember member(id, 1, 2, kTimeout);
+    FdExchange exchange(member);
     const Fd file(::memfd_create("test", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
-    exchange.exchange({file.get()}, session.world());
+    exchange.exchange({file.get()}, member.world());
   });
-  Session session(id, 0, 2, kTimeout);
-  FdExchange exchange(session);
+  WorldMember member(id, 0, 2, kTimeout);
+  FdExchange exchange(member);
   std::string error = "no error";
   try {
-    const SharedMemory memory(exchange, session.world(), kPage);
+    const SharedMemory memory(exchange, member.world(), kPage);
   } catch (const RuntimeFailure& failure) {
     error = failure.what();
   }
@@ -65,10 +65,10 @@ std::string name_of_host() {
 TEST(FdExchangeTest, GivesNoDescriptorsToWhoHasNotProvedTheSecret) {
   const UniqueId id = UniqueId::create();
   std::thread peer([&] {
-    Session session(id, 1, 2, kTimeout);
+    WorldMember member(id, 1, 2, kTimeout);
     const Fd listener = listen_local("", SOCK_SEQPACKET);
-    session.all_gather(Writer().text(name_of_host()).text(name_of(listener)).result(), "local sockets");
-    session.all_gather(Writer().u64(0).u32(1).result(), "exchange of descriptors");
+    member.all_gather(Writer().text(name_of_host()).text(name_of(listener)).result(), "local sockets");
+    member.all_gather(Writer().u64(0).u32(1).result(), "exchange of descriptors");
     ASSERT_TRUE(wait_for(listener.get(), POLLIN, Deadline(kTimeout)));
     const Fd socket = accept_one(listener);
     ASSERT_TRUE(wait_for(socket.get(), POLLIN, Deadline(kTimeout)));
@@ -83,11 +83,11 @@ TEST(FdExchangeTest, GivesNoDescriptorsToWhoHasNotProvedTheSecret) {
     EXPECT_GT(::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC), 0);
     EXPECT_EQ(message.msg_controllen, 0U);
     ::send(socket.get(), text.data(), 52, MSG_NOSIGNAL);
-    session.fail({FailureKind::kRuntimeFailure, "enough"});
+    member.fail({FailureKind::kRuntimeFailure, "enough"});
   });
-  Session session(id, 0, 2, kTimeout);
-  FdExchange exchange(session);
-  EXPECT_THROW(exchange.exchange({STDIN_FILENO}, session.world()), RuntimeFailure);
+  WorldMember member(id, 0, 2, kTimeout);
+  FdExchange exchange(member);
+  EXPECT_THROW(exchange.exchange({STDIN_FILENO}, member.world()), RuntimeFailure);
   peer.join();
 }
 

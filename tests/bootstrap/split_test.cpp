@@ -18,11 +18,11 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 /// PEs 0 and 2, and PE 1, twice.
 std::vector<UniqueId> split_twice(const UniqueId& id, int pe) {
-  Session session(id, pe, 3, kTimeout);
+  WorldMember member(id, pe, 3, kTimeout);
   std::vector<UniqueId> made;
   for (int i = 0; i < 2; ++i) {
-    const auto place = split(session, pe % 2, 0);
-    Session part(place->id, place->pe, place->pes, kTimeout);
+    const auto place = split(member, pe % 2, 0);
+    WorldMember part(place->id, place->pe, place->pes, kTimeout);
     part.barrier("the part's barrier");
     made.push_back(place->id);
   }

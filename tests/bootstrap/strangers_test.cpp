@@ -3,7 +3,7 @@
 
 #include "bootstrap/processes.h"
 #include "bootstrap/proxy.h"
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap::testing {
@@ -20,8 +20,8 @@ bool can_become_another_user() { return ::geteuid() == 0; }
 
 void meet(const UniqueId& id, int pe) {
   try {
-    Session session(id, pe, 2, kTimeout);
-    session.barrier("here");
+    WorldMember member(id, pe, 2, kTimeout);
+    member.barrier("here");
   } catch (const Error& error) {
     ADD_FAILURE() << "PE " << pe << ": " << error.what();
   }
@@ -70,7 +70,7 @@ TEST(IdleConnections, AreCountedInTheErrorOfAWorldThatIsNotMade) {
   const IdContents contents = contents_of(id);
   const Fd idle = connect_tcp(contents.address, contents.port, Deadline(kTimeout));
   try {
-    const Session session(id, 0, 2, 2);
+    const WorldMember member(id, 0, 2, 2);
     ADD_FAILURE() << "no error";
   } catch (const Timeout& error) {
     EXPECT_THAT(error.what(),
@@ -89,8 +89,8 @@ TEST(AnotherUsersProcess, ThatKnowsTheSecretComesOverTcp) {
   const UniqueId id = UniqueId::create();
   Process other(TANDEM_BOOTSTRAP_PEER, {"foreign barrier", id.text(), "1", "2"});
   {
-    Session session(id, 0, 2, 30);
-    session.barrier("another user's barrier");
+    WorldMember member(id, 0, 2, 30);
+    member.barrier("another user's barrier");
   }
   const Ended ended = other.wait();
   EXPECT_EQ(ended.code, 0) << ended.output;

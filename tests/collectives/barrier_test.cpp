@@ -37,7 +37,7 @@ struct Meet {
   }
 };
 
-void expect_meeting(int pes, int nodes, std::uint64_t seed, int late) {
+void expect_barrier(int pes, int nodes, std::uint64_t seed, int late) {
   constexpr int kBlocks = 2;
   SimOptions options;
   options.seed = seed;
@@ -67,13 +67,13 @@ void expect_meeting(int pes, int nodes, std::uint64_t seed, int late) {
 
 TEST(Barrier, NobodyLeavesBeforeEverybodyCame) {
   for (int pes = 1; pes <= 9; ++pes)
-    for (int late = -1; late < pes; ++late) expect_meeting(pes, 1, static_cast<std::uint64_t>(pes + late + 1), late);
+    for (int late = -1; late < pes; ++late) expect_barrier(pes, 1, static_cast<std::uint64_t>(pes + late + 1), late);
 }
 
 TEST(Barrier, BetweenNodes) {
-  for (int late = -1; late < 4; ++late) expect_meeting(4, 2, 1, late);
-  expect_meeting(9, 3, 2, 4);
-  expect_meeting(16, 2, 3, 15);
+  for (int late = -1; late < 4; ++late) expect_barrier(4, 2, 1, late);
+  expect_barrier(9, 3, 2, 4);
+  expect_barrier(16, 2, 3, 15);
 }
 
 TEST(Barrier, OnAStreamWaitsForTheSlowest) {

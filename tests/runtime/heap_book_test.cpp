@@ -130,7 +130,7 @@ TEST(HeapBook, GuardedUsesOwnBuffersThatWereFreedLast) {
 TEST(HeapBook, WhatAllPesHaveReleasedIsFreeWhereTheyMeetForIt) {
   HeapBook book(2, 4 * kMiB);
   const auto ask = [&](int pe, Size bytes) { return book.allocate_symmetric(pe, MemoryKind::kData, bytes, "x", 1); };
-  const auto has_to_meet = [&](int pe, Size bytes) { return book.has_to_meet(pe, MemoryKind::kData, bytes); };
+  const auto needs_barrier = [&](int pe, Size bytes) { return book.needs_barrier(pe, MemoryKind::kData, bytes); };
   Size first = 0, second = 0;
   for (const int pe : {0, 1}) {
     first = ask(pe, kMiB);
@@ -139,19 +139,19 @@ TEST(HeapBook, WhatAllPesHaveReleasedIsFreeWhereTheyMeetForIt) {
   book.release_symmetric(0, first);
   book.release_symmetric(0, second);
   book.release_symmetric(1, first);
-  EXPECT_FALSE(has_to_meet(0, kMiB)) << "there is room";
+  EXPECT_FALSE(needs_barrier(0, kMiB)) << "there is room";
   EXPECT_EQ(ask(0, kMiB), second + 2 * kMiB);
-  EXPECT_FALSE(has_to_meet(1, kMiB)) << "PE 0 had room when it came";
+  EXPECT_FALSE(needs_barrier(1, kMiB)) << "PE 0 had room when it came";
   ask(1, kMiB);
-  EXPECT_TRUE(has_to_meet(1, 3 * kMiB));
+  EXPECT_TRUE(needs_barrier(1, 3 * kMiB));
   book.release_symmetric(1, second);
-  EXPECT_TRUE(has_to_meet(0, 3 * kMiB));
+  EXPECT_TRUE(needs_barrier(0, 3 * kMiB));
   for (int pe : {0, 1}) {
     book.reclaim();
     EXPECT_EQ(ask(pe, 3 * kMiB), first) << "neighbours are one hole";
   }
-  EXPECT_TRUE(has_to_meet(0, kMiB));
-  EXPECT_TRUE(has_to_meet(1, kMiB)) << "in vain, but alike";
+  EXPECT_TRUE(needs_barrier(0, kMiB));
+  EXPECT_TRUE(needs_barrier(1, kMiB)) << "in vain, but alike";
   EXPECT_THROW(ask(0, kMiB), OutOfMemory);
   EXPECT_THROW(ask(1, kMiB), OutOfMemory);
   EXPECT_THROW(book.release_symmetric(0, second), InvalidArgument) << "no buffer begins there any more";

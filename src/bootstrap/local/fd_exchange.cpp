@@ -135,13 +135,13 @@ struct FdExchange::Round {
   bool is_over() const { return missing(&Member::has_come).empty() && missing(&Member::is_served).empty(); }
 };
 
-FdExchange::FdExchange(Session& session)
-    : session_(session),
-      asking_(derive(session.secret(), "descriptors asked")),
-      giving_(derive(session.secret(), "descriptors given")),
+FdExchange::FdExchange(WorldMember& member)
+    : member_(member),
+      asking_(derive(member.secret(), "descriptors asked")),
+      giving_(derive(member.secret(), "descriptors given")),
       listener_(listen_local("", SOCK_SEQPACKET)) {
   const Bytes own = Writer().text(name_of_host()).text(name_of(listener_)).result();
-  for (const Bytes& blob : session.all_gather(own, "local sockets")) {
+  for (const Bytes& blob : member.all_gather(own, "local sockets")) {
     Reader reader(blob);
     Arrival arrival;
     arrival.host = reader.text();
@@ -163,7 +163,7 @@ void FdExchange::ask(Round& round) const {
       throw RuntimeFailure(fmt::format("PE {}'s local socket belongs to another user", pe));
     if (++member.attempts > kAttempts)
       throw RuntimeFailure(fmt::format("PE {}'s local socket hands over no descriptors", pe));
-    send_message(socket, asking_, {round.number, session_.pe(), pe, {}}, {});
+    send_message(socket, asking_, {round.number, member_.pe(), pe, {}}, {});
     member.is_asked = true;
     const int fd = socket.get();
     round.requests.emplace(fd, std::pair(number, std::move(socket)));
@@ -173,11 +173,11 @@ void FdExchange::ask(Round& round) const {
 /// Serves a member that proves the secret, once.
 void FdExchange::answer(Round& round, const Fd& caller, const std::vector<int>& own) const {
   const auto request = receive_message(caller, asking_);
-  if (!request || request->round != round.number || request->to != session_.pe()) return;
+  if (!request || request->round != round.number || request->to != member_.pe()) return;
   for (int i = 0; i < round.team.size; ++i) {
     Round::Member& member = round.members[static_cast<std::size_t>(i)];
     if (round.team.world_pe(i) != request->from || member.is_served) continue;
-    send_message(caller, giving_, {round.number, session_.pe(), request->from, {}}, own);
+    send_message(caller, giving_, {round.number, member_.pe(), request->from, {}}, own);
     member.is_served = true;
   }
 }
@@ -188,18 +188,18 @@ void FdExchange::receive(Round& round, int fd) const {
   Round::Member& member = round.members[static_cast<std::size_t>(number)];
   auto given = receive_message(socket, giving_);
   member.has_come = given && given->round == round.number && given->from == round.team.world_pe(number) &&
-                    given->to == session_.pe() && given->descriptors.size() == round.count;
+                    given->to == member_.pe() && given->descriptors.size() == round.count;
   member.is_asked = member.has_come;
   if (member.has_come) member.descriptors = std::move(given->descriptors);
 }
 
 void FdExchange::check_here(const Team& team) const {
   for (int i = 0; i < team.size; ++i)
-    if (!is_here(team.world_pe(i)))
+    if (!is_on_this_host(team.world_pe(i)))
       throw Unsupported(
           fmt::format("PE {} runs on another host than PE {} (or in another network name space): memory "
                       "is not shared between them",
-                      team.world_pe(i), session_.pe()));
+                      team.world_pe(i), member_.pe()));
 }
 
 FdExchange::Round FdExchange::begin(std::size_t count, const Team& team) {
@@ -211,7 +211,7 @@ FdExchange::Round FdExchange::begin(std::size_t count, const Team& team) {
   own_part.has_come = own_part.is_served = own_part.is_asked = true;
   // The number is agreed and grows, so that messages of an earlier exchange are not accepted in this one.
   const Bytes own = Writer().u64(rounds_).u32(static_cast<std::uint32_t>(count)).result();
-  for (const Bytes& other : session_.all_gather(own, "exchange of descriptors", team)) {
+  for (const Bytes& other : member_.all_gather(own, "exchange of descriptors", team)) {
     Reader reader(other);
     round.number = std::max(round.number, reader.u64());
     if (reader.u32() != count) throw InvalidArgument("descriptors: the PEs give different numbers of them");
@@ -252,13 +252,13 @@ void FdExchange::take_turn(Round& round, const std::vector<int>& own) const {
 }
 
 void FdExchange::check_progress(const Round& round, const Deadline& deadline) const {
-  if (const auto failure = session_.failure()) failure->raise();
+  if (const auto failure = member_.failure()) failure->raise();
   if (!deadline.passed()) return;
   const std::vector<int> missing = round.missing(&Round::Member::has_come);
   if (!missing.empty())
-    throw Timeout(fmt::format("PE {} sent no descriptors within {} s", list_of(missing), session_.timeout_s()));
+    throw Timeout(fmt::format("PE {} sent no descriptors within {} s", list_of(missing), member_.timeout_s()));
   throw Timeout(fmt::format("PE {} took no descriptors within {} s", list_of(round.missing(&Round::Member::is_served)),
-                            session_.timeout_s()));
+                            member_.timeout_s()));
 }
 
 std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, const Team& team) {
@@ -266,14 +266,14 @@ std::vector<std::vector<Fd>> FdExchange::exchange(const std::vector<int>& own, c
     throw InvalidArgument(fmt::format("descriptors: {} given, allowed are 1 to {}", own.size(), kMost));
   check_here(team);
   Round round = begin(own.size(), team);
-  const Deadline deadline(session_.timeout_s());
+  const Deadline deadline(member_.timeout_s());
   while (!round.is_over()) {
     check_progress(round, deadline);
     ask(round);
     take_turn(round, own);
   }
   // All members are served before any of them closes its socket.
-  session_.barrier("exchange of descriptors ended", team);
+  member_.barrier("exchange of descriptors ended", team);
   std::vector<std::vector<Fd>> received;
   for (Round::Member& member : round.members) received.push_back(std::move(member.descriptors));
   return received;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 
 namespace tandem::bootstrap {
 
@@ -19,10 +19,10 @@ class FdExchange {
   static constexpr std::size_t kMost = 16;
 
   /// Collective over the world.
-  explicit FdExchange(Session& session);
+  explicit FdExchange(WorldMember& member);
 
   /// Returns whether the process of PE `pe` runs on this host, in the same network name space.
-  bool is_here(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host == arrivals_[me()].host; }
+  bool is_on_this_host(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host == arrivals_[me()].host; }
   /// Returns the name of the local socket of PE `pe`.
   const std::string& socket_of(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].socket; }
 
@@ -38,7 +38,7 @@ class FdExchange {
   };
   struct Round;
 
-  std::size_t me() const { return static_cast<std::size_t>(session_.pe()); }
+  std::size_t me() const { return static_cast<std::size_t>(member_.pe()); }
   void check_here(const Team& team) const;
   Round begin(std::size_t count, const Team& team);
   void check_progress(const Round& round, const Deadline& deadline) const;
@@ -48,7 +48,7 @@ class FdExchange {
   void answer(Round& round, const Fd& caller, const std::vector<int>& own) const;
   void receive(Round& round, int fd) const;
 
-  Session& session_;
+  WorldMember& member_;
   Key asking_;
   Key giving_;
   Fd listener_;

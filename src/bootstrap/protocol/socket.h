@@ -8,7 +8,7 @@
 
 #include "bootstrap/protocol/deadline.h"
 #include "bootstrap/protocol/fd.h"
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/protocol/mac.h"
 
 namespace tandem::bootstrap {
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/serial.h"
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/protocol/mac.h"
 
 namespace tandem::bootstrap {
 

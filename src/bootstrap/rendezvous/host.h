@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "bootstrap/local/offer.h"
+#include "bootstrap/local/local_rendezvous.h"
 #include "bootstrap/protocol/connection.h"
+#include "bootstrap/rendezvous/coordinator.h"
 #include "bootstrap/rendezvous/id_contents.h"
-#include "bootstrap/rendezvous/meeting.h"
 #include "bootstrap/rendezvous/service.h"
 
 namespace tandem::bootstrap {
@@ -32,7 +32,7 @@ class Host {
   /// Returns whether all members have left and every socket is closed.
   bool is_over() const { return over_; }
   /// Returns whether this process made the host, and is not a child of that process.
-  bool is_here() const { return service_.is_here(); }
+  bool is_own_process() const { return service_.is_own_process(); }
 
  private:
   void run();

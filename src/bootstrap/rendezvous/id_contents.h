@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "bootstrap/local/offer.h"
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/local/local_rendezvous.h"
+#include "bootstrap/protocol/mac.h"
 #include "tandem/advanced/unique_id.h"
 
 namespace tandem::bootstrap {

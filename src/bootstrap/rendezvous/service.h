@@ -21,7 +21,7 @@ class Service {
   }
   ~Service() {
     stop();
-    if (is_here()) std::destroy_at(&thread_);
+    if (is_own_process()) std::destroy_at(&thread_);
   }
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -32,7 +32,7 @@ class Service {
   }
   /// Waits for the thread's end. In a child of fork it does nothing, because it would wake the parent's thread.
   void stop() {
-    if (!is_here() || !thread_.joinable()) return;
+    if (!is_own_process() || !thread_.joinable()) return;
     stopping_ = true;
     wake_up();
     thread_.join();
@@ -41,7 +41,7 @@ class Service {
   /// Makes the thread's poll return.
   void wake_up() { ::eventfd_write(wake_.get(), 1); }
 
-  bool is_here() const { return process_ == ::getpid(); }
+  bool is_own_process() const { return process_ == ::getpid(); }
   /// A descriptor that the thread polls for reading besides its own.
   int wake() const { return wake_.get(); }
   /// Returns whether the thread has to end. Any other wake-up is read away, or every later poll would return at once.

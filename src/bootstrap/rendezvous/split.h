@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 #include "tandem/advanced/placement.h"
 
 namespace tandem::bootstrap {
@@ -12,6 +12,6 @@ namespace tandem::bootstrap {
 /// PEs. This is the numbering of MPI_Comm_split (MPI 4.1, section 7.4.2). Returns nothing if the color is negative.
 /// Collective over the session. The new secret is derived from the session's and never sent. If one process cannot open
 /// a rendezvous, all throw.
-std::optional<Placement> split(Session& session, int color, int key);
+std::optional<Placement> split(WorldMember& world, int color, int key);
 
 }  // namespace tandem::bootstrap

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bootstrap/local/kept.h"
+#include "bootstrap/local/service_registry.h"
 #include "bootstrap/protocol/wire.h"
 #include "bootstrap/rendezvous/host.h"
 #include "bootstrap/rendezvous/id_contents.h"
@@ -43,8 +43,8 @@ UniqueId::Bytes encode(const IdContents& contents) {
 }
 
 /// The rendezvous that this process hosts.
-bootstrap::Kept<bootstrap::Host>& hosts() {
-  static bootstrap::Kept<bootstrap::Host> all;
+bootstrap::ServiceRegistry<bootstrap::Host>& hosts() {
+  static bootstrap::ServiceRegistry<bootstrap::Host> all;
   return all;
 }
 

@@ -30,7 +30,7 @@ class Memory {
   /// See HeapBook: once all PEs' host programs have come.
   void free_symmetric(int pe, const void* memory) { book_.free_symmetric(pe, own_offset(pe, memory)); }
   void release_symmetric(int pe, const void* memory) { book_.release_symmetric(pe, offset_of(memory)); }
-  bool has_to_meet(int pe, MemoryKind kind, Size bytes) { return book_.has_to_meet(pe, kind, bytes); }
+  bool needs_barrier(int pe, MemoryKind kind, Size bytes) { return book_.needs_barrier(pe, kind, bytes); }
   void reclaim() { book_.reclaim(); }
   void free_local(int pe, const void* memory) { book_.free_local(pe, own_offset(pe, memory)); }
   /// Whether allocations may make it grow, which has to happen at the same one whatever the schedule.

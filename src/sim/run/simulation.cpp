@@ -39,7 +39,7 @@ class SimWorld : public detail::WorldBackend {
   std::optional<Size> bytes_from(const void* memory) const override { return sim_.memory.bytes_from(memory); }
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override {
     if (sim_.memory.can_grow()) barrier();
-    if (sim_.memory.has_to_meet(pe_, kind(control), bytes)) {
+    if (sim_.memory.needs_barrier(pe_, kind(control), bytes)) {
       barrier();
       sim_.memory.reclaim();
     }

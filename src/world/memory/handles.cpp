@@ -21,11 +21,12 @@ std::string chosen() {
 }
 
 /// What this process lacks for the one way; empty: nothing.
-std::string lacks_descriptors(const bootstrap::Session& session, const bootstrap::FdExchange& exchange,
+std::string lacks_descriptors(const bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange,
                               DeviceMemory& memory, int device) {
   if (chosen() == "fabric") return "TANDEM_HANDLES is fabric";
-  for (int pe = 0; pe < session.size(); ++pe)
-    if (!exchange.is_here(pe)) return fmt::format("PE {} is on another host, or in another network name space", pe);
+  for (int pe = 0; pe < member.size(); ++pe)
+    if (!exchange.is_on_this_host(pe))
+      return fmt::format("PE {} is on another host, or in another network name space", pe);
   return memory.lacks(device, Handles::kDescriptors);
 }
 
@@ -36,18 +37,18 @@ std::string lacks_fabric(DeviceMemory& memory, int device) {
 /// By PE; empty: it has not been imported.
 using Chunks = std::vector<std::vector<Chunk>>;
 
-void exchange_descriptors(bootstrap::Session& session, bootstrap::FdExchange& exchange, DeviceMemory& memory,
+void exchange_descriptors(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, DeviceMemory& memory,
                           const std::vector<Chunk>& own, Chunks& all) {
   std::vector<bootstrap::Fd> exported;
   std::vector<int> numbers;
-  session.together("memory is exported", [&] {
+  member.all_or_none("memory is exported", [&] {
     for (const Chunk& chunk : own) {
       exported.emplace_back(memory.export_descriptor(chunk.handle));
       numbers.push_back(exported.back().get());
     }
   });
-  const auto received = exchange.exchange(numbers, session.world());
-  session.together("memory is imported", [&] {
+  const auto received = exchange.exchange(numbers, member.world());
+  member.all_or_none("memory is imported", [&] {
     for (std::size_t pe = 0; pe < received.size(); ++pe)
       for (std::size_t i = 0; i < received[pe].size(); ++i) {
         const Size bytes = own.at(i).bytes;
@@ -56,17 +57,17 @@ void exchange_descriptors(bootstrap::Session& session, bootstrap::FdExchange& ex
   });
 }
 
-void exchange_fabric(bootstrap::Session& session, DeviceMemory& memory, const std::vector<Chunk>& own, Chunks& all) {
+void exchange_fabric(bootstrap::WorldMember& member, DeviceMemory& memory, const std::vector<Chunk>& own, Chunks& all) {
   // Any process that has a handle and an IMEX channel can map the memory.
-  const bootstrap::Key key = bootstrap::derive(session.secret(), "fabric handles");
+  const bootstrap::Key key = bootstrap::derive(member.secret(), "fabric handles");
   Writer writer;
-  session.together("memory is exported", [&] {
+  member.all_or_none("memory is exported", [&] {
     for (const Chunk& chunk : own) writer.bytes(bootstrap::encrypt(key, memory.export_fabric(chunk.handle)));
   });
-  const std::vector<Bytes> blobs = session.all_gather(writer.result(), "fabric handles");
-  session.together("memory is imported", [&] {
+  const std::vector<Bytes> blobs = member.all_gather(writer.result(), "fabric handles");
+  member.all_or_none("memory is imported", [&] {
     for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
-      if (pe == static_cast<std::size_t>(session.pe())) continue;
+      if (pe == static_cast<std::size_t>(member.pe())) continue;
       Reader reader(blobs[pe]);
       for (const Chunk& its : own) {
         const auto bytes = bootstrap::decrypt(key, reader.bytes());
@@ -78,8 +79,8 @@ void exchange_fabric(bootstrap::Session& session, DeviceMemory& memory, const st
 }
 
 /// Why a way is closed, for the first PE that says so; empty: it is open to all.
-std::string first_problem(bootstrap::Session& session, const std::string& own) {
-  const std::vector<Bytes> all = session.all_gather(Writer().text(own).result(), "handles of memory");
+std::string first_problem(bootstrap::WorldMember& member, const std::string& own) {
+  const std::vector<Bytes> all = member.all_gather(Writer().text(own).result(), "handles of memory");
   for (std::size_t pe = 0; pe < all.size(); ++pe)
     if (const std::string its = Reader(all[pe]).text(); !its.empty()) return fmt::format("PE {}: {}", pe, its);
   return "";
@@ -87,12 +88,12 @@ std::string first_problem(bootstrap::Session& session, const std::string& own) {
 
 }  // namespace
 
-Handles agree_on_handles(bootstrap::Session& session, const bootstrap::FdExchange& exchange, Devices& devices,
+Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device) {
   DeviceMemory& memory = devices.memory();
-  const std::string no_descriptors = first_problem(session, lacks_descriptors(session, exchange, memory, device));
+  const std::string no_descriptors = first_problem(member, lacks_descriptors(member, exchange, memory, device));
   if (no_descriptors.empty()) return Handles::kDescriptors;
-  const std::string no_fabric = first_problem(session, lacks_fabric(memory, device));
+  const std::string no_fabric = first_problem(member, lacks_fabric(memory, device));
   if (no_fabric.empty()) return Handles::kFabric;
   throw Unsupported(
       fmt::format("{} backend: memory cannot be handed to other processes by file descriptors ({}), nor by fabric "
@@ -100,12 +101,12 @@ Handles agree_on_handles(bootstrap::Session& session, const bootstrap::FdExchang
                   devices.name(), no_descriptors, no_fabric));
 }
 
-std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::Session& session, bootstrap::FdExchange& exchange,
+std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange,
                                                 DeviceMemory& memory, Handles handles, const std::vector<Chunk>& own) {
-  Chunks all(static_cast<std::size_t>(session.size()));
+  Chunks all(static_cast<std::size_t>(member.size()));
   try {
-    handles == Handles::kFabric ? exchange_fabric(session, memory, own, all)
-                                : exchange_descriptors(session, exchange, memory, own, all);
+    handles == Handles::kFabric ? exchange_fabric(member, memory, own, all)
+                                : exchange_descriptors(member, exchange, memory, own, all);
   } catch (...) {
     for (const std::vector<Chunk>& chunks : all) release(memory, chunks);
     throw;

@@ -38,31 +38,31 @@ Segment::Segment(Devices& devices, const std::vector<int>& numbers, const Bytes&
   }
 }
 
-Segment::Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
                  const Bytes& bytes)
-    : devices_(devices), pes_(session.size()), handles_(agree_on_handles(session, exchange, devices, device)) {
+    : devices_(devices), pes_(member.size()), handles_(agree_on_handles(member, exchange, devices, device)) {
   // Devices of another kind may need other multiples.
   DeviceMemory& memory = devices.memory();
   const auto needed = static_cast<std::uint64_t>(memory.granularity(device, handles_));
   Size granularity = 1;
-  for (const tandem::Bytes& other : session.all_gather(Writer().u64(needed).result(), "granularity of memory"))
+  for (const tandem::Bytes& other : member.all_gather(Writer().u64(needed).result(), "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(Reader(other).u64()));
   const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
   stride_ = std::max(first, round_up(bytes.most, granularity));
   try {
-    share(session, exchange, device, {{memory.create(device, handles_, first), first}});
+    share(member, exchange, device, {{memory.create(device, handles_, first), first}});
   } catch (...) {
     release();
     throw;
   }
 }
 
-Segment::Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
                  const std::vector<Chunk>& chunks)
-    : devices_(devices), pes_(session.size()) {
+    : devices_(devices), pes_(member.size()) {
   for (const Chunk& chunk : chunks) stride_ += chunk.bytes;
   try {
-    share(session, exchange, device, chunks);
+    share(member, exchange, device, chunks);
   } catch (...) {
     release();
     throw;
@@ -89,11 +89,11 @@ void Segment::grow(const std::vector<int>& numbers, Size bytes) {
   }
 }
 
-void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes) {
+void Segment::grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device, Size bytes) {
   Chunk chunk{0, bytes};
   bool is_made = false;
   try {
-    session.together("growth of the heap", [&] {
+    member.all_or_none("growth of the heap", [&] {
       chunk.handle = devices_.memory().create(device, handles_, bytes);
       is_made = true;
     });
@@ -103,7 +103,7 @@ void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange,
   }
   const std::size_t before = mapped_.size();
   try {
-    share(session, exchange, device, {chunk});
+    share(member, exchange, device, {chunk});
   } catch (...) {
     unmap_down_to(before);
     throw;
@@ -112,17 +112,17 @@ void Segment::grow(bootstrap::Session& session, bootstrap::FdExchange& exchange,
 
 /// Maps everybody's chunks behind what is there, or nobody's: what one PE cannot do, none has done. Takes those of this
 /// process, whatever comes of it; what is mapped by then is the caller's to take back.
-void Segment::share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
                     const std::vector<Chunk>& own) {
   std::vector<std::vector<Chunk>> all;
   try {
-    all = exchange_chunks(session, exchange, devices_.memory(), handles_, own);
+    all = exchange_chunks(member, exchange, devices_.memory(), handles_, own);
   } catch (...) {
     world::release(devices_.memory(), own);
     throw;
   }
-  all[static_cast<std::size_t>(session.pe())] = own;
-  session.together("memory is mapped", [&] {
+  all[static_cast<std::size_t>(member.pe())] = own;
+  member.all_or_none("memory is mapped", [&] {
     int next = 0;
     try {
       if (base_ == nullptr) reserve();

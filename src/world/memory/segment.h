@@ -22,11 +22,11 @@ class Segment {
   Segment(Devices& devices, const std::vector<int>& numbers, const Bytes& bytes);
   /// For PEs that are processes, with memory that this makes: the part of this process on `device`. Collective over the
   /// session; `bytes` are the same on all.
-  Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+  Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
           const Bytes& bytes);
   /// The same with memory that is there, exportable, in as many chunks of the same sizes on all PEs (at most
   /// FdExchange::kMost). They are the segment's from here on. What one PE cannot map is an error of all.
-  Segment(Devices& devices, bootstrap::Session& session, bootstrap::FdExchange& exchange, int device,
+  Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
           const std::vector<Chunk>& chunks);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -35,7 +35,7 @@ class Segment {
   /// Adds `bytes` (a multiple of the granularity) behind each PE's part; as it was where that fails. The two kinds as
   /// above. Throws OutOfMemory and what the device says; of processes on all.
   void grow(const std::vector<int>& numbers, Size bytes);
-  void grow(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, Size bytes);
+  void grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device, Size bytes);
 
   std::byte* base() const { return base_; }
   Size stride() const { return stride_; }
@@ -51,7 +51,8 @@ class Segment {
 
   void reserve();
   void make_all(const std::vector<int>& numbers, Size bytes);
-  void share(bootstrap::Session& session, bootstrap::FdExchange& exchange, int device, const std::vector<Chunk>& own);
+  void share(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
+             const std::vector<Chunk>& own);
   void map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers);
   void unmap_down_to(std::size_t mappings);
   void release();

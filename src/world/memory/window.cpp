@@ -74,12 +74,12 @@ Window::Window(Processes& processes, void* pointer, Size bytes, bool is_register
   DeviceMemory& memory = processes.devices().memory();
   const Holders holders = wrong.empty() ? find_holders(memory, pointer, bytes) : Holders{};
   try {
-    check_all(processes.session().all_gather(describe(wrong, holders, bytes), "registration"), processes.me());
+    check_all(processes.member().all_gather(describe(wrong, holders, bytes), "registration"), processes.me());
   } catch (...) {
     release(memory, holders.chunks);
     throw;
   }
-  segment_ = std::make_unique<Segment>(processes.devices(), processes.session(), processes.exchange(),
+  segment_ = std::make_unique<Segment>(processes.devices(), processes.member(), processes.exchange(),
                                        processes.pe(0).device, holders.chunks);
   memory_ = Symm<std::byte>(segment_->base() + holders.offset, segment_->stride(), processes.me());
 }

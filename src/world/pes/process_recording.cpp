@@ -15,7 +15,7 @@ void Processes::start_recording(const WorldOptions& options) {
     std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
     clocks.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
   }
-  recording_ = make_recording(*this, std::move(clocks), options, [this] { session_.barrier("clocks are compared"); });
+  recording_ = make_recording(*this, std::move(clocks), options, [this] { member_.barrier("clocks are compared"); });
   recording_->align();
 }
 
@@ -28,11 +28,11 @@ void Processes::gather_recordings() {
     own.buffers.push_back({offset, buffer.bytes, buffer.element_bytes, buffer.name});
   const Bytes bytes = own.encode();
   std::vector<std::size_t> sizes;
-  for (const Bytes& size : session_.all_gather(Writer().u64(bytes.size()).result(), "sizes of recordings"))
+  for (const Bytes& size : member_.all_gather(Writer().u64(bytes.size()).result(), "sizes of recordings"))
     sizes.push_back(Reader(size).u64());
-  const bootstrap::SharedMemory memory(exchange_, session_.world(), *std::max_element(sizes.begin(), sizes.end()));
+  const bootstrap::SharedMemory memory(exchange_, member_.world(), *std::max_element(sizes.begin(), sizes.end()));
   std::copy(bytes.begin(), bytes.end(), memory.on(me()));
-  session_.barrier("recordings are written");
+  member_.barrier("recordings are written");
   std::vector<trace::GpuPart> others;
   for (int pe = 1; me() == 0 && pe < num_pes(); ++pe) {
     const std::byte* const its = memory.on(pe);
@@ -43,7 +43,7 @@ void Processes::gather_recordings() {
     others.push_back(std::move(part));
   }
   recording.add(std::move(others));
-  session_.barrier("recordings are read");
+  member_.barrier("recordings are read");
 }
 
 }  // namespace tandem::world

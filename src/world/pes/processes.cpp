@@ -36,25 +36,25 @@ void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
 Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options)
     : Pes(devices, pes, device, 1, options),
       exceptions_before_(std::uncaught_exceptions()),
-      session_(id, pe, pes, options.join_timeout_s),
-      exchange_(session_.or_fail([&] { return bootstrap::FdExchange(session_); })),
-      pe_(session_.or_fail([&] { return take_device(device); })),
-      book_(session_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
-      segment_(session_.or_fail([&] {
-        return Segment(devices, session_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+      member_(id, pe, pes, options.join_timeout_s),
+      exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
+      pe_(member_.or_fail([&] { return take_device(device); })),
+      book_(member_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      segment_(member_.or_fail([&] {
+        return Segment(devices, member_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
       })) {
-  session_.or_fail([&] { prepare(options); });
+  member_.or_fail([&] { prepare(options); });
 }
 
 /// What is left to do before the world can be used.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
-  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
+  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
               "heap_bytes, with what the library adds");
-  check_alike(session_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
+  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
               "heap_limit_bytes, with what the library adds");
   const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
-  check_alike(session_.all_gather(Writer().u64(choices).result(), "options"), pe,
+  check_alike(member_.all_gather(Writer().u64(choices).result(), "options"), pe,
               "compare_calls (1) and record.on (2), summed up");
   const Size words = cuda::wait_words_bytes(num_pes());
   book_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
@@ -63,22 +63,22 @@ void Processes::prepare(const WorldOptions& options) {
   load_kernels({pe_.device});
   if (options.compare_calls) share_calls();
   if (options.record.on) start_recording(options);
-  session_.barrier("the world is ready");
-  session_.on_failure([this] { end_waits(me()); });
+  member_.barrier("the world is ready");
+  member_.on_failure([this] { end_waits(me()); });
 }
 
 Processes::~Processes() {
-  if (!session_.is_here()) return;  // the parent's, of which this process is a child
+  if (!member_.is_own_process()) return;  // the parent's, of which this process is a child
   // An exception on its way through the host program: the others are not left to wait for this PE.
   if (std::uncaught_exceptions() > exceptions_before_)
-    session_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
+    member_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
   wait_for_device();
-  session_.expect_end();
+  member_.expect_end();
   barrier_or_report("the world's end");  // peers read and write this PE's memory until they are here too
 }
 
 void Processes::leave() {
-  if (!session_.is_here()) return;
+  if (!member_.is_own_process()) return;
   wait_for_device();
   barrier_or_report("the end of all calls");
 }
@@ -88,9 +88,9 @@ void Processes::wait_for_device() const { devices().wait_until_idle(pe_.device);
 void Processes::barrier_or_report(const char* where) {
   try {
     if (const auto failure = unreported_failure())
-      session_.fail(*failure);
-    else if (!session_.failure())
-      session_.barrier(where);
+      member_.fail(*failure);
+    else if (!member_.failure())
+      member_.barrier(where);
   } catch (const std::exception&) {
     // Whoever is gone neither comes nor touches memory, and mappings keep that alive.
   }
@@ -98,7 +98,7 @@ void Processes::barrier_or_report(const char* where) {
 
 /// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
 std::optional<bootstrap::Failure> Processes::unreported_failure() const {
-  if (session_.failure()) return std::nullopt;
+  if (member_.failure()) return std::nullopt;
   const volatile WaitReport& report = *pe_.report;
   if (report.set != 0) return abort_report(*this, me());
   const std::uint32_t by = report.ended_by;
@@ -108,7 +108,7 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
 /// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
 /// for time slices, and the library could not promise that all blocks are resident.
 Pe Processes::take_device(int device) {
-  const std::vector<Bytes> all = session_.all_gather(devices().exclusive_id(device), "devices");
+  const std::vector<Bytes> all = member_.all_gather(devices().exclusive_id(device), "devices");
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
     if (first != pe && !all[pe].empty())
@@ -131,7 +131,7 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
     if (book_.kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
   own.u64(number(released_by_all.size()));
   for (const Size offset : released_by_all) own.u64(number(offset));
-  const std::vector<Bytes> all = session_.all_gather(own.result(), "symmetric allocation");
+  const std::vector<Bytes> all = member_.all_gather(own.result(), "symmetric allocation");
   Size least = book_.left(kind);
   std::size_t fullest = static_cast<std::size_t>(me());
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
@@ -168,7 +168,7 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   if (symmetric) {
     const Size left = agree(place, bytes, name);
     if (const Size more = place == MemoryKind::kData ? book_.growth_for(me(), bytes, left) : 0) {
-      segment_.grow(session_, exchange_, pe_.device, more);
+      segment_.grow(member_, exchange_, pe_.device, more);
       book_.grow(more);
     }
     offset = book_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
@@ -177,7 +177,7 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   }
   const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
   if (symmetric)
-    session_.together("a symmetric buffer is cleared", clear_it);
+    member_.all_or_none("a symmetric buffer is cleared", clear_it);
   else
     clear_it();
   return offset;
@@ -188,7 +188,7 @@ void Processes::release(int, Size offset) { book_.release_symmetric(me(), offset
 void Processes::free(int, bool symmetric, Size offset) {
   if (!symmetric) return book_.free_local(me(), offset);
   // Everybody learns what the others free before anybody throws.
-  const auto offsets = session_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
+  const auto offsets = member_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
   for (std::size_t pe = 0; pe < offsets.size(); ++pe)
     if (const auto other = static_cast<Size>(Reader(offsets[pe]).u64()); other != offset)
       throw InvalidArgument(fmt::format(
@@ -205,8 +205,8 @@ std::string Processes::describe(const void* address) const {
 
 std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_t> by) const {
   // The abort word may be faster than the text.
-  for (int i = 0; by && i < 200 && !session_.failure(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (auto failure = session_.failure()) return failure;
+  for (int i = 0; by && i < 200 && !member_.failure(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (auto failure = member_.failure()) return failure;
   if (!by) return std::nullopt;
   return bootstrap::Failure{bootstrap::FailureKind::kTimeout,
                             fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
@@ -214,7 +214,7 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
 
 /// What a kernel of this PE has reported is put into words by who synchronizes: the names of memory are that thread's.
 void Processes::check_alive() const {
-  if (const auto failure = session_.failure()) failure->raise();
+  if (const auto failure = member_.failure()) failure->raise();
   const volatile WaitReport& report = *pe_.report;
   if (report.set == cuda::kCallsOfOtherCounts || report.set == cuda::kOtherCalls)
     throw InvalidArgument("calls of the PEs differ; synchronizing a stream says which");
@@ -225,14 +225,14 @@ void Processes::check_alive() const {
 /// The memory in which the PEs compare what they call.
 void Processes::share_calls() {
   for (int pe = 0; pe < num_pes(); ++pe)
-    if (!exchange_.is_here(pe)) return;  // no memory of the host in common
+    if (!exchange_.is_on_this_host(pe)) return;  // no memory of the host in common
   constexpr std::size_t plans = 4096;
-  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, session_.world(), plans * sizeof(PlanCalls));
+  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, member_.world(), plans * sizeof(PlanCalls));
   const auto records = [this](int pe, std::size_t plan) {
     return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
   };
   const auto fail_world = [this](const std::string& text) {
-    session_.fail({bootstrap::FailureKind::kInvalidArgument, text});
+    member_.fail({bootstrap::FailureKind::kInvalidArgument, text});
   };
   calls_ = std::make_unique<CallLog>(me(), records, fail_world);
 }
@@ -249,10 +249,10 @@ void Processes::test_links() {
   for (test.round = 0; test.round < 2; ++test.round) {
     pe_.stream->write_patterns(test);
     pe_.stream->synchronize();
-    session_.barrier("self-test written");
+    member_.barrier("self-test written");
     pe_.stream->read_patterns(test, wrong.get());
     pe_.stream->synchronize();
-    session_.barrier("self-test read");
+    member_.barrier("self-test read");
   }
   for (int pe = 0; pe < num_pes(); ++pe)
     for (const bool is_here : {true, false})

@@ -5,7 +5,7 @@
 
 #include "bootstrap/local/fd_exchange.h"
 #include "bootstrap/local/shared_memory.h"
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 #include "world/pes/pes.h"
 
 namespace tandem::world {
@@ -15,8 +15,8 @@ class Processes : public Pes {
   Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options);
   ~Processes() override;
 
-  int me() const { return session_.pe(); }
-  bootstrap::Session& session() { return session_; }
+  int me() const { return member_.pe(); }
+  bootstrap::WorldMember& member() { return member_; }
   bootstrap::FdExchange& exchange() { return exchange_; }
 
   const Pe& pe(int) const override { return pe_; }
@@ -28,10 +28,10 @@ class Processes : public Pes {
   std::string describe(const void* address) const override;
   std::optional<Size> bytes_from(int number, Size offset) const override { return book_.bytes_from(number, offset); }
   CallLog* calls(int) const override { return calls_.get(); }
-  void barrier() override { session_.barrier("barrier"); }
+  void barrier() override { member_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
-  void abort_waits(int, const bootstrap::Failure& why) override { session_.fail(why); }
-  void work_failed(int, const bootstrap::Failure& why) override { session_.fail(why); }
+  void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
+  void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
   Recording* recording() const override { return recording_.get(); }
 
   /// Throws why the world is over, as far as this process knows. From any thread.
@@ -56,7 +56,7 @@ class Processes : public Pes {
   void start_recording(const WorldOptions& options);
 
   int exceptions_before_;
-  bootstrap::Session session_;
+  bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
   Pe pe_;
   HeapBook book_;

@@ -108,7 +108,7 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   {
     // What fits now must not find less room a moment later.
     std::unique_lock lock(mutex_);
-    if (symmetric && book_.has_to_meet(number, place, bytes)) {
+    if (symmetric && book_.needs_barrier(number, place, bytes)) {
       lock.unlock();
       barrier();
       lock.lock();

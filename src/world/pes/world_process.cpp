@@ -74,7 +74,7 @@ WorldProcess::~WorldProcess() {
   if (state_ == nullptr) return;
   std::optional<CurrentDevice> current;
   try {
-    if (state_->processes.session().is_here()) current.emplace(state_->processes.devices(), device());
+    if (state_->processes.member().is_own_process()) current.emplace(state_->processes.devices(), device());
   } catch (const RuntimeFailure&) {
     // A GPU that is lost has nothing left to be destroyed.
   }
@@ -102,7 +102,7 @@ Symm<std::byte> WorldProcess::register_buffer(void* pointer, Size bytes) {
 }
 
 std::unique_ptr<WorldProcess> WorldProcess::split(int color, int key, const WorldOptions& options) {
-  const auto place = bootstrap::split(state_->processes.session(), color, key);
+  const auto place = bootstrap::split(state_->processes.member(), color, key);
   if (!place) return nullptr;
   WorldOptions on_this_device = options;
   on_this_device.kind = kind();
@@ -111,7 +111,7 @@ std::unique_ptr<WorldProcess> WorldProcess::split(int color, int key, const Worl
 }
 
 void WorldProcess::abort(const std::string& why) {
-  state_->processes.session().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
+  state_->processes.member().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
 }
 
 void WorldProcess::record(bool on) { world::recording_of(state_->processes).turn(pe(), on); }
@@ -127,7 +127,7 @@ const RecordingInfo& WorldProcess::recording_info() { return world::recording_of
 void WorldProcess::unregister_buffer(void* pointer) {
   const CurrentDevice current(state_->processes.devices(), device());
   const auto found = state_->windows.find(pointer);
-  state_->processes.session().together("unregistration", [&] {
+  state_->processes.member().all_or_none("unregistration", [&] {
     if (found == state_->windows.end())
       throw InvalidArgument(fmt::format("registration: {} is not registered", pointer));
   });
@@ -137,7 +137,7 @@ void WorldProcess::unregister_buffer(void* pointer) {
 void WorldProcess::check() const { state_->processes.check_alive(); }
 
 std::string WorldProcess::failure() const {
-  const auto failure = state_->processes.session().failure();
+  const auto failure = state_->processes.member().failure();
   return failure ? failure->text : "";
 }
 

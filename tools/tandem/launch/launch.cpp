@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "bootstrap/protocol/deadline.h"
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/protocol/mac.h"
 #include "bootstrap/protocol/socket.h"
 #include "tandem/error.h"
 #include "tools/tandem/launch/descendants.h"

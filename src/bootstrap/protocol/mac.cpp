@@ -1,4 +1,4 @@
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/protocol/mac.h"
 
 #include <sodium.h>
 

@@ -1,5 +1,5 @@
 // Keys and what they prove.
-#include "bootstrap/protocol/seal.h"
+#include "bootstrap/protocol/mac.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Decisions of the coordinator at the host of a rendezvous.
-#include "bootstrap/rendezvous/meeting.h"
+#include "bootstrap/rendezvous/coordinator.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ void check_place(int pe, int pes) {
   if (pe < 0 || pe >= pes) throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, pes - 1));
 }
 
-Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
+WorldMember::WorldMember(const UniqueId& id, int pe, int size, double timeout_s)
     : pe_(pe), size_(size), exceptions_before_(std::uncaught_exceptions()), timeout_s_(timeout_s) {
   check_place(pe, size);
   if (!(timeout_s > 0)) throw InvalidArgument(fmt::format("timeout: {} s given, must be positive", timeout_s));
@@ -38,8 +38,8 @@ Session::Session(const UniqueId& id, int pe, int size, double timeout_s)
   barrier("the world's beginning");
 }
 
-Session::~Session() {
-  if (!is_here()) return;
+WorldMember::~WorldMember() {
+  if (!is_own_process()) return;
   expect_end();
   if (std::uncaught_exceptions() > exceptions_before_)
     fail({FailureKind::kRuntimeFailure, "its host program has failed"});
@@ -52,7 +52,7 @@ Session::~Session() {
   service_.stop();
 }
 
-void Session::join(const UniqueId& id) {
+void WorldMember::join(const UniqueId& id) {
   const IdContents contents = contents_of(id);
   const Deadline deadline(timeout_s_);
   secret_ = contents.secret;
@@ -76,14 +76,14 @@ void Session::join(const UniqueId& id) {
 }
 
 /// The host's local socket accepts processes of this user only, so other users cannot block it.
-void Session::connect(const IdContents& contents, const Deadline& deadline) {
+void WorldMember::connect(const IdContents& contents, const Deadline& deadline) {
   socket_ = connect_local(local_name(contents), SOCK_STREAM, deadline);
   const bool is_local = socket_ && peer_of(socket_).is_of_this_user();
   if (!is_local) socket_ = connect_tcp(contents.address, contents.port, deadline);
   address_ = is_local ? contents.address : address_of(socket_);
 }
 
-void Session::listen() {
+void WorldMember::listen() {
   std::vector<std::byte> chunk(std::size_t{64} << 10);
   try {
     for (;;) {
@@ -104,7 +104,7 @@ void Session::listen() {
   }
 }
 
-void Session::send_more() {
+void WorldMember::send_more() {
   try {
     const std::lock_guard lock(sending_);
     flush();
@@ -113,7 +113,7 @@ void Session::send_more() {
   }
 }
 
-void Session::take(const Frame& frame) {
+void WorldMember::take(const Frame& frame) {
   if (frame.kind == Kind::kFailed) return end(Failure::decode(frame.payload));
   if (frame.kind != Kind::kResult) throw BadMessage("a message that no host sends");
   Gathered gathered = Gathered::decode(frame.payload);
@@ -122,7 +122,7 @@ void Session::take(const Frame& frame) {
   changed_.notify_all();
 }
 
-void Session::end(Failure failure) {
+void WorldMember::end(Failure failure) {
   std::function<void()> callback;
   {
     const std::lock_guard lock(mutex_);
@@ -140,7 +140,7 @@ void Session::end(Failure failure) {
 }
 
 /// Sends a frame. The listening thread sends the rest that the socket does not take at once.
-void Session::send(Kind kind, View payload) {
+void WorldMember::send(Kind kind, View payload) {
   const std::lock_guard lock(sending_);
   const Bytes frame = out_.frame(kind, payload);
   unsent_.insert(unsent_.end(), frame.begin(), frame.end());
@@ -148,7 +148,7 @@ void Session::send(Kind kind, View payload) {
 }
 
 /// Returns whether everything is sent. The caller holds `sending_`.
-bool Session::flush() {
+bool WorldMember::flush() {
   try {
     const std::size_t done = send_some(socket_, unsent_);
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(done));
@@ -159,12 +159,12 @@ bool Session::flush() {
   return unsent_.empty();
 }
 
-bool Session::has_unsent() {
+bool WorldMember::has_unsent() {
   const std::lock_guard lock(sending_);
   return !unsent_.empty();
 }
 
-void Session::finish_sending() {
+void WorldMember::finish_sending() {
   const Deadline deadline(std::min(timeout_s_, kHostIsLate));
   while (has_unsent() && wait_for(socket_.get(), POLLOUT, deadline)) {
     const std::lock_guard lock(sending_);
@@ -172,7 +172,7 @@ void Session::finish_sending() {
   }
 }
 
-std::vector<Bytes> Session::all_gather(View own, const std::string& name, const Team& team) {
+std::vector<Bytes> WorldMember::all_gather(View own, const std::string& name, const Team& team) {
   if (own.size() > kMostContribution)
     throw InvalidArgument(
         fmt::format("all-gather '{}': {} bytes given, allowed are {}", name, own.size(), kMostContribution));
@@ -199,7 +199,7 @@ std::vector<Bytes> Session::all_gather(View own, const std::string& name, const 
   return blobs;
 }
 
-void Session::together(const std::string& name, const std::function<void()>& work) {
+void WorldMember::all_or_none(const std::string& name, const std::function<void()>& work) {
   Bytes problem;
   try {
     work();
@@ -215,7 +215,7 @@ void Session::together(const std::string& name, const std::function<void()>& wor
   }
 }
 
-void Session::fail(const Failure& failure) {
+void WorldMember::fail(const Failure& failure) {
   try {
     send(Kind::kFailed, failure.encode());
   } catch (const std::exception&) {
@@ -223,12 +223,12 @@ void Session::fail(const Failure& failure) {
   }
 }
 
-std::optional<Failure> Session::failure() const {
+std::optional<Failure> WorldMember::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-void Session::on_failure(std::function<void()> callback) {
+void WorldMember::on_failure(std::function<void()> callback) {
   bool is_late = false;
   {
     const std::lock_guard lock(mutex_);
@@ -238,7 +238,7 @@ void Session::on_failure(std::function<void()> callback) {
   if (is_late) callback();
 }
 
-void Session::expect_end() {
+void WorldMember::expect_end() {
   std::unique_lock lock(mutex_);
   ending_ = true;
   changed_.wait(lock, [&] { return !is_calling_; });

@@ -1,4 +1,4 @@
-#include "bootstrap/local/offer.h"
+#include "bootstrap/local/local_rendezvous.h"
 
 #include <fmt/format.h>
 #include <signal.h>

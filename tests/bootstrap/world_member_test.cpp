@@ -1,5 +1,5 @@
 // Work that all PEs of a world do, and that fails on one of them.
-#include "bootstrap/rendezvous/session.h"
+#include "bootstrap/rendezvous/world_member.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr double kTimeout = 600;  // for what would never come
 
 /// A world whose PEs are threads; what each one's `work` throws, as "kind: text".
-std::vector<std::string> errors_of(int size, const std::function<void(Session&)>& work) {
+std::vector<std::string> errors_of(int size, const std::function<void(WorldMember&)>& work) {
   const UniqueId id = UniqueId::create();
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -26,8 +26,8 @@ std::vector<std::string> errors_of(int size, const std::function<void(Session&)>
     threads.emplace_back([&, pe] {
       std::string& error = errors[static_cast<std::size_t>(pe)];
       try {
-        Session session(id, pe, size, kTimeout);
-        work(session);
+        WorldMember member(id, pe, size, kTimeout);
+        work(member);
       } catch (const OutOfMemory& out_of_memory) {
         error = std::string("OutOfMemory: ") + out_of_memory.what();
       } catch (const Unsupported& unsupported) {
@@ -40,38 +40,38 @@ std::vector<std::string> errors_of(int size, const std::function<void(Session&)>
   return errors;
 }
 
-TEST(SessionTest, WhatFailsOnOnePeFailsOnAllAndTheWorldGoesOn) {
-  const auto errors = errors_of(3, [](Session& session) {
-    session.together("nothing", [] {});
+TEST(WorldMemberTest, WhatFailsOnOnePeFailsOnAllAndTheWorldGoesOn) {
+  const auto errors = errors_of(3, [](WorldMember& member) {
+    member.all_or_none("nothing", [] {});
     try {
-      session.together("something", [&] {
-        if (session.pe() == 1) throw OutOfMemory("none left");
+      member.all_or_none("something", [&] {
+        if (member.pe() == 1) throw OutOfMemory("none left");
       });
       throw std::runtime_error("no error");
     } catch (const OutOfMemory&) {
-      session.barrier("afterwards");
+      member.barrier("afterwards");
       throw;
     }
   });
   EXPECT_THAT(errors, ::testing::Each("OutOfMemory: PE 1: none left"));
 }
 
-TEST(SessionTest, OfSeveralErrorsAllPesThrowTheFirst) {
-  const auto errors = errors_of(3, [](Session& session) {
-    session.together("something", [&] {
-      if (session.pe() == 1) throw Unsupported("not this");
-      if (session.pe() == 2) throw OutOfMemory("none left");
+TEST(WorldMemberTest, OfSeveralErrorsAllPesThrowTheFirst) {
+  const auto errors = errors_of(3, [](WorldMember& member) {
+    member.all_or_none("something", [&] {
+      if (member.pe() == 1) throw Unsupported("not this");
+      if (member.pe() == 2) throw OutOfMemory("none left");
     });
   });
   EXPECT_THAT(errors, ::testing::Each("Unsupported: PE 1: not this"));
 }
 
-TEST(SessionTest, WhoCannotMakeAWorldTellsWhy) {
-  const auto errors = errors_of(3, [](Session& session) {
-    session.or_fail([&] {
-      if (session.pe() == 2) throw OutOfMemory("none left");
+TEST(WorldMemberTest, WhoCannotMakeAWorldTellsWhy) {
+  const auto errors = errors_of(3, [](WorldMember& member) {
+    member.or_fail([&] {
+      if (member.pe() == 2) throw OutOfMemory("none left");
     });
-    session.barrier("the others wait");
+    member.barrier("the others wait");
   });
   EXPECT_EQ(errors[0], "OutOfMemory: PE 2: none left");
   EXPECT_EQ(errors[1], "OutOfMemory: PE 2: none left");
@@ -125,12 +125,12 @@ class SlowHost {
   std::thread thread_;
 };
 
-TEST(SessionTest, NobodyWaitsForAHostThatDoesNotRead) {
+TEST(WorldMemberTest, NobodyWaitsForAHostThatDoesNotRead) {
   SlowHost host;
   const int messages = 400;  // of which the sockets take only a part
   {
-    Session session(host.id(), 0, 1, kTimeout);
-    for (int i = 0; i < messages; ++i) session.fail({FailureKind::kRuntimeFailure, std::string(60000, 'x')});
+    WorldMember member(host.id(), 0, 1, kTimeout);
+    for (int i = 0; i < messages; ++i) member.fail({FailureKind::kRuntimeFailure, std::string(60000, 'x')});
     host.go_on();
   }
   EXPECT_EQ(host.count_of_failures(), messages);

@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/meeting.h"
+#include "bootstrap/rendezvous/coordinator.h"
 
 #include <fmt/format.h>
 

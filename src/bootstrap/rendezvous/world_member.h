@@ -11,8 +11,8 @@
 
 #include "bootstrap/protocol/handshake.h"
 #include "bootstrap/protocol/socket.h"
+#include "bootstrap/rendezvous/coordinator.h"
 #include "bootstrap/rendezvous/id_contents.h"
-#include "bootstrap/rendezvous/meeting.h"
 #include "bootstrap/rendezvous/service.h"
 #include "tandem/advanced/unique_id.h"
 
@@ -21,16 +21,16 @@ namespace tandem::bootstrap {
 /// Throws InvalidArgument if a world of that size has no such PE, or if the size is not allowed.
 void check_place(int pe, int pes);
 
-class Session {
+class WorldMember {
  public:
   /// Joins the world of `id` as PE `pe` of `size`, and returns when all have joined. Throws Timeout (with the missing
   /// PEs), InvalidArgument (sizes differ, a PE joined twice) or RuntimeFailure (no rendezvous, another secret).
   /// `timeout_s` bounds this and every later wait.
-  Session(const UniqueId& id, int pe, int size, double timeout_s);
+  WorldMember(const UniqueId& id, int pe, int size, double timeout_s);
   /// Leaves the world. PEs that still wait for this PE get an error. All PEs get one if an exception is being thrown.
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  ~WorldMember();
+  WorldMember(const WorldMember&) = delete;
+  WorldMember& operator=(const WorldMember&) = delete;
 
   int pe() const { return pe_; }
   int size() const { return size_; }
@@ -41,7 +41,7 @@ class Session {
   std::uint64_t count_split() { return splits_++; }
   double timeout_s() const { return timeout_s_; }
   /// Returns whether this process joined, and is not a child of the one that did. A child leaves the world alone.
-  bool is_here() const { return service_.is_here(); }
+  bool is_own_process() const { return service_.is_own_process(); }
   Team world() const { return {0, 1, size_, pe_, size_}; }
 
   /// Returns every member's bytes (at most kMostContribution), by number in the team. Collective over `team`; all
@@ -54,7 +54,7 @@ class Session {
 
   /// Runs `work`. If it throws on one PE, all PEs throw that error with the PE's number, and the world goes on.
   /// Collective. A member that throws before it would leave the others waiting.
-  void together(const std::string& name, const std::function<void()>& work);
+  void all_or_none(const std::string& name, const std::function<void()>& work);
   /// Runs `work` of this PE alone. If it throws, the world ends: all PEs get the error, and it is rethrown here.
   template <class Work>
   auto or_fail(Work work) {
