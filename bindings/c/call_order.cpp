@@ -31,7 +31,7 @@ Operation decode(std::uint32_t bits) {
   return what;
 }
 
-std::string text_of(const NotedCall& call) {
+std::string text_of(const RecordedCall& call) {
   const Operation what = decode(call.what);
   std::string text = fmt::format("{} {}", name(what.collective), name(what.type));
   if (reduces(what.collective)) text += fmt::format(" {}", name(what.op));
@@ -56,9 +56,9 @@ std::uint64_t Place::number_of(bool is_registered, int buffer, Size offset) {
 
 CallOrder::CallOrder(World& world, Plans& plans) : me_(world.pe()), plans_(plans), log_(world.calls()) {
   if (log_ == nullptr) return;
-  order_ =
-      log_->add_order("the world's collectives", world.team(),
-                      [this](const NotedCall& own, const NotedCall& its, int pe) { return difference(own, its, pe); });
+  order_ = log_->add_order(
+      "the world's collectives", world.team(),
+      [this](const RecordedCall& own, const RecordedCall& its, int pe) { return difference(own, its, pe); });
 }
 
 void CallOrder::note(const Operation& what, Size count, const Place& in, const Place& out) {
@@ -69,11 +69,11 @@ void CallOrder::take_back() {
   if (log_ != nullptr) log_->take_back(order_);
 }
 
-std::string CallOrder::difference(const NotedCall& own, const NotedCall& its, int pe) const {
+std::string CallOrder::difference(const RecordedCall& own, const RecordedCall& its, int pe) const {
   if (own.what != its.what || own.count != its.count)
     return fmt::format("PE {} calls {}, PE {} {}; all PEs must make the same calls in the same order", me_,
                        text_of(own), pe, text_of(its));
-  const auto choice_of = [this](const NotedCall& call) {
+  const auto choice_of = [this](const RecordedCall& call) {
     return plans_.choice(decode(call.what), call.count, call.places[0] == 0, call.places[1] == 0);
   };
   const Plans::Choice choice = choice_of(own);

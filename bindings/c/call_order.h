@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "plans.h"
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 #include "tandem/symm.h"
 
 namespace tandem::c {
@@ -34,11 +34,11 @@ class CallOrder {
   void take_back();
 
  private:
-  std::string difference(const NotedCall& own, const NotedCall& its, int pe) const;
+  std::string difference(const RecordedCall& own, const RecordedCall& its, int pe) const;
 
   int me_;
   Plans& plans_;
-  CallLog* log_;  // null: nobody compares
+  MismatchDetector* log_;  // null: nobody compares
   std::size_t order_ = 0;
 };
 

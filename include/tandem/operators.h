@@ -207,9 +207,9 @@ class OperatorPlan {
   Operator op_ = Operator::kAllGatherGemm;
   Team team_{.size = 0};  // 0: it is part of another plan, which has checked the call
   std::optional<World> world_;
-  Size alignment_ = 1;        // of matrices, in bytes
-  CallLog* calls_ = nullptr;  // where PEs compare their runs
-  std::size_t number_ = 0;    // there
+  Size alignment_ = 1;                 // of matrices, in bytes
+  MismatchDetector* calls_ = nullptr;  // where PEs compare their runs
+  std::size_t number_ = 0;             // there
   detail::PlanMemory memory_;
 };
 

@@ -45,7 +45,7 @@ struct EventState {
 
 /// The facts of one call of a collective that must agree between PEs, and the memory in which the devices compare them.
 /// A plan owns it: two words and two slots for each PE of the team, and the number of the last call.
-struct Agreement {
+struct CallComparison {
   std::string what;             ///< "all_reduce two_shot", for reports
   std::uint32_t signature = 0;  ///< of operation, type, algorithm, root
   Size count = 0;
@@ -66,7 +66,7 @@ class StreamBackend {
   virtual void wait(const std::shared_ptr<EventState>& event) = 0;
   virtual void synchronize() = 0;
   /// If the PEs of the team do not agree, later work in the stream does nothing. Only worlds that check calls use it.
-  virtual void agree(const Agreement&, const Team&) {}
+  virtual void compare_call(const CallComparison&, const Team&) {}
   virtual Team world_team() const = 0;
   virtual void* native() = 0;
   virtual bool adds_up(const Gemm&) const { return false; }
@@ -142,7 +142,9 @@ class Stream {
   /// Blocks the host program until the stream is empty. Rethrows errors of the device.
   void synchronize() { backend_->synchronize(); }
   /// Used by plans: see Agreement.
-  void agree(const detail::Agreement& agreement, const Team& team) { backend_->agree(agreement, team); }
+  void compare_call(const detail::CallComparison& comparison, const Team& team) {
+    backend_->compare_call(comparison, team);
+  }
   /// Returns the cudaStream_t, for graph capture and for other libraries' work; null in the simulator.
   void* native() const { return backend_->native(); }
 

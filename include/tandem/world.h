@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-class CallLog;
+class MismatchDetector;
 
 /// The devices that run a world's PEs. Plans make their choices for this kind.
 enum class DeviceKind {
@@ -51,10 +51,10 @@ class WorldBackend : public HeapOwner {
   virtual void check_gemm(const Gemm&) const {}
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
-  /// Returns whether the devices compare the calls of the PEs (Agreement).
+  /// Returns whether the devices compare the calls of the PEs (CallComparison).
   virtual bool checks_calls() const { return false; }
   /// Returns the log of this PE's calls, or null if calls are not compared.
-  virtual CallLog* calls() { return nullptr; }
+  virtual MismatchDetector* calls() { return nullptr; }
 
   /// The place of the next call in the host program, for reports.
   Site site = {};
@@ -192,7 +192,7 @@ class World {
   /// Used by plans: while the result lives, it records this PE's allocations.
   detail::NotedAllocations note_allocations() { return backend_->note_allocations(); }
   /// Used by plans.
-  CallLog* calls() { return backend_->calls(); }
+  MismatchDetector* calls() { return backend_->calls(); }
   /// Used by plans: see WorldBackend::bytes_from.
   std::optional<Size> bytes_from(const void* memory) const { return backend_->bytes_from(memory); }
   /// Returns the microseconds since the world began, in the simulator those of simulated time.

@@ -9,7 +9,7 @@
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
-#include "tune/operator_agreement.h"
+#include "tune/consensus.h"
 
 namespace tandem {
 
@@ -145,7 +145,7 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
 }
 
 OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup) {
-  tune::Agreement agreement(world);
+  tune::Consensus consensus(world);
   OperatorTrial trial;
   trial.options = options;
   std::optional<Matrices> matrices;
@@ -156,7 +156,7 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
   } catch (const Error& error) {
     trial.failure = error.what();
   }
-  if (agreement.most(trial.failure.empty() ? 0 : 1) > 0) {
+  if (consensus.most(trial.failure.empty() ? 0 : 1) > 0) {
     if (trial.failure.empty()) trial.failure = "failed on another PE";
     return trial;
   }
@@ -164,7 +164,7 @@ OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& opt
   const auto call = [&] { plan->run(stream, matrices->call(options.m)); };
   const double mine = setup.time ? setup.time(world, stream, call) : mean_us(world, stream, call, setup.calls);
   constexpr double kPerUs = 1e3;  // the PEs agree on whole nanoseconds
-  trial.us = static_cast<double>(agreement.most(static_cast<Epoch>(mine * kPerUs + 0.5))) / kPerUs;
+  trial.us = static_cast<double>(consensus.most(static_cast<Epoch>(mine * kPerUs + 0.5))) / kPerUs;
   return trial;
 }
 

@@ -21,7 +21,7 @@
 #include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/rendezvous/split.h"
 #include "bootstrap/share.h"
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 #include "tandem/advanced/placement.h"
 #include "tandem/error.h"
 
@@ -112,7 +112,7 @@ void call_differently(const std::string& id, int pe, int size) {
   WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
   FdExchange exchange(member);
   const SharedMemory memory(exchange, member.world(), 2 * sizeof(PlanCalls));
-  CallLog log(
+  MismatchDetector log(
       pe, [&](int other, std::size_t plan) { return reinterpret_cast<PlanCalls*>(memory.on(other)) + plan; },
       [&](const std::string& text) {
         member.fail({FailureKind::kInvalidArgument, text});

@@ -10,7 +10,7 @@
 #include "operators/steps/rail_send.h"
 #include "operators/steps/reduce_shards.h"
 #include "operators/steps/steps.h"
-#include "tune/operator_agreement.h"
+#include "tune/consensus.h"
 
 namespace tandem::ops {
 

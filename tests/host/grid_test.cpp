@@ -335,16 +335,16 @@ TEST(HostStream, CallsThatDifferAreReported) {
   for (const bool counts : {false, true}) {
     test::HostPes pes(3);
     EXPECT_THROW(pes.run([&](World& world) {
-      detail::Agreement agreement;
+      detail::CallComparison agreement;
       agreement.words = world.heap().signals(2 * 2 * 3, "words");
       agreement.calls = world.heap().epochs(1, "calls");
       agreement.signature = 5;
       agreement.count = 100;
       Stream stream = world.make_stream("main");
-      for (int call = 0; call < 4; ++call) stream.agree(agreement, world.team());
+      for (int call = 0; call < 4; ++call) stream.compare_call(agreement, world.team());
       stream.synchronize();
       if (world.pe() == 2) (counts ? agreement.count = 101 : static_cast<Size>(agreement.signature = 6));
-      stream.agree(agreement, world.team());
+      stream.compare_call(agreement, world.team());
       stream.synchronize();
     }),
                  Deadlock);

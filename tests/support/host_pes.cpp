@@ -117,7 +117,7 @@ class HostPes::HostStream final : public detail::StreamBackend {
     if (__atomic_load_n(&report.set, __ATOMIC_ACQUIRE) != 0 || __atomic_load_n(&report.ended_by, __ATOMIC_RELAXED) != 0)
       throw Deadlock("a wait ended in vain");
   }
-  void agree(const detail::Agreement& agreement, const Team& team) override {
+  void agree(const detail::CallComparison& agreement, const Team& team) override {
     enqueue([=, in = context(team)] {
       host::compare_calls(
           in, {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});

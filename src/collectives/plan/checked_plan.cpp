@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "collectives/plan/plan.h"
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 #include "tandem/advanced/only_here.h"
 #include "tandem/error.h"
 
@@ -26,8 +26,8 @@ class CheckedPlan final : public CollectivePlan {
         local_out_(options.local_out),
         on_device_(world.checks_calls()),
         log_(world.calls()) {
-    agreement_.what = plan_name(collective, options);
-    std::string whole = fmt::format("{} {}", agreement_.what, name(options.type));
+    comparison_.what = plan_name(collective, options);
+    std::string whole = fmt::format("{} {}", comparison_.what, name(options.type));
     if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
     if (options.root != 0) whole += fmt::format(" root {}", options.root);
     if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
@@ -36,27 +36,27 @@ class CheckedPlan final : public CollectivePlan {
     whole += fmt::format(" of at most {}", max_count_);
     if (log_ != nullptr) number_ = log_->add(whole, team);
     if (!on_device_) return;
-    PlanSetup setup(world, team, agreement_.what + " agreement", 1, 0);
+    PlanSetup setup(world, team, comparison_.what + " agreement", 1, 0);
     constexpr Size words_and_slots = 4;
-    agreement_.signature = call_signature(whole);
-    agreement_.words = setup.signals(words_and_slots * team.size, "words");
-    agreement_.calls = setup.epochs();
+    comparison_.signature = call_signature(whole);
+    comparison_.words = setup.signals(words_and_slots * team.size, "words");
+    comparison_.calls = setup.epochs();
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_call(agreement_.what, in, out, count, max_count_);
+    check_call(comparison_.what, in, out, count, max_count_);
     check_handle("in", in, count, local_in_);
     check_handle("out", out, count, local_out_);
     const Size in_elements = input_elements(collective_, count, team_.size, team_.me, root_);
     const Size out_elements = output_elements(collective_, count, team_.size, team_.me, root_);
-    check_held(world_, "in", in.local(), in_elements * element_bytes_, agreement_.what);
-    check_held(world_, "out", out.local(), out_elements * element_bytes_, agreement_.what);
-    check_overlap(collective_, agreement_.what, in.local(), out.local(), count, element_bytes_, root_, team_);
+    check_held(world_, "in", in.local(), in_elements * element_bytes_, comparison_.what);
+    check_held(world_, "out", out.local(), out_elements * element_bytes_, comparison_.what);
+    check_overlap(collective_, comparison_.what, in.local(), out.local(), count, element_bytes_, root_, team_);
     const auto enqueue = [&] {
       if (on_device_) {
-        detail::Agreement agreement = agreement_;
+        detail::CallComparison agreement = comparison_;
         agreement.count = count;
-        stream.agree(agreement, team_);
+        stream.compare_call(agreement, team_);
       }
       plan_->run(stream, in, out, count);
     };
@@ -75,11 +75,11 @@ class CheckedPlan final : public CollectivePlan {
     if (count == 0) return;
     if (handle.local() != handle.on(world_.pe()))
       throw InvalidArgument(
-          fmt::format("{}: a team's handle given to {}, allowed is the world's", what, agreement_.what));
+          fmt::format("{}: a team's handle given to {}, allowed is the world's", what, comparison_.what));
     if (!may_be_local && is_only_here(handle))
       throw InvalidArgument(
           fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
-                      what, agreement_.what, what));
+                      what, comparison_.what, what));
   }
 
   std::unique_ptr<CollectivePlan> plan_;
@@ -91,9 +91,9 @@ class CheckedPlan final : public CollectivePlan {
   Size max_count_;
   bool local_in_, local_out_;
   bool on_device_;
-  CallLog* log_;
+  MismatchDetector* log_;
   std::size_t number_ = 0;
-  detail::Agreement agreement_;
+  detail::CallComparison comparison_;
 };
 
 }  // namespace

@@ -120,11 +120,12 @@ void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
-void CudaStream::compare_calls(const Context& context, const detail::Agreement& agreement) {
+void CudaStream::compare_calls(const Context& context, const detail::CallComparison& comparison) {
   const DeviceGuard current(use_.device);
   if (auto* const recording = this->recording()) recording->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
-  launch_comparison(stream_, context,
-                    {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
+  launch_comparison(
+      stream_, context,
+      {comparison.words, comparison.calls.words, comparison.signature, static_cast<Epoch>(comparison.count)});
 }
 
 void CudaStream::synchronize() {

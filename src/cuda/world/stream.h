@@ -37,7 +37,7 @@ class CudaStream final : public world::DeviceStream {
   void copy(void* to, const void* from, Size bytes) override;
   void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const Context& context, const Signal* word, Epoch value) override;
-  void compare_calls(const Context& context, const detail::Agreement& agreement) override;
+  void compare_calls(const Context& context, const detail::CallComparison& comparison) override;
   std::shared_ptr<detail::EventState> record() override;
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   void synchronize() override;

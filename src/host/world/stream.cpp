@@ -85,9 +85,8 @@ void HostStream::wait_signal(const world::Context& context, const Signal* word, 
   add([context, word, value] { host::wait_signal(context, word, value); });
 }
 
-void HostStream::compare_calls(const world::Context& context, const detail::Agreement& agreement) {
-  const cuda::Comparison comparison{agreement.words, agreement.calls.words, agreement.signature,
-                                    static_cast<Epoch>(agreement.count)};
+void HostStream::compare_calls(const world::Context& context, const detail::CallComparison& call) {
+  const cuda::Comparison comparison{call.words, call.calls.words, call.signature, static_cast<Epoch>(call.count)};
   add([context, comparison] { host::compare_calls(context, comparison); });
 }
 

@@ -8,7 +8,7 @@
 #include "operators/steps/notify_collector.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/cuda_kernel.cuh"
-#include "tune/operator_agreement.h"
+#include "tune/consensus.h"
 
 namespace tandem::cuda {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
 

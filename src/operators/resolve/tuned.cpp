@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "tandem/advanced/operator_tuning.h"
-#include "tune/operator_agreement.h"
+#include "tune/consensus.h"
 
 namespace tandem::ops {
 
@@ -38,7 +38,7 @@ std::optional<OperatorOptions> find_agreed(World& world, Operator op, const Oper
   if (speaks && !warning.empty()) log_line(LogLevel::kWarn, [&] { return warning; });
   // The file may change while the PEs read it: a hit counts where all have the same.
   const Epoch mine = found ? digest(describe(op, found->options)) : 0;
-  const bool hit = tune::Agreement(world).is_same(mine) && found;
+  const bool hit = tune::Consensus(world).is_same(mine) && found;
   if (speaks)
     log_line(LogLevel::kInfo, [&] {
       return fmt::format("{} {}x{}x{}: {} in {}", name(op), options.m, options.n, options.k,

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 #include "sim/run/recorder.h"
 #include "sim/run/simulator.h"
 #include "sim/transfer/stream.h"
@@ -84,7 +84,7 @@ class SimWorld : public detail::WorldBackend {
     });
   }
   double time_us() const override { return sim::to_us(sim_.engine.now()); }
-  CallLog* calls() override { return &calls_; }
+  MismatchDetector* calls() override { return &calls_; }
 
  private:
   /// Waits for all host programs. The last one to come calls go_on(engine, those that wait).
@@ -123,7 +123,7 @@ class SimWorld : public detail::WorldBackend {
   sim::Simulator& sim_;
   int pe_;
   HostBarrier& barrier_;
-  CallLog calls_;
+  MismatchDetector calls_;
   const sim::Thread host_;                                // the monitor's
   std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
 };

@@ -43,7 +43,7 @@ class DeviceStream {
   /// With `from` the value is read there when the stream comes to it, else it is `value`.
   virtual void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) = 0;
   virtual void wait_signal(const Context& context, const Signal* word, Epoch value) = 0;
-  virtual void compare_calls(const Context& context, const detail::Agreement& agreement) = 0;
+  virtual void compare_calls(const Context& context, const detail::CallComparison& comparison) = 0;
   virtual std::shared_ptr<detail::EventState> record() = 0;
   virtual void wait(const std::shared_ptr<detail::EventState>& event) = 0;
   /// Waits until the stream is empty. Throws for work that has failed.

@@ -137,7 +137,7 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
 bootstrap::Failure abort_report(const Pes& pes, int pe) {
   bootstrap::Failure failure = report_of(pes, pe);
   const volatile WaitReport& report = *pes.pe(pe).report;
-  if (const CallLog* const calls = pes.calls(pe); calls != nullptr && report.set == cuda::kTimedOut)
+  if (const MismatchDetector* const calls = pes.calls(pe); calls != nullptr && report.set == cuda::kTimedOut)
     failure.text += calls->apart();
   return failure;
 }

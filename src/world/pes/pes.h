@@ -6,8 +6,8 @@
 #include <string>
 
 #include "bootstrap/local/failure.h"
-#include "runtime/call_log.h"
 #include "runtime/heap_book.h"
+#include "runtime/mismatch_detector.h"
 #include "tandem/worlds.h"
 #include "world/device/devices.h"
 #include "world/memory/segment.h"
@@ -67,7 +67,7 @@ class Pes {
   /// Bytes from offset `offset` of PE `pe`'s part to the end of the buffer there, if there is one.
   virtual std::optional<Size> bytes_from(int pe, Size offset) const = 0;
   /// Where PE `pe` of this process notes its calls; null where they are not compared.
-  virtual CallLog* calls(int pe) const = 0;
+  virtual MismatchDetector* calls(int pe) const = 0;
   /// Null where nothing is recorded.
   virtual Recording* recording() const { return nullptr; }
   /// Waits for all PEs' host programs; throws where one of them has failed.
@@ -144,7 +144,7 @@ class WorldView : public detail::WorldBackend {
   void barrier() override { pes_.barrier(); }
   double time_us() const override;
   bool checks_calls() const override { return pes_.checks_calls(); }
-  CallLog* calls() override { return pes_.calls(pe_); }
+  MismatchDetector* calls() override { return pes_.calls(pe_); }
 
  private:
   Size offset_of(const void* memory) const;

@@ -234,7 +234,7 @@ void Processes::share_calls() {
   const auto fail_world = [this](const std::string& text) {
     member_.fail({bootstrap::FailureKind::kInvalidArgument, text});
   };
-  calls_ = std::make_unique<CallLog>(me(), records, fail_world);
+  calls_ = std::make_unique<MismatchDetector>(me(), records, fail_world);
 }
 
 void Processes::test_links() {

@@ -27,7 +27,7 @@ class Processes : public Pes {
   void release(int pe, Size offset) override;
   std::string describe(const void* address) const override;
   std::optional<Size> bytes_from(int number, Size offset) const override { return book_.bytes_from(number, offset); }
-  CallLog* calls(int) const override { return calls_.get(); }
+  MismatchDetector* calls(int) const override { return calls_.get(); }
   void barrier() override { member_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
@@ -62,7 +62,7 @@ class Processes : public Pes {
   HeapBook book_;
   Segment segment_;
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
-  std::unique_ptr<CallLog> calls_;
+  std::unique_ptr<MismatchDetector> calls_;
   std::unique_ptr<Recording> recording_;
 };
 

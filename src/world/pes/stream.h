@@ -24,8 +24,8 @@ class PeStream final : public detail::StreamBackend {
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   /// Throws the end of the world, too.
   void synchronize() override;
-  void agree(const detail::Agreement& agreement, const Team& team) override {
-    stream_->compare_calls(pes_.context(team), agreement);
+  void compare_call(const detail::CallComparison& comparison, const Team& team) override {
+    stream_->compare_calls(pes_.context(team), comparison);
   }
   Team world_team() const override { return pes_.team(pe_); }
   void* native() override { return stream_->native(); }

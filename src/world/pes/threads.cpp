@@ -71,7 +71,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
     clear(pe(i), i, kWaitWordsOffset, words, MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
     if (options.compare_calls)
-      calls_.push_back(std::make_unique<CallLog>(
+      calls_.push_back(std::make_unique<MismatchDetector>(
           i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); },
           [this, i](const std::string& text) {
             fail({bootstrap::FailureKind::kInvalidArgument, fmt::format("PE {}: {}", i, text)});

@@ -22,7 +22,7 @@ class Threads : public Pes {
   void release(int number, Size offset) override;
   std::string describe(const void* address) const override;
   std::optional<Size> bytes_from(int number, Size offset) const override;
-  CallLog* calls(int pe) const override {
+  MismatchDetector* calls(int pe) const override {
     return calls_.empty() ? nullptr : calls_[static_cast<std::size_t>(pe)].get();
   }
   void barrier() override;
@@ -48,7 +48,7 @@ class Threads : public Pes {
   std::uint64_t round_ = 0;
   std::optional<bootstrap::Failure> failure_;
   CallRecords records_;
-  std::vector<std::unique_ptr<CallLog>> calls_;  // by PE
+  std::vector<std::unique_ptr<MismatchDetector>> calls_;  // by PE
   std::unique_ptr<Recording> recording_;
 };
 

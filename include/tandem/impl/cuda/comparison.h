@@ -1,5 +1,5 @@
 #pragma once
-/// How the PEs of a team compare what they call (detail::Agreement), on GPUs and on CPUs.
+/// How the PEs of a team compare what they call (detail::CallComparison), on GPUs and on CPUs.
 
 #include "tandem/impl/config.h"
 #include "tandem/signal.h"

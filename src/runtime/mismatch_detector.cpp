@@ -1,4 +1,4 @@
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 
 #include <fmt/format.h>
 
@@ -26,12 +26,12 @@ std::uint32_t call_signature(const std::string& text) {
   return hash;
 }
 
-CallLog::CallLog(int me, Records records, std::function<void(const std::string&)> report)
+MismatchDetector::MismatchDetector(int me, Records records, std::function<void(const std::string&)> report)
     : me_(me), records_(std::move(records)), report_(std::move(report)) {}
 
-std::size_t CallLog::add(const std::string& what, const Team& team) { return add_order(what, team, nullptr); }
+std::size_t MismatchDetector::add(const std::string& what, const Team& team) { return add_order(what, team, nullptr); }
 
-std::size_t CallLog::add_order(const std::string& what, const Team& team, Difference difference) {
+std::size_t MismatchDetector::add_order(const std::string& what, const Team& team, Difference difference) {
   const std::lock_guard lock(mutex_);
   const std::size_t number = plans_.size();
   PlanCalls* const own = records_(me_, number);
@@ -43,18 +43,18 @@ std::size_t CallLog::add_order(const std::string& what, const Team& team, Differ
   return number;
 }
 
-void CallLog::note(std::size_t number, Size count) {
+void MismatchDetector::note(std::size_t number, Size count) {
   const std::lock_guard lock(mutex_);
   const Plan& plan = plans_.at(number);
   note_call(plan, {plan.hash, count});
 }
 
-void CallLog::note(std::size_t number, const NotedCall& call) {
+void MismatchDetector::note(std::size_t number, const RecordedCall& call) {
   const std::lock_guard lock(mutex_);
   note_call(plans_.at(number), call);
 }
 
-void CallLog::note_call(const Plan& plan, const NotedCall& call) {
+void MismatchDetector::note_call(const Plan& plan, const RecordedCall& call) {
   if (plan.own == nullptr || plan.team.me < 0) return;
   const std::uint64_t number = plan.own->made.load() + 1;
   PlanCalls::Call& own = plan.own->calls[number % PlanCalls::kRemembered];
@@ -70,7 +70,7 @@ void CallLog::note_call(const Plan& plan, const NotedCall& call) {
   for (int i = 1; i < plan.team.size; ++i) compare(plan, number, call, plan.team.world_pe(i));
 }
 
-void CallLog::take_back(std::size_t number) {
+void MismatchDetector::take_back(std::size_t number) {
   const std::lock_guard lock(mutex_);
   const Plan& plan = plans_.at(number);
   if (plan.own == nullptr || plan.team.me < 0) return;
@@ -79,10 +79,10 @@ void CallLog::take_back(std::size_t number) {
   plan.own->made.store(call - 1);
 }
 
-void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& call, int other) const {
+void MismatchDetector::compare(const Plan& plan, std::uint64_t number, const RecordedCall& call, int other) const {
   const PlanCalls::Call& found = records_(other, plan.number)->calls[number % PlanCalls::kRemembered];
   const std::uint64_t stamp = found.stamp.load();
-  NotedCall its{static_cast<std::uint32_t>(stamp), found.count.load()};
+  RecordedCall its{static_cast<std::uint32_t>(stamp), found.count.load()};
   for (std::size_t i = 0; i < its.places.size(); ++i) its.places[i] = found.places[i].load();
   // The entry does not exist yet, was overwritten, or is being written (0, which may also be a real stamp). In these
   // cases only a later call may find a difference. The stamp holds half of the number, which wraps after 2^32 calls.
@@ -95,7 +95,8 @@ void CallLog::compare(const Plan& plan, std::uint64_t number, const NotedCall& c
   throw InvalidArgument(fmt::format("PE {}: {}", me_, text));
 }
 
-std::string CallLog::difference(const Plan& plan, const NotedCall& call, const NotedCall& its, int other) const {
+std::string MismatchDetector::difference(const Plan& plan, const RecordedCall& call, const RecordedCall& its,
+                                         int other) const {
   if (plan.difference) return plan.difference(call, its, other);
   const std::string own_text = text_of(*plan.own);
   const std::string its_text = text_of(*records_(other, plan.number));
@@ -105,7 +106,7 @@ std::string CallLog::difference(const Plan& plan, const NotedCall& call, const N
       call.what == its.what || own_text != its_text ? "" : " (on another team)");
 }
 
-std::string CallLog::apart() const {
+std::string MismatchDetector::apart() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const Plan& plan : plans_) {

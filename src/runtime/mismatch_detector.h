@@ -36,28 +36,28 @@ struct PlanCalls {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share it");
 
 /// A call in numbers that mean the same on all PEs, so that they can be compared.
-struct NotedCall {
+struct RecordedCall {
   std::uint32_t what = 0;  ///< hash of the plan's description
   Size count = 0;
   std::array<std::uint64_t, 2> places = {};  ///< where the buffers are; zeros for calls of a plan
 
-  bool operator==(const NotedCall&) const = default;
+  bool operator==(const RecordedCall&) const = default;
 };
 
 /// Returns a hash (FNV-1a, RFC 9923) that distinguishes calls and is the same on every machine.
 std::uint32_t call_signature(const std::string& text);
 
-class CallLog {
+class MismatchDetector {
  public:
   /// A function for the memory in which PE `pe` keeps the calls of its plan `number`. Returns null on all PEs if there
   /// is no room.
   using Records = std::function<PlanCalls*(int pe, std::size_t number)>;
   /// A function for the text how this PE's call and the call of PE `pe` with the same number differ, or "" if they
   /// match.
-  using Difference = std::function<std::string(const NotedCall& own, const NotedCall& its, int pe)>;
+  using Difference = std::function<std::string(const RecordedCall& own, const RecordedCall& its, int pe)>;
 
   /// Makes the log of PE `me`. On a mismatch `tell` is called before `note` throws.
-  CallLog(int me, Records records, std::function<void(const std::string&)> report = nullptr);
+  MismatchDetector(int me, Records records, std::function<void(const std::string&)> report = nullptr);
 
   /// Returns the number of a new plan of `team`, for `note`. `what` must be the same on all members. All PEs of the
   /// world make plans in the same order.
@@ -68,7 +68,7 @@ class CallLog {
   /// exist. If two PEs make different calls, at least one throws InvalidArgument, which names both calls, before it
   /// enqueues anything.
   void note(std::size_t number, Size count);
-  void note(std::size_t number, const NotedCall& call);
+  void note(std::size_t number, const RecordedCall& call);
   /// Withdraws this PE's last call, which could not be enqueued. The next call takes its number.
   void take_back(std::size_t number);
   /// Records a call, then runs `enqueue`. If that throws, the call is withdrawn.
@@ -95,9 +95,9 @@ class CallLog {
     Difference difference;  // null: an ordinary plan, whose calls are compared field by field
   };
 
-  void note_call(const Plan& plan, const NotedCall& call);
-  void compare(const Plan& plan, std::uint64_t number, const NotedCall& call, int other) const;
-  std::string difference(const Plan& plan, const NotedCall& call, const NotedCall& its, int other) const;
+  void note_call(const Plan& plan, const RecordedCall& call);
+  void compare(const Plan& plan, std::uint64_t number, const RecordedCall& call, int other) const;
+  std::string difference(const Plan& plan, const RecordedCall& call, const RecordedCall& its, int other) const;
 
   int me_;
   Records records_;

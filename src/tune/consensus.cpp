@@ -1,4 +1,4 @@
-#include "tune/operator_agreement.h"
+#include "tune/consensus.h"
 
 #include <algorithm>
 
@@ -10,12 +10,12 @@ constexpr int kBits = 48;
 constexpr Epoch kMask = (Epoch{1} << kBits) - 1;
 }  // namespace
 
-Agreement::Agreement(World& world)
+Consensus::Consensus(World& world)
     : world_(&world),
       values_(world.heap().signals(world.num_pes(), "agreement")),
       stream_(world.make_stream("agreement")) {}
 
-std::vector<Epoch> Agreement::all(Epoch mine) {
+std::vector<Epoch> Consensus::all(Epoch mine) {
   const Epoch round = ++round_ << kBits;
   stream_.launch<SignalToAll>({1, 32}, {values_, round | (mine & kMask), round});
   stream_.synchronize();
@@ -26,12 +26,12 @@ std::vector<Epoch> Agreement::all(Epoch mine) {
   return words;
 }
 
-bool Agreement::is_same(Epoch mine) {
+bool Consensus::is_same(Epoch mine) {
   const std::vector<Epoch> words = all(mine);
   return std::all_of(words.begin(), words.end(), [&](Epoch word) { return word == words.front(); });
 }
 
-Epoch Agreement::most(Epoch mine) {
+Epoch Consensus::most(Epoch mine) {
   const std::vector<Epoch> words = all(mine);
   return *std::max_element(words.begin(), words.end());
 }

@@ -1,5 +1,5 @@
 // Comparison of the PEs' calls of their plans, on the host.
-#include "runtime/call_log.h"
+#include "runtime/mismatch_detector.h"
 
 #include <gmock/gmock.h>
 
@@ -17,12 +17,12 @@ using ::testing::HasSubstr;
 struct Logs {
   explicit Logs(int pes) : records(pes) {
     for (int pe = 0; pe < pes; ++pe)
-      logs.push_back(std::make_unique<CallLog>(
+      logs.push_back(std::make_unique<MismatchDetector>(
           pe, [this](int other, std::size_t plan) { return records.of(other, plan); },
           [this](const std::string& text) { reported.push_back(text); }));
   }
 
-  CallLog& operator[](int pe) { return *logs[static_cast<std::size_t>(pe)]; }
+  MismatchDetector& operator[](int pe) { return *logs[static_cast<std::size_t>(pe)]; }
   /// One plan of all PEs.
   void add(const std::string& what) {
     const int pes = static_cast<int>(logs.size());
@@ -31,10 +31,10 @@ struct Logs {
 
   CallRecords records;
   std::vector<std::string> reported;
-  std::vector<std::unique_ptr<CallLog>> logs;
+  std::vector<std::unique_ptr<MismatchDetector>> logs;
 };
 
-std::string error_of(CallLog& log, std::size_t plan, Size count) {
+std::string error_of(MismatchDetector& log, std::size_t plan, Size count) {
   try {
     log.note(plan, count);
   } catch (const InvalidArgument& error) {
@@ -43,7 +43,7 @@ std::string error_of(CallLog& log, std::size_t plan, Size count) {
   return "";
 }
 
-TEST(CallLog, CallsThatAreAlikePassInAnyOrder) {
+TEST(MismatchDetector, CallsThatAreAlikePassInAnyOrder) {
   Logs logs(3);
   logs.add("all_reduce");
   logs.add("broadcast");
@@ -57,7 +57,7 @@ TEST(CallLog, CallsThatAreAlikePassInAnyOrder) {
   EXPECT_EQ(logs[1].apart(), "");
 }
 
-TEST(CallLog, NumbersGoOnWhereTheirLowerHalfComesRound) {
+TEST(MismatchDetector, NumbersGoOnWhereTheirLowerHalfComesRound) {
   Logs logs(2);
   logs.add("all_reduce");
   for (int pe : {0, 1}) logs.records.of(pe, 0)->made = (std::uint64_t{1} << 32) - 3;
@@ -67,7 +67,7 @@ TEST(CallLog, NumbersGoOnWhereTheirLowerHalfComesRound) {
   EXPECT_THAT(error_of(logs[1], 0, 7), HasSubstr("call 4294967298 of a plan"));
 }
 
-TEST(CallLog, AnotherCountIsFoundByWhoComesLater) {
+TEST(MismatchDetector, AnotherCountIsFoundByWhoComesLater) {
   for (const bool first_is_later : {false, true}) {
     Logs logs(2);
     logs.add("all_reduce ring bf16 sum");
@@ -82,7 +82,7 @@ TEST(CallLog, AnotherCountIsFoundByWhoComesLater) {
   }
 }
 
-TEST(CallLog, WhereTwoDifferNotAllCanPass) {
+TEST(MismatchDetector, WhereTwoDifferNotAllCanPass) {
   // In every order in which three PEs come, of which one differs.
   for (const int odd : {0, 1, 2})
     for (const std::array<int, 3>& order :
@@ -95,7 +95,7 @@ TEST(CallLog, WhereTwoDifferNotAllCanPass) {
     }
 }
 
-TEST(CallLog, AnotherOperationIsNamed) {
+TEST(MismatchDetector, AnotherOperationIsNamed) {
   Logs logs(2);
   logs[0].add("all_reduce ring bf16 sum", {0, 1, 2, 0, 2});
   logs[1].add("all_reduce ring bf16 max", {0, 1, 2, 1, 2});
@@ -104,7 +104,7 @@ TEST(CallLog, AnotherOperationIsNamed) {
                                              HasSubstr("PE 1 all_reduce ring bf16 max with count 5")));
 }
 
-TEST(CallLog, ACallThatCouldNotBeEnqueuedWasNone) {
+TEST(MismatchDetector, ACallThatCouldNotBeEnqueuedWasNone) {
   Logs logs(2);
   logs.add("all_reduce");
   const auto refuse = [] { throw InvalidArgument("in: not aligned"); };
@@ -115,13 +115,13 @@ TEST(CallLog, ACallThatCouldNotBeEnqueuedWasNone) {
     for (const int pe : {1, 0}) EXPECT_EQ(error_of(logs[pe], 0, count), "");
 }
 
-TEST(CallLog, AnOrderOfCallsIsComparedAsItSays) {
+TEST(MismatchDetector, AnOrderOfCallsIsComparedAsItSays) {
   Logs logs(3);
-  const auto difference = [](const NotedCall& own, const NotedCall& its, int pe) {
+  const auto difference = [](const RecordedCall& own, const RecordedCall& its, int pe) {
     return own.places[1] == its.places[1] ? "" : "out differs from PE " + std::to_string(pe) + "'s";
   };
   for (int pe = 0; pe < 3; ++pe) logs[pe].add_order("calls", {0, 1, 3, pe, 3}, difference);
-  const auto note = [&](int pe, const NotedCall& call) {
+  const auto note = [&](int pe, const RecordedCall& call) {
     try {
       logs[pe].note(0, call);
     } catch (const InvalidArgument& error) {
@@ -138,7 +138,7 @@ TEST(CallLog, AnOrderOfCallsIsComparedAsItSays) {
   EXPECT_EQ(note(2, {1, 5, {3, 9}}), "");
 }
 
-TEST(CallLog, TeamsAreComparedWithinThemselves) {
+TEST(MismatchDetector, TeamsAreComparedWithinThemselves) {
   Logs logs(4);
   for (int pe = 0; pe < 4; ++pe) logs[pe].add("all_to_all", {pe / 2 * 2, 1, 2, pe % 2, 2});
   for (int pe = 0; pe < 4; ++pe) EXPECT_EQ(error_of(logs[pe], 0, pe < 2 ? 10 : 20), "");
@@ -146,7 +146,7 @@ TEST(CallLog, TeamsAreComparedWithinThemselves) {
   EXPECT_NE(error_of(logs[3], 0, 31), "");
 }
 
-TEST(CallLog, SaysWhoHasMadeFewerCalls) {
+TEST(MismatchDetector, SaysWhoHasMadeFewerCalls) {
   Logs logs(3);
   logs.add("reduce");
   for (int pe = 0; pe < 3; ++pe)
@@ -154,7 +154,7 @@ TEST(CallLog, SaysWhoHasMadeFewerCalls) {
   EXPECT_EQ(logs[2].apart(), "; so far PE 1 has called reduce 3 times, PE 0 5 times");
 }
 
-TEST(CallLog, ThreadsSeeEachOther) {
+TEST(MismatchDetector, ThreadsSeeEachOther) {
   // Both note call after call at the same time; in the last one they differ.
   constexpr Size calls = 20000;
   Logs logs(2);

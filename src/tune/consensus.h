@@ -24,9 +24,9 @@ struct SignalToAll {
 };
 
 /// Exchanges numbers below 2^48 between PEs. Collective: all PEs construct and call it in the same order.
-class Agreement {
+class Consensus {
  public:
-  explicit Agreement(World& world);
+  explicit Consensus(World& world);
   /// Returns every PE's number, by PE.
   std::vector<Epoch> all(Epoch mine);
   bool is_same(Epoch mine);
