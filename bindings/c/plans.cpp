@@ -68,8 +68,8 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
       choose_collective(*world_, what.collective, options(what, bytes, local_in, local_out), world_->team());
   const AlgorithmInfo& info = info_of(what.collective, chosen.algorithm);
   const bool between_nodes = !world_->team().one_node();
-  const bool touch_in = between_nodes || info.peers_touch_input();
-  const bool touch_out = between_nodes || info.peers_touch_output();
+  const bool touch_in = between_nodes || info.peers_access_input();
+  const bool touch_out = between_nodes || info.peers_access_output();
   Choice choice{chosen.algorithm};
   choice.blocks = blocks(info, chosen.blocks, bytes);
   choice.copies_in = touch_in && local_in;

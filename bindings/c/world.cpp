@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "collectives/plan/checked_plan.h"
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
 namespace tandem::c {
@@ -126,8 +126,8 @@ void CWorld::enqueue(const Call& call, bool is_captured) {
   Stream stream = process_->borrow_stream(call.stream);
   CollectivePlan& plan = plans_->plan(call.what, call.count, !in.memory, !out.memory, {stream, is_captured});
   try {
-    plan.run(stream, in.memory ? Symm<const std::byte>(*in.memory) : only_here(world(), in_begin),
-             out.memory ? *out.memory : only_here(world(), out_begin), call.count);
+    plan.run(stream, in.memory ? Symm<const std::byte>(*in.memory) : local_handle(world(), in_begin),
+             out.memory ? *out.memory : local_handle(world(), out_begin), call.count);
   } catch (...) {
     order_->take_back();
     throw;

@@ -90,8 +90,8 @@ struct CollectiveOptions {
   /// File of a selection table (docs/reference/machines.md) that takes precedence over the builtin ones. Empty: the
   /// file that TANDEM_SELECTION names, if any.
   std::string selection = {};
-  /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/advanced/only_here.h). Buffers
-  /// that peers access (AlgorithmInfo::peers_touch) are then copied through staging, in stream order; others are used
+  /// Whether `in` or `out` of a run may lie in memory that peers cannot reach (tandem/advanced/local_handle.h). Buffers
+  /// that peers access (AlgorithmInfo::peer_access) are then copied through staging, in stream order; others are used
   /// in place. The choice of an algorithm accounts for these copies. The value may differ between PEs only if the named
   /// algorithm does not let peers access that buffer.
   bool local_in = false;
@@ -137,7 +137,7 @@ class CollectivePlan {
 
 /// The buffers of a call that peers access directly. These must be symmetric; any other buffer may be plain device
 /// memory. The value applies within one node. Between nodes the NIC accesses both buffers, so both must be symmetric.
-enum class PeersTouch { kBoth, kInput, kOutput, kNeither };
+enum class PeerAccess { kBoth, kInput, kOutput, kNeither };
 
 /// Description of an algorithm and of where it can run.
 struct AlgorithmInfo {
@@ -149,12 +149,12 @@ struct AlgorithmInfo {
   /// Whether copy engines write to peers' buffers. Their queues continue even if the devices detect a mismatch of
   /// calls, so such an algorithm is refused where World::checks_calls().
   bool by_copy_engine = false;
-  PeersTouch peers_touch = PeersTouch::kBoth;  ///< the buffers that peers access
+  PeerAccess peer_access = PeerAccess::kBoth;  ///< the buffers that peers access
 
   /// Returns whether peers access the input.
-  bool peers_touch_input() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kInput; }
+  bool peers_access_input() const { return peer_access == PeerAccess::kBoth || peer_access == PeerAccess::kInput; }
   /// Returns whether peers access the output.
-  bool peers_touch_output() const { return peers_touch == PeersTouch::kBoth || peers_touch == PeersTouch::kOutput; }
+  bool peers_access_output() const { return peer_access == PeerAccess::kBoth || peer_access == PeerAccess::kOutput; }
 };
 
 /// Returns all algorithms. The first of each collective is its default on one node.

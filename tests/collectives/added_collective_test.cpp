@@ -13,7 +13,7 @@ namespace {
 // listing: entry
 constexpr Collective kSelf = Collective::kAllGather;
 
-const Algorithm kPull{{kSelf, "pull", "every PE's SMs read from all peers", true, false, PeersTouch::kBoth},
+const Algorithm kPull{{kSelf, "pull", "every PE's SMs read from all peers", true, false, PeerAccess::kBoth},
                       make_byte_plan<kSelf, AllGatherPull>};
 // end of listing
 

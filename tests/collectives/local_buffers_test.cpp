@@ -7,7 +7,7 @@
 #include "collectives/plan/collective.h"
 #include "support/collective_check.h"
 #include "support/collective_grid.h"
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
 namespace tandem::test {
@@ -47,7 +47,7 @@ TEST_P(LocalBuffers, AreUsedWhereTheyLieOrCopied) {
   const auto check = [&](CollectiveCase c, double from_heap) {
     const CollectiveResult result = check_collective(c);
     EXPECT_EQ(result.wrong, 0) << c << ": " << result.first_wrong;
-    if ((c.local_in && info.peers_touch_input()) || (c.local_out && info.peers_touch_output())) return;
+    if ((c.local_in && info.peers_access_input()) || (c.local_out && info.peers_access_output())) return;
     EXPECT_EQ(result.time_us, from_heap) << c;
   };
   for (const int pes : {1, 2, 5})
@@ -85,7 +85,7 @@ TEST_P(LocalBuffers, ThatPeersTouchAreFound) {
         const auto plan = algorithm.make(world, options, world.team());
         const auto memory = [&](const char* what, bool is_local) {
           const Size bytes = world.num_pes() * options.max_count * size_of(options.type);
-          return is_local ? only_here(world, world.heap().allocate_local<std::byte>(bytes, what))
+          return is_local ? local_handle(world, world.heap().allocate_local<std::byte>(bytes, what))
                           : world.heap().allocate<std::byte>(bytes, what);
         };
         const Symm<std::byte> in = memory("in", local_in), out = memory("out", local_out);
@@ -103,8 +103,8 @@ TEST_P(LocalBuffers, ThatPeersTouchAreFound) {
     }
     return false;
   };
-  EXPECT_EQ(faults(true, false), info.peers_touch_input());
-  EXPECT_EQ(faults(false, true), info.peers_touch_output());
+  EXPECT_EQ(faults(true, false), info.peers_access_input());
+  EXPECT_EQ(faults(false, true), info.peers_access_output());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LocalBuffers, ::testing::ValuesIn(collective_algorithms()), title);
@@ -123,7 +123,7 @@ TEST(LocalBuffersOfPlans, WhereOutputsLieOnOnePeSaysNothingOfItsPeers) {
       options.local_out = true;
       const auto plan = make_collective(world, Collective::kAllGather, options);
       const auto in = world.heap().allocate<std::uint32_t>(3 * kCount, "in");
-      const auto elsewhere = only_here(world, world.heap().allocate_local<std::uint32_t>(3 * kCount, "elsewhere"));
+      const auto elsewhere = local_handle(world, world.heap().allocate_local<std::uint32_t>(3 * kCount, "elsewhere"));
       const auto out = world.pe() == 0 ? in : elsewhere;
       for (Size i = 0; i < kCount; ++i) in.local()[i] = value(world.pe(), i);
       Stream stream = world.make_stream("main");
@@ -179,7 +179,7 @@ std::string error_of(const std::function<CollectiveOptions(World&)>& options_of)
     Simulation(load_machine("h200x4"), 2).run([&](World& world) {
       const auto plan = make_collective(world, Collective::kAllReduce, options_of(world));
       const auto in = world.heap().allocate<std::byte>(4000, "in");
-      const auto out = only_here(world, world.heap().allocate_local<std::byte>(4000, "out"));
+      const auto out = local_handle(world, world.heap().allocate_local<std::byte>(4000, "out"));
       Stream stream = world.make_stream("main");
       plan->run(stream, in, out, 1000);
       stream.synchronize();
@@ -216,12 +216,12 @@ TEST(LocalBuffersOfPlans, AreKnownByTheirHandles) {
   Simulation simulation(load_machine("h200x4"), 3);
   simulation.run([](World& world) {
     auto* const own = world.heap().allocate_local<float>(4, "own");
-    EXPECT_TRUE(is_only_here(only_here(world, own)));
-    EXPECT_TRUE(is_only_here(only_here(world, own) + 3));
-    EXPECT_FALSE(is_only_here(only_here<float>(world, nullptr)));
-    EXPECT_FALSE(is_only_here(world.heap().allocate<float>(4, "of all")));
+    EXPECT_TRUE(is_local_handle(local_handle(world, own)));
+    EXPECT_TRUE(is_local_handle(local_handle(world, own) + 3));
+    EXPECT_FALSE(is_local_handle(local_handle<float>(world, nullptr)));
+    EXPECT_FALSE(is_local_handle(world.heap().allocate<float>(4, "of all")));
     // PEs of a heap that may grow lie further apart than from the beginning of the address space.
-    EXPECT_FALSE(is_only_here(Symm<float>(own, Size{1} << 47, world.pe())));
+    EXPECT_FALSE(is_local_handle(Symm<float>(own, Size{1} << 47, world.pe())));
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/barrier.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
@@ -132,7 +132,7 @@ TEST(StrayInput, BuffersThatAreTooSmall) {
           make_collective(world, collective, {.max_count = kCount, .local_in = local, .local_out = local});
       SymmetricHeap& heap = world.heap();
       const auto buffer = [&](Size count, const char* name) {
-        return local ? only_here(world, heap.allocate_local<float>(count, name)) : heap.allocate<float>(count, name);
+        return local ? local_handle(world, heap.allocate_local<float>(count, name)) : heap.allocate<float>(count, name);
       };
       const auto in = buffer(in_count, "given");
       const auto out = buffer(out_count, "taken");

@@ -12,7 +12,7 @@
 #include "support/collective_values.h"
 #include "support/earlier_calls.h"
 #include "support/two_copies.h"
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 
 namespace tandem::test {
 
@@ -132,7 +132,7 @@ class Program {
     const auto buffer = [&](const char* what, bool is_local) {
       const std::string name = fmt::format("{} {}", what, call);
       const Size size = most + 2 * kGuard;
-      const Symm<T> made = is_local ? only_here(world_, world_.heap().template allocate_local<T>(size, name))
+      const Symm<T> made = is_local ? local_handle(world_, world_.heap().template allocate_local<T>(size, name))
                                     : world_.heap().template allocate<T>(size, name);
       std::memset(made.local(), kGuardByte, static_cast<std::size_t>(size) * sizeof(T));
       return made;

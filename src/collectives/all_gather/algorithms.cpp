@@ -22,7 +22,7 @@ std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const Collec
 }  // namespace
 
 std::span<const Algorithm> all_gather_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const std::array<Algorithm, 8> algorithms{{
       {{kSelf, "push", "every PE's SMs put its bytes to all peers", false, false, kOutput},
        make_byte_plan<kSelf, AllGatherPush>},

@@ -29,7 +29,7 @@ std::string multimem_unfit(const Machine& machine, const CollectiveOptions& opti
 }  // namespace
 
 std::span<const Algorithm> all_reduce_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const Algorithm algorithms[] = {
       {{kThis, "two_shot", "each PE sums its own shard over all PEs and writes the sum to all", true},
        make_plan<kThis, AllReduceTwoShot>},

@@ -14,7 +14,7 @@ constexpr Collective kSelf = Collective::kAllToAll;
 }  // namespace
 
 std::span<const Algorithm> all_to_all_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false, false, kOutput},
        make_byte_plan<kSelf, AllToAllPush>},

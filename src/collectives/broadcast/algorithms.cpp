@@ -13,7 +13,7 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> broadcast_algorithms() {
   constexpr Collective kSelf = Collective::kBroadcast;
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const std::array<Algorithm, 8> algorithms{{
       {{kSelf, "scatter_all_gather", "scatter over the other PEs, which pass their parts on, pipelined: large sizes",
         false, false, kOutput},

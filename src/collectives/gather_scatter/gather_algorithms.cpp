@@ -8,7 +8,7 @@ namespace tandem::kernels {
 std::span<const Algorithm> gather_algorithms() {
   constexpr Collective kSelf = Collective::kGather;
   static const std::array<Algorithm, 1> algorithms{{
-      {{kSelf, "direct", "every PE puts its bytes into the root's output", false, false, PeersTouch::kOutput},
+      {{kSelf, "direct", "every PE puts its bytes into the root's output", false, false, PeerAccess::kOutput},
        make_byte_plan<kSelf, GatherDirect>},
   }};
   return algorithms;

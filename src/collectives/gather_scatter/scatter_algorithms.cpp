@@ -8,7 +8,7 @@ namespace tandem::kernels {
 std::span<const Algorithm> scatter_algorithms() {
   constexpr Collective kSelf = Collective::kScatter;
   static const std::array<Algorithm, 1> algorithms{{
-      {{kSelf, "direct", "every PE gets its bytes from the root's input", false, false, PeersTouch::kInput},
+      {{kSelf, "direct", "every PE gets its bytes from the root's input", false, false, PeerAccess::kInput},
        make_byte_plan<kSelf, ScatterDirect>},
   }};
   return algorithms;

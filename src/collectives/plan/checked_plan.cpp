@@ -4,7 +4,7 @@
 
 #include "collectives/plan/plan.h"
 #include "runtime/mismatch_detector.h"
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
 namespace tandem::kernels {
@@ -76,7 +76,7 @@ class CheckedPlan final : public CollectivePlan {
     if (handle.local() != handle.on(world_.pe()))
       throw InvalidArgument(
           fmt::format("{}: a team's handle given to {}, allowed is the world's", what, comparison_.what));
-    if (!may_be_local && is_only_here(handle))
+    if (!may_be_local && is_local_handle(handle))
       throw InvalidArgument(
           fmt::format("{}: memory that peers do not reach given to {}, allowed is the heap's, or with local_{} any",
                       what, comparison_.what, what));

@@ -5,7 +5,7 @@
 #include "collectives/plan/copy_engine.h"
 #include "collectives/plan/copy_lanes.h"
 #include "collectives/plan/plan.h"
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
 namespace tandem::kernels {
@@ -34,7 +34,7 @@ class CopyEnginePlan final : public CollectivePlan {
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(name_, in, out, count, max_count_);
-    if (direction_ == CopyDirection::kPull && is_only_here(out))
+    if (direction_ == CopyDirection::kPull && is_local_handle(out))
       throw InvalidArgument("out: memory that peers do not reach given to " + name_ + ", allowed is the heap's");
     stream.launch<CopyEngineBegin>(kOneWarp, args_, team_);
     lanes_.begin_after(stream);

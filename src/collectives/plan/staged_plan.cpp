@@ -145,8 +145,8 @@ class StagedPlan final : public CollectivePlan {
 
 Staged staged_buffers(const AlgorithmInfo& info, const CollectiveOptions& options, const Team& team) {
   const bool all = !team.one_node();
-  return {options.local_in && (all || info.peers_touch_input()),
-          options.local_out && (all || info.peers_touch_output())};
+  return {options.local_in && (all || info.peers_access_input()),
+          options.local_out && (all || info.peers_access_output())};
 }
 
 double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team) {

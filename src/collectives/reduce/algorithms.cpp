@@ -11,7 +11,7 @@ constexpr Collective kThis = Collective::kReduce;
 }  // namespace
 
 std::span<const Algorithm> reduce_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const Algorithm algorithms[] = {
       {{kThis, "direct", "the root reads the inputs of all PEs and sums them", true, false, kInput},
        make_plan<kThis, ReduceDirect>},

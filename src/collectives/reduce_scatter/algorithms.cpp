@@ -15,7 +15,7 @@ constexpr Collective kThis = Collective::kReduceScatter;
 }  // namespace
 
 std::span<const Algorithm> reduce_scatter_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const Algorithm algorithms[] = {
       {{kThis, "pull", "each PE reads its shard of all PEs' inputs and sums them", true, false, kInput},
        make_plan<kThis, ReduceScatterPull>},

@@ -57,7 +57,7 @@ std::unique_ptr<CollectivePlan> make_group(World& world, const CollectiveOptions
 }  // namespace
 
 std::span<const Algorithm> send_recv_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   static const std::array<Algorithm, 5> algorithms{{
       {{kSelf, "ring", "every PE puts to the next one's output", false, false, kOutput},
        make_byte_plan<kSelf, SendRecvRing>},

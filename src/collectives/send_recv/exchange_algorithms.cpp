@@ -8,7 +8,7 @@
 namespace tandem::kernels {
 
 std::span<const Algorithm> exchange_algorithms() {
-  using enum PeersTouch;
+  using enum PeerAccess;
   constexpr Collective kSelf = Collective::kExchange;
   static const std::array<Algorithm, 4> algorithms{{
       {{kSelf, "put_signal", "partners put to each other, both ways at once", false, false, kOutput},

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tandem/advanced/only_here.h"
+#include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/main/console.h"
@@ -144,8 +144,8 @@ CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candida
   const bool is_plain = method_.buffers == GpuBuffers::kPlain;
   program.buffers =
       place(is_plain ? Buffers{user_memory_[0]->get(), user_memory_[1]->get()} : Buffers{in_.local(), out_.local()});
-  Symm<std::byte> in = only_here(world_, program.buffers.in);
-  Symm<std::byte> out = only_here(world_, program.buffers.out);
+  Symm<std::byte> in = local_handle(world_, program.buffers.in);
+  Symm<std::byte> out = local_handle(world_, program.buffers.out);
   if (!is_plain) {
     in = run_.in_place ? out_ + (program.buffers.in - out_.local()) : in_;
     out = out_ + (program.buffers.out - out_.local());

@@ -15,16 +15,16 @@ inline constexpr Size kNoPlace = Size{1} << 48;
 /// any device memory of its GPU, and in the simulator memory of SymmetricHeap::allocate_local. The addresses that the
 /// handle's `on` gives for other PEs are invalid.
 template <class T>
-Symm<T> only_here(const World& world, T* memory) {
+Symm<T> local_handle(const World& world, T* memory) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
   if (memory == nullptr) return {};
   Byte* const on_pe0 = reinterpret_cast<Byte*>(memory) + world.pe() * detail::kNoPlace;
   return {reinterpret_cast<T*>(on_pe0), -detail::kNoPlace, world.pe()};
 }
 
-/// Returns whether a handle was made by `only_here`.
+/// Returns whether a handle was made by `local_handle`.
 template <class T>
-bool is_only_here(const Symm<T>& handle) {
+bool is_local_handle(const Symm<T>& handle) {
   // The test uses the distance between PEs. Absolute addresses would not do, since growing heaps lie far apart, too.
   return handle && reinterpret_cast<std::uintptr_t>(handle.on(0)) - reinterpret_cast<std::uintptr_t>(handle.on(1)) ==
                        std::uintptr_t{detail::kNoPlace};
