@@ -32,7 +32,7 @@ struct Group {
   std::vector<OperatorCase> cases;
 };
 
-struct Tally {
+struct Verification {
   int passed = 0, failed = 0;
 
   void add(const std::string& what, Size wrong, int pe) {
@@ -105,7 +105,7 @@ Size run_epilogue(World& world, Stream& stream, OperatorWithEpilogue& one, Size 
 }
 
 /// Bias, activation, fp8 and layouts.
-bool check_epilogues(const std::vector<EpilogueCase>& cases, int pes, int replays, Tally& tally) {
+bool check_epilogues(const std::vector<EpilogueCase>& cases, int pes, int replays, Verification& verification) {
   std::mutex mutex;
   try {
     in_world(pes, [&](World& world) {
@@ -127,20 +127,20 @@ bool check_epilogues(const std::vector<EpilogueCase>& cases, int pes, int replay
         }
         {
           const std::lock_guard lock(mutex);
-          tally.add(what.str(), wrong, world.pe());
+          verification.add(what.str(), wrong, world.pe());
         }
         world.barrier();
       }
     });
   } catch (const Error&) {  // said above
-    ++tally.failed;
+    ++verification.failed;
     return false;
   }
   return true;
 }
 
 /// The cases of a group in a world of its own. Returns whether the world came to its end.
-bool check_group(const Group& group, int pes, int replays, Tally& tally) {
+bool check_group(const Group& group, int pes, int replays, Verification& verification) {
   std::mutex mutex;
   try {
     in_world(pes, [&](World& world) {
@@ -159,20 +159,20 @@ bool check_group(const Group& group, int pes, int replays, Tally& tally) {
         }
         {
           const std::lock_guard lock(mutex);
-          tally.add(describe(c), wrong, world.pe());
+          verification.add(describe(c), wrong, world.pe());
         }
         world.barrier();
       }
     });
   } catch (const Error&) {  // said above
-    ++tally.failed;
+    ++verification.failed;
     return false;
   }
   return true;
 }
 
 /// Layers of several plans, whose runs follow each other.
-bool check_together(const std::vector<LayersCase>& cases, int pes, int replays, Tally& tally) {
+bool check_together(const std::vector<LayersCase>& cases, int pes, int replays, Verification& verification) {
   std::mutex mutex;
   try {
     in_world(pes, [&](World& world) {
@@ -189,13 +189,13 @@ bool check_together(const std::vector<LayersCase>& cases, int pes, int replays, 
         }
         {
           const std::lock_guard lock(mutex);
-          tally.add(std::string("layers, ") + c.name, wrong, world.pe());
+          verification.add(std::string("layers, ") + c.name, wrong, world.pe());
         }
         world.barrier();
       }
     });
   } catch (const Error&) {  // said above
-    ++tally.failed;
+    ++verification.failed;
     return false;
   }
   return true;
@@ -217,25 +217,27 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
     if (pes > gpus) std::erase_if(some, [](const auto& c) { return c.options.copy_by == CopyBy::kCopyEngine; });
   };
   for (Group& group : groups) leave_out_copy_engines(group.cases);
-  Tally all;
-  const auto run = [&](const std::string& name, std::size_t count, const std::function<bool(Tally&)>& check) {
+  Verification all;
+  const auto run = [&](const std::string& name, std::size_t count, const std::function<bool(Verification&)>& check) {
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return;
     // PEs hand each other what they found by the memory of a process.
     if (name == "bits" && is_launched()) return;
     const auto begin = std::chrono::steady_clock::now();
-    Tally tally;
-    const bool ended = check(tally);
+    Verification verification;
+    const bool ended = check(verification);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::printf("%s, %zu cases on %d PEs: %d passed, %d failed (counted on each PE)%s, %.0f s\n", name.c_str(), count,
-                pes, tally.passed, tally.failed, ended ? "" : ", broken off", took.count());
+                pes, verification.passed, verification.failed, ended ? "" : ", broken off", took.count());
     std::fflush(stdout);
-    all.passed += tally.passed;
-    all.failed += tally.failed;
+    all.passed += verification.passed;
+    all.failed += verification.failed;
   };
   for (const Group& group : groups)
-    run(group.name, group.cases.size(), [&](Tally& tally) { return check_group(group, pes, replays, tally); });
+    run(group.name, group.cases.size(),
+        [&](Verification& verification) { return check_group(group, pes, replays, verification); });
   const auto run_epilogues = [&](const std::string& name, const std::vector<EpilogueCase>& epilogues) {
-    run(name, epilogues.size(), [&](Tally& tally) { return check_epilogues(epilogues, pes, replays, tally); });
+    run(name, epilogues.size(),
+        [&](Verification& verification) { return check_epilogues(epilogues, pes, replays, verification); });
   };
   // Rows of 16 bytes on each PE, of fp8 and of two B, too.
   auto epilogues = epilogue_cases(650, Size{288} * pes, Size{160} * pes, false);
@@ -246,7 +248,8 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   run_epilogues("finish", epilogues);
   run_epilogues("layers", layers);
   const auto together = layers_cases(pes <= gpus);
-  run("together", together.size(), [&](Tally& tally) { return check_together(together, pes, replays, tally); });
+  run("together", together.size(),
+      [&](Verification& verification) { return check_together(together, pes, replays, verification); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);
   return all.failed == 0 ? 0 : 1;
 }

@@ -4,7 +4,7 @@
 
 #include "tools/tandem/data/collective_data_kinds.h"
 #include "tools/tandem/data/data.h"
-#include "tools/tandem/data/tally.h"
+#include "tools/tandem/data/verification.h"
 #include "tools/tandem/options/parallel.h"
 
 namespace tandem::cli {
@@ -36,7 +36,7 @@ class MovedData final : public CollectiveData {
 
   void check_part(int pe, Range part, const std::byte* out, Check& check) const override {
     check.expectation = "bit for bit";
-    TallySum sum(check);
+    VerificationSum sum(check);
     for (Size at = part.begin; at < part.end;) {
       const Size chunk = at / call_.count;
       const Size end = std::min(part.end, (chunk + 1) * call_.count);
@@ -75,17 +75,17 @@ class MovedData final : public CollectiveData {
     }
   }
 
-  Tally compare(const Origin& origin, Range piece, const std::byte* out) const {
+  Verification compare(const Origin& origin, Range piece, const std::byte* out) const {
     const Size bytes = piece.size() * element_;
     std::vector<std::byte> expected(static_cast<std::size_t>(bytes));
     random_bytes(call_.seed, origin.pe, (origin.chunk * call_.count + piece.begin) * element_, expected.data(), bytes);
-    Tally tally;
-    tally.checked = piece.size();
-    if (std::memcmp(expected.data(), out, expected.size()) == 0) return tally;
+    Verification verification;
+    verification.checked = piece.size();
+    if (std::memcmp(expected.data(), out, expected.size()) == 0) return verification;
     for (Size i = 0; i < bytes; i += element_)
-      tally.wrong += std::memcmp(expected.data() + i, out + i, static_cast<std::size_t>(element_)) != 0 ? 1 : 0;
-    tally.max_error = std::numeric_limits<double>::infinity();  // random bits have no numeric error
-    return tally;
+      verification.wrong += std::memcmp(expected.data() + i, out + i, static_cast<std::size_t>(element_)) != 0 ? 1 : 0;
+    verification.max_error = std::numeric_limits<double>::infinity();  // random bits have no numeric error
+    return verification;
   }
 
   Size element_;

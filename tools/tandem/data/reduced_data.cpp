@@ -15,7 +15,7 @@
 #include "tandem/error.h"
 #include "tools/tandem/data/collective_data_kinds.h"
 #include "tools/tandem/data/data.h"
-#include "tools/tandem/data/tally.h"
+#include "tools/tandem/data/verification.h"
 #include "tools/tandem/options/parallel.h"
 
 namespace tandem::cli {
@@ -118,12 +118,12 @@ class ReducedData final : public CollectiveData {
     check.expectation = exact ? "bit for bit" : fmt::format("within {:.1e} of the values' magnitude", tolerance());
     const T* const values = reinterpret_cast<const T*>(out);
     const Size first = part.begin + (call_.collective == Collective::kReduceScatter ? pe * call_.count : 0);
-    TallySum sum(check);
+    VerificationSum sum(check);
     for_chunks(part.size(), kFilledElements, [&](Range piece) {
-      Tally tally;
+      Verification verification;
       for (Size i = piece.begin; i < piece.end; ++i)
-        exact ? add_exact(tally, first + i, values[i]) : add_normal(tally, first + i, values[i]);
-      sum.add(tally);
+        exact ? add_exact(verification, first + i, values[i]) : add_normal(verification, first + i, values[i]);
+      sum.add(verification);
     });
   }
 
@@ -140,17 +140,17 @@ class ReducedData final : public CollectiveData {
     return convert<T>(finish(call_.op, total, call_.pes));
   }
 
-  void add_exact(Tally& tally, Size index, T got) const {
+  void add_exact(Verification& verification, Size index, T got) const {
     const T want = expected(index);
     const bool equal = bits_of(got) == bits_of(want);
     const double wanted = convert<double>(want);
-    tally.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
+    verification.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
   }
 
   /// Every value is rounded to T at most once by premultiplication, once in each step, and once at the end.
   double tolerance() const { return (call_.pes + 2) * std::ldexp(1.0, -significand_bits<T>()); }
 
-  void add_normal(Tally& tally, Size index, T got) const {
+  void add_normal(Verification& verification, Size index, T got) const {
     double total = 0;
     double magnitude = 0;
     for (int pe = 0; pe < call_.pes; ++pe) {
@@ -162,7 +162,7 @@ class ReducedData final : public CollectiveData {
     total = finish(call_.op, total, call_.pes);
     if (call_.op == ReduceOp::kAvg) magnitude /= call_.pes;
     const double error = std::abs(convert<double>(got) - total) / std::max(magnitude, smallest_normal());
-    tally.add(error, !(error <= tolerance()));
+    verification.add(error, !(error <= tolerance()));
   }
 
   /// Below this magnitude the precision of the type decreases.

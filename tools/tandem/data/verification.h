@@ -10,7 +10,7 @@
 namespace tandem::cli {
 
 /// The counts of one thread.
-struct Tally {
+struct Verification {
   Size checked = 0;
   Size wrong = 0;
   double max_error = 0;
@@ -24,16 +24,16 @@ struct Tally {
 };
 
 /// A sum of counts for a Check. An infinite error removes the maximum, since JSON cannot express it.
-class TallySum {
+class VerificationSum {
  public:
-  explicit TallySum(Check& check) : check_(check) {}
+  explicit VerificationSum(Check& check) : check_(check) {}
 
-  void add(const Tally& tally) {
+  void add(const Verification& verification) {
     const std::lock_guard lock(mutex_);
-    check_.checked += tally.checked;
-    check_.wrong += tally.wrong;
-    if (std::isinf(tally.max_error)) check_.max_error.reset();
-    if (check_.max_error) check_.max_error = std::max(*check_.max_error, tally.max_error);
+    check_.checked += verification.checked;
+    check_.wrong += verification.wrong;
+    if (std::isinf(verification.max_error)) check_.max_error.reset();
+    if (check_.max_error) check_.max_error = std::max(*check_.max_error, verification.max_error);
   }
 
  private:
