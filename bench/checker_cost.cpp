@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/reuse.h"
+#include "base/mapping_pool.h"
 #include "tandem/check.h"
 #include "tandem/collectives.h"
 #include "tandem/operators.h"
@@ -83,7 +83,7 @@ double best(const std::function<void()>& runs) {
 void compare(const Case& one) {
   const Machine machine = load_machine(one.pes <= 4 ? "h200x4" : "h200x8");
   const double plain = best([&] {
-    const Reuse reuse;  // as a check does
+    const MappingPool pool;  // as a check does
     for (int run = 0; run < kRuns; ++run) {
       SimOptions options;
       options.heap_bytes = Size{1} << 30;

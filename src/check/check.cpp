@@ -7,9 +7,9 @@
 #include <ostream>
 #include <set>
 
+#include "base/mapping_pool.h"
 #include "check/run_once.h"
 #include "check/schedules.h"
-#include "base/reuse.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -90,7 +90,7 @@ CheckResult checker::check_broken(const std::function<void(World&)>& program, co
   CheckResult result;
   result.strategy = all.strategy;
   std::set<std::string> seen;
-  const Reuse reuse;
+  const MappingPool pool;
   const std::uint64_t points = checker::count_points(program, all);
   for (int i = 0; i < all.schedules; ++i) {
     const std::uint64_t seed = all.seed + static_cast<std::uint64_t>(i);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/reuse.h"
+#include "base/mapping_pool.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/machine.h"
@@ -108,7 +108,7 @@ TEST(Heap, GrowsUpToItsLimitAndItsGrowthServesCollectives) {
 }
 
 TEST(Heap, ThatMayGrowIsNotPassedOnToTheNextSimulation) {
-  const Reuse reuse;
+  const MappingPool pool;
   run(2 * kMiB, 32 * kMiB, [](World&) {});
   run(32 * kMiB, 0, [](World& world) {
     const auto data = world.heap().allocate<float>(4'000'000, "data");

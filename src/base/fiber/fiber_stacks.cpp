@@ -61,9 +61,9 @@ StackPool::StackPool(Size stack_bytes, Size max_guarded)
 
 StackPool::~StackPool() {
   const std::size_t guarded_bytes = static_cast<std::size_t>(stack_bytes_) + page_bytes();
-  for (const Reuse::Mapping& m : mappings_) {
+  for (const MappingPool::Mapping& m : mappings_) {
     if (m.bytes == guarded_bytes)
-      Reuse::give(Reuse::Use::kStack, m);
+      MappingPool::give(MappingPool::Use::kStack, m);
     else
       munmap(m.address, m.bytes);
   }
@@ -104,7 +104,7 @@ bool StackPool::make_guarded() {
   mappings_.reserve(mappings_.size() + 1);
   free_guarded_.reserve(static_cast<std::size_t>(guarded_ + 1));
   const std::size_t bytes = static_cast<std::size_t>(stack_bytes_) + page_bytes();
-  std::byte* base = Reuse::take(Reuse::Use::kStack, bytes);
+  std::byte* base = MappingPool::take(MappingPool::Use::kStack, bytes);
   if (base == nullptr) base = reserve_guarded(bytes);
   if (base == nullptr) {  // out of mappings: slabs need fewer
     --guarded_in_process;

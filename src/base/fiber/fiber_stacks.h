@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/reuse.h"
+#include "base/mapping_pool.h"
 #include "tandem/range.h"
 
 namespace tandem {
@@ -70,7 +70,7 @@ class StackPool {
   bool damaged_ = false;
   std::vector<Stack> free_guarded_;
   std::vector<Stack> free_slab_;
-  std::vector<Reuse::Mapping> mappings_;
+  std::vector<MappingPool::Mapping> mappings_;
 };
 
 }  // namespace tandem

@@ -21,10 +21,10 @@ Size share_of_addresses(int pes) {
   return static_cast<Size>(limit.rlim_cur) / 2 / pes;
 }
 
-HeapBook make_book(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
+HeapAllocator make_allocator(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
   constexpr Size kPage = 4096;
-  const Size share = share_of_addresses(pes) / HeapBook::kGrain * HeapBook::kGrain;
-  const Size control = min(HeapBook::kControlBytes, max(share / 8 / kPage * kPage, kPage));
+  const Size share = share_of_addresses(pes) / HeapAllocator::kGrain * HeapAllocator::kGrain;
+  const Size control = min(HeapAllocator::kControlBytes, max(share / 8 / kPage * kPage, kPage));
   const Size data = max(share - control, kPage);
   return {pes, min(data_bytes, data), min(limit_bytes, data), guarded, control};
 }
@@ -32,13 +32,13 @@ HeapBook make_book(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
 }  // namespace
 
 Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded)
-    : book_(make_book(pes, data_bytes, limit_bytes, guarded)),
+    : allocator_(make_allocator(pes, data_bytes, limit_bytes, guarded)),
       phantom_(phantom),
-      stride_(book_.most_bytes()),
-      there_(phantom ? book_.control_bytes() : book_.range_bytes()) {
+      stride_(allocator_.most_bytes()),
+      there_(phantom ? allocator_.control_bytes() : allocator_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
   // What may grow has pages that are not open yet, and is not passed on.
-  if (!can_grow()) base_ = Reuse::take(use(), total);
+  if (!can_grow()) base_ = MappingPool::take(use(), total);
   if (base_ != nullptr) return;
   void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
@@ -75,7 +75,7 @@ Memory::~Memory() {
   if (can_grow())
     munmap(base_, total);
   else
-    Reuse::give(use(), {base_, total});
+    MappingPool::give(use(), {base_, total});
 }
 
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
@@ -86,20 +86,20 @@ void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
 
 std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name,
                                       Size element_bytes) {
-  if (const Size more = kind == MemoryKind::kData ? book_.growth_for(pe, bytes) : 0) {
+  if (const Size more = kind == MemoryKind::kData ? allocator_.growth_for(pe, bytes) : 0) {
     if (!phantom_) open(there_, more);
     there_ += more;
-    book_.grow(more);
+    allocator_.grow(more);
   }
-  const std::size_t before = book_.symmetric_requests();
-  const Size offset = book_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
+  const std::size_t before = allocator_.symmetric_requests();
+  const Size offset = allocator_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
   // All copies at once: a PE that comes late must not wipe what others have sent it.
-  for (int each = 0; book_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
+  for (int each = 0; allocator_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
   return base_ + offset;
 }
 
 std::byte* Memory::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
-  const Size offset = book_.allocate_local(pe, kind, bytes, name, element_bytes);
+  const Size offset = allocator_.allocate_local(pe, kind, bytes, name, element_bytes);
   fill(pe, kind, offset, bytes);
   return base_ + pe * stride_ + offset;
 }
@@ -111,16 +111,17 @@ Size Memory::own_offset(int pe, const void* memory) const {
 }
 
 std::string Memory::describe_range(const void* address, Size bytes) const {
-  return owns(address) ? book_.describe_range(pe_of(address), offset_of(address), bytes) : describe(address);
+  return owns(address) ? allocator_.describe_range(pe_of(address), offset_of(address), bytes) : describe(address);
 }
 
 std::string Memory::describe_size(const void* address) const {
-  const auto bytes = owns(address) ? book_.bytes_from(pe_of(address), offset_of(address)) : std::nullopt;
+  const auto bytes = owns(address) ? allocator_.bytes_from(pe_of(address), offset_of(address)) : std::nullopt;
   return bytes ? fmt::format(" (the buffer has {} bytes from there)", *bytes) : "";
 }
 
 std::string Memory::describe(const void* address) const {
-  return owns(address) ? book_.describe(pe_of(address), offset_of(address)) : "memory outside of the simulated PEs";
+  return owns(address) ? allocator_.describe(pe_of(address), offset_of(address))
+                       : "memory outside of the simulated PEs";
 }
 
 }  // namespace tandem::sim

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "base/reuse.h"
-#include "runtime/heap_book.h"
+#include "base/mapping_pool.h"
+#include "runtime/heap_allocator.h"
 #include "tandem/range.h"
 
 namespace tandem::sim {
@@ -15,31 +15,31 @@ namespace tandem::sim {
 class Memory {
  public:
   /// `data_bytes`: capacity of a PE's data part, which may grow to `limit_bytes`; less where the process has a limit on
-  /// its address space (ulimit -v), of which all PEs take half at most. `guarded`: see HeapBook. Throws OutOfMemory
-  /// where the address space is not to be had.
+  /// its address space (ulimit -v), of which all PEs take half at most. `guarded`: see HeapAllocator. Throws
+  /// OutOfMemory where the address space is not to be had.
   Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded = false);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// See HeapBook; the address of PE 0's copy, or of the PE's own buffer. Contents: zeros in the control part, a
+  /// See HeapAllocator; the address of PE 0's copy, or of the PE's own buffer. Contents: zeros in the control part, a
   /// pattern that is NaN in every float type in the data part.
   std::byte* allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   std::byte* allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
-  /// See HeapBook: once all PEs' host programs have come.
-  void free_symmetric(int pe, const void* memory) { book_.free_symmetric(pe, own_offset(pe, memory)); }
-  void release_symmetric(int pe, const void* memory) { book_.release_symmetric(pe, offset_of(memory)); }
-  bool needs_barrier(int pe, MemoryKind kind, Size bytes) { return book_.needs_barrier(pe, kind, bytes); }
-  void reclaim() { book_.reclaim(); }
-  void free_local(int pe, const void* memory) { book_.free_local(pe, own_offset(pe, memory)); }
+  /// See HeapAllocator: once all PEs' host programs have come.
+  void free_symmetric(int pe, const void* memory) { allocator_.free_symmetric(pe, own_offset(pe, memory)); }
+  void release_symmetric(int pe, const void* memory) { allocator_.release_symmetric(pe, offset_of(memory)); }
+  bool needs_barrier(int pe, MemoryKind kind, Size bytes) { return allocator_.needs_barrier(pe, kind, bytes); }
+  void reclaim() { allocator_.reclaim(); }
+  void free_local(int pe, const void* memory) { allocator_.free_local(pe, own_offset(pe, memory)); }
   /// Whether allocations may make it grow, which has to happen at the same one whatever the schedule.
-  bool can_grow() const { return book_.can_grow(); }
+  bool can_grow() const { return allocator_.can_grow(); }
 
   /// Where set, hears of memory that an allocation gave its first contents.
   std::function<void(const void* begin, Size bytes)> on_fill;
 
-  int pes() const { return book_.pes(); }
+  int pes() const { return allocator_.pes(); }
   Size stride() const { return stride_; }
   bool owns(const void* address) const {
     return as_byte(address) >= base_ && as_byte(address) < base_ + stride_ * pes();
@@ -53,19 +53,19 @@ class Memory {
   /// Offset from the begin of its PE's range: equal for the copies of a symmetric buffer.
   Size offset_of(const void* address) const { return (as_byte(address) - base_) % stride_; }
   /// Whether an address that is `owns` lies in the part of signals, epochs and packets, which start as zeros.
-  bool is_control(const void* address) const { return book_.kind_at(offset_of(address)) == MemoryKind::kControl; }
+  bool is_control(const void* address) const { return allocator_.kind_at(offset_of(address)) == MemoryKind::kControl; }
   bool backed(const void* address) const { return !phantom_ || !owns(address) || is_control(address); }
   /// Whether `bytes` bytes from there, an address that is `owns`, lie within one buffer; no bytes do anywhere.
   bool within_buffer(const void* address, Size bytes) const {
-    return book_.within_buffer(pe_of(address), offset_of(address), bytes);
+    return allocator_.within_buffer(pe_of(address), offset_of(address), bytes);
   }
   /// Bytes from there to the end of the buffer that holds it, 0 where none does; nothing outside of this memory.
   std::optional<Size> bytes_from(const void* address) const {
     if (!owns(address)) return std::nullopt;
-    return book_.bytes_from(pe_of(address), offset_of(address)).value_or(0);
+    return allocator_.bytes_from(pe_of(address), offset_of(address)).value_or(0);
   }
   /// Whether an address that is `owns` lies in a buffer that was freed; known where memory is guarded.
-  bool was_freed(const void* address) const { return book_.was_freed(pe_of(address), offset_of(address)); }
+  bool was_freed(const void* address) const { return allocator_.was_freed(pe_of(address), offset_of(address)); }
   /// "arrived[3] on PE 2", for reports.
   std::string describe(const void* address) const;
   /// "inbox[16, 32) on PE 2".
@@ -75,12 +75,12 @@ class Memory {
 
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }
-  Reuse::Use use() const { return phantom_ ? Reuse::Use::kPhantomMemory : Reuse::Use::kMemory; }
+  MappingPool::Use use() const { return phantom_ ? MappingPool::Use::kPhantomMemory : MappingPool::Use::kMemory; }
   void fill(int pe, MemoryKind kind, Size offset, Size bytes) const;
   void open(Size offset, Size bytes) const;
   Size own_offset(int pe, const void* memory) const;
 
-  HeapBook book_;
+  HeapAllocator allocator_;
   bool phantom_;
   Size stride_;
   Size there_;  // bytes of each PE's range that may be used

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bootstrap/local/failure.h"
-#include "runtime/heap_book.h"
+#include "runtime/heap_allocator.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/worlds.h"
 #include "world/device/devices.h"

@@ -8,7 +8,7 @@ namespace tandem::world {
 
 void Processes::start_recording(const WorldOptions& options) {
   const Size mail_bytes = devices().clock_mail_bytes();
-  const Size offset = book_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
+  const Size offset = allocator_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
   clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);
   std::vector<ClockPe> clocks;
   for (int pe = 0; pe < num_pes(); ++pe) {
@@ -24,7 +24,7 @@ void Processes::gather_recordings() {
   recording.align();
   trace::GpuPart own = recording.part();
   own.base = reinterpret_cast<std::uint64_t>(segment_.base());
-  for (const auto& [offset, buffer] : book_.local_buffers(me()))
+  for (const auto& [offset, buffer] : allocator_.local_buffers(me()))
     own.buffers.push_back({offset, buffer.bytes, buffer.element_bytes, buffer.name});
   const Bytes bytes = own.encode();
   std::vector<std::size_t> sizes;
@@ -39,7 +39,7 @@ void Processes::gather_recordings() {
     trace::GpuPart part = trace::GpuPart::decode({its, sizes[static_cast<std::size_t>(pe)]});
     part.move_to(own.base, num_pes() * segment_.stride());
     for (const trace::GpuBuffer& buffer : part.buffers)
-      book_.know_local(pe, buffer.offset, {buffer.name, buffer.bytes, buffer.element_bytes});
+      allocator_.know_local(pe, buffer.offset, {buffer.name, buffer.bytes, buffer.element_bytes});
     others.push_back(std::move(part));
   }
   recording.add(std::move(others));

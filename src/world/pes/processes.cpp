@@ -39,9 +39,9 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       member_(id, pe, pes, options.join_timeout_s),
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
       pe_(member_.or_fail([&] { return take_device(device); })),
-      book_(member_.or_fail([&] { return HeapBook(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      allocator_(member_.or_fail([&] { return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes); })),
       segment_(member_.or_fail([&] {
-        return Segment(devices, member_, exchange_, device, {book_.range_bytes(), book_.most_bytes()});
+        return Segment(devices, member_, exchange_, device, {allocator_.range_bytes(), allocator_.most_bytes()});
       })) {
   member_.or_fail([&] { prepare(options); });
 }
@@ -49,15 +49,15 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
 /// What is left to do before the world can be used.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
-  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.range_bytes())).result(), "heap"), pe,
-              "heap_bytes, with what the library adds");
-  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(book_.most_bytes())).result(), "heap"), pe,
-              "heap_limit_bytes, with what the library adds");
+  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(allocator_.range_bytes())).result(), "heap"),
+              pe, "heap_bytes, with what the library adds");
+  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(allocator_.most_bytes())).result(), "heap"),
+              pe, "heap_limit_bytes, with what the library adds");
   const std::uint64_t choices = (options.compare_calls ? 1 : 0) + (options.record.on ? 2 : 0);
   check_alike(member_.all_gather(Writer().u64(choices).result(), "options"), pe,
               "compare_calls (1) and record.on (2), summed up");
   const Size words = cuda::wait_words_bytes(num_pes());
-  book_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
+  allocator_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
   clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
   if (options.self_test) test_links();
   load_kernels({pe_.device});
@@ -125,14 +125,14 @@ Pe Processes::take_device(int device) {
 Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   Writer own;
-  own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(book_.left(kind)));
+  own.u64(number(kind)).u64(number(bytes)).text(name).u64(number(allocator_.left(kind)));
   std::set<Size> released_by_all;
-  for (const Size offset : book_.released(me()))
-    if (book_.kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
+  for (const Size offset : allocator_.released(me()))
+    if (allocator_.kind_at(offset) == kind && released_by_all.size() < kMostReleased) released_by_all.insert(offset);
   own.u64(number(released_by_all.size()));
   for (const Size offset : released_by_all) own.u64(number(offset));
   const std::vector<Bytes> all = member_.all_gather(own.result(), "symmetric allocation");
-  Size least = book_.left(kind);
+  Size least = allocator_.left(kind);
   std::size_t fullest = static_cast<std::size_t>(me());
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     Reader other(all[pe]);
@@ -152,10 +152,10 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
     std::erase_if(released_by_all, [&](Size offset) { return !its_released.contains(offset); });
   }
   // Symmetric buffers: everybody has as much more.
-  const Size before = book_.left(kind);
-  book_.reclaim(released_by_all);
-  least += book_.left(kind) - before;
-  if (const Size left = book_.largest(kind, least); left < bytes)
+  const Size before = allocator_.left(kind);
+  allocator_.reclaim(released_by_all);
+  least += allocator_.left(kind) - before;
+  if (const Size left = allocator_.largest(kind, least); left < bytes)
     throw OutOfMemory(fmt::format("PE {}: no room for '{}': {} bytes asked, {} bytes of {} memory left", fullest, name,
                                   bytes, left, kind == MemoryKind::kControl ? "control" : "data"));
   return least;
@@ -167,13 +167,13 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   Size offset = 0;
   if (symmetric) {
     const Size left = agree(place, bytes, name);
-    if (const Size more = place == MemoryKind::kData ? book_.growth_for(me(), bytes, left) : 0) {
+    if (const Size more = place == MemoryKind::kData ? allocator_.growth_for(me(), bytes, left) : 0) {
       segment_.grow(member_, exchange_, pe_.device, more);
-      book_.grow(more);
+      allocator_.grow(more);
     }
-    offset = book_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
+    offset = allocator_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
   } else {
-    offset = book_.allocate_local(me(), place, bytes, name, element_bytes);
+    offset = allocator_.allocate_local(me(), place, bytes, name, element_bytes);
   }
   const auto clear_it = [&] { clear(pe_, me(), offset, bytes, kind); };
   if (symmetric)
@@ -183,10 +183,10 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
   return offset;
 }
 
-void Processes::release(int, Size offset) { book_.release_symmetric(me(), offset); }
+void Processes::release(int, Size offset) { allocator_.release_symmetric(me(), offset); }
 
 void Processes::free(int, bool symmetric, Size offset) {
-  if (!symmetric) return book_.free_local(me(), offset);
+  if (!symmetric) return allocator_.free_local(me(), offset);
   // Everybody learns what the others free before anybody throws.
   const auto offsets = member_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
   for (std::size_t pe = 0; pe < offsets.size(); ++pe)
@@ -195,12 +195,12 @@ void Processes::free(int, bool symmetric, Size offset) {
           "free: PE {} frees the buffer at offset {}, PE {} the one at {}; all PEs must free the same in the "
           "same order",
           me(), offset, pe, other));
-  book_.free_symmetric(me(), offset);
+  allocator_.free_symmetric(me(), offset);
 }
 
 std::string Processes::describe(const void* address) const {
   const int pe = segment_.pe_of(address);
-  return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
+  return allocator_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
 }
 
 std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_t> by) const {
@@ -239,13 +239,13 @@ void Processes::share_calls() {
 
 void Processes::test_links() {
   const Size bytes = num_pes() * kSelfTestWords * Size{8};
-  SelfTest test{segment_.base() + HeapBook::kControlBytes, segment_.stride(), num_pes(), me(), 0};
-  if (book_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
+  SelfTest test{segment_.base() + HeapAllocator::kControlBytes, segment_.stride(), num_pes(), me(), 0};
+  if (allocator_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
   const Size counter_bytes = 2 * num_pes() * Size{sizeof(std::uint32_t)};
   const std::unique_ptr<std::uint32_t[], PinnedFree> wrong(
       static_cast<std::uint32_t*>(devices().allocate_pinned(counter_bytes)), PinnedFree{&devices()});
   std::memset(wrong.get(), 0, static_cast<std::size_t>(counter_bytes));
-  devices().memory().commit(segment_.base() + me() * segment_.stride() + HeapBook::kControlBytes, bytes);
+  devices().memory().commit(segment_.base() + me() * segment_.stride() + HeapAllocator::kControlBytes, bytes);
   for (test.round = 0; test.round < 2; ++test.round) {
     pe_.stream->write_patterns(test);
     pe_.stream->synchronize();

@@ -26,7 +26,9 @@ class Processes : public Pes {
   void free(int pe, bool symmetric, Size offset) override;
   void release(int pe, Size offset) override;
   std::string describe(const void* address) const override;
-  std::optional<Size> bytes_from(int number, Size offset) const override { return book_.bytes_from(number, offset); }
+  std::optional<Size> bytes_from(int number, Size offset) const override {
+    return allocator_.bytes_from(number, offset);
+  }
   MismatchDetector* calls(int) const override { return calls_.get(); }
   void barrier() override { member_.barrier("barrier"); }
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
@@ -59,7 +61,7 @@ class Processes : public Pes {
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
   Pe pe_;
-  HeapBook book_;
+  HeapAllocator allocator_;
   Segment segment_;
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
   std::unique_ptr<MismatchDetector> calls_;

@@ -57,8 +57,8 @@ std::vector<int> numbers_of(const std::vector<Pe>& pes) {
 Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
     : Pes(devices, pes, first_device(devices, pes), most_on_a_device(devices, pes), options),
       pes_(make_pes(devices, pes)),
-      book_(pes, options.heap_bytes, options.heap_limit_bytes),
-      segment_(devices, numbers_of(pes_), {book_.range_bytes(), book_.most_bytes()}),
+      allocator_(pes, options.heap_bytes, options.heap_limit_bytes),
+      segment_(devices, numbers_of(pes_), {allocator_.range_bytes(), allocator_.most_bytes()}),
       records_(pes) {
   std::vector<int> used = numbers_of(pes_);
   used.resize(static_cast<std::size_t>(std::min(pes, devices.count())));  // the rest are these once more
@@ -66,7 +66,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
   std::vector<ClockPe> clocks;
   for (int i = 0; i < pes; ++i) {
     const Size words = cuda::wait_words_bytes(pes);
-    book_.allocate_symmetric(i, MemoryKind::kControl, words, kWaitWordsName, words);
+    allocator_.allocate_symmetric(i, MemoryKind::kControl, words, kWaitWordsName, words);
     devices.set_current(pe(i).device);
     clear(pe(i), i, kWaitWordsOffset, words, MemoryKind::kControl);
     if (options.record.on) clocks.push_back(clock_of(i));
@@ -82,7 +82,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
 
 ClockPe Threads::clock_of(int number) {
   const Size bytes = devices().clock_mail_bytes();
-  const Size mail = book_.allocate_symmetric(number, MemoryKind::kControl, bytes, "clock mail", bytes);
+  const Size mail = allocator_.allocate_symmetric(number, MemoryKind::kControl, bytes, "clock mail", bytes);
   clear(pe(number), number, mail, bytes, MemoryKind::kControl);
   return {pe(number).device, pe(number).stream.get(), segment_.base() + number * segment_.stride() + mail};
 }
@@ -104,22 +104,22 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   Size offset = 0;
   const MemoryKind place = place_of(kind, bytes);
   // Whether the heap grows must not depend on who is first.
-  if (symmetric && book_.can_grow()) barrier();
+  if (symmetric && allocator_.can_grow()) barrier();
   {
     // What fits now must not find less room a moment later.
     std::unique_lock lock(mutex_);
-    if (symmetric && book_.needs_barrier(number, place, bytes)) {
+    if (symmetric && allocator_.needs_barrier(number, place, bytes)) {
       lock.unlock();
       barrier();
       lock.lock();
-      book_.reclaim();
+      allocator_.reclaim();
     }
-    if (const Size more = symmetric && place == MemoryKind::kData ? book_.growth_for(number, bytes) : 0) {
+    if (const Size more = symmetric && place == MemoryKind::kData ? allocator_.growth_for(number, bytes) : 0) {
       segment_.grow(numbers_of(pes_), more);
-      book_.grow(more);
+      allocator_.grow(more);
     }
-    offset = symmetric ? book_.allocate_symmetric(number, place, bytes, name, element_bytes)
-                       : book_.allocate_local(number, place, bytes, name, element_bytes);
+    offset = symmetric ? allocator_.allocate_symmetric(number, place, bytes, name, element_bytes)
+                       : allocator_.allocate_local(number, place, bytes, name, element_bytes);
   }
   clear(pe(number), number, offset, bytes, kind);
   if (symmetric) barrier();  // a peer's first write must not meet the clearing
@@ -128,24 +128,24 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
 
 void Threads::release(int number, Size offset) {
   const std::lock_guard lock(mutex_);
-  book_.release_symmetric(number, offset);
+  allocator_.release_symmetric(number, offset);
 }
 
 void Threads::free(int number, bool symmetric, Size offset) {
   if (symmetric) barrier();
   const std::lock_guard lock(mutex_);
-  symmetric ? book_.free_symmetric(number, offset) : book_.free_local(number, offset);
+  symmetric ? allocator_.free_symmetric(number, offset) : allocator_.free_local(number, offset);
 }
 
 std::string Threads::describe(const void* address) const {
   const std::lock_guard lock(mutex_);
   const int pe = segment_.pe_of(address);
-  return book_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
+  return allocator_.describe(pe, static_cast<const std::byte*>(address) - segment_.base() - pe * segment_.stride());
 }
 
 std::optional<Size> Threads::bytes_from(int number, Size offset) const {
   const std::lock_guard lock(mutex_);
-  return book_.bytes_from(number, offset);
+  return allocator_.bytes_from(number, offset);
 }
 
 void Threads::barrier() {

@@ -41,7 +41,7 @@ class Threads : public Pes {
 
   std::vector<Pe> pes_;
   mutable std::mutex mutex_;
-  HeapBook book_;
+  HeapAllocator allocator_;
   Segment segment_;
   std::condition_variable changed_;
   int waiting_ = 0;

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/mapping_pool.h"
 #include "check/schedules.h"
-#include "base/reuse.h"
 
 namespace tandem::cli {
 
@@ -198,7 +198,7 @@ bool is_killed(const PlannedMutant& planned, Strategy strategy, Effort effort, M
 MutantResult run_mutant(const PlannedMutant& planned, Effort effort) {
   MutantResult result = planned.about;
   const Equivalence* const known = equivalence(result);
-  const Reuse reuse;
+  const MappingPool pool;
   if (known != nullptr)
     effort = {std::min(effort.schedules, kEffortForEquivalents.schedules),
               std::min(effort.operations, kEffortForEquivalents.operations)};

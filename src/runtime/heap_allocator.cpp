@@ -1,4 +1,4 @@
-#include "runtime/heap_book.h"
+#include "runtime/heap_allocator.h"
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ Size add_hole(Holes& holes, Size offset, Size bytes) {
 
 }  // namespace
 
-HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes, bool guarded, Size control_bytes)
+HeapAllocator::HeapAllocator(int pes, Size data_bytes, Size limit_bytes, bool guarded, Size control_bytes)
     : pes_(pes),
       control_bytes_(control_bytes),
       data_bytes_(round_up(checked("heap_bytes", data_bytes), limit_bytes > data_bytes ? kGrain : 4096)),
@@ -84,30 +84,30 @@ HeapBook::HeapBook(int pes, Size data_bytes, Size limit_bytes, bool guarded, Siz
   }
 }
 
-Size HeapBook::reserved_for(Size bytes) const {
+Size HeapAllocator::reserved_for(Size bytes) const {
   return round_up(max(bytes, 1), kAlignment) + (guarded_ ? kGuardBytes : 0);
 }
 
-void HeapBook::exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const {
+void HeapAllocator::exhausted(MemoryKind kind, int pe, const std::string& name, Size bytes, Size left) const {
   throw OutOfMemory(
       fmt::format("PE {}: no room for '{}': {} bytes asked, {} of {} bytes of {} memory left{}", pe, name, bytes, left,
                   capacity(kind), kind == MemoryKind::kControl ? "control" : "data",
                   kind == MemoryKind::kData && can_grow() ? fmt::format(", which may grow to {}", limit_bytes_) : ""));
 }
 
-Size HeapBook::largest(MemoryKind kind, Size main_left) const {
+Size HeapAllocator::largest(MemoryKind kind, Size main_left) const {
   Size most = min(left(kind), main_left);
   for (const auto& [offset, bytes] : part(kind).holes) most = max(most, bytes);
   return kind == MemoryKind::kData ? max(most, most_bytes() - grown_bottom_) : most;
 }
 
-bool HeapBook::has_room(MemoryKind kind, Size reserved, Size main_left) const {
+bool HeapAllocator::has_room(MemoryKind kind, Size reserved, Size main_left) const {
   return find_hole(part(kind).holes, reserved) != kNoRoom || reserved <= min(left(kind), main_left) ||
          (kind == MemoryKind::kData && grown_bottom_ + reserved <= grown_end_);
 }
 
 /// Returns the offset for a symmetric buffer: in a hole, in the initial part, or in the grown part.
-Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
+Size HeapAllocator::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
   Part& in = part(kind);
   Size offset = find_hole(in.holes, reserved);
   if (offset != kNoRoom) {
@@ -122,7 +122,7 @@ Size HeapBook::take_symmetric(MemoryKind kind, Size reserved, Size main_left) {
   return offset;
 }
 
-Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
+Size HeapAllocator::growth_for(int pe, Size bytes, Size main_left) const {
   if (bytes < 0 || bytes > kMostBytes) return 0;  // the allocation rejects it
   const Size reserved = reserved_for(bytes);
   if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) return 0;
@@ -134,7 +134,7 @@ Size HeapBook::growth_for(int pe, Size bytes, Size main_left) const {
 }
 
 /// Returns the n-th request of this PE: the one that another PE has made, or `asked`.
-HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
+HeapAllocator::Request& HeapAllocator::next_request(int pe, const Request& asked) {
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) requests_.push_back(asked);
   Request& request = requests_[next++];
@@ -152,8 +152,8 @@ HeapBook::Request& HeapBook::next_request(int pe, const Request& asked) {
       next, pe, text(asked), text(request)));
 }
 
-Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes,
-                                  Size main_left) {
+Size HeapAllocator::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes,
+                                       Size main_left) {
   check_size(name, bytes);
   const bool is_first = next_request_[static_cast<std::size_t>(pe)] == requests_.size();
   if (is_first && !has_room(kind, reserved_for(bytes), main_left)) use_freed_again();
@@ -167,7 +167,7 @@ Size HeapBook::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std
   return request.offset;
 }
 
-Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
+Size HeapAllocator::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
   check_size(name, bytes);
   const Size reserved = reserved_for(bytes);
   Size offset = take_local(kind, pe, reserved);
@@ -182,7 +182,7 @@ Size HeapBook::allocate_local(int pe, MemoryKind kind, Size bytes, const std::st
 }
 
 /// Returns the offset for a buffer of one PE, or kNoRoom.
-Size HeapBook::take_local(MemoryKind kind, int pe, Size reserved) {
+Size HeapAllocator::take_local(MemoryKind kind, int pe, Size reserved) {
   Part& in = part(kind);
   Size& top = in.local_top[static_cast<std::size_t>(pe)];
   Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
@@ -196,14 +196,14 @@ Size HeapBook::take_local(MemoryKind kind, int pe, Size reserved) {
   return top;
 }
 
-const std::string& HeapBook::name_at(Size offset) const {
+const std::string& HeapAllocator::name_at(Size offset) const {
   const auto found = symmetric_.find(offset);
   if (found == symmetric_.end())
     throw InvalidArgument(fmt::format("free: no symmetric buffer begins at offset {} of the heap", offset));
   return found->second.name;
 }
 
-void HeapBook::free_symmetric(int pe, Size offset) {
+void HeapAllocator::free_symmetric(int pe, Size offset) {
   if (next_request_[static_cast<std::size_t>(pe)] < requests_.size()) {
     const Request& made = requests_[next_request_[static_cast<std::size_t>(pe)]];
     const bool is_same = made.bytes == kFreed && made.offset == offset;
@@ -214,7 +214,7 @@ void HeapBook::free_symmetric(int pe, Size offset) {
   give_back(offset);
 }
 
-void HeapBook::give_back(Size offset) {
+void HeapAllocator::give_back(Size offset) {
   for (std::set<Size>& released : released_) released.erase(offset);
   auto freed = symmetric_.extract(offset);
   if (guarded_)
@@ -223,17 +223,17 @@ void HeapBook::give_back(Size offset) {
     make_hole(offset, reserved_for(freed.mapped().bytes));
 }
 
-void HeapBook::use_freed_again() {
+void HeapAllocator::use_freed_again() {
   for (const auto& [offset, buffer] : std::exchange(freed_symmetric_, {}))
     make_hole(offset, reserved_for(buffer.bytes));
 }
 
-void HeapBook::use_freed_again(int pe) {
+void HeapAllocator::use_freed_again(int pe) {
   for (const auto& [offset, buffer] : std::exchange(freed_local_[static_cast<std::size_t>(pe)], {}))
     make_local_hole(pe, offset, reserved_for(buffer.bytes));
 }
 
-void HeapBook::make_hole(Size offset, Size reserved) {
+void HeapAllocator::make_hole(Size offset, Size reserved) {
   Part& in = part(kind_at(offset));
   const Size begin = add_hole(in.holes, offset, reserved);
   // Free space at an end of the part is not a hole; the end moves instead.
@@ -245,23 +245,23 @@ void HeapBook::make_hole(Size offset, Size reserved) {
     }
 }
 
-void HeapBook::release_symmetric(int pe, Size offset) {
+void HeapAllocator::release_symmetric(int pe, Size offset) {
   name_at(offset);
   released_[static_cast<std::size_t>(pe)].insert(offset);
 }
 
-void HeapBook::reclaim() {
+void HeapAllocator::reclaim() {
   std::set<Size> by_all = released_.front();
   for (const std::set<Size>& released : released_)
     std::erase_if(by_all, [&](Size offset) { return !released.contains(offset); });
   reclaim(by_all);
 }
 
-void HeapBook::reclaim(const std::set<Size>& offsets) {
+void HeapAllocator::reclaim(const std::set<Size>& offsets) {
   for (const Size offset : offsets) give_back(offset);
 }
 
-bool HeapBook::needs_barrier(int pe, MemoryKind kind, Size bytes) {
+bool HeapAllocator::needs_barrier(int pe, MemoryKind kind, Size bytes) {
   if (bytes < 0 || bytes > kMostBytes) return false;  // the allocation rejects it
   std::size_t& next = next_request_[static_cast<std::size_t>(pe)];
   if (next == requests_.size()) {
@@ -273,7 +273,7 @@ bool HeapBook::needs_barrier(int pe, MemoryKind kind, Size bytes) {
   return true;
 }
 
-void HeapBook::free_local(int pe, Size offset) {
+void HeapAllocator::free_local(int pe, Size offset) {
   Buffers& buffers = local_[static_cast<std::size_t>(pe)];
   const auto found = buffers.find(offset);
   if (found == buffers.end())
@@ -285,7 +285,7 @@ void HeapBook::free_local(int pe, Size offset) {
     make_local_hole(pe, offset, reserved_for(freed.mapped().bytes));
 }
 
-void HeapBook::make_local_hole(int pe, Size offset, Size reserved) {
+void HeapAllocator::make_local_hole(int pe, Size offset, Size reserved) {
   Part& in = part(kind_at(offset));
   Holes& holes = in.local_holes[static_cast<std::size_t>(pe)];
   Size& top = in.local_top[static_cast<std::size_t>(pe)];

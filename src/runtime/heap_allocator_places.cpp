@@ -5,15 +5,15 @@
 #include <initializer_list>
 #include <iterator>
 
-#include "runtime/heap_book.h"
+#include "runtime/heap_allocator.h"
 
 namespace tandem {
 
-std::string HeapBook::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }
+std::string HeapAllocator::describe(int pe, Size offset) const { return describe_range(pe, offset, 0); }
 
 namespace {
 
-using Buffers = HeapBook::Buffers;
+using Buffers = HeapAllocator::Buffers;
 
 /// Returns the buffer of `buffers` that contains the byte, or null.
 const Buffers::value_type* find_at(std::initializer_list<const Buffers*> all, Size offset) {
@@ -28,21 +28,21 @@ const Buffers::value_type* find_at(std::initializer_list<const Buffers*> all, Si
 
 }  // namespace
 
-const Buffers::value_type* HeapBook::buffer_at(int pe, Size offset) const {
+const Buffers::value_type* HeapAllocator::buffer_at(int pe, Size offset) const {
   return find_at({&symmetric_, &local_[static_cast<std::size_t>(pe)]}, offset);
 }
 
-const Buffers::value_type* HeapBook::freed_at(int pe, Size offset) const {
+const Buffers::value_type* HeapAllocator::freed_at(int pe, Size offset) const {
   return find_at({&freed_symmetric_, &freed_local_[static_cast<std::size_t>(pe)]}, offset);
 }
 
-std::optional<Size> HeapBook::bytes_from(int pe, Size offset) const {
+std::optional<Size> HeapAllocator::bytes_from(int pe, Size offset) const {
   const auto* const found = buffer_at(pe, offset);
   if (found == nullptr) return std::nullopt;
   return found->first + found->second.bytes - offset;
 }
 
-std::string HeapBook::describe_beside(int pe, Size offset) const {
+std::string HeapAllocator::describe_beside(int pe, Size offset) const {
   Size nearest = kGuardBytes;
   std::string text = fmt::format("unallocated memory at offset {} on PE {}", offset, pe);
   for (const Buffers* buffers : {&symmetric_, &local_[static_cast<std::size_t>(pe)]}) {
@@ -60,7 +60,7 @@ std::string HeapBook::describe_beside(int pe, Size offset) const {
   return text;
 }
 
-std::string HeapBook::describe_range(int pe, Size offset, Size bytes) const {
+std::string HeapAllocator::describe_range(int pe, Size offset, Size bytes) const {
   const auto* const held = buffer_at(pe, offset);
   const auto* const found = held != nullptr ? held : freed_at(pe, offset);
   if (found == nullptr) return describe_beside(pe, offset);

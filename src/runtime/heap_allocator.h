@@ -17,7 +17,7 @@ namespace tandem {
 
 enum class MemoryKind { kControl, kData };
 
-class HeapBook {
+class HeapAllocator {
  public:
   /// Bytes of a PE's control part; less if the heap has less room.
   static constexpr Size kControlBytes = Size{256} << 20;
@@ -29,7 +29,8 @@ class HeapBook {
   /// `data_bytes` is the initial capacity of a PE's data part, `limit_bytes` the capacity after all growth if that is
   /// more. With `guarded` there is room between buffers, and freed memory is reused only if nothing else is left. A
   /// stray access then hits no other buffer.
-  HeapBook(int pes, Size data_bytes, Size limit_bytes = 0, bool guarded = false, Size control_bytes = kControlBytes);
+  HeapAllocator(int pes, Size data_bytes, Size limit_bytes = 0, bool guarded = false,
+                Size control_bytes = kControlBytes);
 
   MemoryKind kind_at(Size offset) const { return offset < control_bytes_ ? MemoryKind::kControl : MemoryKind::kData; }
   Size control_bytes() const { return control_bytes_; }

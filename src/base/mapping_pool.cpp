@@ -1,4 +1,4 @@
-#include "base/reuse.h"
+#include "base/mapping_pool.h"
 
 #include <sys/mman.h>
 
@@ -8,17 +8,17 @@
 namespace tandem {
 
 namespace {
-thread_local Reuse* innermost = nullptr;
+thread_local MappingPool* innermost = nullptr;
 }  // namespace
 
-Reuse::Reuse() : outer_(innermost) { innermost = this; }
+MappingPool::MappingPool() : outer_(innermost) { innermost = this; }
 
-Reuse::~Reuse() {
+MappingPool::~MappingPool() {
   innermost = outer_;
   for (const Kept& kept : kept_) munmap(kept.mapping.address, kept.mapping.bytes);
 }
 
-std::byte* Reuse::take(Use use, std::size_t bytes) {
+std::byte* MappingPool::take(Use use, std::size_t bytes) {
   if (innermost == nullptr) return nullptr;
   auto& kept = innermost->kept_;
   // The latest one first: its pages are the likeliest to be in the caches.
@@ -30,7 +30,7 @@ std::byte* Reuse::take(Use use, std::size_t bytes) {
   return address;
 }
 
-void Reuse::give(Use use, Mapping mapping) noexcept {
+void MappingPool::give(Use use, Mapping mapping) noexcept {
   try {
     if (innermost != nullptr) return innermost->kept_.push_back({use, mapping});
   } catch (const std::bad_alloc&) {  // then it is not kept

@@ -8,17 +8,17 @@ namespace tandem {
 
 /// While an object lives, simulations of its thread pass their address ranges (the PEs' memory, guarded stacks) on to
 /// later ones. To map and touch them anew takes longer than a small run. Kept ranges stay committed.
-class Reuse {
+class MappingPool {
  public:
   struct Mapping {
     std::byte* address = nullptr;
     std::size_t bytes = 0;
   };
 
-  Reuse();
-  ~Reuse();
-  Reuse(const Reuse&) = delete;
-  Reuse& operator=(const Reuse&) = delete;
+  MappingPool();
+  ~MappingPool();
+  MappingPool(const MappingPool&) = delete;
+  MappingPool& operator=(const MappingPool&) = delete;
 
   /// The purpose of a range, which decides how its pages are protected.
   enum class Use { kStack, kMemory, kPhantomMemory };
@@ -33,7 +33,7 @@ class Reuse {
     Mapping mapping;
   };
 
-  Reuse* outer_;
+  MappingPool* outer_;
   std::vector<Kept> kept_;
 };
 
