@@ -92,9 +92,9 @@ class Simulation {
   sim::Simulator& simulator() { return *simulator_; }
 
  private:
-  class Recorder;
+  class TimelineProfiler;
   struct Hosts;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<TimelineProfiler> profiler_;
   std::unique_ptr<sim::Simulator> simulator_;
   std::unique_ptr<Hosts> hosts_;  // plans that outlive the run may name their buffers
   bool has_run_ = false;

@@ -9,7 +9,7 @@
 ///   trace::write_svg(report, "picture.svg");                         // a picture for documents
 ///   trace::write_chrome_trace(simulation.timeline(), "trace.json");  // for ui.perfetto.dev
 ///
-/// CudaThreads::timeline() and CudaProcess::timeline() give the same of GPUs (tandem/advanced/recording.h). Programs
+/// CudaThreads::timeline() and CudaProcess::timeline() give the same of GPUs (tandem/advanced/profile.h). Programs
 /// may also add lanes, spans and arrows of their own. Labels are interned: keep the number that `intern` returned.
 
 #include <cstddef>

@@ -21,7 +21,7 @@
 #include <string>
 
 #include "tandem/advanced/placement.h"
-#include "tandem/advanced/recording.h"
+#include "tandem/advanced/profile.h"
 #include "tandem/advanced/unique_id.h"
 #include "tandem/world.h"
 
@@ -63,7 +63,7 @@ struct WorldOptions {
   bool check_calls = false;
 
   /// With `record.on` events can be recorded, and become a timeline. It is the same on all PEs.
-  RecordOptions record = {};
+  ProfileOptions record = {};
 
   // Processes only.
 
@@ -100,7 +100,7 @@ class WorldThreads {
   /// replay. Call it between runs.
   const trace::Timeline& timeline();
   /// Returns the losses of the last timeline, and the error of its clocks.
-  const RecordingInfo& recording_info();
+  const ProfileInfo& profile_info();
 
  private:
   struct State;
@@ -184,7 +184,7 @@ class WorldProcess {
   /// replay. Collective, while no PE's work runs. PE 0 gets the whole timeline, the others an empty one.
   const trace::Timeline& timeline();
   /// Describes the last timeline, on PE 0.
-  const RecordingInfo& recording_info();
+  const ProfileInfo& profile_info();
 
  private:
   struct State;

@@ -2,7 +2,7 @@
 // including the recording one. A missing operation is an error here.
 
 #include "support/every_operation.h"
-#include "tandem/advanced/cuda_recorded_kernel.cuh"
+#include "tandem/advanced/cuda_profiled_kernel.cuh"
 
 namespace tandem::test {
 
@@ -18,19 +18,19 @@ void compile() {
   [[maybe_unused]] const auto usual = &cuda::portable_kernel<K, 128>;
 }
 template <class K>
-void compile_recorded() {
+void compile_profiled() {
   compile<K>();
-  [[maybe_unused]] const auto recorded = &cuda::recorded_kernel<K, 128>;
+  [[maybe_unused]] const auto recorded = &cuda::profiled_kernel<K, 128>;
 }
 
 void compile_all() {
-  compile_recorded<EveryOperation<float, LLPacket, true>>();
-  compile_recorded<EveryOperation<bf16, LL128Line>>();
+  compile_profiled<EveryOperation<float, LLPacket, true>>();
+  compile_profiled<EveryOperation<bf16, LL128Line>>();
   compile<EveryOperation<fp8_e4m3, LL128Line>>();
   compile<EveryOperation<std::int8_t, LLPacket>>();
   compile<EveryOperation<std::uint64_t, LL128Line>>();
-  compile_recorded<EveryPacketOperation<bf16, LLPacket>>();
-  compile_recorded<EveryPacketOperation<float, LL128Line, true>>();
+  compile_profiled<EveryPacketOperation<bf16, LLPacket>>();
+  compile_profiled<EveryPacketOperation<float, LL128Line, true>>();
   compile<EveryPacketOperation<fp8_e4m3, LL128Line>>();
   compile<EveryPacketOperation<std::uint64_t, LLPacket>>();
 }

@@ -80,7 +80,7 @@ void run(CudaThreads& threads, World& world, const TimelineCase& c, Measured& me
   data.fill(world, buffers.a, 0, (c.gathers() ? c.m / pes : c.m) * c.local_k(pes));
   data.fill(world, buffers.b, 0, c.local_n(pes) * c.local_k(pes));
   const auto plan = make_operator(world, c.op, c.options());
-  RecordedRounds(threads, world, stream, kCalls, kRounds)
+  ProfiledRounds(threads, world, stream, kCalls, kRounds)
       .run([&] { plan->run(stream, buffers.a, buffers.b, buffers.c); }, measured, mutex);
 }
 
@@ -174,7 +174,7 @@ void run(int pes, const TimelineCase& c, const std::string& folder) {
   CudaThreads threads(pes, options);
   threads.run([&](World& world) { run(threads, world, c, measured, mutex); });
 
-  const RecordingInfo& info = threads.recording_info();
+  const ProfileInfo& info = threads.profile_info();
   const trace::Timeline& timeline = threads.timeline();
   const trace::Timeline part = trace::cut(timeline, picoseconds(measured.begin_us), picoseconds(measured.end_us));
   const double overhead = measured.on_us / measured.off_us - 1;

@@ -188,7 +188,7 @@ void timeline() {
   stream.synchronize();
   const trace::Timeline& seen = process.timeline();
   if (world.pe() != 0) return expect(seen.spans.empty(), "a timeline on PE 0 alone");
-  const RecordingInfo& info = process.recording_info();
+  const ProfileInfo& info = process.profile_info();
   std::vector<int> kernels(static_cast<std::size_t>(world.num_pes()));
   for (const trace::Span& span : seen.spans)
     if (span.kind == trace::SpanKind::kKernel)

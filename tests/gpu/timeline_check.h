@@ -41,9 +41,9 @@ inline double median(std::vector<double> values) {
 inline trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }
 
 /// One PE's rounds: a graph of `calls` calls, with and without recording in turns.
-class RecordedRounds {
+class ProfiledRounds {
  public:
-  RecordedRounds(CudaThreads& threads, World& world, Stream& stream, int calls, int rounds)
+  ProfiledRounds(CudaThreads& threads, World& world, Stream& stream, int calls, int rounds)
       : threads_(threads), world_(world), stream_(stream), calls_(calls), rounds_(rounds) {
     cuda::check(cudaEventCreate(&before_), "cudaEventCreate");
     cuda::check(cudaEventCreate(&after_), "cudaEventCreate");

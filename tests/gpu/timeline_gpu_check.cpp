@@ -66,7 +66,7 @@ void run(CudaThreads& threads, World& world, std::vector<Measured>& measured, st
   const auto out = world.heap().allocate<std::byte>(64 * kMiB, "out");
   const std::vector<std::byte> zeros(static_cast<std::size_t>(64 * kMiB));
   world.copy_in(in.local(), zeros.data(), 64 * kMiB);
-  RecordedRounds rounds(threads, world, stream, kCalls, kRounds);
+  ProfiledRounds rounds(threads, world, stream, kCalls, kRounds);
   for (std::size_t i = 0; i < cases().size(); ++i) {
     const TimelineCase& c = cases()[i];
     const auto plan = make_collective(world, c.collective, c.options(world.num_pes()));
@@ -150,7 +150,7 @@ void write_pictures(const TimelineCase& c, int pes, const Measured& m, const tra
   trace::write_chrome_trace(report.timelines[0], path + ".json");
 }
 
-void check_clocks(int pes, const RecordingInfo& info) {
+void check_clocks(int pes, const ProfileInfo& info) {
   double error = 0;
   for (int pe = 1; pe < pes; ++pe) {
     const auto& clock = info.clocks[static_cast<std::size_t>(pe)];
@@ -185,7 +185,7 @@ void run(int pes, const std::string& folder) {
   CudaThreads threads(pes, options);
   threads.run([&](World& world) { run(threads, world, measured, mutex); });
 
-  const RecordingInfo& info = threads.recording_info();
+  const ProfileInfo& info = threads.profile_info();
   const trace::Timeline& timeline = threads.timeline();
   std::printf("%lld operations, %lld lost, %lld launches or copies lost, %lld waits unmatched\n",
               static_cast<long long>(info.operations), static_cast<long long>(info.lost_operations),

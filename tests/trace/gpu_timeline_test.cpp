@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "tandem/signal.h"
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 #include "trace/gpu/gpu_spans.h"
 #include "trace/gpu/gpu_work_times.h"
 #include "trace/timeline/buffer_name.h"
@@ -45,19 +45,19 @@ GpuWork copy(int pe, Size bytes, std::vector<std::size_t> after) {
   return work;
 }
 
-GpuRecording two_pes(std::vector<GpuWork> work) {
-  GpuRecording recording;
-  recording.pes = 2;
-  recording.work = std::move(work);
+GpuProfile two_pes(std::vector<GpuWork> work) {
+  GpuProfile profile;
+  profile.pes = 2;
+  profile.work = std::move(work);
   const ClockOffset ahead{0, kAhead, 1, 700};
-  recording.clocks = {ClockMap(), ClockMap(ahead, ahead)};
-  recording.origin = 1'000;
-  recording.signal_ns = 700;
-  recording.place = [](std::uint64_t address) {
+  profile.clocks = {ClockMap(), ClockMap(ahead, ahead)};
+  profile.origin = 1'000;
+  profile.signal_ns = 700;
+  profile.place = [](std::uint64_t address) {
     return GpuPlace{static_cast<int>(address / kStride), static_cast<Size>(address % kStride)};
   };
-  recording.name = [](std::uint64_t address) { return address % kStride < 256 ? "arrived" : "data"; };
-  return recording;
+  profile.name = [](std::uint64_t address) { return address % kStride < 256 ? "arrived" : "data"; };
+  return profile;
 }
 
 /// PE 0 stores and signals all at 2,500; PE 1 waits from 2,000 to 3,600 of PE 0's clock.
@@ -264,15 +264,15 @@ TEST(GpuTimeline, CopiesShareTheTimeBetweenWhatWasBeforeAndWhatCameAfter) {
   stamp.after = {3};
   auto end = kernel(0, "end", {{record(RecordKind::kBlock, 9'700, 20, 2, 0)}});
   end.after = {4};
-  const GpuRecording recording = two_pes({begin, copy(0, 1'000'000, {0}), copy(0, 3'000'000, {1}), signal, stamp, end});
-  const auto times = work_times(recording);
+  const GpuProfile profile = two_pes({begin, copy(0, 1'000'000, {0}), copy(0, 3'000'000, {1}), signal, stamp, end});
+  const auto times = work_times(profile);
   EXPECT_EQ(times[1].begin, 1'100 * kNanosecond);
   EXPECT_EQ(times[1].end, 3'100 * kNanosecond);  // 2 of 6 MB, with what a start takes
   EXPECT_EQ(times[2].begin, 3'100 * kNanosecond);
   EXPECT_EQ(times[2].end, 7'100 * kNanosecond);
 
   GpuFindings findings;
-  const Timeline timeline = to_timeline(recording, findings);
+  const Timeline timeline = to_timeline(profile, findings);
   std::vector<Size> copied;
   for (const Span& span : timeline.spans) {
     if (span.kind != SpanKind::kCopy) continue;
@@ -299,15 +299,15 @@ TEST(GpuTimeline, ACopiedSignalIsThereWhenItsWaitEnds) {
   const auto waits = kernel(
       1, "waits",
       {{record(RecordKind::kBlock, 1'000 + kAhead, 4'100, 2, 1), wait_for(1'000 + kAhead, 4'100, kStride + 8, 3)}});
-  const GpuRecording recording = two_pes({begin, copy(0, 1'000'000, {0}), signal, own, end, waits});
-  const auto times = work_times(recording);
+  const GpuProfile profile = two_pes({begin, copy(0, 1'000'000, {0}), signal, own, end, waits});
+  const auto times = work_times(profile);
   EXPECT_EQ(times[2].end, 4'100 * kNanosecond);
   EXPECT_LE(times[1].end, times[2].end);
   EXPECT_EQ(times[3].begin, times[2].end);
   EXPECT_EQ(times[3].end, 11'100 * kNanosecond);
 
   GpuFindings findings;
-  const Timeline timeline = to_timeline(recording, findings);
+  const Timeline timeline = to_timeline(profile, findings);
   EXPECT_EQ(findings.unmatched, 0);
   // It says nothing about the clocks: that it was there 0 us before the wait's end is how it was placed.
   EXPECT_TRUE(findings.releases.empty());

@@ -11,8 +11,8 @@ void register_move();
 void register_copies();
 
 // The variants that record their operations, for timelines.
-void register_recorded_all_reduce();
-void register_recorded_reduce();
-void register_recorded_move();
+void register_profiled_all_reduce();
+void register_profiled_reduce();
+void register_profiled_move();
 
 }  // namespace tandem::cuda

@@ -13,7 +13,7 @@
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/device_guard.h"
 #include "cuda/driver/error.h"
-#include "cuda/profile/recording.h"
+#include "cuda/profile/profiler.h"
 #include "cuda/world/stream.h"
 #include "tandem/error.h"
 
@@ -60,7 +60,7 @@ class Kernels final : public world::LoadedKernels {
   int sms_ = 0;  // of the first GPU
 };
 
-Recording* of_cuda(world::Recording* recording) { return static_cast<Recording*>(recording); }
+Profiler* of_cuda(world::Profiler* profiler) { return static_cast<Profiler*>(profiler); }
 
 }  // namespace
 
@@ -172,20 +172,19 @@ std::unique_ptr<world::DeviceStream> CudaDevices::make_own_stream(int device) {
   return std::make_unique<CudaStream>(device);
 }
 
-std::unique_ptr<world::DeviceStream> CudaDevices::make_stream(const world::StreamUse& use,
-                                                              world::Recording* recording) {
-  return std::make_unique<CudaStream>(use, of_cuda(recording));
+std::unique_ptr<world::DeviceStream> CudaDevices::make_stream(const world::StreamUse& use, world::Profiler* profiler) {
+  return std::make_unique<CudaStream>(use, of_cuda(profiler));
 }
 
 std::unique_ptr<world::DeviceStream> CudaDevices::borrow_stream(const world::StreamUse& use, void* native,
-                                                                world::Recording* recording) {
-  return std::make_unique<CudaStream>(use, of_cuda(recording), static_cast<cudaStream_t>(native));
+                                                                world::Profiler* profiler) {
+  return std::make_unique<CudaStream>(use, of_cuda(profiler), static_cast<cudaStream_t>(native));
 }
 
 Size CudaDevices::clock_mail_bytes() const { return sizeof(Mail); }
 
-std::unique_ptr<world::Recording> CudaDevices::make_recording(const world::RecordingSetup& setup) {
-  return std::make_unique<Recording>(setup);
+std::unique_ptr<world::Profiler> CudaDevices::make_profiler(const world::ProfilerSetup& setup) {
+  return std::make_unique<Profiler>(setup);
 }
 
 }  // namespace tandem::cuda

@@ -15,7 +15,7 @@ CudaStream::CudaStream(int device) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
-CudaStream::CudaStream(world::StreamUse use, Recording* recording) : use_(std::move(use)), recording_(recording) {
+CudaStream::CudaStream(world::StreamUse use, Profiler* profiler) : use_(std::move(use)), profiler_(profiler) {
   const DeviceGuard current(use_.device);
   if (use_.sharing > 1) queue_.emplace(use_.device, use_.sharing, fmt::format("'{}' on PE {}", use_.name, use_.pe));
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -25,8 +25,8 @@ CudaStream::CudaStream(world::StreamUse use, Recording* recording) : use_(std::m
   check(cudaStreamSynchronize(stream_), "cudaStreamCreate");
 }
 
-CudaStream::CudaStream(world::StreamUse use, Recording* recording, cudaStream_t stream)
-    : use_(std::move(use)), recording_(recording), stream_(stream), is_own_(false) {}
+CudaStream::CudaStream(world::StreamUse use, Profiler* profiler, cudaStream_t stream)
+    : use_(std::move(use)), profiler_(profiler), stream_(stream), is_own_(false) {}
 
 CudaStream::~CudaStream() {
   if (is_own_) cudaStreamDestroy(stream_);
@@ -35,31 +35,31 @@ CudaStream::~CudaStream() {
 void CudaStream::launch(const detail::KernelLaunch& kernel, const Context& context) {
   const DeviceGuard current(use_.device);
   const detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, use_.early_launch};
-  if (auto* const recording = this->recording())
-    recording->launch(named(), kernel, launch);
+  if (auto* const profiler = this->profiler())
+    profiler->launch(named(), kernel, launch);
   else
     kernel.device->launch(launch);
 }
 
 void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   const DeviceGuard current(use_.device);
-  auto* const recording = this->recording();
+  auto* const profiler = this->profiler();
   const int sms = use_.sms;
   const SkinnyKernel* const decode = skinny_kernel(gemm, sms);
   // cuBLASLt's kernels are loaded at their first call, which waits for those that run on the GPU; on a shared one these
   // may wait for this call. The library's are there.
   const bool is_for_cublas = decode == nullptr && (use_.sharing == 1 || !has_own_kernel(gemm));
   if (is_for_cublas && plain_gemms_.takes(gemm)) {
-    if (recording != nullptr) recording->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
+    if (profiler != nullptr) profiler->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);
   }
   check_gemm(gemm, sms);
   const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
   GemmLaunch launch{&gemm, &context, gemm.sms > 0 ? gemm.sms : sms, use_.early_launch, stream_, {}};
-  if (recording != nullptr)
+  if (profiler != nullptr)
     launch.record =
-        recording->note_kernel(named(), fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k), context.team, launch.sms);
+        profiler->note_kernel(named(), fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k), context.team, launch.sms);
   start(launch);
 }
 
@@ -75,23 +75,23 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
 
 void CudaStream::copy(void* to, const void* from, Size bytes) {
   const DeviceGuard current(use_.device);
-  auto* const recording = this->recording();
-  if (recording != nullptr) recording->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
+  auto* const profiler = this->profiler();
+  if (profiler != nullptr) profiler->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
-  if (recording != nullptr) recording->note_copy_end(named());
+  if (profiler != nullptr) profiler->note_copy_end(named());
 }
 
 void CudaStream::write_signal(const Context&, Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
   // Stream order makes what came before visible first (tests/gpu/litmus_gpu_check.cpp).
   const DeviceGuard current(use_.device);
-  auto* const recording = this->recording();
+  auto* const profiler = this->profiler();
   if (from != nullptr) {
-    if (recording != nullptr) recording->note_copied_signal(named(), word);
+    if (profiler != nullptr) profiler->note_copied_signal(named(), word);
     check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
-    if (recording != nullptr) recording->note_copy_end(named());
-  } else if (recording != nullptr) {
-    recording->write_signal(named(), word, value);
+    if (profiler != nullptr) profiler->note_copy_end(named());
+  } else if (profiler != nullptr) {
+    profiler->write_signal(named(), word, value);
   } else {
     launch_write(stream_, word, value);
   }
@@ -99,8 +99,8 @@ void CudaStream::write_signal(const Context&, Signal* word, const Epoch* from, E
 
 void CudaStream::wait_signal(const Context& context, const Signal* word, Epoch value) {
   const DeviceGuard current(use_.device);
-  if (auto* const recording = this->recording())
-    recording->wait_signal(named(), context, word, value);
+  if (auto* const profiler = this->profiler())
+    profiler->wait_signal(named(), context, word, value);
   else
     launch_wait(stream_, context, word, value);
 }
@@ -109,20 +109,20 @@ std::shared_ptr<detail::EventState> CudaStream::record() {
   const DeviceGuard current(use_.device);
   auto state = std::make_shared<CudaEvent>();
   check(cudaEventCreateWithFlags(&state->event, cudaEventDisableTiming), "cudaEventCreate");
-  if (auto* const recording = this->recording()) recording->note_record(named(), state.get());
+  if (auto* const profiler = this->profiler()) profiler->note_record(named(), state.get());
   check(cudaEventRecord(state->event, stream_), "cudaEventRecord");
   return state;
 }
 
 void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
   const DeviceGuard current(use_.device);
-  if (auto* const recording = this->recording()) recording->note_wait(named(), event.get());
+  if (auto* const profiler = this->profiler()) profiler->note_wait(named(), event.get());
   check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(*event).event), "cudaStreamWaitEvent");
 }
 
 void CudaStream::compare_calls(const Context& context, const detail::CallComparison& comparison) {
   const DeviceGuard current(use_.device);
-  if (auto* const recording = this->recording()) recording->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
+  if (auto* const profiler = this->profiler()) profiler->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
   launch_comparison(
       stream_, context,
       {comparison.words, comparison.calls.words, comparison.signature, static_cast<Epoch>(comparison.count)});
@@ -130,7 +130,7 @@ void CudaStream::compare_calls(const Context& context, const detail::CallCompari
 
 void CudaStream::synchronize() {
   const DeviceGuard current(use_.device);
-  if (auto* const recording = this->recording()) recording->note_synchronize(named());
+  if (auto* const profiler = this->profiler()) profiler->note_synchronize(named());
   check(cudaStreamSynchronize(stream_), "synchronize");
 }
 

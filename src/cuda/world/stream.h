@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cuda/device/plain_gemms.h"
-#include "cuda/profile/recording.h"
+#include "cuda/profile/profiler.h"
 #include "cuda/world/shared_queue.h"
 #include "world/device/stream.h"
 
@@ -24,9 +24,9 @@ class CudaStream final : public world::DeviceStream {
   /// A stream for a PE's host alone. The GPU is current.
   explicit CudaStream(int device);
   /// `recording`: null, or that of the world.
-  CudaStream(world::StreamUse use, Recording* recording);
+  CudaStream(world::StreamUse use, Profiler* profiler);
   /// Work for a stream that somebody else made and keeps until this object is gone.
-  CudaStream(world::StreamUse use, Recording* recording, cudaStream_t stream);
+  CudaStream(world::StreamUse use, Profiler* profiler, cudaStream_t stream);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -51,11 +51,11 @@ class CudaStream final : public world::DeviceStream {
 
  private:
   /// Null where this PE's work is not recorded at present.
-  Recording* recording() const { return recording_ != nullptr && recording_->is_on(use_.pe) ? recording_ : nullptr; }
-  RecordedStream named() const { return {use_.pe, stream_, use_.name}; }
+  Profiler* profiler() const { return profiler_ != nullptr && profiler_->is_on(use_.pe) ? profiler_ : nullptr; }
+  ProfiledStream named() const { return {use_.pe, stream_, use_.name}; }
 
   world::StreamUse use_;
-  Recording* recording_ = nullptr;
+  Profiler* profiler_ = nullptr;
   cudaStream_t stream_ = nullptr;
   bool is_own_ = true;
   std::optional<SharedQueue> queue_;  // where PEs share GPUs

@@ -4,7 +4,7 @@
 /// cores are busy.
 
 #include "gemm/hopper/device_wait.cuh"
-#include "gemm/hopper/gemm_recorder.cuh"
+#include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/tile_walk.cuh"
 #include "gemm/hopper/tma.cuh"
 #include "tandem/impl/cuda/ending.cuh"
@@ -55,10 +55,10 @@ class GatedMainloop : public Base {
   template <class TensorA, class TensorB>
   __device__ void load(const Params& params, const WalkedTile& tile, int column, Steps steps, MainloopPipeline pipeline,
                        PipelineState state, const cute::tuple<TensorA, TensorB>& inputs, int lane,
-                       std::uint32_t block_rank, TensorStorage& storage, const GemmRecorder& recorder) {
+                       std::uint32_t block_rank, TensorStorage& storage, const GemmProfiler& profiler) {
     const bool own = tile.chunk->owner == params.gate.own;
     if (!own && params.gate.gate.words != nullptr && passed_ != tile.chunk->slot)
-      pass_gate(params.gate, tile, lane, recorder);
+      pass_gate(params.gate, tile, lane, profiler);
     // Tiles start at any row: a shard's size need not be a multiple of a tile's.
     const int row = own ? tile.row - params.gate.own_begin : tile.row;
     const auto rows = cute::domain_offset(cute::make_coord(row, 0, 0, 0, 0), cute::get<0>(inputs));
@@ -137,13 +137,13 @@ class GatedMainloop : public Base {
     pipeline.consumer_release(done);
   }
 
-  __device__ void pass_gate(const DeviceGate& gate, const WalkedTile& tile, int lane, const GemmRecorder& recorder) {
+  __device__ void pass_gate(const DeviceGate& gate, const WalkedTile& tile, int lane, const GemmProfiler& profiler) {
     const Signal* const word = gate.gate.words + tile.chunk->slot;
     const Epoch expected = load_relaxed(gate.gate.epoch) * static_cast<Epoch>(gate.gate.arrivals);
-    const std::uint64_t begin = recorder.now();
+    const std::uint64_t begin = profiler.now();
     wait_before_tma(gate.context, word, expected);
     passed_ = tile.chunk->slot;
-    if (lane == 0) recorder.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+    if (lane == 0) profiler.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
     __syncwarp();
   }
 

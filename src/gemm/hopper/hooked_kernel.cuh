@@ -50,11 +50,11 @@ class HookedKernel {
     Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
     cute::cluster_arrive();
     cute::cluster_wait();
-    const GemmRecorder recorder(params.record, &storage.records);
-    const std::uint64_t begin = recorder.now();
+    const GemmProfiler profiler(params.record, &storage.records);
+    const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
-      compute(params, storage, pipeline, group - 1, recorder);
+      compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
       // No memory may be accessed that the previous kernel may still write.
@@ -62,15 +62,15 @@ class HookedKernel {
         const WalkedTile first = Walk(params.table).tile();
         Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
         cutlass::arch::wait_on_dependent_grids();
-        load(params, storage, pipeline, lane, recorder);
+        load(params, storage, pipeline, lane, profiler);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
         cutlass::arch::wait_on_dependent_grids();
-        Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), recorder);
+        Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), profiler);
       }
     }
-    if (!recorder.is_on()) return;
+    if (!profiler.is_on()) return;
     __syncthreads();
-    if (threadIdx.x == 0) recorder.finish(begin);
+    if (threadIdx.x == 0) profiler.finish(begin);
   }
 
  private:
@@ -96,7 +96,7 @@ class HookedKernel {
   }
 
   __device__ static void load(const Params& params, Storage& storage, Pipeline& pipeline, int lane,
-                              const GemmRecorder& recorder) {
+                              const GemmProfiler& profiler) {
     Mainloop mainloop;
     const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
     auto state = cutlass::make_producer_start_state<Pipeline>();
@@ -104,7 +104,7 @@ class HookedKernel {
       const WalkedTile tile = walk.tile();
       const Steps steps = steps_of(params, tile);
       mainloop.load(params.mainloop, tile, Store::kSlices == 1 ? tile.column : 0, steps, pipeline, state, inputs, lane,
-                    cute::block_rank_in_cluster(), storage.mainloop, recorder);
+                    cute::block_rank_in_cluster(), storage.mainloop, profiler);
       state.advance(steps.count);
     }
     // The next kernel may take this one's SMs (programmatic dependent launch). If all work ends with the last tile, it
@@ -114,7 +114,7 @@ class HookedKernel {
   }
 
   __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
-                                 const GemmRecorder& recorder) {
+                                 const GemmProfiler& profiler) {
     Mainloop mainloop;
     const int thread = static_cast<int>(threadIdx.x) - kGroup;
     Store store(params.store, storage.store, group, thread % kGroup);
@@ -122,7 +122,7 @@ class HookedKernel {
     for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
       const int count = steps_of(params, tile).count;
-      const std::uint64_t begin = recorder.now();
+      const std::uint64_t begin = profiler.now();
       if constexpr (Store::kMostPending > 0) store.begin(tile);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
@@ -136,7 +136,7 @@ class HookedKernel {
         }
       }
       // Each tile counts once, for the block that completes it.
-      if (thread == 0) recorder.add(0, {RecordKind::kCompute}, begin);
+      if (thread == 0) profiler.add(0, {RecordKind::kCompute}, begin);
       if constexpr (Table::kShares)
         if (tile.others > 0) store.add_others(tile, sums);
       store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);

@@ -10,7 +10,7 @@
 
 #include <cutlass/arch/barrier.h>
 
-#include "gemm/hopper/gemm_recorder.cuh"
+#include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -145,7 +145,7 @@ class TileStore {
   }
 
   /// Runs the storing warp's part by one thread, tile by tile.
-  __device__ void store(const Table& table, int tile_m, const GemmRecorder& recorder) {
+  __device__ void store(const Table& table, int tile_m, const GemmProfiler& profiler) {
     const int role = 2 + group_;
     for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
@@ -155,7 +155,7 @@ class TileStore {
         continue;
       }
       for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
-      if (adds_to(tile)) await_addend(tile, table, tile_m, recorder, role);
+      if (adds_to(tile)) await_addend(tile, table, tile_m, profiler, role);
       if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
       make_ready(tile, 0, boxes_);
       make_ready(tile, 1, boxes_ + 1);
@@ -163,7 +163,7 @@ class TileStore {
       for (int i = 0; i < kBoxes; ++i, ++boxes_) {
         const unsigned slot = boxes_ % kSlots;
         storage_.written[group_][slot].wait(phase());
-        if (i == 0) begin = recorder.now();
+        if (i == 0) begin = profiler.now();
         if (tile.chunk->owner == params_.ring.copied_owner)
           store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
         for (int copy = 0; copy < params_.copies; ++copy)
@@ -173,10 +173,10 @@ class TileStore {
         make_ready(tile, i + 1, boxes_ + 1);
       }
       wait_for_stores();
-      recorder.add(role,
+      profiler.add(role,
                    {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kRows} * TileN * Size{sizeof(Element)}},
                    begin);
-      notify(tile, recorder, role);
+      notify(tile, profiler, role);
     }
   }
 
@@ -301,22 +301,22 @@ class TileStore {
     load_box(&params_.received[tile.chunk->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
   }
 
-  __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmRecorder& recorder,
+  __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmProfiler& profiler,
                                int role) const {
     const TableChunk& chunk = *tile.chunk;
     const Epoch tiles = static_cast<Epoch>((chunk.end - chunk.begin + tile_m - 1) / tile_m * table.columns);
     const Signal* const word = params_.ring.arrived + chunk.slot;
     const Epoch expected = load_relaxed(params_.ring.epoch) * tiles;
-    const std::uint64_t begin = recorder.now();
+    const std::uint64_t begin = profiler.now();
     wait_before_tma(params_.context, word, expected);
-    recorder.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+    profiler.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
   }
 
   /// Called when the tile's stores of this warp are done. The later of the two warps sends the notification.
-  __device__ void notify(const WalkedTile& tile, const GemmRecorder& recorder, int role) {
+  __device__ void notify(const WalkedTile& tile, const GemmProfiler& profiler, int role) {
     Signal* const word = params_.word[tile.number];
     if (word == nullptr) return;
-    const std::uint64_t begin = recorder.now();
+    const std::uint64_t begin = profiler.now();
     fence_proxy_async();
     unsigned before = 0;
     asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
@@ -325,7 +325,7 @@ class TileStore {
                  : "memory");
     if (before % 2 == 0) return;
     for (int copy = 0; copy < params_.copies; ++copy) add_release(&params_.word[tile.number + copy]->value, 1);
-    recorder.add(role, {RecordKind::kSignal, word, 1, static_cast<unsigned>(SignalOp::kAdd), 1}, begin);
+    profiler.add(role, {RecordKind::kSignal, word, 1, static_cast<unsigned>(SignalOp::kAdd), 1}, begin);
   }
 
   const Params& params_;

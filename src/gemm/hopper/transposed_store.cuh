@@ -6,7 +6,7 @@
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/hopper/epilogue.cuh"
-#include "gemm/hopper/gemm_recorder.cuh"
+#include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/host/tensor_map.h"
 #include "gemm/hopper/slice_sum.cuh"
 #include "gemm/hopper/tile_walk.cuh"
@@ -99,7 +99,7 @@ class TransposedStore {
     });
   }
 
-  __device__ void store(const TileTable& table, int, const GemmRecorder& recorder) {
+  __device__ void store(const TileTable& table, int, const GemmProfiler& profiler) {
     const int role = 2 + group_;
     for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
       const WalkedTile tile = walk.tile();
@@ -108,12 +108,12 @@ class TransposedStore {
       for (int box = 0; box < kBoxes; ++box, ++boxes_) {
         storage_.ready[group_].arrive();
         storage_.written[group_].wait(boxes_ % 2);
-        if (box == 0) begin = recorder.now();
+        if (box == 0) begin = profiler.now();
         store_box(&params_.c, shared_address(storage_.slot[group_]), col_of(tile), first_row(tile) + box * kBoxRows);
         wait_for_reads<0>();
       }
       wait_for_stores();
-      recorder.add(role, {RecordKind::kStore, nullptr, Size{kKept} * kRowBytes}, begin);
+      profiler.add(role, {RecordKind::kStore, nullptr, Size{kKept} * kRowBytes}, begin);
       if (params_.sum.calls != nullptr) count_calls(tile);
     }
   }

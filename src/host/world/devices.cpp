@@ -90,12 +90,12 @@ std::unique_ptr<world::DeviceStream> HostDevices::make_own_stream(int device) {
   return std::make_unique<HostStream>(std::move(use), std::make_shared<TaskQueue>(), true);
 }
 
-std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Recording*) {
+std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Profiler*) {
   return std::make_unique<HostStream>(use, make_queue(use.device), true);
 }
 
 std::unique_ptr<world::DeviceStream> HostDevices::borrow_stream(const world::StreamUse& use, void* native,
-                                                                world::Recording*) {
+                                                                world::Profiler*) {
   const std::lock_guard lock(mutex_);
   auto& all = queues_[use.device];
   if (native == nullptr) {
@@ -110,7 +110,7 @@ std::unique_ptr<world::DeviceStream> HostDevices::borrow_stream(const world::Str
 }
 
 Size HostDevices::clock_mail_bytes() const { refuse_recording(); }
-std::unique_ptr<world::Recording> HostDevices::make_recording(const world::RecordingSetup&) { refuse_recording(); }
+std::unique_ptr<world::Profiler> HostDevices::make_profiler(const world::ProfilerSetup&) { refuse_recording(); }
 
 }  // namespace tandem::host
 

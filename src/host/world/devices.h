@@ -43,13 +43,13 @@ class HostDevices : public world::Devices {
   void check_hooked_gemm(int device, const Gemm& gemm) override;
 
   std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;
-  std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Recording* recording) override;
+  std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Profiler* profiler) override;
   /// `native`: a TaskQueue, or null for the one that each device has.
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
-                                                     world::Recording* recording) override;
+                                                     world::Profiler* profiler) override;
 
   Size clock_mail_bytes() const override;
-  std::unique_ptr<world::Recording> make_recording(const world::RecordingSetup& setup) override;
+  std::unique_ptr<world::Profiler> make_profiler(const world::ProfilerSetup& setup) override;
 
  private:
   std::shared_ptr<TaskQueue> make_queue(int device);

@@ -26,9 +26,9 @@ void register_profiled_library_kernels() {
   register_library_kernels();
   static std::once_flag once;
   std::call_once(once, [] {
-    register_recorded_all_reduce();
-    register_recorded_reduce();
-    register_recorded_move();
+    register_profiled_all_reduce();
+    register_profiled_reduce();
+    register_profiled_move();
   });
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "runtime/mismatch_detector.h"
-#include "sim/run/recorder.h"
 #include "sim/run/simulator.h"
+#include "sim/run/timeline_profiler.h"
 #include "sim/transfer/stream.h"
 #include "tandem/error.h"
 
@@ -139,7 +139,7 @@ const Machine& with_figures(const Machine& machine) {
 
 }  // namespace
 
-class Simulation::Recorder : public sim::Recorder {};
+class Simulation::TimelineProfiler : public sim::TimelineProfiler {};
 
 struct Simulation::Hosts {
   HostBarrier barrier;
@@ -149,18 +149,18 @@ struct Simulation::Hosts {
 };
 
 Simulation::Simulation(const Machine& machine, int pes, const SimOptions& options)
-    : recorder_(options.record ? std::make_unique<Recorder>() : nullptr),
+    : profiler_(options.record ? std::make_unique<TimelineProfiler>() : nullptr),
       simulator_(std::make_unique<sim::Simulator>(with_figures(machine), pes, options.pes_per_node, options.seed,
                                                   options.phantom, options.graph, options.heap_bytes,
-                                                  options.heap_limit_bytes, recorder_.get(), options.seams)) {
+                                                  options.heap_limit_bytes, profiler_.get(), options.seams)) {
   simulator_->device = options.plan_for;
   log_line(LogLevel::kInfo, [&] { return fmt::format("world of {} simulated PEs of {}", pes, machine.name); });
-  if (recorder_) {
-    recorder_->timeline.machine = machine.name;
-    recorder_->timeline.pes_per_node = simulator_->topology.pes_per_node();
-    recorder_->timeline.predicted = true;
-    recorder_->describe = [this](const void* address) { return simulator_->memory.describe(address); };
-    recorder_->timeline.pes = pes;
+  if (profiler_) {
+    profiler_->timeline.machine = machine.name;
+    profiler_->timeline.pes_per_node = simulator_->topology.pes_per_node();
+    profiler_->timeline.predicted = true;
+    profiler_->describe = [this](const void* address) { return simulator_->memory.describe(address); };
+    profiler_->timeline.pes = pes;
   }
 }
 
@@ -188,7 +188,7 @@ void Simulation::run(const std::function<void(World&)>& program) {
   for (const auto& stream : simulator_->streams)
     if (!stream().empty()) throw Deadlock(simulator_->describe_deadlock({}));
   simulator_->network.check_all_moved(engine.now());
-  if (recorder_) recorder_->timeline.end = engine.now();
+  if (profiler_) profiler_->timeline.end = engine.now();
 }
 
 double Simulation::time_us() const { return sim::to_us(simulator_->engine.now()); }
@@ -205,8 +205,8 @@ std::vector<ResourceUse> Simulation::resource_use() const {
 }
 
 const trace::Timeline& Simulation::timeline() const {
-  if (!recorder_) throw InvalidArgument("timeline: the simulation was not made with SimOptions::record");
-  return recorder_->timeline;
+  if (!profiler_) throw InvalidArgument("timeline: the simulation was not made with SimOptions::record");
+  return profiler_->timeline;
 }
 
 }  // namespace tandem

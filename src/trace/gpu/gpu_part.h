@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/serial.h"
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 
 namespace tandem::trace {
 

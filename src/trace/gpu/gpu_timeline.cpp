@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "tandem/signal.h"
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 #include "trace/gpu/gpu_spans.h"
 #include "trace/gpu/gpu_work_times.h"
 #include "trace/gpu/signal_match.h"
@@ -32,10 +32,10 @@ constexpr std::size_t kNone = ~std::size_t{0};
 
 class Conversion {
  public:
-  Conversion(const GpuRecording& recording, GpuFindings& findings)
-      : recording_(recording), findings_(findings), times_(work_times(recording)) {
-    timeline_.machine = recording.machine;
-    timeline_.pes = recording.pes;
+  Conversion(const GpuProfile& profile, GpuFindings& findings)
+      : profile_(profile), findings_(findings), times_(work_times(profile)) {
+    timeline_.machine = profile.machine;
+    timeline_.pes = profile.pes;
   }
 
   Timeline run() {
@@ -58,12 +58,12 @@ class Conversion {
     std::uint32_t label;
   };
 
-  Time time(int pe, std::uint64_t ns) const { return recording_.time(pe, ns); }
+  Time time(int pe, std::uint64_t ns) const { return profile_.time(pe, ns); }
 
   void find_lives() {
     std::map<std::string, int> streams;
-    for (std::size_t i = 0; i < recording_.work.size(); ++i) {
-      const GpuWork& work = recording_.work[i];
+    for (std::size_t i = 0; i < profile_.work.size(); ++i) {
+      const GpuWork& work = profile_.work[i];
       if (work.hidden) continue;
       for (std::size_t b = 0; b < work.blocks.size(); ++b) {
         if (work.blocks[b].empty()) continue;
@@ -94,12 +94,12 @@ class Conversion {
     }
   }
 
-  int pe_of(const Life& life) const { return recording_.work[life.work].pe; }
+  int pe_of(const Life& life) const { return profile_.work[life.work].pe; }
 
   std::string lane_name(const Life& life) const {
     if (life.kind == LaneKind::kCopyEngine) return fmt::format("copy engine {}", life.row);
     const std::string name =
-        life.kind == LaneKind::kSm ? fmt::format("sm {}", life.place) : recording_.work[life.work].stream;
+        life.kind == LaneKind::kSm ? fmt::format("sm {}", life.place) : profile_.work[life.work].stream;
     return life.row == 0 ? name : fmt::format("{}.{}", name, life.row);
   }
 
@@ -124,16 +124,16 @@ class Conversion {
 
   std::vector<Record> operations(const Life& life) const {
     if (life.block == kNone) return {};
-    return operations_of(recording_.work[life.work].blocks[life.block]);
+    return operations_of(profile_.work[life.work].blocks[life.block]);
   }
 
   void draw(const Life& life) {
-    const GpuWork& work = recording_.work[life.work];
+    const GpuWork& work = profile_.work[life.work];
     timeline_.add(Span{life.lane, work.kind, timeline_.intern(work.name), life.begin, life.end,
                        life.block == kNone ? work.bytes : 0});
     // The value is unknown, but every change of a word that a copy writes belongs to its next wait.
     if (work.signal != 0)
-      match_.add_signal({recording_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end, false});
+      match_.add_signal({profile_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end, false});
     auto& [ended, lane] = work_ends_.try_emplace(life.work, life.end, life.lane).first->second;
     if (life.end > ended) std::tie(ended, lane) = std::pair(life.end, life.lane);
     if (life.block == kNone) return;
@@ -151,7 +151,7 @@ class Conversion {
     const Time begin = time(work.pe, record.begin);
     const Time end = time(work.pe, record.begin + record.duration);
     const Drawn how = drawn(record.kind);
-    const std::string name = record.address == 0 ? std::string() : recording_.name(record.address);
+    const std::string name = record.address == 0 ? std::string() : profile_.name(record.address);
     const std::uint32_t label = timeline_.intern(name.empty() ? how.label : how.label + (" " + name));
     // As in the simulator, operations without duration are not drawn. Signals are, because arrows start at them.
     if (end > begin || how.kind == SpanKind::kSignal)
@@ -162,7 +162,7 @@ class Conversion {
   }
 
   void note_sent(const GpuWork& work, const Record& record, std::uint32_t lane, Time end) {
-    Sent sent{recording_.place(record.address), record.payload, static_cast<SignalOp>(record.detail), 0, lane, end};
+    Sent sent{profile_.place(record.address), record.payload, static_cast<SignalOp>(record.detail), 0, lane, end};
     if (record.kind == RecordKind::kSignal) {
       match_.add_signal(sent);
     } else if (record.kind == RecordKind::kSignalAll) {
@@ -181,7 +181,7 @@ class Conversion {
     const bool packets = record.kind == RecordKind::kPacketGet;
     if (!packets && record.kind != RecordKind::kWait) return;
     Awaited wait{
-        recording_.place(record.address), record.count, record.payload, static_cast<Cmp>(record.detail), 0, begin, end};
+        profile_.place(record.address), record.count, record.payload, static_cast<Cmp>(record.detail), 0, begin, end};
     if (packets) {
       wait.value = record.payload >> 32;
       wait.bytes = packet_bytes(record);
@@ -191,7 +191,7 @@ class Conversion {
 
   void draw_release(const Wait& wait) {
     const auto sent = wait.packets ? match_.brought_by(wait.awaited) : match_.released_by(wait.awaited);
-    const Time under_way = recording_.signal_ns * kNanosecond;
+    const Time under_way = profile_.signal_ns * kNanosecond;
     if (!sent) {
       findings_.unmatched += wait.awaited.end - wait.awaited.begin > 2 * under_way ? 1 : 0;
       return;
@@ -217,12 +217,12 @@ class Conversion {
   /// Returns the predecessors of an item of work, with items that are not drawn replaced by theirs.
   std::vector<std::size_t> drawn_before(std::size_t work) const {
     std::vector<std::size_t> found;
-    std::vector<std::size_t> open = recording_.work[work].after;
+    std::vector<std::size_t> open = profile_.work[work].after;
     while (!open.empty()) {
       const std::size_t before = open.back();
       open.pop_back();
-      if (recording_.work[before].hidden)
-        open.insert(open.end(), recording_.work[before].after.begin(), recording_.work[before].after.end());
+      if (profile_.work[before].hidden)
+        open.insert(open.end(), profile_.work[before].after.begin(), profile_.work[before].after.end());
       else if (work_ends_.contains(before))
         found.push_back(before);
     }
@@ -236,7 +236,7 @@ class Conversion {
     for (const Span& span : timeline_.spans) timeline_.end = std::max(timeline_.end, span.end);
   }
 
-  const GpuRecording& recording_;
+  const GpuProfile& profile_;
   GpuFindings& findings_;
   const std::vector<GpuWorkTime> times_;
   Timeline timeline_;
@@ -249,8 +249,6 @@ class Conversion {
 
 }  // namespace
 
-Timeline to_timeline(const GpuRecording& recording, GpuFindings& findings) {
-  return Conversion(recording, findings).run();
-}
+Timeline to_timeline(const GpuProfile& profile, GpuFindings& findings) { return Conversion(profile, findings).run(); }
 
 }  // namespace tandem::trace

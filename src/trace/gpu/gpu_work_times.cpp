@@ -23,7 +23,7 @@ bool has_records(const GpuWork& work) {
 
 class Times {
  public:
-  explicit Times(const GpuRecording& recording) : recording_(recording), times_(recording.work.size()) {}
+  explicit Times(const GpuProfile& profile) : profile_(profile), times_(profile.work.size()) {}
 
   std::vector<GpuWorkTime> run() {
     for (std::size_t i = 0; i < times_.size(); ++i)
@@ -37,28 +37,28 @@ class Times {
   }
 
  private:
-  const GpuWork& work(std::size_t i) const { return recording_.work[i]; }
+  const GpuWork& work(std::size_t i) const { return profile_.work[i]; }
 
   GpuWorkTime of_blocks(const GpuWork& kernel) const {
     GpuWorkTime time{true, kNever, 0};
     for (const auto& block : kernel.blocks) {
       if (block.empty()) continue;
-      time.begin = std::min(time.begin, recording_.time(kernel.pe, block.front().begin));
-      time.end = std::max(time.end, recording_.time(kernel.pe, block.front().begin + block.front().duration));
+      time.begin = std::min(time.begin, profile_.time(kernel.pe, block.front().begin));
+      time.end = std::max(time.end, profile_.time(kernel.pe, block.front().begin + block.front().duration));
     }
     return time;
   }
 
   /// Collects the ends of the waits for each word.
   void note_waits() {
-    for (const GpuWork& kernel : recording_.work)
+    for (const GpuWork& kernel : profile_.work)
       for (const auto& block : kernel.blocks)
         for (const Record& record : block) {
           if (record.kind != cuda::RecordKind::kWait) continue;
-          const GpuPlace place = recording_.place(record.address);
+          const GpuPlace place = profile_.place(record.address);
           for (Size i = 0; i < record.count; ++i)
             waits_[{place.pe, place.offset + i * Size{sizeof(Signal)}}].push_back(
-                recording_.time(kernel.pe, record.begin + record.duration));
+                profile_.time(kernel.pe, record.begin + record.duration));
         }
     for (auto& [word, ends] : waits_) std::sort(ends.begin(), ends.end());
   }
@@ -106,7 +106,7 @@ class Times {
     std::map<std::uint64_t, Time> last;  // by word
     for (const std::size_t i : chain) {
       if (work(i).signal == 0) continue;
-      const GpuPlace place = recording_.place(work(i).signal);
+      const GpuPlace place = profile_.place(work(i).signal);
       const auto waits = waits_.find({place.pe, place.offset});
       if (waits == waits_.end()) continue;
       Time& before = last.try_emplace(work(i).signal, begin).first->second;
@@ -117,7 +117,7 @@ class Times {
     }
   }
 
-  const GpuRecording& recording_;
+  const GpuProfile& profile_;
   std::vector<GpuWorkTime> times_;
   std::map<std::pair<int, Size>, std::vector<Time>> waits_;  // by word
   std::vector<Time> latest_;                                 // the latest possible end of work without records
@@ -127,6 +127,6 @@ class Times {
 
 }  // namespace
 
-std::vector<GpuWorkTime> work_times(const GpuRecording& recording) { return Times(recording).run(); }
+std::vector<GpuWorkTime> work_times(const GpuProfile& profile) { return Times(profile).run(); }
 
 }  // namespace tandem::trace

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 
 namespace tandem::trace {
 
@@ -19,6 +19,6 @@ struct GpuWorkTime {
 /// lasts from the end of its predecessor to the begin of the first item that waited for it. Its items share that time
 /// in proportion to their bytes. Each ends at the latest when a wait for its signal ended, or when a dependent item
 /// began.
-std::vector<GpuWorkTime> work_times(const GpuRecording& recording);
+std::vector<GpuWorkTime> work_times(const GpuProfile& profile);
 
 }  // namespace tandem::trace

@@ -10,7 +10,7 @@
 
 #include "tandem/signal.h"
 #include "tandem/timeline.h"
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 
 namespace tandem::trace {
 

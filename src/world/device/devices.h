@@ -11,7 +11,7 @@
 #include "tandem/machine.h"
 #include "tandem/world.h"
 #include "world/device/memory.h"
-#include "world/device/recording.h"
+#include "world/device/profiler.h"
 #include "world/device/stream.h"
 
 namespace tandem::world {
@@ -75,13 +75,13 @@ class Devices {
   /// A stream of a PE's host alone.
   virtual std::unique_ptr<DeviceStream> make_own_stream(int device) = 0;
   /// `recording`: null, or the world's.
-  virtual std::unique_ptr<DeviceStream> make_stream(const StreamUse& use, Recording* recording) = 0;
+  virtual std::unique_ptr<DeviceStream> make_stream(const StreamUse& use, Profiler* profiler) = 0;
   /// Work for a stream that somebody else made and keeps until this object is gone.
-  virtual std::unique_ptr<DeviceStream> borrow_stream(const StreamUse& use, void* native, Recording* recording) = 0;
+  virtual std::unique_ptr<DeviceStream> borrow_stream(const StreamUse& use, void* native, Profiler* profiler) = 0;
 
   /// Throws Unsupported where the devices record nothing.
   virtual Size clock_mail_bytes() const = 0;
-  virtual std::unique_ptr<Recording> make_recording(const RecordingSetup& setup) = 0;
+  virtual std::unique_ptr<Profiler> make_profiler(const ProfilerSetup& setup) = 0;
 };
 
 /// A device that is current for a while. The one before is then current as it was: not by cudaSetDevice, which would

@@ -182,13 +182,13 @@ std::optional<Size> WorldView::bytes_from(const void* memory) const {
 }
 
 std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string& name) {
-  return std::make_shared<PeStream>(pes_, pe_, pes_.devices().make_stream(pes_.use(pe_, name), pes_.recording()));
+  return std::make_shared<PeStream>(pes_, pe_, pes_.devices().make_stream(pes_.use(pe_, name), pes_.profiler()));
 }
 
 void WorldView::check_gemm(const Gemm& gemm) const { pes_.devices().check_hooked_gemm(pes_.pe(pe_).device, gemm); }
 
 double WorldView::time_us() const {
-  if (pes_.recording() != nullptr) return pes_.recording()->time_us();
+  if (pes_.profiler() != nullptr) return pes_.profiler()->time_us();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }

@@ -69,7 +69,7 @@ class Pes {
   /// Where PE `pe` of this process notes its calls; null where they are not compared.
   virtual MismatchDetector* calls(int pe) const = 0;
   /// Null where nothing is recorded.
-  virtual Recording* recording() const { return nullptr; }
+  virtual Profiler* profiler() const { return nullptr; }
   /// Waits for all PEs' host programs; throws where one of them has failed.
   virtual void barrier() = 0;
   /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.

@@ -62,7 +62,7 @@ void Processes::prepare(const WorldOptions& options) {
   if (options.self_test) test_links();
   load_kernels({pe_.device});
   if (options.compare_calls) share_calls();
-  if (options.record.on) start_recording(options);
+  if (options.record.on) start_profiler(options);
   member_.barrier("the world is ready");
   member_.on_failure([this] { end_waits(me()); });
 }

@@ -34,7 +34,7 @@ class Processes : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
   void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
-  Recording* recording() const override { return recording_.get(); }
+  Profiler* profiler() const override { return profiler_.get(); }
 
   /// Throws why the world is over, as far as this process knows. From any thread.
   void check_alive() const;
@@ -44,7 +44,7 @@ class Processes : public Pes {
   void leave();
 
   /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
-  void gather_recordings();
+  void gather_profiles();
 
  private:
   Pe take_device(int device);
@@ -55,7 +55,7 @@ class Processes : public Pes {
   Size agree(MemoryKind kind, Size bytes, const std::string& name);
   void test_links();
   void share_calls();
-  void start_recording(const WorldOptions& options);
+  void start_profiler(const WorldOptions& options);
 
   int exceptions_before_;
   bootstrap::WorldMember member_;
@@ -65,7 +65,7 @@ class Processes : public Pes {
   Segment segment_;
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
   std::unique_ptr<MismatchDetector> calls_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 }  // namespace tandem::world

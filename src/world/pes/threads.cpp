@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
-#include "world/pes/recording.h"
+#include "world/pes/profiler.h"
 
 namespace tandem {
 
@@ -77,7 +77,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
             fail({bootstrap::FailureKind::kInvalidArgument, fmt::format("PE {}: {}", i, text)});
           }));
   }
-  if (options.record.on) recording_ = make_recording(*this, std::move(clocks), options);
+  if (options.record.on) profiler_ = make_profiler(*this, std::move(clocks), options);
 }
 
 ClockPe Threads::clock_of(int number) {
@@ -231,7 +231,7 @@ WorldThreads::~WorldThreads() = default;
 DeviceKind WorldThreads::kind() const { return state_->devices().kind(); }
 
 void WorldThreads::run(const std::function<void(World&)>& program) {
-  if (state_->recording() != nullptr) state_->recording()->align();
+  if (state_->profiler() != nullptr) state_->profiler()->align();
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(state_->num_pes()));
   std::mutex mutex;
@@ -260,16 +260,16 @@ void WorldThreads::run(const std::function<void(World&)>& program) {
   for (std::thread& thread : threads) thread.join();
   state_->drain();
   if (error) world::rethrow_with_waits(*state_, error);
-  if (state_->recording() != nullptr) state_->recording()->align();
+  if (state_->profiler() != nullptr) state_->profiler()->align();
 }
 
 void WorldThreads::record(int pe, bool on) {
   if (pe < 0 || pe >= state_->num_pes())
     throw InvalidArgument(fmt::format("pe: {} given, allowed are 0 to {}", pe, state_->num_pes() - 1));
-  world::recording_of(*state_).turn(pe, on);
+  world::profiler_of(*state_).turn(pe, on);
 }
 
-const trace::Timeline& WorldThreads::timeline() { return world::recording_of(*state_).timeline(); }
-const RecordingInfo& WorldThreads::recording_info() { return world::recording_of(*state_).info(); }
+const trace::Timeline& WorldThreads::timeline() { return world::profiler_of(*state_).timeline(); }
+const ProfileInfo& WorldThreads::profile_info() { return world::profiler_of(*state_).info(); }
 
 }  // namespace tandem

@@ -34,7 +34,7 @@ class Threads : public Pes {
   void fail(const bootstrap::Failure& why);
   /// Waits until the devices have nothing to do. Never throws: errors are found by whoever synchronizes.
   void drain() const;
-  Recording* recording() const override { return recording_.get(); }
+  Profiler* profiler() const override { return profiler_.get(); }
 
  private:
   ClockPe clock_of(int number);
@@ -49,7 +49,7 @@ class Threads : public Pes {
   std::optional<bootstrap::Failure> failure_;
   CallRecords records_;
   std::vector<std::unique_ptr<MismatchDetector>> calls_;  // by PE
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 /// Runs `program` as PE `pe` on the calling thread.

@@ -9,7 +9,7 @@
 #include "tandem/error.h"
 #include "world/memory/window.h"
 #include "world/pes/processes.h"
-#include "world/pes/recording.h"
+#include "world/pes/profiler.h"
 #include "world/pes/stream.h"
 
 namespace tandem {
@@ -91,7 +91,7 @@ int WorldProcess::device() const { return state_->processes.pe(pe()).device; }
 
 Stream WorldProcess::borrow_stream(void* native) {
   world::Processes& all = state_->processes;
-  auto stream = all.devices().borrow_stream(all.use(all.me(), ""), native, all.recording());
+  auto stream = all.devices().borrow_stream(all.use(all.me(), ""), native, all.profiler());
   return Stream(std::make_shared<world::PeStream>(all, all.me(), std::move(stream)));
 }
 
@@ -114,15 +114,15 @@ void WorldProcess::abort(const std::string& why) {
   state_->processes.member().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
 }
 
-void WorldProcess::record(bool on) { world::recording_of(state_->processes).turn(pe(), on); }
+void WorldProcess::record(bool on) { world::profiler_of(state_->processes).turn(pe(), on); }
 
 const trace::Timeline& WorldProcess::timeline() {
-  world::Recording& recording = world::recording_of(state_->processes);
-  state_->processes.gather_recordings();
-  return recording.timeline();
+  world::Profiler& profiler = world::profiler_of(state_->processes);
+  state_->processes.gather_profiles();
+  return profiler.timeline();
 }
 
-const RecordingInfo& WorldProcess::recording_info() { return world::recording_of(state_->processes).info(); }
+const ProfileInfo& WorldProcess::profile_info() { return world::profiler_of(state_->processes).info(); }
 
 void WorldProcess::unregister_buffer(void* pointer) {
   const CurrentDevice current(state_->processes.devices(), device());

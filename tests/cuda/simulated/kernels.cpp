@@ -7,8 +7,8 @@
 #include "cuda/device/self_test.h"
 #include "cuda/device/signal_kernels.h"
 #include "cuda/profile/clock_kernels.h"
-#include "cuda/profile/recorded_kernels.h"
-#include "cuda/profile/recorded_signals.h"
+#include "cuda/profile/profiled_kernels.h"
+#include "cuda/profile/profiled_signals.h"
 #include "cuda/simulated/gpus.h"
 #include "tandem/error.h"
 
@@ -41,10 +41,10 @@ void launch_ping(cudaStream_t, Mail*, Mail*, trace::Exchange*, int, std::uint32_
 void launch_pong(cudaStream_t, Mail*, Mail*, int, std::uint32_t) {}
 void launch_answers(cudaStream_t, HostMail*, int, std::uint32_t) {}
 void load_clock_kernels() {}
-void launch_recorded_write(cudaStream_t, const RecordArea&, Signal*, Epoch) {}
-void launch_recorded_wait(cudaStream_t, const RecordArea&, const Context&, const Signal*, Epoch) {}
+void launch_profiled_write(cudaStream_t, const RecordArea&, Signal*, Epoch) {}
+void launch_profiled_wait(cudaStream_t, const RecordArea&, const Context&, const Signal*, Epoch) {}
 void launch_stamp(cudaStream_t, const RecordArea&) {}
-void load_recorded_signals() {}
+void load_profiled_signals() {}
 
 void register_library_kernels() {}
 void register_profiled_library_kernels() {}

@@ -69,7 +69,7 @@ int run_on_gpus(const Arguments& a) {
   job.record = pictures.wanted();
   const CollectiveRun& run = job.runs.front();
   GpuSize measured;
-  const auto on_timeline = [&](const trace::Timeline& timeline, const RecordingInfo& info) {
+  const auto on_timeline = [&](const trace::Timeline& timeline, const ProfileInfo& info) {
     pictures.add("measured", timeline);
     if (info.lost_operations + info.lost_work > 0)
       complain(fmt::format("the timeline lacks {} operations, and {} launches or copies", info.lost_operations,

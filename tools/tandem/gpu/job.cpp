@@ -49,7 +49,7 @@ void measure(World& world, const GpuJob& job, const Measure& program,
   });
 }
 
-using OnTimeline = std::function<void(const trace::Timeline&, const RecordingInfo&)>;
+using OnTimeline = std::function<void(const trace::Timeline&, const ProfileInfo&)>;
 
 /// The part of this process in a world of processes.
 void run_process(const GpuJob& job, const CudaOptions& options, const Measure& program, const OnTimeline& on_timeline) {
@@ -63,7 +63,7 @@ void run_process(const GpuJob& job, const CudaOptions& options, const Measure& p
           [&](void* memory, Size bytes) { return process.register_buffer(memory, bytes); });
   if (!job.record) return;
   const trace::Timeline& timeline = process.timeline();
-  if (job.speaks) on_timeline(timeline, process.recording_info());
+  if (job.speaks) on_timeline(timeline, process.profile_info());
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, Ncc
 }
 
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
-             const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline) {
+             const std::function<void(const trace::Timeline&, const ProfileInfo&)>& on_timeline) {
   CudaOptions options;
   options.heap_bytes = job.heap_bytes;
   options.early_launch = job.early_launch;
@@ -132,7 +132,7 @@ void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns
       if (job.record) turns.record_call([&](bool on) { threads.record(own.pe(), on); });
     });
   });
-  if (job.record) on_timeline(threads.timeline(), threads.recording_info());
+  if (job.record) on_timeline(threads.timeline(), threads.profile_info());
 }
 
 nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& a) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tandem/advanced/recording.h"
+#include "tandem/advanced/profile.h"
 #include "tandem/timeline.h"
 #include "tools/tandem/gpu/measure/collective_turns.h"
 #include "tools/tandem/options/arguments.h"
@@ -40,7 +40,7 @@ void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, Ncc
 /// Calls `program` on every PE of this process, with all it needs to measure. If the job records, it then calls
 /// `on_timeline`. Rethrows the first error of any PE.
 void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
-             const std::function<void(const trace::Timeline&, const RecordingInfo&)>& on_timeline = nullptr);
+             const std::function<void(const trace::Timeline&, const ProfileInfo&)>& on_timeline = nullptr);
 
 /// Returns the JSON object of results with empty `rows`: machine, date, command, versions.
 nlohmann::ordered_json result_head(const GpuJob& job, const Arguments& arguments);

@@ -11,7 +11,7 @@
 
 namespace tandem::sim {
 
-class Recorder : public Observer {
+class TimelineProfiler : public Observer {
  public:
   Lane add_lane(int pe, LaneKind kind, const std::string& name) override;
   void on_operation(const Operation& operation) override;

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "world/pes/processes.h"
-#include "world/pes/recording.h"
+#include "world/pes/profiler.h"
 
 namespace tandem::world {
 
-void Processes::start_recording(const WorldOptions& options) {
+void Processes::start_profiler(const WorldOptions& options) {
   const Size mail_bytes = devices().clock_mail_bytes();
   const Size offset = allocator_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
   clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);
@@ -15,14 +15,14 @@ void Processes::start_recording(const WorldOptions& options) {
     std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
     clocks.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
   }
-  recording_ = make_recording(*this, std::move(clocks), options, [this] { member_.barrier("clocks are compared"); });
-  recording_->align();
+  profiler_ = make_profiler(*this, std::move(clocks), options, [this] { member_.barrier("clocks are compared"); });
+  profiler_->align();
 }
 
-void Processes::gather_recordings() {
-  Recording& recording = recording_of(*this);
-  recording.align();
-  trace::GpuPart own = recording.part();
+void Processes::gather_profiles() {
+  Profiler& profiler = profiler_of(*this);
+  profiler.align();
+  trace::GpuPart own = profiler.part();
   own.base = reinterpret_cast<std::uint64_t>(segment_.base());
   for (const auto& [offset, buffer] : allocator_.local_buffers(me()))
     own.buffers.push_back({offset, buffer.bytes, buffer.element_bytes, buffer.name});
@@ -42,7 +42,7 @@ void Processes::gather_recordings() {
       allocator_.know_local(pe, buffer.offset, {buffer.name, buffer.bytes, buffer.element_bytes});
     others.push_back(std::move(part));
   }
-  recording.add(std::move(others));
+  profiler.add(std::move(others));
   member_.barrier("recordings are read");
 }
 

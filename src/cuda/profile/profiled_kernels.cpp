@@ -1,4 +1,4 @@
-#include "cuda/profile/recorded_kernels.h"
+#include "cuda/profile/profiled_kernels.h"
 
 #include <fmt/format.h>
 
@@ -6,18 +6,18 @@
 
 namespace tandem::cuda {
 
-std::map<const detail::DeviceKernel*, const detail::DeviceKernel*>& recorded_kernels() {
+std::map<const detail::DeviceKernel*, const detail::DeviceKernel*>& profiled_kernels() {
   static std::map<const detail::DeviceKernel*, const detail::DeviceKernel*> kernels;
   return kernels;
 }
 
-void add_recorded_kernel(std::string_view name, const detail::DeviceKernel* usual,
+void add_profiled_kernel(std::string_view name, const detail::DeviceKernel* usual,
                          const detail::DeviceKernel& recorded) {
   if (usual == nullptr || usual->threads != recorded.threads)
     throw InvalidArgument(
-        fmt::format("register_recorded_kernel of {}: blocks of {} threads given, register_kernel had {}", name,
+        fmt::format("register_profiled_kernel of {}: blocks of {} threads given, register_kernel had {}", name,
                     recorded.threads, usual == nullptr ? "no call" : std::to_string(usual->threads)));
-  recorded_kernels()[usual] = &recorded;
+  profiled_kernels()[usual] = &recorded;
 }
 
 }  // namespace tandem::cuda

@@ -14,7 +14,7 @@
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
-#include "collectives/cuda/recorded_types.cuh"
+#include "collectives/cuda/profiled_types.cuh"
 #include "collectives/cuda/register.h"
 #include "collectives/gather_scatter/gather_direct.h"
 #include "collectives/gather_scatter/scatter_direct.h"
@@ -31,28 +31,28 @@ namespace tandem::cuda {
 namespace {
 
 template <class... K>
-void register_recorded_byte_kernels() {
-  (register_recorded_kernel<K, kThreads>(), ...);
+void register_profiled_byte_kernels() {
+  (register_profiled_kernel<K, kThreads>(), ...);
 }
 
 }  // namespace
 
-void register_recorded_move() {
+void register_profiled_move() {
   using namespace kernels;
-  register_recorded_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128,
+  register_profiled_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128,
                                  BroadcastScatterLL128, ExchangeLL, ExchangeLL128, SendRecvLL, SendRecvLL128>();
-  register_recorded_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL,
+  register_profiled_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL,
                                  AllToAllPush, BroadcastChain, BroadcastDirect, BroadcastScatterAllGather,
                                  BroadcastTree<2>, ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
-  register_recorded_kernel<Pairs, Pairs::kThreads>();
+  register_profiled_kernel<Pairs, Pairs::kThreads>();
   constexpr int kOneWarp = 32;
-  register_recorded_kernel<BarrierAll, kOneWarp>();
-  register_recorded_kernel<CopyEngineBegin, kOneWarp>();
-  register_recorded_kernel<CopyEngineEndPush, kOneWarp>();
-  register_recorded_kernel<CopyEngineEndPull, kOneWarp>();
-  register_recorded_kernel<CopyOwnPart, kThreads>();
-  register_recorded_types<CopiedReduce>();
+  register_profiled_kernel<BarrierAll, kOneWarp>();
+  register_profiled_kernel<CopyEngineBegin, kOneWarp>();
+  register_profiled_kernel<CopyEngineEndPush, kOneWarp>();
+  register_profiled_kernel<CopyEngineEndPull, kOneWarp>();
+  register_profiled_kernel<CopyOwnPart, kThreads>();
+  register_profiled_types<CopiedReduce>();
 }
 
 }  // namespace tandem::cuda

@@ -1,4 +1,4 @@
-#include "sim/run/recorder.h"
+#include "sim/run/timeline_profiler.h"
 
 #include <fmt/format.h>
 
@@ -73,14 +73,14 @@ Drawn drawn(OperationKind kind) {
 
 }  // namespace
 
-Lane Recorder::add_lane(int pe, LaneKind kind, const std::string& name) {
+Lane TimelineProfiler::add_lane(int pe, LaneKind kind, const std::string& name) {
   const auto [at, is_new] = lanes_.try_emplace({pe, name}, 0);
   if (is_new) at->second = timeline.add_lane(pe, drawn(kind), name);
   return at->second;
 }
 
 /// Returns "load x" like the timelines of GPUs, or "tile [0, 128) x [256, 512)".
-std::uint32_t Recorder::label_of(const Operation& operation, const char* what) {
+std::uint32_t TimelineProfiler::label_of(const Operation& operation, const char* what) {
   if (operation.kind == OperationKind::kCompute && !operation.rows.empty())
     return timeline.intern(fmt::format("{} [{}, {}) x [{}, {})", what, operation.rows.begin, operation.rows.end,
                                        operation.columns.begin, operation.columns.end));
@@ -90,7 +90,7 @@ std::uint32_t Recorder::label_of(const Operation& operation, const char* what) {
   return timeline.intern(name.empty() ? what : what + (" " + name));
 }
 
-void Recorder::on_operation(const Operation& operation) {
+void TimelineProfiler::on_operation(const Operation& operation) {
   if (operation.lane == kNoLane) return;
   timeline.end = std::max(timeline.end, operation.end);
   // Operations without duration are not drawn, except signals, where arrows begin, and messages from a NIC's queue.
@@ -109,12 +109,12 @@ void Recorder::on_operation(const Operation& operation) {
                               operation.end});
 }
 
-void Recorder::on_start(Lane from, Time at, Lane to, Time begin) {
+void TimelineProfiler::on_start(Lane from, Time at, Lane to, Time begin) {
   if (from == kNoLane || to == kNoLane) return;
   timeline.add(trace::Arrow{from, to, timeline.intern("start"), at, begin});
 }
 
-void Recorder::on_kernel(Lane lane, const std::string& name, Time begin, Time end) {
+void TimelineProfiler::on_kernel(Lane lane, const std::string& name, Time begin, Time end) {
   if (lane == kNoLane) return;
   timeline.end = std::max(timeline.end, end);
   timeline.add(trace::Span{lane, trace::SpanKind::kKernel, timeline.intern(name), begin, end, 0});

@@ -111,9 +111,9 @@ struct RecordCount {
 };
 
 /// A block's place in its records.
-class Recorder {
+class Profiler {
  public:
-  __device__ Recorder(const RecordArea& area, RecordCount* shared)
+  __device__ Profiler(const RecordArea& area, RecordCount* shared)
       : block_(area.records + static_cast<Size>(blockIdx.x) * area.stride),
         slots_{block_ + 1, static_cast<unsigned>(area.stride) - 1},
         shared_(shared) {}

@@ -1,11 +1,11 @@
-#include "world/pes/recording.h"
+#include "world/pes/profiler.h"
 
 #include "tandem/error.h"
 
 namespace tandem::world {
 
-std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> clocks, const WorldOptions& options,
-                                          std::function<void()> meet) {
+std::unique_ptr<Profiler> make_profiler(const Pes& pes, std::vector<ClockPe> clocks, const WorldOptions& options,
+                                        std::function<void()> meet) {
   AddressBook book;
   book.place = [&pes](std::uint64_t address) -> trace::GpuPlace {
     const auto* const memory = reinterpret_cast<const std::byte*>(address);
@@ -17,14 +17,14 @@ std::unique_ptr<Recording> make_recording(const Pes& pes, std::vector<ClockPe> c
   book.describe = [&pes, place = book.place](std::uint64_t address) {
     return place(address).pe < 0 ? std::string() : pes.describe(reinterpret_cast<const void*>(address));
   };
-  return pes.devices().make_recording(
+  return pes.devices().make_profiler(
       {std::move(clocks), options.record, pes.machine().name, std::move(book), std::move(meet)});
 }
 
-Recording& recording_of(const Pes& pes) {
-  if (pes.recording() == nullptr)
+Profiler& profiler_of(const Pes& pes) {
+  if (pes.profiler() == nullptr)
     throw Unsupported("timeline: nothing was recorded; the option `record` of the world has to be on");
-  return *pes.recording();
+  return *pes.profiler();
 }
 
 }  // namespace tandem::world

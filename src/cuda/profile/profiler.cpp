@@ -1,4 +1,4 @@
-#include "cuda/profile/recording.h"
+#include "cuda/profile/profiler.h"
 
 #include <fmt/format.h>
 
@@ -8,21 +8,21 @@
 
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/error.h"
-#include "cuda/profile/recorded_kernels.h"
-#include "cuda/profile/recorded_signals.h"
+#include "cuda/profile/profiled_kernels.h"
+#include "cuda/profile/profiled_signals.h"
 #include "tandem/error.h"
 #include "trace/gpu/gpu_spans.h"
 #include "trace/timeline/buffer_name.h"
 
 namespace tandem::cuda {
 
-struct Recording::Work {
+struct Profiler::Work {
   trace::GpuWork drawn;
   RecordArea area;
   int blocks = 0;
 };
 
-struct Recording::Pe {
+struct Profiler::Pe {
   int device = 0;
   Record* records = nullptr;
   Size room = 0;  // records
@@ -51,7 +51,7 @@ std::vector<ClockPe> clock_pes(const std::vector<world::ClockPe>& given) {
 
 }  // namespace
 
-Recording::Recording(const world::RecordingSetup& setup)
+Profiler::Profiler(const world::ProfilerSetup& setup)
     : operations_(setup.options.operations),
       time_copies_(setup.options.time_copies),
       machine_(setup.machine),
@@ -68,8 +68,8 @@ Recording::Recording(const world::RecordingSetup& setup)
     own->device = clock.device;
     own->room = setup.options.bytes / Size{sizeof(Record)};
     check(cudaSetDevice(clock.device), "cudaSetDevice");
-    load_recorded_signals();
-    for (const auto& [usual, recorded] : recorded_kernels()) recorded->load();
+    load_profiled_signals();
+    for (const auto& [usual, recorded] : profiled_kernels()) recorded->load();
     void* memory = nullptr;
     const auto bytes = static_cast<std::size_t>(own->room) * sizeof(Record);
     if (cudaMalloc(&memory, bytes) != cudaSuccess)
@@ -80,15 +80,15 @@ Recording::Recording(const world::RecordingSetup& setup)
   }
 }
 
-Recording::~Recording() = default;
+Profiler::~Profiler() = default;
 
-bool Recording::is_on(int number) const {
+bool Profiler::is_on(int number) const {
   const Pe& own = pe(number);
   const std::lock_guard lock(own.mutex);
   return own.on;
 }
 
-void Recording::turn(int number, bool on) {
+void Profiler::turn(int number, bool on) {
   Pe& own = pe(number);
   const std::lock_guard lock(own.mutex);
   own.on = on;
@@ -96,7 +96,7 @@ void Recording::turn(int number, bool on) {
   own.events.clear();
 }
 
-RecordArea Recording::take_area(Pe& own, int blocks, int stride) const {
+RecordArea Profiler::take_area(Pe& own, int blocks, int stride) const {
   const std::lock_guard lock(own.mutex);
   const Size needed = Size{blocks} * stride;
   if (own.used + needed > own.room) {
@@ -108,7 +108,7 @@ RecordArea Recording::take_area(Pe& own, int blocks, int stride) const {
   return area;
 }
 
-void Recording::add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks) {
+void Profiler::add(const ProfiledStream& stream, trace::GpuWork work, const RecordArea& area, int blocks) {
   Pe& own = pe(stream.pe);
   const std::lock_guard lock(own.mutex);
   std::vector<std::size_t>& end = own.ends[stream.stream];
@@ -118,9 +118,9 @@ void Recording::add(const RecordedStream& stream, trace::GpuWork work, const Rec
   own.work.push_back({std::move(work), area, blocks});
 }
 
-void Recording::launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch) {
-  const auto found = recorded_kernels().find(kernel.device);
-  if (found == recorded_kernels().end()) {
+void Profiler::launch(const ProfiledStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch) {
+  const auto found = profiled_kernels().find(kernel.device);
+  if (found == profiled_kernels().end()) {
     note_work(stream, kernel.name, trace::SpanKind::kKernel, 0);
     return kernel.device->launch(launch);
   }
@@ -130,7 +130,7 @@ void Recording::launch(const RecordedStream& stream, const detail::KernelLaunch&
   found->second->launch(launch);
 }
 
-RecordArea Recording::note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks) {
+RecordArea Profiler::note_kernel(const ProfiledStream& stream, const std::string& name, const Team& team, int blocks) {
   const RecordArea area = take_area(pe(stream.pe), blocks, operations_ + 1);
   if (area.records == nullptr) {
     note_work(stream, name, trace::SpanKind::kKernel, 0);
@@ -143,25 +143,25 @@ RecordArea Recording::note_kernel(const RecordedStream& stream, const std::strin
   return area;
 }
 
-void Recording::write_signal(const RecordedStream& stream, Signal* word, Epoch value) {
+void Profiler::write_signal(const ProfiledStream& stream, Signal* word, Epoch value) {
   const RecordArea area = take_area(pe(stream.pe), 1, kSignalRecords);
   if (area.records == nullptr) return launch_write(stream.stream, word, value);
   trace::GpuWork work;
   work.name = "write_signal";
   add(stream, std::move(work), area, 1);
-  launch_recorded_write(stream.stream, area, word, value);
+  launch_profiled_write(stream.stream, area, word, value);
 }
 
-void Recording::wait_signal(const RecordedStream& stream, const Context& context, const Signal* word, Epoch value) {
+void Profiler::wait_signal(const ProfiledStream& stream, const Context& context, const Signal* word, Epoch value) {
   const RecordArea area = take_area(pe(stream.pe), 1, kSignalRecords);
   if (area.records == nullptr) return launch_wait(stream.stream, context, word, value);
   trace::GpuWork work;
   work.name = "wait_signal";
   add(stream, std::move(work), area, 1);
-  launch_recorded_wait(stream.stream, area, context, word, value);
+  launch_profiled_wait(stream.stream, area, context, word, value);
 }
 
-void Recording::stamp(const RecordedStream& stream) {
+void Profiler::stamp(const ProfiledStream& stream) {
   const RecordArea area = take_area(pe(stream.pe), 1, 1);
   if (area.records == nullptr) return;
   trace::GpuWork work;
@@ -170,7 +170,7 @@ void Recording::stamp(const RecordedStream& stream) {
   launch_stamp(stream.stream, area);
 }
 
-void Recording::note_work(const RecordedStream& stream, const std::string& name, trace::SpanKind kind, Size bytes) {
+void Profiler::note_work(const ProfiledStream& stream, const std::string& name, trace::SpanKind kind, Size bytes) {
   trace::GpuWork work;
   work.name = name;
   work.kind = kind;
@@ -178,7 +178,7 @@ void Recording::note_work(const RecordedStream& stream, const std::string& name,
   note(stream, std::move(work));
 }
 
-void Recording::note_copied_signal(const RecordedStream& stream, const Signal* word) {
+void Profiler::note_copied_signal(const ProfiledStream& stream, const Signal* word) {
   trace::GpuWork work;
   work.name = "write_signal";
   work.kind = trace::SpanKind::kSignal;
@@ -187,7 +187,7 @@ void Recording::note_copied_signal(const RecordedStream& stream, const Signal* w
   note(stream, std::move(work));
 }
 
-void Recording::note(const RecordedStream& stream, trace::GpuWork work) {
+void Profiler::note(const ProfiledStream& stream, trace::GpuWork work) {
   Pe& own = pe(stream.pe);
   bool first = false;
   {
@@ -198,13 +198,13 @@ void Recording::note(const RecordedStream& stream, trace::GpuWork work) {
   add(stream, std::move(work), {}, 0);
 }
 
-void Recording::note_copy_end(const RecordedStream& stream) {
+void Profiler::note_copy_end(const ProfiledStream& stream) {
   if (time_copies_) stamp(stream);
 }
 
 /// Stamps the end of work that has no records of its own; only where the host waits for the stream, since a kernel
 /// behind a copy takes time.
-void Recording::note_synchronize(const RecordedStream& stream) {
+void Profiler::note_synchronize(const ProfiledStream& stream) {
   Pe& own = pe(stream.pe);
   bool open = false;
   {
@@ -215,13 +215,13 @@ void Recording::note_synchronize(const RecordedStream& stream) {
   if (open) stamp(stream);
 }
 
-void Recording::note_record(const RecordedStream& stream, const detail::EventState* event) {
+void Profiler::note_record(const ProfiledStream& stream, const detail::EventState* event) {
   Pe& own = pe(stream.pe);
   const std::lock_guard lock(own.mutex);
   own.events[event] = own.ends[stream.stream];
 }
 
-void Recording::note_wait(const RecordedStream& stream, const detail::EventState* event) {
+void Profiler::note_wait(const ProfiledStream& stream, const detail::EventState* event) {
   Pe& own = pe(stream.pe);
   const std::lock_guard lock(own.mutex);
   const std::vector<std::size_t>& before = own.events[event];
@@ -229,12 +229,12 @@ void Recording::note_wait(const RecordedStream& stream, const detail::EventState
   end.insert(end.end(), before.begin(), before.end());
 }
 
-void Recording::align() {
+void Profiler::align() {
   clocks_.align();
   converted_ = false;
 }
 
-void Recording::collect(const Pe& own, trace::GpuPart& part) const {
+void Profiler::collect(const Pe& own, trace::GpuPart& part) const {
   std::vector<Record> records(static_cast<std::size_t>(own.used));
   check(cudaSetDevice(own.device), "cudaSetDevice");
   check(cudaMemcpy(records.data(), own.records, records.size() * sizeof(Record), cudaMemcpyDeviceToHost), "recording");
@@ -251,61 +251,61 @@ void Recording::collect(const Pe& own, trace::GpuPart& part) const {
   part.lost_work += own.lost_work;
 }
 
-trace::GpuPart Recording::part() const {
+trace::GpuPart Profiler::part() const {
   trace::GpuPart part;
   for (const auto& own : pes_)
     if (own != nullptr) collect(*own, part);
   return part;
 }
 
-void Recording::add(std::vector<trace::GpuPart> parts) {
+void Profiler::add(std::vector<trace::GpuPart> parts) {
   others_ = std::move(parts);
   converted_ = false;
 }
 
-void Recording::convert() {
+void Profiler::convert() {
   converted_ = true;
   // PE 0's process has what all recorded.
   if (pes_.front() == nullptr) return;
-  trace::GpuRecording recording;
-  recording.machine = machine_;
-  recording.pes = static_cast<int>(pes_.size());
-  recording.clocks = clocks_.maps();
-  recording.host = clocks_.host();
-  recording.origin = clocks_.began();
-  recording.signal_ns = clocks_.least_delay();
-  recording.place = book_.place;
-  recording.name = [this](std::uint64_t address) { return trace::buffer_name(book_.describe(address)); };
+  trace::GpuProfile profiler;
+  profiler.machine = machine_;
+  profiler.pes = static_cast<int>(pes_.size());
+  profiler.clocks = clocks_.maps();
+  profiler.host = clocks_.host();
+  profiler.origin = clocks_.began();
+  profiler.signal_ns = clocks_.least_delay();
+  profiler.place = book_.place;
+  profiler.name = [this](std::uint64_t address) { return trace::buffer_name(book_.describe(address)); };
   trace::GpuFindings findings;
   info_ = {};
   trace::GpuPart own = part();
   info_.lost_work = own.lost_work;
-  recording.work = std::move(own.work);
+  profiler.work = std::move(own.work);
   for (const trace::GpuPart& other : others_) {
-    const std::size_t first = recording.work.size();
+    const std::size_t first = profiler.work.size();
     for (trace::GpuWork work : other.work) {
       for (std::size_t& before : work.after) before += first;
-      recording.work.push_back(std::move(work));
+      profiler.work.push_back(std::move(work));
     }
     info_.lost_work += other.lost_work;
   }
-  timeline_ = trace::to_timeline(recording, findings);
+  timeline_ = trace::to_timeline(profiler, findings);
   info_.operations = findings.records;
   info_.lost_operations = findings.lost_records;
   info_.lost_work += findings.unplaced;
   info_.unmatched_waits = findings.unmatched;
   for (const trace::GpuRelease& release : findings.releases)
     info_.releases.push_back({release.from, release.to, static_cast<double>(release.after) / 1e6});
-  for (const trace::ClockMap& clock : recording.clocks)
+  for (const trace::ClockMap& clock : profiler.clocks)
     info_.clocks.push_back({clock.offset(), clock.error(), clock.bound(), clock.drift_ppm()});
 }
 
-const trace::Timeline& Recording::timeline() {
+const trace::Timeline& Profiler::timeline() {
   if (!converted_) convert();
   return timeline_;
 }
 
-const RecordingInfo& Recording::info() {
+const ProfileInfo& Profiler::info() {
   if (!converted_) convert();
   return info_;
 }

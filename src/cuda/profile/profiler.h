@@ -11,12 +11,12 @@
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/record.h"
 #include "tandem/stream.h"
-#include "world/device/recording.h"
+#include "world/device/profiler.h"
 
 namespace tandem::cuda {
 
 /// A PE's stream, as work in it is named.
-struct RecordedStream {
+struct ProfiledStream {
   int pe;
   cudaStream_t stream;
   const std::string& name;
@@ -24,43 +24,43 @@ struct RecordedStream {
 
 /// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
 /// nothing runs.
-class Recording final : public world::Recording {
+class Profiler final : public world::Profiler {
  public:
-  explicit Recording(const world::RecordingSetup& setup);
-  ~Recording() override;
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  explicit Profiler(const world::ProfilerSetup& setup);
+  ~Profiler() override;
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
 
   /// Whether a PE's work is recorded at present; it is from the start.
   bool is_on(int number) const;
   void turn(int number, bool on) override;
 
   /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
-  void launch(const RecordedStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
+  void launch(const ProfiledStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
   /// Room for the records of the blocks, at most `blocks`, of a kernel that records itself and that the caller enqueues
   /// next; none where there is no room, then only its time is known.
-  RecordArea note_kernel(const RecordedStream& stream, const std::string& name, const Team& team, int blocks);
-  void write_signal(const RecordedStream& stream, Signal* word, Epoch value);
-  void wait_signal(const RecordedStream& stream, const Context& context, const Signal* word, Epoch value);
+  RecordArea note_kernel(const ProfiledStream& stream, const std::string& name, const Team& team, int blocks);
+  void write_signal(const ProfiledStream& stream, Signal* word, Epoch value);
+  void wait_signal(const ProfiledStream& stream, const Context& context, const Signal* word, Epoch value);
   /// Work without records, which the caller enqueues next.
-  void note_work(const RecordedStream& stream, const std::string& name, trace::SpanKind kind, Size bytes);
+  void note_work(const ProfiledStream& stream, const std::string& name, trace::SpanKind kind, Size bytes);
 
   /// A signal that a copy writes, which the caller enqueues next.
-  void note_copied_signal(const RecordedStream& stream, const Signal* word);
+  void note_copied_signal(const ProfiledStream& stream, const Signal* word);
   /// The copy, or the copied signal, is enqueued.
-  void note_copy_end(const RecordedStream& stream);
+  void note_copy_end(const ProfiledStream& stream);
 
   /// The order that events give.
-  void note_record(const RecordedStream& stream, const detail::EventState* event);
-  void note_wait(const RecordedStream& stream, const detail::EventState* event);
+  void note_record(const ProfiledStream& stream, const detail::EventState* event);
+  void note_wait(const ProfiledStream& stream, const detail::EventState* event);
   /// The stream's end, before the host waits for it.
-  void note_synchronize(const RecordedStream& stream);
+  void note_synchronize(const ProfiledStream& stream);
 
   void align() override;
   trace::GpuPart part() const override;
   void add(std::vector<trace::GpuPart> parts) override;
   const trace::Timeline& timeline() override;
-  const RecordingInfo& info() override;
+  const ProfileInfo& info() override;
   double time_us() const override { return clocks_.time_us(); }
 
  private:
@@ -69,9 +69,9 @@ class Recording final : public world::Recording {
 
   Pe& pe(int number) const { return *pes_[static_cast<std::size_t>(number)]; }
   RecordArea take_area(Pe& own, int blocks, int stride) const;
-  void add(const RecordedStream& stream, trace::GpuWork work, const RecordArea& area, int blocks);
-  void stamp(const RecordedStream& stream);
-  void note(const RecordedStream& stream, trace::GpuWork work);
+  void add(const ProfiledStream& stream, trace::GpuWork work, const RecordArea& area, int blocks);
+  void stamp(const ProfiledStream& stream);
+  void note(const ProfiledStream& stream, trace::GpuWork work);
   void collect(const Pe& own, trace::GpuPart& part) const;
   void convert();
 
@@ -84,7 +84,7 @@ class Recording final : public world::Recording {
   Clocks clocks_;
   bool converted_ = false;
   trace::Timeline timeline_;
-  RecordingInfo info_;
+  ProfileInfo info_;
 };
 
 }  // namespace tandem::cuda

@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// Options of recording.
-struct RecordOptions {
+struct ProfileOptions {
   /// Whether kernels, copies and signals can be recorded.
   bool on = false;
   /// Room for the operations of one block in one launch, 32 bytes each. Concurrent roles each take as much as the role
@@ -24,7 +24,7 @@ struct RecordOptions {
 };
 
 /// The quality of a timeline.
-struct RecordingInfo {
+struct ProfileInfo {
   Size operations = 0;       ///< recorded operations
   Size lost_operations = 0;  ///< operations for which their block had no room
   Size lost_work = 0;        ///< launches and copies without room, or without a record before and after them

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tandem/advanced/recording.h"
+#include "tandem/advanced/profile.h"
 #include "trace/gpu/gpu_part.h"
-#include "trace/gpu/gpu_recording.h"
+#include "trace/gpu/gpu_profile.h"
 #include "world/device/stream.h"
 
 namespace tandem::world {
@@ -25,9 +25,9 @@ struct ClockPe {
   std::byte* mail = nullptr;       ///< Devices::clock_mail_bytes, in memory that all PEs reach
 };
 
-struct RecordingSetup {
+struct ProfilerSetup {
   std::vector<ClockPe> pes;
-  RecordOptions options;
+  ProfileOptions options;
   std::string machine;
   AddressBook book;
   /// Waits for all PEs' processes, where they are several.
@@ -36,9 +36,9 @@ struct RecordingSetup {
 
 /// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
 /// nothing runs.
-class Recording {
+class Profiler {
  public:
-  virtual ~Recording() = default;
+  virtual ~Profiler() = default;
 
   /// Whether a PE's work is recorded; it is from the start.
   virtual void turn(int pe, bool on) = 0;
@@ -50,7 +50,7 @@ class Recording {
   virtual void add(std::vector<trace::GpuPart> parts) = 0;
   /// The timeline up to the last `align`; work in graphs that were replayed has the times of the last replay.
   virtual const trace::Timeline& timeline() = 0;
-  virtual const RecordingInfo& info() = 0;
+  virtual const ProfileInfo& info() = 0;
   /// Microseconds since this recording began: times of its timeline.
   virtual double time_us() const = 0;
 };

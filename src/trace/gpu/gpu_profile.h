@@ -28,7 +28,7 @@ struct GpuWork {
   std::vector<std::vector<cuda::Record>> blocks;
   /// Used for its time only and not drawn.
   bool hidden = false;
-  /// Predecessors, by their numbers in GpuRecording::work.
+  /// Predecessors, by their numbers in GpuProfile::work.
   std::vector<std::size_t> after;
 };
 
@@ -38,7 +38,7 @@ struct GpuPlace {
   Size offset = 0;
 };
 
-struct GpuRecording {
+struct GpuProfile {
   std::string machine;
   int pes = 0;
   std::vector<GpuWork> work;
@@ -78,6 +78,6 @@ struct GpuFindings {
 /// Makes the timeline. SM lanes hold blocks, their operations and those of roles; other lanes hold copy engines. Arrows
 /// lead from signals and packets to the waits that they ended, and follow the order of streams. Times are picoseconds
 /// since `origin`.
-Timeline to_timeline(const GpuRecording& recording, GpuFindings& findings);
+Timeline to_timeline(const GpuProfile& profile, GpuFindings& findings);
 
 }  // namespace tandem::trace

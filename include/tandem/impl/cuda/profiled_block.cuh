@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "tandem/impl/cuda/block.cuh"
-#include "tandem/impl/cuda/recorder.cuh"
+#include "tandem/impl/cuda/profiler.cuh"
 
 namespace tandem::cuda {
 
@@ -34,11 +34,11 @@ struct RolePlace {
 
 /// `Base` is a Group: the block's, or that of a role.
 template <class Base>
-class Recorded : public Base {
+class Profiled : public Base {
  public:
-  __device__ Recorded(const Base& base, const Recorder& recorder, const RolePlace& place = {})
+  __device__ Profiled(const Base& base, const Profiler& profiler, const RolePlace& place = {})
       : Base(base),
-        recorder_(recorder),
+        profiler_(profiler),
         place_(place),
         turn_(turn_of(threadIdx.x / 32 - static_cast<unsigned>(place.first_warp))),
         turn_bits_(turn_ == kNever ? kNever
@@ -265,13 +265,13 @@ class Recorded : public Base {
   __device__ unsigned slot() const { return kIsRole ? place_.first_slot + number_ * place_.step : number_; }
   /// The warp with `off` 0 writes; all threads count.
   __device__ void add(unsigned off, const Subject& subject, std::uint64_t begin) {
-    recorder_.add(off, slot(), place_.role, subject, begin);
+    profiler_.add(off, slot(), place_.role, subject, begin);
     ++number_;
   }
   __device__ void add(const Subject& subject, std::uint64_t begin) { add(first(), subject, begin); }
   /// An operation that lasts until the next one, from the time when `value` is known.
   __device__ void add_begin(unsigned off, const Subject& subject, std::uint32_t value = 0) {
-    recorder_.add_begin(off, value, slot(), place_.role, subject);
+    profiler_.add_begin(off, value, slot(), place_.role, subject);
     ++number_;
   }
 
@@ -325,10 +325,10 @@ class Recorded : public Base {
   /// Roles start and end with a barrier of the block. Each takes its own slots cyclically.
   __device__ void lend() {
     add_end();
-    if (threadIdx.x == 0) recorder_.lend(number_);
+    if (threadIdx.x == 0) profiler_.lend(number_);
   }
   __device__ void take_back() {
-    const RecordCount count = recorder_.take_back();
+    const RecordCount count = profiler_.take_back();
     left_out_ += count.slots - number_ - count.operations;
     number_ = count.slots;
     __syncthreads();  // before the memory is lent again
@@ -348,7 +348,7 @@ class Recorded : public Base {
   /// lambdas.)
   template <class F>
   struct RoleBody {
-    Recorded& block;
+    Profiled& block;
     RolePlace place;
     F& body;
     template <class Role>
@@ -364,17 +364,17 @@ class Recorded : public Base {
   }
   template <class Role, class F>
   __device__ void run_role(Role& role, const RolePlace& place, F&& body) {
-    Recorded<Role> own(role, recorder_, place);
+    Profiled<Role> own(role, profiler_, place);
     body(own);
     own.end_role();
   }
 
   template <class>
-  friend class Recorded;
+  friend class Profiled;
   __device__ void end_role() {
     add_end();
     if (static_cast<int>(threadIdx.x) == place_.first_warp * 32)
-      recorder_.add_role(place_.first_slot + (number_ - 1) * place_.step + 1, number_ - left_out_);
+      profiler_.add_role(place_.first_slot + (number_ - 1) * place_.step + 1, number_ - left_out_);
   }
   /// Ends an operation that lasted until this one.
   __device__ void add_end() {
@@ -388,7 +388,7 @@ class Recorded : public Base {
   static constexpr unsigned kNever = kWarps > 1 ? 1U << 31 : 0;
   static constexpr bool kIsRole = WarpsOf<Base>::kIsRole;
 
-  const Recorder& recorder_;
+  const Profiler& profiler_;
   const RolePlace place_;
   // This warp's turns are numbers whose `turn_bits_` are `turn_`.
   const unsigned turn_;
