@@ -24,7 +24,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "gpu/operators_bench_turns.h"
+#include "gpu/operators_bench_rounds.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 

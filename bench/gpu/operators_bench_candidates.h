@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/operators_bench_turns.h"
+#include "gpu/operators_bench_rounds.h"
 
 namespace tandem::bench {
 

@@ -77,7 +77,7 @@ int run_on_gpus(const Arguments& a) {
   };
   run_job(
       job,
-      [&](World& world, CollectiveTurns& turns) {
+      [&](World& world, CollectiveBenchmark& turns) {
         turns.prepare(run);
         const GpuSize size = turns.measure(job.largest(), {tune::Candidate{}});
         if (world.pe() == 0) measured = size;
@@ -109,7 +109,7 @@ int bench_on_gpus(const Arguments& a) {
   };
   for (const CollectiveRun& run : job.runs) {
     // It has its own world and communicator, because NCCL's broadcast of 4 MB hung after its sends and receives.
-    run_job(job, [&](World& world, CollectiveTurns& turns) {
+    run_job(job, [&](World& world, CollectiveBenchmark& turns) {
       turns.prepare(run);
       if (world.pe() == 0)
         print(fmt::format("# {}, {} PEs on {}{}{}\n{}", name(run.collective), job.pes, job.machine(),

@@ -32,7 +32,7 @@ std::string today() {
 double rounded(double us) { return std::round(us * 1000) / 1000; }
 
 using Program = std::function<void(World&, Shared&, NcclPeer*)>;
-using Measure = std::function<void(World&, CollectiveTurns&)>;
+using Measure = std::function<void(World&, CollectiveBenchmark&)>;
 
 void call(World& world, const GpuJob& job, const Program& program) {
   Shared shared(world);
@@ -42,9 +42,9 @@ void call(World& world, const GpuJob& job, const Program& program) {
 }
 
 void measure(World& world, const GpuJob& job, const Measure& program,
-             const CollectiveTurns::Register& registered = nullptr) {
+             const CollectiveBenchmark::Register& registered = nullptr) {
   call(world, job, [&](World& own, Shared& shared, NcclPeer* nccl) {
-    CollectiveTurns turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1), registered);
+    CollectiveBenchmark turns(own, shared, nccl, job.method, std::max<Size>(job.largest(), 1), registered);
     program(own, turns);
   });
 }
@@ -55,7 +55,7 @@ using OnTimeline = std::function<void(const trace::Timeline&, const ProfileInfo&
 void run_process(const GpuJob& job, const CudaOptions& options, const Measure& program, const OnTimeline& on_timeline) {
   CudaProcess process(placement_from_environment(), options);
   if (job.record) process.record(false);
-  const auto and_record = [&](World& own, CollectiveTurns& turns) {
+  const auto and_record = [&](World& own, CollectiveBenchmark& turns) {
     program(own, turns);
     if (job.record) turns.record_call([&](bool on) { process.record(on); });
   };
@@ -117,7 +117,7 @@ void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, Ncc
   CudaThreads(job.pes, options).run([&](World& world) { call(world, job, program); });
 }
 
-void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
+void run_job(const GpuJob& job, const std::function<void(World&, CollectiveBenchmark&)>& program,
              const std::function<void(const trace::Timeline&, const ProfileInfo&)>& on_timeline) {
   CudaOptions options;
   options.heap_bytes = job.heap_bytes;
@@ -127,7 +127,7 @@ void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns
   CudaThreads threads(job.pes, options);
   threads.run([&](World& world) {
     if (job.record) threads.record(world.pe(), false);
-    measure(world, job, [&](World& own, CollectiveTurns& turns) {
+    measure(world, job, [&](World& own, CollectiveBenchmark& turns) {
       program(own, turns);
       if (job.record) turns.record_call([&](bool on) { threads.record(own.pe(), on); });
     });

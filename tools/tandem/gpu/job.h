@@ -9,7 +9,7 @@
 
 #include "tandem/advanced/profile.h"
 #include "tandem/timeline.h"
-#include "tools/tandem/gpu/measure/collective_turns.h"
+#include "tools/tandem/gpu/measure/collective_benchmark.h"
 #include "tools/tandem/options/arguments.h"
 #include "tools/tandem/run/job_place.h"
 
@@ -39,7 +39,7 @@ void run_worlds(const GpuJob& job, const std::function<void(World&, Shared&, Ncc
 
 /// Calls `program` on every PE of this process, with all it needs to measure. If the job records, it then calls
 /// `on_timeline`. Rethrows the first error of any PE.
-void run_job(const GpuJob& job, const std::function<void(World&, CollectiveTurns&)>& program,
+void run_job(const GpuJob& job, const std::function<void(World&, CollectiveBenchmark&)>& program,
              const std::function<void(const trace::Timeline&, const ProfileInfo&)>& on_timeline = nullptr);
 
 /// Returns the JSON object of results with empty `rows`: machine, date, command, versions.

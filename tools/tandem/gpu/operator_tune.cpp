@@ -5,7 +5,7 @@
 
 #include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/gpu/job.h"
-#include "tools/tandem/gpu/measure/operator_turns.h"
+#include "tools/tandem/gpu/measure/operator_benchmark.h"
 #include "tools/tandem/main/gpu.h"
 
 namespace tandem::cli {
@@ -23,11 +23,11 @@ Machine model_for(const std::string& machine, int pes) {
 /// Returns the median over some rounds of consecutive calls, each the slowest PE's time.
 double time_of(World& world, Stream& stream, const std::function<void()>& call, const GpuMethod& method, int calls) {
   Shared shared(world);
-  Turn turn(stream, call, calls, method.graph);
+  TimedCalls timed(stream, call, calls, method.graph);
   std::vector<double> us;
   for (int round = -method.warmups; round < method.rounds.value_or(kRounds); ++round) {
     world.barrier();
-    const double one = shared.largest(turn.run());
+    const double one = shared.largest(timed.run());
     if (round >= 0) us.push_back(one);
   }
   return median(us);

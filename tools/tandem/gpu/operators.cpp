@@ -8,7 +8,7 @@
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
 #include "tools/tandem/gpu/job.h"
-#include "tools/tandem/gpu/measure/operator_turns.h"
+#include "tools/tandem/gpu/measure/operator_benchmark.h"
 #include "tools/tandem/gpu/operators.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
@@ -45,7 +45,7 @@ void measure_rows(const OperatorJob& job, const std::function<void(const GpuOper
   GpuJob sized = job.job;
   sized.heap_bytes = operator_heap(job.run, sized.pes);
   run_worlds(sized, [&](World& world, Shared& shared, NcclPeer* nccl) {
-    OperatorTurns turns(world, shared, nccl, sized.method, job.run);
+    OperatorBenchmark turns(world, shared, nccl, sized.method, job.run);
     for (const Size m : job.rows) {
       const GpuOperator measured = turns.measure(m);
       if (world.pe() == 0) show(measured, turns.options());

@@ -41,7 +41,7 @@ Size sweep_heap(const GpuJob& job) {
 void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::Contest& contest, Sweep& sweep) {
   job.heap_bytes = sweep_heap(job);
   const tune::Contest before = contest;
-  run_job(job, [&](World& world, CollectiveTurns& turns) {
+  run_job(job, [&](World& world, CollectiveBenchmark& turns) {
     tune::Contest own = before;  // all PEs reach the same result
     turns.prepare(run);
     for (const Size bytes : job.sizes) {

@@ -9,7 +9,7 @@
 #include "cuda/driver/graph.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
-#include "tools/tandem/gpu/measure/turns.h"
+#include "tools/tandem/gpu/measure/timed_calls.h"
 
 namespace tandem::cli {
 

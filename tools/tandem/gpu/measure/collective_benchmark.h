@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tools/tandem/gpu/measure/nccl.h"
-#include "tools/tandem/gpu/measure/turns.h"
+#include "tools/tandem/gpu/measure/timed_calls.h"
 #include "tools/tandem/gpu/measure/user_memory.h"
 #include "tools/tandem/run/run_collective.h"
 #include "tune/sweep.h"
@@ -56,15 +56,15 @@ struct GpuSize {
 };
 
 /// Measures collectives. All its functions are collective over the world, and all PEs get the same results.
-class CollectiveTurns {
+class CollectiveBenchmark {
  public:
   /// Registers user memory (CudaProcess::register_buffer).
   using Register = std::function<Symm<std::byte>(void* memory, Size bytes)>;
 
   /// Makes buffers for sizes up to `largest` bytes. `nccl` may be null, and so may `registered` if no buffers are
   /// registered.
-  CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
-                  const Register& registered = nullptr);
+  CollectiveBenchmark(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
+                      const Register& registered = nullptr);
 
   /// Makes the inputs of `run`, for all later sizes.
   void prepare(const CollectiveRun& run);

@@ -1,4 +1,4 @@
-#include "tools/tandem/gpu/measure/operator_turns.h"
+#include "tools/tandem/gpu/measure/operator_benchmark.h"
 
 #include <fmt/format.h>
 
@@ -30,11 +30,11 @@ std::vector<Size> samples(Range range) {
 
 }  // namespace
 
-struct OperatorTurns::Program {
+struct OperatorBenchmark::Program {
   std::string name;                   ///< empty: Tandem's plan
   const std::byte* result = nullptr;  ///< null: not checked
   std::function<void()> call;
-  std::unique_ptr<Turn> turn;
+  std::unique_ptr<TimedCalls> timed;
   std::vector<double> us;
 };
 
@@ -55,8 +55,8 @@ int calls_of(const OperatorRun& run, int pes) {
   return static_cast<int>(std::clamp(kRoundUs / std::max(us, 1.0), 2.0, kMost));
 }
 
-OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method,
-                             const OperatorRun& run)
+OperatorBenchmark::OperatorBenchmark(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method,
+                                     const OperatorRun& run)
     : world_(world),
       shared_(shared),
       nccl_(nccl),
@@ -89,12 +89,12 @@ OperatorTurns::OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const
   cuda::check(cudaMalloc(&product_, static_cast<std::size_t>(std::max<Size>(product * c_element, 1))), "cudaMalloc");
 }
 
-OperatorTurns::~OperatorTurns() {
+OperatorBenchmark::~OperatorBenchmark() {
   cudaFree(whole_);
   cudaFree(product_);
 }
 
-void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const {
+void OperatorBenchmark::fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const {
   dispatch(run_.options.type, [&]<class T>() {
     if constexpr (is_float<T>) {
       const NormalData<T> data(method_.seed);
@@ -118,7 +118,7 @@ void OperatorTurns::fill(std::byte* to, std::uint64_t stream, Size width, Range 
   });
 }
 
-void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local) {
+void OperatorBenchmark::add_peers(std::vector<Program>& programs, const Local& local) {
   const bool gather = run_.op == Operator::kAllGatherGemm;
   const void* const a = gather ? whole_ : a_;
   auto* const product = static_cast<std::byte*>(product_);
@@ -147,7 +147,7 @@ void OperatorTurns::add_peers(std::vector<Program>& programs, const Local& local
   stream_.synchronize();
 }
 
-GpuOperator OperatorTurns::measure(Size m) {
+GpuOperator OperatorBenchmark::measure(Size m) {
   Local local;
   local.shard = operator_shard(run_.op, {m, run_.options.n, run_.options.k}, world_.num_pes(), world_.pe());
   const bool gather = run_.op == Operator::kAllGatherGemm;
@@ -172,7 +172,8 @@ GpuOperator OperatorTurns::measure(Size m) {
   OperatorRun run = run_;
   run.options.m = m;
   const int calls = std::min(calls_of(run, world_.num_pes()), method_.calls);
-  for (Program& program : programs) program.turn = std::make_unique<Turn>(stream_, program.call, calls, method_.graph);
+  for (Program& program : programs)
+    program.timed = std::make_unique<TimedCalls>(stream_, program.call, calls, method_.graph);
   GpuOperator measured;
   measured.strategy = plan_->strategy(m);
   measured.choices = plan_->choices();
@@ -187,7 +188,7 @@ GpuOperator OperatorTurns::measure(Size m) {
   for (int round = -method_.warmups; round < method_.rounds.value_or(kRounds); ++round)
     for (Program& program : programs) {
       world_.barrier();
-      const double us = shared_.largest(program.turn->run());
+      const double us = shared_.largest(program.timed->run());
       if (round >= 0) program.us.push_back(us);
     }
   for (const Program& program : programs) {
@@ -206,7 +207,7 @@ GpuOperator OperatorTurns::measure(Size m) {
 }
 
 /// Checks the result of a round's last call.
-Check OperatorTurns::check(Program& program, const Local& local) {
+Check OperatorBenchmark::check(Program& program, const Local& local) {
   Check own;
   own.expectation = "nothing";
   const Size bytes = local.shard.c_elements() * size_of(run_.options.result_type());
@@ -214,20 +215,20 @@ Check OperatorTurns::check(Program& program, const Local& local) {
   cuda::check(cudaMemsetAsync(c_, nan_in_every_type, static_cast<std::size_t>(bytes), cuda_stream_), "cudaMemset");
   stream_.synchronize();
   world_.barrier();
-  program.turn->run();
+  program.timed->run();
   world_.barrier();
   if (program.result != nullptr) check_samples(program.result, local, own);
   return shared_.over_all(own);
 }
 
-void OperatorTurns::check_samples(const std::byte* c, const Local& local, Check& check) const {
+void OperatorBenchmark::check_samples(const std::byte* c, const Local& local, Check& check) const {
   dispatch(run_.options.type, [&]<class T>() {
     if constexpr (is_float<T>) check_typed<T>(c, local, check);
   });
 }
 
 template <class T>
-void OperatorTurns::check_typed(const std::byte* c, const Local& local, Check& check) const {
+void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Check& check) const {
   const std::vector<Size> rows = samples(local.shard.c_rows), columns = samples(local.shard.c_columns);
   const auto height = static_cast<Size>(rows.size()), width = static_cast<Size>(columns.size());
   const Size k = run_.options.k;

@@ -12,7 +12,7 @@
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/data/operator_data.h"
 #include "tools/tandem/data/operator_extras.h"
-#include "tools/tandem/gpu/measure/collective_turns.h"
+#include "tools/tandem/gpu/measure/collective_benchmark.h"
 #include "tools/tandem/run/run_operator.h"
 
 namespace tandem::cli {
@@ -36,11 +36,11 @@ Size operator_heap(const OperatorRun& run, int pes);
 int calls_of(const OperatorRun& run, int pes);
 
 /// Measures operators. All its functions are collective over the world, and all PEs get the same results.
-class OperatorTurns {
+class OperatorBenchmark {
  public:
   /// Makes a plan for the run's rows. Without `nccl` (null) there are no baselines of other libraries.
-  OperatorTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, const OperatorRun& run);
-  ~OperatorTurns();
+  OperatorBenchmark(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, const OperatorRun& run);
+  ~OperatorBenchmark();
 
   /// Measures runs of `m` rows, at least 1 and at most the plan's.
   GpuOperator measure(Size m);

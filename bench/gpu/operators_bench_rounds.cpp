@@ -1,4 +1,4 @@
-#include "gpu/operators_bench_turns.h"
+#include "gpu/operators_bench_rounds.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/tandem/gpu/measure/collective_turns.h"
+#include "tools/tandem/gpu/measure/collective_benchmark.h"
 
 #include <fmt/format.h>
 
@@ -28,12 +28,12 @@ void add(Check& sum, const Check& part) {
 
 }  // namespace
 
-struct CollectiveTurns::Program {
+struct CollectiveBenchmark::Program {
   std::string peer;  ///< empty: Tandem
   GpuRow row;
   Buffers buffers;
   std::function<void()> call;
-  std::unique_ptr<Turn> turn;
+  std::unique_ptr<TimedCalls> timed;
   std::vector<double> us;
 };
 
@@ -41,8 +41,8 @@ const char* name_of(GpuBuffers buffers) {
   return buffers == GpuBuffers::kHeap ? "heap" : buffers == GpuBuffers::kPlain ? "plain" : "registered";
 }
 
-CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method, Size largest,
-                                 const Register& registered)
+CollectiveBenchmark::CollectiveBenchmark(World& world, Shared& shared, NcclPeer* nccl, const GpuMethod& method,
+                                         Size largest, const Register& registered)
     : world_(world),
       shared_(shared),
       nccl_(nccl),
@@ -66,14 +66,14 @@ CollectiveTurns::CollectiveTurns(World& world, Shared& shared, NcclPeer* nccl, c
 }
 
 /// The memory of the collective itself.
-Symm<std::byte> CollectiveTurns::buffer(const char* name, const Register& registered) {
+Symm<std::byte> CollectiveBenchmark::buffer(const char* name, const Register& registered) {
   if (method_.buffers != GpuBuffers::kHeap)
     user_memory_.push_back(std::make_unique<UserMemory>(largest_, method_.buffers == GpuBuffers::kRegistered));
   if (method_.buffers == GpuBuffers::kRegistered) return registered(user_memory_.back()->get(), largest_);
   return world_.heap().allocate<std::byte>(largest_, name);
 }
 
-void CollectiveTurns::prepare(const CollectiveRun& run) {
+void CollectiveBenchmark::prepare(const CollectiveRun& run) {
   run_ = run;
   plans_.clear();
   left_out_.clear();
@@ -96,7 +96,7 @@ void CollectiveTurns::prepare(const CollectiveRun& run) {
 }
 
 /// Places of in and out within a program's two buffers.
-CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
+CollectiveBenchmark::Buffers CollectiveBenchmark::place(const Buffers& whole) const {
   if (!run_.in_place) return whole;
   const Places at = places_in_one_buffer(run_.collective, call_.count, world_.pe(), run_.options.root);
   const Size element = size_of(run_.options.type);
@@ -104,7 +104,7 @@ CollectiveTurns::Buffers CollectiveTurns::place(const Buffers& whole) const {
 }
 
 /// Options for calls of the present size.
-CollectiveOptions CollectiveTurns::options_for(const tune::Candidate& candidate) const {
+CollectiveOptions CollectiveBenchmark::options_for(const tune::Candidate& candidate) const {
   CollectiveOptions options = run_.options;
   if (!candidate.algorithm.empty()) options.algorithm = candidate.algorithm;
   if (candidate.blocks > 0) options.blocks = candidate.blocks;
@@ -116,7 +116,7 @@ CollectiveOptions CollectiveTurns::options_for(const tune::Candidate& candidate)
   return options;
 }
 
-std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& candidate) {
+std::shared_ptr<CollectivePlan> CollectiveBenchmark::plan(const tune::Candidate& candidate) {
   const auto key = std::pair(candidate.algorithm, candidate.blocks);
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   CollectiveOptions options = options_for(candidate);
@@ -129,11 +129,11 @@ std::shared_ptr<CollectivePlan> CollectiveTurns::plan(const tune::Candidate& can
 }
 
 /// Returns the given blocks, or those of the selection table. 0: the plan's choice.
-int CollectiveTurns::blocks_of(const tune::Candidate& candidate) const {
+int CollectiveBenchmark::blocks_of(const tune::Candidate& candidate) const {
   return choose_collective(world_, run_.collective, options_for(candidate), world_.team()).blocks;
 }
 
-CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candidate) {
+CollectiveBenchmark::Program CollectiveBenchmark::program(const tune::Candidate& candidate) {
   const std::shared_ptr<CollectivePlan> made = plan(candidate);
   Program program;
   program.row.algorithm = made->algorithm();
@@ -154,14 +154,15 @@ CollectiveTurns::Program CollectiveTurns::program(const tune::Candidate& candida
   return program;
 }
 
-std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vector<tune::Candidate>& candidates) {
+std::vector<CollectiveBenchmark::Program> CollectiveBenchmark::programs(
+    const std::vector<tune::Candidate>& candidates) {
   std::vector<Program> programs;
   for (const tune::Candidate& candidate : candidates) {
     const auto key = std::pair(candidate.algorithm, candidate.blocks);
     if (left_out_.count(key) > 0) continue;
     try {
       Program made = program(candidate);
-      made.turn = std::make_unique<Turn>(stream_, made.call, method_.calls, method_.graph);
+      made.timed = std::make_unique<TimedCalls>(stream_, made.call, method_.calls, method_.graph);
       programs.push_back(std::move(made));
     } catch (const RuntimeFailure&) {
       throw;
@@ -177,7 +178,7 @@ std::vector<CollectiveTurns::Program> CollectiveTurns::programs(const std::vecto
   return programs;
 }
 
-void CollectiveTurns::add_peers(std::vector<Program>& programs) {
+void CollectiveBenchmark::add_peers(std::vector<Program>& programs) {
   for (const auto& [peer, whole] : peer_buffers_) {
     Program program;
     program.peer = peer;
@@ -185,13 +186,13 @@ void CollectiveTurns::add_peers(std::vector<Program>& programs) {
     program.call = [this, buffers = program.buffers] { nccl_->run(call_, buffers.in, buffers.out, cuda_stream_); };
     program.call();  // NCCL cannot connect during a capture
     stream_.synchronize();
-    program.turn = std::make_unique<Turn>(stream_, program.call, method_.calls, method_.graph);
+    program.timed = std::make_unique<TimedCalls>(stream_, program.call, method_.calls, method_.graph);
     programs.push_back(std::move(program));
   }
 }
 
 /// Clears the result and writes the input.
-void CollectiveTurns::restore(const Program& program) {
+void CollectiveBenchmark::restore(const Program& program) {
   const Size element = size_of(call_.type);
   const Size out = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
   const Size in = input_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root) * element;
@@ -205,14 +206,14 @@ void CollectiveTurns::restore(const Program& program) {
 }
 
 /// Checks the result of a round's last call.
-Check CollectiveTurns::check(Program& program) {
+Check CollectiveBenchmark::check(Program& program) {
   restore(program);
   world_.barrier();
   if (changes_its_input()) {
     program.call();
     stream_.synchronize();
   } else {
-    program.turn->run();
+    program.timed->run();
   }
   world_.barrier();
   Check own;
@@ -220,7 +221,7 @@ Check CollectiveTurns::check(Program& program) {
   return shared_.over_all(own);
 }
 
-void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
+void CollectiveBenchmark::check_samples(const std::byte* out, Check& check) {
   const Size element = size_of(call_.type);
   const Size elements = output_elements(call_.collective, call_.count, call_.pes, world_.pe(), call_.root);
   std::vector<Range> parts{{0, elements}};
@@ -243,14 +244,14 @@ void CollectiveTurns::check_samples(const std::byte* out, Check& check) {
   }
 }
 
-int CollectiveTurns::rounds() const {
+int CollectiveBenchmark::rounds() const {
   if (method_.rounds) return *method_.rounds;
   const Size bytes = call_.count * size_of(call_.type);
   constexpr Size small = Size{2} << 20, medium = Size{64} << 20;
   return bytes <= small ? 25 : bytes < medium ? 11 : 5;
 }
 
-void CollectiveTurns::record_call(const std::function<void(bool)>& record) {
+void CollectiveBenchmark::record_call(const std::function<void(bool)>& record) {
   const Program made = program(last_);
   cuda::Graph graph(cuda_stream_, [&] {
     constexpr int kFirstCalls = 2;
@@ -265,7 +266,7 @@ void CollectiveTurns::record_call(const std::function<void(bool)>& record) {
   world_.barrier();
 }
 
-GpuSize CollectiveTurns::measure(Size bytes, const std::vector<tune::Candidate>& candidates) {
+GpuSize CollectiveBenchmark::measure(Size bytes, const std::vector<tune::Candidate>& candidates) {
   const Size element = size_of(call_.type);
   call_.count = count_of_bytes(call_.collective, bytes, call_.pes, element);
   data_ = make_collective_data(call_);
@@ -280,7 +281,7 @@ GpuSize CollectiveTurns::measure(Size bytes, const std::vector<tune::Candidate>&
     for (Program& program : turns) {
       if (changes_its_input()) restore(program);  // repeated sums would leave the type's range
       world_.barrier();
-      const double us = program.turn->run();
+      const double us = program.timed->run();
       if (round >= 0) program.us.push_back(us);
     }
   for (Program& program : turns) {

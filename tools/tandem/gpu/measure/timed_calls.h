@@ -13,13 +13,13 @@
 namespace tandem::cli {
 
 /// Consecutive calls in a PE's stream between two events. Two calls before them synchronise the PEs.
-class Turn {
+class TimedCalls {
  public:
   /// With `graph` the calls are captured now and replayed later.
-  Turn(Stream& stream, std::function<void()> call, int calls, bool graph);
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  TimedCalls(Stream& stream, std::function<void()> call, int calls, bool graph);
+  ~TimedCalls();
+  TimedCalls(const TimedCalls&) = delete;
+  TimedCalls& operator=(const TimedCalls&) = delete;
 
   /// Enqueues the calls and waits. Returns the microseconds of one call.
   double run();

@@ -1,4 +1,4 @@
-#include "tools/tandem/gpu/measure/turns.h"
+#include "tools/tandem/gpu/measure/timed_calls.h"
 
 #include <algorithm>
 
@@ -10,19 +10,19 @@ constexpr int kFirstCalls = 2;
 
 }  // namespace
 
-Turn::Turn(Stream& stream, std::function<void()> call, int calls, bool graph)
+TimedCalls::TimedCalls(Stream& stream, std::function<void()> call, int calls, bool graph)
     : stream_(stream), call_(std::move(call)), calls_(calls) {
   cuda::check(cudaEventCreate(&begin_), "cudaEventCreate");
   cuda::check(cudaEventCreate(&end_), "cudaEventCreate");
   if (graph) graph_ = std::make_unique<cuda::Graph>(static_cast<cudaStream_t>(stream_.native()), [&] { enqueue(); });
 }
 
-Turn::~Turn() {
+TimedCalls::~TimedCalls() {
   cudaEventDestroy(begin_);
   cudaEventDestroy(end_);
 }
 
-void Turn::enqueue() {
+void TimedCalls::enqueue() {
   auto* const stream = static_cast<cudaStream_t>(stream_.native());
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cuda::check(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing");
@@ -34,7 +34,7 @@ void Turn::enqueue() {
   cuda::check(cudaEventRecordWithFlags(end_, stream, how), "cudaEventRecord");
 }
 
-double Turn::run() {
+double TimedCalls::run() {
   graph_ ? graph_->launch() : enqueue();
   stream_.synchronize();
   float ms = 0;
