@@ -82,8 +82,8 @@ void Nccl::run(Collective collective, int gpu, const void* in, void* out, Size c
   void* const communicator = communicators_[static_cast<std::size_t>(gpu)];
   const int gpus = static_cast<int>(communicators_.size());
   const auto elements = static_cast<std::size_t>(count);
-  std::vector<int> everybody;
-  for (int i = 0; i < gpus; ++i) everybody.push_back(i);
+  std::vector<int> all_gpus;
+  for (int i = 0; i < gpus; ++i) all_gpus.push_back(i);
   switch (collective) {
     case Collective::kAllReduce:
       return nccl_->check(nccl_->all_reduce(in, out, elements, kBFloat16, kSum, communicator, stream));
@@ -94,7 +94,7 @@ void Nccl::run(Collective collective, int gpu, const void* in, void* out, Size c
     case Collective::kBroadcast:
       return nccl_->check(nccl_->broadcast(in, out, elements, kBFloat16, 0, communicator, stream));
     case Collective::kAllToAll:
-      return send_recv(everybody, everybody, gpu, in, out, count, stream);
+      return send_recv(all_gpus, all_gpus, gpu, in, out, count, stream);
     case Collective::kSendRecv:
       return send_recv({(gpu + 1) % gpus}, {(gpu + gpus - 1) % gpus}, gpu, in, out, count, stream);
     default:

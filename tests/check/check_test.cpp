@@ -265,7 +265,7 @@ TEST(Clock, JoinsMeetsAndCovers) {
 TEST(Shadow, CutsIntervalsAndKeepsEveryReader) {
   checker::Shadow shadow;
   Size cells = 0;
-  checker::Clock nobody, writer;
+  checker::Clock none, writer;
   const auto touch = [&](Range bytes, checker::Slot slot, checker::Role role, const checker::Clock& after) {
     checker::NewAccess access;
     access.record = {{slot, 1}, slot, role, false, false};
@@ -274,8 +274,8 @@ TEST(Shadow, CutsIntervalsAndKeepsEveryReader) {
     shadow.access(bytes, access, conflicts, cells);
     return conflicts;
   };
-  EXPECT_TRUE(touch({0, 100}, 1, checker::Role::kWrite, nobody).empty());
-  EXPECT_EQ(touch({40, 60}, 2, checker::Role::kRead, nobody).size(), 1U);
+  EXPECT_TRUE(touch({0, 100}, 1, checker::Role::kWrite, none).empty());
+  EXPECT_EQ(touch({40, 60}, 2, checker::Role::kRead, none).size(), 1U);
   writer.set(1, 1);
   EXPECT_TRUE(touch({50, 120}, 3, checker::Role::kRead, writer).empty());
   // A later write meets the two readers where they read, and the first write nowhere.
@@ -283,9 +283,9 @@ TEST(Shadow, CutsIntervalsAndKeepsEveryReader) {
   Size met = 0;
   for (const auto& conflict : conflicts) met += conflict.bytes.size() * conflict.first.info;
   EXPECT_EQ(met, 20 * 2 + 70 * 3);
-  EXPECT_TRUE(touch({200, 300}, 5, checker::Role::kAtomicWrite, nobody).empty());
-  EXPECT_TRUE(touch({250, 300}, 6, checker::Role::kAtomicWrite, nobody).empty());
-  EXPECT_EQ(touch({200, 300}, 7, checker::Role::kRead, nobody).size(), 3U);
+  EXPECT_TRUE(touch({200, 300}, 5, checker::Role::kAtomicWrite, none).empty());
+  EXPECT_TRUE(touch({250, 300}, 6, checker::Role::kAtomicWrite, none).empty());
+  EXPECT_EQ(touch({200, 300}, 7, checker::Role::kRead, none).size(), 3U);
 }
 
 }  // namespace

@@ -72,9 +72,9 @@ struct AllReduceRecursiveDoubling {
     if (in_pair) add(block, a, partial, arrived, 0, part, epoch, false);
     const int rank = in_pair ? me / 2 : me - pairs;
     for (int k = 0; k + 2 < a.steps; ++k) {
-      const int partner = rank ^ (1 << k);
-      send(partial + (k + 1) * a.capacity, k + 1, partner < pairs ? 2 * partner : partner + pairs);
-      add(block, a, partial, arrived, k + 1, part, epoch, partner < rank);
+      const int peer = rank ^ (1 << k);
+      send(partial + (k + 1) * a.capacity, k + 1, peer < pairs ? 2 * peer : peer + pairs);
+      add(block, a, partial, arrived, k + 1, part, epoch, peer < rank);
     }
     if (a.op == ReduceOp::kAvg)
       for (const Range tile : block.template tiles<T>(part))

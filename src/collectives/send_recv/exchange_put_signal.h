@@ -15,20 +15,20 @@ struct ExchangePutSignal : MoveKernel {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const int me = block.pe();
-    const int partner = me ^ 1;
+    const int peer = me ^ 1;
     const Range part = own_part(block, a.count);
     const std::byte* const from = a.in.local() + part.begin;
     const Symm<std::byte> to = a.out + part.begin;
     const Epoch epoch = block.next_epoch(a.epochs);
 
-    if (partner >= block.num_pes()) {
+    if (peer >= block.num_pes()) {
       block.copy(to.local(), from, part.size());
       return;
     }
-    block.notify(block.slots(a.ready) + me, epoch, partner);
-    block.wait(block.slots(a.ready) + partner, 1, epoch);
-    block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, partner);
-    block.wait(block.slots(a.arrived) + partner, 1, epoch);
+    block.notify(block.slots(a.ready) + me, epoch, peer);
+    block.wait(block.slots(a.ready) + peer, 1, epoch);
+    block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, peer);
+    block.wait(block.slots(a.arrived) + peer, 1, epoch);
     block.quiet();
   }
 };

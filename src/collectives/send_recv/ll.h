@@ -42,8 +42,8 @@ struct ExchangePackets : PacketPairs<P> {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const CreditedPacketArgs<P>& a) {
     const int me = block.pe();
-    const int partner = (me ^ 1) < block.num_pes() ? me ^ 1 : me;
-    PacketPairs<P>::swap(block, a, partner, partner);
+    const int peer = (me ^ 1) < block.num_pes() ? me ^ 1 : me;
+    PacketPairs<P>::swap(block, a, peer, peer);
   }
 };
 using ExchangeLL = ExchangePackets<LLPacket>;
