@@ -335,16 +335,16 @@ TEST(HostStream, CallsThatDifferAreReported) {
   for (const bool counts : {false, true}) {
     test::HostPes pes(3);
     EXPECT_THROW(pes.run([&](World& world) {
-      detail::CallComparison agreement;
-      agreement.words = world.heap().signals(2 * 2 * 3, "words");
-      agreement.calls = world.heap().epochs(1, "calls");
-      agreement.signature = 5;
-      agreement.count = 100;
+      detail::CallComparison comparison;
+      comparison.words = world.heap().signals(2 * 2 * 3, "words");
+      comparison.calls = world.heap().epochs(1, "calls");
+      comparison.signature = 5;
+      comparison.count = 100;
       Stream stream = world.make_stream("main");
-      for (int call = 0; call < 4; ++call) stream.compare_call(agreement, world.team());
+      for (int call = 0; call < 4; ++call) stream.compare_call(comparison, world.team());
       stream.synchronize();
-      if (world.pe() == 2) (counts ? agreement.count = 101 : static_cast<Size>(agreement.signature = 6));
-      stream.compare_call(agreement, world.team());
+      if (world.pe() == 2) (counts ? comparison.count = 101 : static_cast<Size>(comparison.signature = 6));
+      stream.compare_call(comparison, world.team());
       stream.synchronize();
     }),
                  Deadlock);

@@ -117,10 +117,10 @@ class HostPes::HostStream final : public detail::StreamBackend {
     if (__atomic_load_n(&report.set, __ATOMIC_ACQUIRE) != 0 || __atomic_load_n(&report.ended_by, __ATOMIC_RELAXED) != 0)
       throw Deadlock("a wait ended in vain");
   }
-  void agree(const detail::CallComparison& agreement, const Team& team) override {
+  void compare_call(const detail::CallComparison& comparison, const Team& team) override {
     enqueue([=, in = context(team)] {
       host::compare_calls(
-          in, {agreement.words, agreement.calls.words, agreement.signature, static_cast<Epoch>(agreement.count)});
+          in, {comparison.words, comparison.calls.words, comparison.signature, static_cast<Epoch>(comparison.count)});
     });
   }
   Team world_team() const override { return pes_.context(pe_).team; }
