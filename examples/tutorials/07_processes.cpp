@@ -1,4 +1,4 @@
-// Tutorial 07: one process for each GPU. docs/tutorials/07_processes.md explains it.
+// Tutorial 07: one process for each device. docs/tutorials/07_processes.md explains it.
 //
 //   tandem launch -n 2 07_processes
 //   torchrun --no-python --nproc-per-node 2 07_processes
@@ -7,7 +7,7 @@
 #include <exception>
 #include <vector>
 
-#include "tandem/cuda.h"
+#include "tandem/worlds.h"
 
 using namespace tandem;
 
@@ -35,7 +35,7 @@ float shift(World& world) {
 
 // listing: main
 int main() try {
-  CudaProcess process(placement_from_environment(), {.heap_bytes = Size{16} << 20});
+  WorldProcess process(placement_from_environment(), {.heap_bytes = Size{16} << 20});
   const float first = shift(process.world());
   std::printf("PE %d of %d received the vector of PE %g\n", process.pe(), process.pes(), static_cast<double>(first));
 } catch (const std::exception& error) {
