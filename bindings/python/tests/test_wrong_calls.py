@@ -56,7 +56,7 @@ WRONG = {
 
 # Messages that begin in another way.
 OTHERWISE = {
-    "pes_per_node": ["pes: 4 given, allowed on h200x4 is what fills whole nodes"],
+    "pes_per_node": ["pes: 4 given, allowed on h200x4 is a number that fills whole nodes"],
     "selection": ["selection table"],
 }
 

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Compares Tandem's collectives on CPUs with Gloo, PyTorch's process group for CPUs, in the same processes.
+
+usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--most 64M] [--out FILE.json]
+
+The first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both libraries take turns,
+call by call. A time is the median over the rounds of the slowest process, in microseconds. Every result is compared with
+the exact one. Tandem runs on buffers of its symmetric heap, and on plain memory.
+"""
+import argparse
+import ctypes
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+VENV = ROOT / "build/gloo-venv"
+F32, SUM = 1, 0  # tandem_dtype, tandem_op
+OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+
+
+def parse_size(text):
+    units = {"K": 1 << 10, "M": 1 << 20}
+    return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
+
+
+class Tandem:
+    """The part of the C API that this program uses. Errors are exceptions."""
+
+    def __init__(self, build):
+        self.library = ctypes.CDLL(str(build / "lib/libtandem_c.so"))
+        self.library.tandem_last_error.restype = ctypes.c_char_p
+        self.library.tandem_version.restype = ctypes.c_char_p
+        self.world = ctypes.c_void_p()
+        self.check(self.library.tandem_world_from_environment(ctypes.byref(self.world), None))
+
+    def check(self, status):
+        if status != 0:
+            raise RuntimeError(self.library.tandem_last_error().decode())
+
+    def allocate(self, size):
+        pointer = ctypes.c_void_p()
+        self.check(self.library.tandem_alloc(self.world, ctypes.c_size_t(size), ctypes.byref(pointer)))
+        return pointer.value
+
+    def run(self, operation, source, target, count):
+        a, b, n = ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count)
+        library, world = self.library, self.world
+        status = {
+            "all_reduce": lambda: library.tandem_all_reduce(world, a, b, n, F32, SUM, None),
+            "all_gather": lambda: library.tandem_all_gather(world, a, b, n, F32, None),
+            "reduce_scatter": lambda: library.tandem_reduce_scatter(world, a, b, n, F32, SUM, None),
+            "broadcast": lambda: library.tandem_broadcast(world, a, b, n, F32, 0, None),
+        }[operation]()
+        self.check(status)
+        self.check(library.tandem_synchronize(world, None))
+
+    def close(self):
+        self.check(self.library.tandem_world_destroy(self.world))
+
+
+def measure(arguments):
+    """One process: runs both libraries and writes the rows of the slowest process on PE 0."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    pe, pes = dist.get_rank(), dist.get_world_size()
+    tandem = Tandem(arguments.build)
+    most = parse_size(arguments.most)
+    heap = [tandem.allocate(most), tandem.allocate(most)]
+
+    def on_heap(place, count):
+        return torch.frombuffer((ctypes.c_float * count).from_address(heap[place]), dtype=torch.float32)
+
+    rows = []
+    for operation in OPERATIONS:
+        size = 1 << 10
+        while size <= most:
+            total = size // 4 // pes * pes  # elements of the larger buffer
+            part = total // pes
+            ins = {"all_gather": part}.get(operation, total)
+            outs = {"reduce_scatter": part}.get(operation, total)
+            data = torch.arange(ins, dtype=torch.float32) % 64 + pe
+            both = [torch.arange(ins, dtype=torch.float32) % 64 + p for p in range(pes)]
+            expected = {
+                "all_reduce": lambda: sum(both),
+                "all_gather": lambda: torch.cat(both),
+                "reduce_scatter": lambda: sum(both)[pe * part : (pe + 1) * part],
+                "broadcast": lambda: both[0],
+            }[operation]()
+            gloo_out = torch.empty(outs)
+            plain_out = torch.empty(outs)
+            a, b = on_heap(0, ins), on_heap(1, outs)
+            a.copy_(data)
+            count = part if operation in ("all_gather", "reduce_scatter") else total
+
+            def gloo():
+                if operation == "all_gather":
+                    dist.all_gather_into_tensor(gloo_out, data)
+                elif operation == "reduce_scatter":
+                    dist.reduce_scatter_tensor(gloo_out, data)
+                else:
+                    gloo_out.copy_(data)  # Gloo's all-reduce and broadcast work in place
+                    started[0] = time.perf_counter()
+                    dist.all_reduce(gloo_out) if operation == "all_reduce" else dist.broadcast(gloo_out, 0)
+
+            candidates = {
+                "gloo": (gloo, gloo_out),
+                "tandem": (lambda: tandem.run(operation, a.data_ptr(), b.data_ptr(), count), b),
+                "tandem_plain": (lambda: tandem.run(operation, data.data_ptr(), plain_out.data_ptr(), count), plain_out),
+            }
+            started = [0.0]
+            times = {name: [] for name in candidates}
+            rounds = max(9, min(200, (16 << 20) // size))
+            wrong = 0
+            for turn in range(rounds + 3):
+                for name, (call, out) in candidates.items():
+                    if turn == 0:
+                        out.fill_(-1)
+                    dist.barrier()
+                    started[0] = time.perf_counter()
+                    call()
+                    if turn >= 3:
+                        times[name].append(1e6 * (time.perf_counter() - started[0]))
+                    elif turn == 0:
+                        wrong += int((out != expected).sum())
+            medians = [None] * pes
+            dist.all_gather_object(medians, [{name: statistics.median(t) for name, t in times.items()}, wrong])
+            row = {name: max(m[0][name] for m in medians) for name in candidates}
+            rows.append({"op": operation, "bytes": total * 4, "pes": pes, "rounds": rounds,
+                         "wrong": sum(m[1] for m in medians), **{f"{n}_us": round(t, 1) for n, t in row.items()}})
+            if pe == 0:
+                r = rows[-1]
+                print(f"{operation:>15} {total * 4:>10} {r['gloo_us']:>10.1f} {r['tandem_us']:>10.1f} "
+                      f"{r['tandem_plain_us']:>12.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} {r['wrong']:>6}", flush=True)
+            size *= 4
+    if pe == 0 and arguments.part:
+        about = {"torch": torch.__version__, "tandem": tandem.library.tandem_version().decode(), "rows": rows}
+        Path(arguments.part).write_text(json.dumps(about))
+    tandem.close()
+    dist.destroy_process_group()
+
+
+def make_environment():
+    if not (VENV / "bin/python").exists():
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    if subprocess.run([VENV / "bin/python", "-c", "import torch, numpy"], stderr=subprocess.DEVNULL).returncode:
+        if subprocess.run([VENV / "bin/pip", "install", "-q", "torch", "numpy"]).returncode:
+            print("gloo_bench: PyTorch could not be installed from the package index", file=sys.stderr)
+            sys.exit(77)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="build folder (default: build/release)")
+    parser.add_argument("--processes", default="2,4", help="numbers of processes (default: 2,4)")
+    parser.add_argument("--most", default="64M", help="largest size in bytes (default: 64M)")
+    parser.add_argument("--out", help="file for the rows as JSON")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if "RANK" in os.environ:
+        return measure(arguments)
+    make_environment()
+    result = {"command": "bench/host/gloo_bench.py " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d"),
+              "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores", "rows": []}
+    print(f"# {'operation':>13} {'bytes':>10} {'gloo us':>10} {'tandem us':>10} {'on plain us':>12} {'ratio':>7} {'wrong':>6}")
+    for processes in arguments.processes.split(","):
+        print(f"# {processes} processes")
+        part = arguments.build / f"gloo_bench_{processes}.json"
+        subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, VENV / "bin/python", __file__, "--build",
+                        arguments.build, "--most", arguments.most, "--part", part],
+                       check=True, env={**os.environ, "TANDEM_DEVICE": "host", "OMP_NUM_THREADS": "1"})
+        about = json.loads(part.read_text())
+        result["rows"] += about.pop("rows")
+        result.update(about)
+    if arguments.out:
+        Path(arguments.out).write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if any(row["wrong"] for row in result["rows"]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
