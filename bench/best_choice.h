@@ -1,6 +1,6 @@
 #pragma once
-/// The quickest way to run a collective on a machine model, by the simulator: what defaults are measured by, and what
-/// selection tables of machines that nobody measured are made from.
+/// The fastest way to run a collective on a machine model, by the simulator. Defaults are compared with it, and
+/// selection tables of machines that nobody measured are made from it.
 
 #include <algorithm>
 #include <string>
@@ -35,7 +35,7 @@ class BestChoice {
     best_us_ = kNever;
     is_complete_ = true;
     if (known.outcome == Outcome::kRan) add(known);
-    // The quickest of the size before comes first, so that the others are soon seen to be behind.
+    // The fastest way of the size before is the first one, so that the others are soon seen to be behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
     for (Way& way : ways_)
       if (bytes <= way.most_bytes)
@@ -49,7 +49,8 @@ class BestChoice {
     return ended;
   }
 
-  /// Whether, at the last size, each algorithm either ended with some number of blocks or was seen to be behind.
+  /// Returns whether, at the last size, each algorithm either ended with some number of blocks or was seen to be
+  /// behind.
   bool is_complete() const { return is_complete_; }
 
  private:
@@ -82,7 +83,8 @@ class BestChoice {
                         {.us = kHopeless * best_us_, .events = most_events_}));
   }
 
-  /// Events grow with the blocks, and memory does: what some blocks could not do is not tried with more of them.
+  /// Events and memory grow with the blocks. A call that was too dear with some blocks is therefore not tried with
+  /// more.
   bool is_surely_too_dear(const Way& way, int blocks) const {
     return std::any_of(tried_.begin(), tried_.end(), [&](const SimulatedCall& call) {
       return call.algorithm == way.algorithm && call.blocks < blocks && call.outcome == Outcome::kTooDear;
@@ -91,11 +93,11 @@ class BestChoice {
 
   static double us_of(const SimulatedCall& call) { return call.outcome == Outcome::kRan ? call.us : kNever; }
 
-  /// From the best number of blocks at the size before, in both directions, while that gains.
+  /// Goes from the best number of blocks at the size before in both directions, while that gains.
   void climb(Way& way) {
     SimulatedCall first = run(way, way.best);
-    // It may be behind only for its number of blocks. Where simulations are cheap every second number is looked at,
-    // else the next larger ones.
+    // It may be behind only for its number of blocks. If simulations are cheap, every second number is tried, else the
+    // next larger ones.
     constexpr std::size_t step = 2;
     const bool is_cheap = first.events <= kDear;
     for (std::size_t i = is_cheap ? way.best % step : way.best + step;
@@ -110,13 +112,13 @@ class BestChoice {
     }
     while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     if (first.outcome == Outcome::kTooDear) is_complete_ = false;
-    // Who was stopped is placed behind all who ended, and before those that cannot run.
+    // A way that was stopped is placed behind all that ended, and before those that cannot run.
     way.us = first.outcome == Outcome::kTooSlow ? kHopeless * best_us_ : us_of(first);
     if (first.outcome != Outcome::kRan) return;
     for (const int direction : {1, -1}) follow(way, direction);
   }
 
-  /// More blocks cost more events. Where they are dear, the first step that gains little is the last one.
+  /// More blocks cost more events. If they are dear, the first step that gains little is the last one.
   void follow(Way& way, int direction) {
     constexpr double level = 1.005, level_of_dear = 1.02;
     constexpr int most_misses = 2;

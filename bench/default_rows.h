@@ -14,9 +14,9 @@
 
 namespace tandem::bench {
 
-/// A default may take so much more than the best, an operator than its sequential form.
+/// The most that a default may take over the best choice, and an operator over its sequential form.
 inline constexpr double kMostOverBest = 1.05, kMostOverSequential = 1.02;
-/// For twice the bytes; and for one node more, over the rounds in which a PE can hear of all nodes.
+/// The most for twice the bytes, and for one node more over the rounds in which a PE can hear of all nodes.
 inline constexpr double kMostForTwice = 2.25, kMostForRounds = 1.2;
 
 /// One comparison: `us` may be `most` times `than_us`.
@@ -36,7 +36,7 @@ inline std::string way_of(const std::string& algorithm, int blocks) {
   return blocks > 0 ? fmt::format("{}/{}", algorithm, blocks) : algorithm;
 }
 
-/// Whether the default of this collective was measured on GPUs of this family, so that no model decides it.
+/// Returns whether the default of this collective was measured on GPUs of this family, so that no model decides it.
 inline bool is_measured(const Machine& machine, Collective collective, int pes) {
   for (const tune::SelectionTable& table : tune::builtin_tables()) {
     if (table.is_predicted) continue;
@@ -49,7 +49,7 @@ inline bool is_measured(const Machine& machine, Collective collective, int pes) 
   return false;
 }
 
-/// The default against the quickest algorithm and blocks, at sizes that ascend.
+/// Compares the default with the fastest algorithm and blocks, at sizes that ascend.
 inline std::vector<DefaultRow> against_best(const Machine& machine, Collective collective, int pes,
                                             const std::vector<Size>& sizes, std::uint64_t most_events) {
   std::vector<DefaultRow> rows;
@@ -120,14 +120,14 @@ inline DefaultRow against_sequential(const Machine& machine, int pes, Operator o
   return row;
 }
 
-/// The least rounds of messages between pairs of nodes after which each node can know something of all of them. Where
-/// latency counts, no algorithm's time grows by less: from 8 to 9 nodes three rounds become four.
+/// Returns the least rounds of messages between pairs of nodes after which each node can know something of all of them.
+/// If latency counts, no algorithm's time grows by less: from 8 to 9 nodes three rounds become four.
 inline int rounds(const Machine& machine, int pes) {
   const auto nodes = static_cast<unsigned>(ceil_div(pes, machine.pes_per_node));
   return std::max(1, static_cast<int>(std::bit_width(nodes - 1)));
 }
 
-/// `more` against `fewer`.
+/// Compares `more` with `fewer`.
 inline DefaultRow against_neighbour(const Machine& machine, const CollectiveCase& more, const CollectiveCase& fewer,
                                     std::uint64_t most_events) {
   const SimulatedCall a = simulate(machine, more, "", 0, {.events = most_events});

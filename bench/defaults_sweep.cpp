@@ -1,13 +1,13 @@
-// How good the library's defaults are, by the simulator: each default of a collective against the quickest algorithm
-// and blocks, each default of an operator against its sequential form, and times of neighbouring sizes and numbers of
-// PEs against each other.
+// Rates the library's defaults by the simulator. Each default of a collective is compared with the fastest algorithm
+// and blocks. Each default of an operator is compared with its sequential form. Times of neighbouring sizes and numbers
+// of PEs are compared with each other.
 //
 //   build/release/bench/defaults_sweep [--all [--only TEXT]] [--shard I/N] [--json FILE]
 //
-// Without --all a sample of a minute, which is the test `defaults`: it fails where a default misses its limit. --only
-// takes the comparisons whose name ("h100x8-rail 64 PEs all_reduce") has the text, --shard every Nth one from the Ith.
-// All of them take hours of one core. Processes with a shard each share the cores better than threads, which wait for
-// their process's address space.
+// Without --all it takes a sample of a minute. This is the test `defaults`, which fails if a default misses its limit.
+// Option --only takes the comparisons whose name ("h100x8-rail 64 PEs all_reduce") has the text. Option --shard takes
+// every Nth one from the Ith. All of them take hours of one core. Processes with a shard each share the cores better
+// than threads, which wait for their process's address space.
 // Defaults that were measured on GPUs (machines/selection/nvidia-h200.json) are not compared with the model. A
 // comparison for which a simulation would take too many events is counted by itself.
 
@@ -140,7 +140,7 @@ Tasks everything() {
   return tasks;
 }
 
-/// Takes the rows as they come: prints each, and counts those that miss their limit.
+/// Takes the rows as they arrive: prints each, and counts those that miss their limit.
 class Report {
  public:
   void add(const std::vector<DefaultRow>& rows) {

@@ -1,5 +1,5 @@
-/// What kernels on this machine's processors cost: bytes that a block moves, converts and reduces beside a plain
-/// memcpy, launches, and signals between PEs. `--benchmark_format=json` gives JSON in place of the table.
+/// The cost of kernels on this machine's processors. It has bytes that a block moves, converts and reduces beside a
+/// plain memcpy, launches, and signals between PEs. `--benchmark_format=json` gives JSON in place of the table.
 
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ void count_bytes(benchmark::State& state, Size bytes) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * bytes);
 }
 
-/// Runs one block of PE 0 of `pes` over buffers of as many bytes as the benchmark's argument says.
+/// Runs one block of PE 0 of `pes` over buffers of as many bytes as the benchmark's argument.
 template <class Body>
 void by_one_block(benchmark::State& state, int pes, const Body& body) {
   Pes all(pes);
@@ -104,7 +104,7 @@ void load_store(benchmark::State& state) {
   });
 }
 
-/// Bytes of the result: each of the PEs' copies is read once.
+/// Counts the bytes of the result: each of the PEs' copies is read once.
 template <class T, int kPes>
 void load_reduce(benchmark::State& state) {
   by_one_block(state, kPes, [](cpu::Block& block, const Pes& all, Size bytes) {
@@ -138,7 +138,7 @@ void empty_launch(benchmark::State& state) {
   for (auto _ : state) all.run(0, static_cast<int>(state.range(0)), [](cpu::Block&) {});
 }
 
-/// A word there and a word back, between two PEs that run at the same time.
+/// Sends a word there and a word back, between two PEs that run at the same time.
 void ping_pong(benchmark::State& state) {
   Pes all(2);
   constexpr Epoch kEnd = ~Epoch{0};
@@ -164,7 +164,7 @@ void ping_pong(benchmark::State& state) {
   other.join();
 }
 
-/// All blocks of all PEs tell each other, and wait: one round.
+/// Measures rounds, in each of which all blocks of all PEs notify each other and wait.
 void rounds_of_blocks(benchmark::State& state) {
   const int pes = static_cast<int>(state.range(0));
   const int blocks = static_cast<int>(state.range(1));

@@ -1,13 +1,13 @@
-// Makes the selection tables of machines that nobody measured: `selection_tables FOLDER [TABLE ...]` sweeps all
-// collectives on the tables' machine models in the simulator, and writes FOLDER/TABLE.json for each (no TABLE: all).
+// Makes the selection tables of machines that nobody measured. `selection_tables FOLDER [TABLE ...]` sweeps all
+// collectives on the tables' machine models in the simulator. It writes FOLDER/TABLE.json for each (no TABLE: all).
 // Groups that the file has already stay: remove it first to make all of them anew. A table's file is written after each
-// group, so that a run that was ended can be continued. Processes that make
-// one table each are quicker than the threads of one process, which wait for its address space.
+// group, so that a run that was ended can be continued. Processes that make one table each are faster than the threads
+// of one process, which wait for its address space.
 //
 //   build/release/bench/selection_tables machines/selection
 //
-// `selection_tables --check FOLDER` simulates a row of each group again, which is the test `selection_tables`: it fails
-// where the time differs or a group is missing.
+// `selection_tables --check FOLDER` simulates a row of each group again. This is the test `selection_tables`, which
+// fails if the time differs or a group is missing.
 
 #include <fmt/format.h>
 
@@ -85,7 +85,8 @@ const tune::Group* find_group(const tune::SelectionTable& table, const Task& tas
   return found == table.groups.end() ? nullptr : &*found;
 }
 
-/// Between nodes every block multiplies the messages: the fewest within 3 % of an algorithm's other numbers are enough.
+/// Between nodes every block multiplies the messages. The fewest blocks within 3 % of an algorithm's other numbers are
+/// enough.
 void keep_the_thrifty(std::vector<tune::Measured>& tried) {
   constexpr double level = 1.03;
   const std::vector<tune::Measured> all = tried;
@@ -96,7 +97,7 @@ void keep_the_thrifty(std::vector<tune::Measured>& tried) {
   });
 }
 
-/// Runs of one choice as one.
+/// Joins neighbouring sizes that have one choice.
 void join_equal(tune::Group& group) {
   std::vector<tune::SizeChoice> joined;
   for (const tune::SizeChoice& choice : group.sizes) {
@@ -134,7 +135,7 @@ void write(const tune::SelectionTable& table, const std::filesystem::path& file)
   if (!stream.flush()) throw RuntimeFailure(fmt::format("{}: cannot be written", file.string()));
 }
 
-/// All groups of a table, those of few PEs first: they are made soon.
+/// Returns all groups of a table, those of few PEs first, because they are made soon.
 std::vector<Task> tasks_of(const Table& table) {
   std::vector<Task> tasks;
   for (const Sweep& sweep : table.sweeps)
@@ -175,7 +176,7 @@ void make_missing(const std::filesystem::path& folder, const std::vector<std::st
   });
 }
 
-/// Whether the simulator gives the time that a group's middle row has; a row that is dear counts as right.
+/// Returns whether the simulator gives the time that a group's middle row has. A row that is dear counts as right.
 bool is_reproduced(const Task& task, const tune::Group& group) {
   constexpr double most_off = 0.02;
   constexpr std::uint64_t most_events = 500'000;
@@ -188,7 +189,7 @@ bool is_reproduced(const Task& task, const tune::Group& group) {
   return call.outcome == bench::Outcome::kRan && std::abs(call.us - *row.us) <= most_off * *row.us;
 }
 
-/// Whether a table has the groups that this program makes and no others, each with what the simulator gives now.
+/// Returns whether a table has exactly the groups that this program makes, each with the simulator's present times.
 bool is_as_made(const Table& table, const std::filesystem::path& folder) {
   const tune::SelectionTable file = tune::load_selection((folder / (table.head.name + ".json")).string());
   const std::vector<Task> tasks = tasks_of(table);

@@ -51,7 +51,7 @@ class BudgetGuard {
  public:
   BudgetGuard(sim::Engine& engine, const Budget& budget, int pes) : engine_(engine), budget_(budget), pes_(pes) {}
 
-  /// Each PE says when it begins a call; the call may take `factor` times the budget's time.
+  /// Each PE calls this at the start of a call, which may take `factor` times the budget's time.
   void begin(double factor) {
     if (at_work_++ > 0) return;
     begin_us_ = sim::to_us(engine_.now());
@@ -66,7 +66,7 @@ class BudgetGuard {
   struct Stopped {};
 
  private:
-  // The checks are events too. They come at fixed times, so that a budget changes no order of other events.
+  // The checks are events too. They have fixed times, so that a budget changes no order of other events.
   static constexpr sim::Time kInterval = 4 * sim::kMicrosecond;
 
   void watch() {
@@ -76,7 +76,7 @@ class BudgetGuard {
   }
   void check() {
     is_watching_ = false;
-    if (at_work_ == 0 || engine_.pending() == 0) return;  // without events to come the run has ended in a deadlock
+    if (at_work_ == 0 || engine_.pending() == 0) return;  // without pending events the run has ended in a deadlock
     if (sim::to_us(engine_.now()) - begin_us_ > most_us_) return stop(Outcome::kTooSlow);
     if (engine_.events() > budget_.events) return stop(Outcome::kTooDear);
     watch();
@@ -95,7 +95,8 @@ class BudgetGuard {
   Outcome outcome_ = Outcome::kRan;
 };
 
-/// One call, behind one that warms up, as `tandem run` measures it. No algorithm: the library's choice.
+/// Simulates one call, behind one that warms up, as `tandem run` measures it. Without an algorithm it takes the
+/// library's choice.
 inline SimulatedCall simulate(const Machine& machine, const CollectiveCase& c, const std::string& algorithm = "",
                               int blocks = 0, const Budget& budget = {}) {
   constexpr double kColdFactor = 2;  // the first call may take so much longer

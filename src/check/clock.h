@@ -1,5 +1,5 @@
 #pragma once
-/// Vector clocks: how much of every thread, and of everything that runs beside one, happens before a point.
+/// Vector clocks: how much of every thread, and of all asynchronous work, happens before a point.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tandem::checker {
 using Slot = std::uint32_t;
 using Tick = std::uint32_t;
 
-/// One point of one component: what FastTrack (Flanagan and Freund 2009) calls an epoch.
+/// One point of one component, which FastTrack (Flanagan and Freund 2009) calls an epoch.
 struct Stamp {
   Slot slot = 0;
   Tick tick = 0;
@@ -29,7 +29,7 @@ class Clock {
   }
   void join(const Clock& other) {
     if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size(), 0);
-    // In steps of a fixed length, which compilers make vector code of.
+    // Compilers turn steps of a fixed length into vector code.
     constexpr std::size_t kStep = 8;
     Tick* const mine = ticks_.data();
     const Tick* const theirs = other.ticks_.data();
@@ -38,7 +38,7 @@ class Clock {
       for (std::size_t k = i; k < i + kStep; ++k) mine[k] = std::max(mine[k], theirs[k]);
     for (; i < other.ticks_.size(); ++i) mine[i] = std::max(mine[i], theirs[i]);
   }
-  /// What both have.
+  /// Keeps the part that both clocks cover.
   void meet(const Clock& other) {
     for (std::size_t i = 0; i < ticks_.size(); ++i) ticks_[i] = std::min(ticks_[i], other.of(static_cast<Slot>(i)));
   }

@@ -2,8 +2,9 @@
 /// The happens-before race detector: an observer of every access and every synchronisation of a run.
 ///
 /// Each thread (host program, stream, block, role) has a vector clock. A put has a component of its own, as it runs
-/// beside its issuer until quiet; so have a thread's stores to each other PE, which a fence orders for that PE alone.
-/// docs/reference/checker.md has the table of what acquires and what releases.
+/// concurrently with its issuer until quiet. A thread's stores to each other PE also have their own component, because
+/// a fence orders them for that PE alone. The table of acquiring and releasing operations is in
+/// docs/reference/checker.md.
 
 #include <deque>
 #include <functional>
@@ -25,7 +26,7 @@ namespace tandem::checker {
 
 enum class ThreadKind : std::uint8_t { kHost, kStream, kBlock, kRole };
 
-/// A put or get under way, beside its issuer.
+/// A put or get in flight, which runs concurrently with its issuer.
 struct Agent {
   Stamp stamp;
   int peer = 0;
@@ -41,9 +42,9 @@ struct Carried {
   Sent sent;
 };
 
-/// A signal under way.
+/// A signal in flight.
 struct Parcel : Carried {
-  Clock knew;    // all that its issuer came after; empty where `released` has that
+  Clock knew;    // everything that happens before its issue; empty if `released` covers that
   Stamp issued;  // of its issuer's own component
   sim::Thread issuer = sim::kNoThread;
   Scope scope = Scope::kSystem;
@@ -71,7 +72,7 @@ struct Acquired {
   int occurrence = 0;
 };
 
-/// An unfinished wait, or a loop that polls for ever.
+/// An unfinished wait, or a loop that polls forever.
 struct Waiting {
   const Signal* words = nullptr;
   Size n = 0;  // 0: packets
@@ -79,7 +80,7 @@ struct Waiting {
   Cmp cmp = Cmp::kGe;
   Epoch value = 0;
   std::uint32_t info = 0;
-  std::uint64_t number = 0;  // in the order in which waits begin
+  std::uint64_t number = 0;  // in the order in which waits start
   int bytes = sizeof(Signal);
   bool polls = false;
 };
@@ -87,58 +88,58 @@ struct Waiting {
 struct ThreadState {
   ThreadKind kind = ThreadKind::kHost;
   int pe = 0;
-  sim::Thread parent = 0;  // of a block its stream, of a role its block
+  sim::Thread parent = 0;  // a block's stream, a role's block
   int index = 0;           // of a block or role
   std::string name;        // of a stream; of a block's kernel
   int launch = 0;          // of that kernel in its stream
   Slot slot = 0;
   Clock now;      // happens before the next operation
-  Clock settled;  // complete everywhere: what any signal follows
-  Clock fenced;   // what signals to PEs without an entry in fenced_to follow
+  Clock settled;  // complete everywhere: any signal follows it
+  Clock fenced;   // signals to PEs without an entry in fenced_to follow it
   Clock tensor;   // happens before the next read of the tensor-memory engine
   Sent over;      // accesses, here and at senders, that are over
   std::map<int, Clock> fenced_to;
   std::map<int, Slot> store_slots;  // by destination
   std::vector<Agent> agents;
   std::vector<Slot> free_slots;              // of finished agents that nothing remembers
-  std::vector<Tick> quiets;                  // when they were
-  std::deque<std::pair<Clock, Sent>> inbox;  // of a stream: what the host had done when it enqueued each work
+  std::vector<Tick> quiets;                  // the tick of each quiet
+  std::deque<std::pair<Clock, Sent>> inbox;  // of a stream: the host's clock when it enqueued each work
   std::deque<Acquired> acquired;
   std::optional<Waiting> waiting;
   bool running = false;
   bool before_epoch = false;  // it must not use memory yet
 };
 
-/// What is told of an access or a signal.
+/// The description of an access or a signal, for reports.
 struct Info {
   Site site;
   const char* operation = "";
   sim::Thread thread = 0;
   std::string kernel;
   int launch = 0;
-  int times = 0;  // that it happened so far
+  int times = 0;  // the number of times that it happened so far
   bool transfer = false;
   bool nonblocking = false;
   bool is_get = false;
   int peer = 0;
-  sim::Time last = 0;  // when it last happened
+  sim::Time last = 0;  // the last time at which it happened
 };
 
 class Detector : public sim::Monitor {
  public:
   explicit Detector(int pes, bool finds_uninitialised_reads = true);
-  /// Before the run.
+  /// Sets the memory and the engine of the run. Called before the run.
   void attach(const sim::Memory& memory, const sim::Engine& engine) {
     memory_ = &memory;
     engine_ = &engine;
   }
 
   const std::vector<Finding>& findings() const { return findings_; }
-  /// What was accessed, whatever the order: runs that differ in epochs alone have the same.
+  /// Returns a hash over all accesses, in any order. Runs that differ only in epochs have the same.
   std::uint64_t footprint() const { return footprint_; }
   /// Returns the number of accesses and of tests that were false.
   std::uint64_t operations() const { return operations_; }
-  /// After a Deadlock: who is to blame.
+  /// Names the cause of a Deadlock. Called after it was thrown.
   Finding explain_hang(const std::string& report) const;
 
   sim::Thread add_host(int pe) override;
@@ -182,7 +183,7 @@ class Detector : public sim::Monitor {
     bool sets = true;
   };
   struct Word {
-    Entries entries;              // in the order of its changes, after what it was before them; none: no signal yet
+    Entries entries;              // the first value, then each change in order; none: no signal yet
     std::vector<Writer> writers;  // that may still be unordered with the next one
   };
   struct Kernel {
@@ -204,20 +205,20 @@ class Detector : public sim::Monitor {
 
   static void advance(ThreadState& thread);
   void prune(ThreadState& thread);
-  /// Retires the component of an agent that is over. It is used again when nothing remembers its stamps.
+  /// Retires the component of a finished agent. It is reused when nothing remembers its stamps.
   void release_slot(const Agent& agent);
   /// Frees the retired components that neither shadow memory nor the writers of a word remember.
   void reuse_retired();
   Stamp store_stamp(sim::Thread id, int destination);
   Stamp begin_agent(sim::Thread id, const sim::Transfer& transfer);
-  /// `thread.now`, and the puts to `destination` that were fenced (then it is `own`).
+  /// Returns `thread.now` with the fenced puts to `destination`; it is in `own` if there are such puts.
   static const Clock* after_fences(const ThreadState& thread, int destination, Clock& own);
   static Clock ordered_before_signal(const ThreadState& thread, int destination);
   static Clock ordered_before_notify(const ThreadState& thread, int destination, bool reachable);
 
-  /// Throws Deadlock for a run that goes on and on.
+  /// Counts an operation. Throws Deadlock for a run that does not end.
   void count_operation(std::uint32_t number);
-  /// Reports data whose value (`contents`) an access uses and that nobody has written.
+  /// Reports data that no PE has written and whose value (`contents`) an access uses.
   void check_written(const void* address, const void* contents, Size bytes, std::uint32_t number);
   void record(sim::Thread thread, const void* address, Size bytes, NewAccess access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
@@ -226,16 +227,16 @@ class Detector : public sim::Monitor {
   static Record atomic_record(Stamp stamp, std::uint32_t number, Role role, Scope scope, const void* address,
                               int bytes);
   void record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number);
-  /// Whether each of two atomics has the other's thread in its scope: what PTX calls morally strong.
+  /// Returns whether each of two atomics has the other's thread in its scope, which PTX calls morally strong.
   bool reach_each_other(sim::Thread a, Scope scope_of_a, sim::Thread b, Scope scope_of_b) const;
   bool reaches(const Parcel& parcel, sim::Thread thread, Scope scope) const;
   sim::Thread block_of(sim::Thread thread) const;
-  /// The word's value before its first change, which carries nothing.
+  /// Adds the word's value before its first change, which carries nothing.
   void begin_entries(Word& word, Epoch value) const;
   static void add_entry(Word& word, Epoch value, std::shared_ptr<const Parcel> parcel);
-  /// A plain store, or an allocation: what signals brought there is no more.
+  /// Forgets the signals' values of these bytes, which a plain store or an allocation has replaced.
   void forget_entries(const void* address, Size bytes);
-  /// The first value that the thread may still see: a change that it knows of has overwritten those before.
+  /// Returns the first value that the thread may still see: a change that it knows of has overwritten earlier ones.
   Entries::const_iterator first_visible(const Entries& entries, const ThreadState& thread) const;
   static void acquire(ThreadState& thread, const Carried& carried, bool proxy_fence);
   static void remember(ThreadState& thread, Acquired acquired);
@@ -255,13 +256,13 @@ class Detector : public sim::Monitor {
   std::string old_value(const Record& first, const ThreadState& thread) const;
   std::string weakness(const Record& first, const Parcel& parcel, bool relaxed) const;
   std::string missing_altogether(const Record& first, const ThreadState& thread, const Record& second) const;
-  /// Whether a record is of a signal word, and not of plain data that atomics use.
+  /// Returns whether a record is of a signal word, and not of plain data that atomics use.
   bool is_of_signal(const Record& record) const;
   /// Returns the tick of the issuer's own component at which an access was issued.
   Tick issued_at(Stamp stamp) const;
-  /// Whether the signal's issuer came after the access.
+  /// Returns whether the access happens before the issue of the signal.
   bool follows(const Parcel& parcel, const Record& access) const;
-  /// Whether a wait for the signal comes after the access.
+  /// Returns whether a wait for the signal is ordered after the access.
   static bool carries(const Parcel& parcel, const Record& access);
   std::string described(const Acquired& wait) const;
   std::string described(const Parcel& parcel) const;
@@ -274,7 +275,7 @@ class Detector : public sim::Monitor {
     sim::Thread thread = 0;
     const Signal* word = nullptr;
     int writer = -1;
-    bool certain = false;  // the word, or packet, was written before, and by it
+    bool certain = false;  // the writer has written the word, or packet, before
   };
   std::vector<Blocked> blocked() const;
   int last_writer(int pe, Size offset, bool packet) const;
@@ -290,7 +291,7 @@ class Detector : public sim::Monitor {
   std::vector<Kernel> kernels_;
   std::vector<sim::Thread> owners_;  // of slots
   struct AgentSlot {
-    Stamp issued;  // the issuer's component at the last issue; of stores to a PE: at the first
+    Stamp issued;  // the issuer's component at the last issue; for stores to a PE at the first
     Tick tick = 0;
     bool is_free = false;
   };
@@ -305,10 +306,10 @@ class Detector : public sim::Monitor {
   std::uint64_t operations_ = 0;
   std::uint32_t endless_ = 0;  // the operation that exceeded the limit; 0: none did
   std::uint64_t footprint_ = 0;
-  std::vector<std::shared_ptr<Parcel>> parcels_;  // under way; [0] is none
+  std::vector<std::shared_ptr<Parcel>> parcels_;  // in flight; [0] is none
   std::vector<sim::Message> free_parcels_;
   std::map<const void*, Word, std::less<>> words_;                  // by address
-  std::unordered_map<const void*, std::pair<Clock, Sent>> events_;  // likewise
+  std::unordered_map<const void*, std::pair<Clock, Sent>> events_;  // by address
   std::uint64_t waits_ = 0;
   std::vector<Finding> findings_;
   std::set<std::string> seen_;

@@ -299,7 +299,7 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   return send(std::move(parcel));
 }
 
-/// What was read out of the source had been written there.
+/// Releases the writes of the source: the put has read their data.
 void Detector::release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel) {
   if (transfer.bytes <= 0 || !memory_->owns(transfer.from)) return;
   const Size begin = memory_->offset_of(transfer.from);
@@ -312,7 +312,7 @@ void Detector::release_source(const ThreadState& thread, const sim::Transfer& tr
 void Detector::fence(sim::Thread id, Site) {
   ThreadState& thread = of(id);
   prune(thread);
-  // Everything local, and for each destination what went there; what is settled is so for all.
+  // A fence orders everything local, and the stores to a destination for that destination. Settled ones hold for all.
   Clock base = thread.now;
   for (const auto& [destination, slot] : thread.store_slots) base.set(slot, thread.settled.of(slot));
   std::map<int, Clock> fenced_to;

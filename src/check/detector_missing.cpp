@@ -85,7 +85,7 @@ std::string Detector::missing_of_word(const Record& first, const Record& second)
          "be ordered with every signal and wait by a barrier before and after it";
 }
 
-/// Says why a signal that was sent after an access does not order it.
+/// Explains why a signal that was sent after an access does not order it.
 std::string Detector::weakness(const Record& first, const Parcel& parcel, bool relaxed) const {
   const std::string where = described(parcel);
   if (relaxed) return fmt::format("the wait for the {} is relaxed: an acquiring `wait`", where);

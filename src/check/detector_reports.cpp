@@ -1,4 +1,4 @@
-/// What findings say.
+/// The texts of findings.
 
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ void Detector::report_conflict(sim::Thread id, const void* address, const NewAcc
   findings_.push_back(std::move(finding));
 }
 
-/// The run goes on where there is memory, as on GPUs: in somebody else's buffer.
+/// Reports the access. The run goes on in another buffer if there is memory, as on GPUs.
 void Detector::report_out_of_bounds(const void* address, Size bytes, std::uint32_t number) {
   Finding finding;
   const bool freed = memory_->was_freed(address);

@@ -1,4 +1,4 @@
-/// Signals: what they carry, what a wait gets out of them, and who may write a word.
+/// Signals: the knowledge that they carry, the part of it that a wait acquires, and the allowed writers of a word.
 
 #include <algorithm>
 #include <iterator>
@@ -9,10 +9,10 @@ namespace tandem::checker {
 
 namespace {
 
-/// Values of a word that are remembered: a wait acquires what came with every one that lets it go on, not with the one
-/// that happened to be there.
+/// The most values of a word that are remembered. A wait acquires only the knowledge that is common to all
+/// values with which it may go on, not that of the value it saw.
 constexpr std::size_t kMostEntries = 64;
-/// Waits of a thread that are remembered, for reports.
+/// The most waits of a thread that are remembered, for reports.
 constexpr std::size_t kMostAcquired = 16;
 
 /// Returns the knowledge that all of these values have in common: the wait may have seen any of them.
@@ -128,7 +128,7 @@ Detector::Entries::const_iterator Detector::first_visible(const Entries& entries
   const auto is_over = [&](const Entry& entry) {
     const Parcel& change = *entry.parcel;
     Stamp over = change.issued;
-    if (change.through_nic) {  // it comes some time before quiet
+    if (change.through_nic) {  // it arrives some time before quiet
       const auto& quiets = of(change.issuer).quiets;
       const auto quiet = std::lower_bound(quiets.begin(), quiets.end(), over.tick);
       if (quiet == quiets.end()) return false;
@@ -145,7 +145,7 @@ void Detector::signal_arrives(sim::Message message, const sim::SignalUpdate& upd
   free_parcels_.push_back(message);
   Word& word = words_[update.word];
   begin_entries(word, update.word->value);
-  // Additions continue the release sequence; a set begins another.
+  // Additions continue the release sequence; a set starts another.
   if (update.op == SignalOp::kAdd && reaches(*word.entries.back().parcel, parcel->issuer, parcel->scope)) {
     parcel->released.join(word.entries.back().parcel->released);
     parcel->sent.join(word.entries.back().parcel->sent);
@@ -190,7 +190,7 @@ void Detector::end_wait(sim::Thread id, const Signal* words, Size n, Size stride
     const auto& entries = found->second.entries;
     const auto satisfies = [&](const Entry& entry) { return compare(entry.value, cmp, value); };
     const auto reaches_here = [&](const Entry& entry) { return reaches(*entry.parcel, id, Scope::kSystem); };
-    // Legality does not come from timing: the wait may have gone on with any value that it takes.
+    // Timing proves nothing: the wait may have gone on with any value that satisfies it.
     const auto visible = first_visible(entries, thread);
     Acquired acquired{{}, order == Order::kRelaxed, word, cmp, value, number, infos_[number].times};
     std::copy_if(visible, entries.end(), std::back_inserter(acquired.passed), satisfies);

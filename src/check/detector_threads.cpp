@@ -1,4 +1,4 @@
-/// Who is ordered after whom: host programs, streams, kernels, blocks and roles.
+/// The order of threads: host programs, streams, kernels, blocks and roles.
 
 #include <algorithm>
 #include <limits>
@@ -47,7 +47,7 @@ void Detector::advance(ThreadState& thread) {
   for (const auto& [destination, slot] : thread.store_slots) thread.now.set(slot, thread.now.of(slot) + 1);
 }
 
-/// Puts that others have seen and told this thread of are over.
+/// Removes finished puts: another thread has seen their data, and this thread acquired that.
 void Detector::prune(ThreadState& thread) {
   std::erase_if(thread.agents, [&](const Agent& agent) {
     if (!thread.now.covers(agent.stamp)) return false;
@@ -64,7 +64,7 @@ void Detector::release_slot(const Agent& agent) {
 }
 
 void Detector::reuse_retired() {
-  // A later put of the component must not cover an earlier one that somebody may still meet.
+  // A later put of the component must not cover an earlier one with which an access may still conflict.
   std::vector<bool> remembered(owners_.size());
   const auto remember_cell = [&](const Cell& cell) {
     remembered[cell.write.stamp.slot] = true;
@@ -107,7 +107,7 @@ sim::Thread Detector::begin_block(sim::KernelId kernel, int block) {
   thread.fenced = {};
   thread.fenced_to.clear();
   thread.tensor = thread.now;
-  // What the stream read before is over: no signal can come before that.
+  // The stream's earlier reads are over: no signal can arrive before them.
   thread.over.join(its.over);
   thread.over.reads.join(its.begin);
   thread.over.packets_read.join(its.begin);

@@ -1,4 +1,4 @@
-/// Who is to blame for a hang.
+/// The causes of hangs.
 
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ std::vector<Detector::Blocked> Detector::blocked() const {
     name_writer(one);
     all.push_back(one);
   }
-  // Whoever waits longest waits for what is lost; the others wait because of it.
+  // The longest wait is for the lost signal; the other threads wait because of it.
   std::sort(all.begin(), all.end(), [&](const Blocked& a, const Blocked& b) {
     return of(a.thread).waiting->number < of(b.thread).waiting->number;
   });
@@ -83,7 +83,7 @@ Finding Detector::explain_hang(const std::string& report) const {
   const auto waits = [&](int pe) {
     return std::any_of(all.begin(), all.end(), [&](const Blocked& one) { return of(one.thread).pe == pe; });
   };
-  // A wait for somebody who waits for nobody; else the first wait of a cycle.
+  // The root is a wait for a PE that waits for no PE; else the first wait of a cycle.
   auto root =
       std::find_if(all.begin(), all.end(), [&](const Blocked& one) { return one.writer >= 0 && !waits(one.writer); });
   const bool cycle = root == all.end();

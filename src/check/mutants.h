@@ -1,6 +1,6 @@
 #pragma once
-/// Mutants: a program with one synchronising operation broken, by its call site. Broken is the device model, so no
-/// algorithm is touched.
+/// Mutants: programs with one broken synchronising operation, named by its call site. The device model breaks it, so
+/// the algorithm stays as it is.
 
 #include <map>
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace tandem::checker {
 
-/// "notify", "gate".
+/// Returns the name of an operation, such as "notify" or "gate".
 const char* name(sim::SyncOperation operation);
-/// "dropped", "relaxed".
+/// Returns the name of a fault, such as "dropped" or "relaxed".
 const char* name(sim::Fault fault);
-/// In what ways an operation can be broken.
+/// Returns the faults with which an operation can be broken.
 const std::vector<sim::Fault>& faults_of(sim::SyncOperation operation);
 
 struct CallSite {
@@ -35,11 +35,11 @@ struct Mutant {
   sim::Fault fault = sim::Fault::kNone;
 };
 
-/// The call sites that a program comes by.
+/// Collects the call sites that a program reaches.
 class SiteCollector final : public sim::Faults {
  public:
   sim::Fault at(sim::SyncOperation operation, Site site) override;
-  /// By file, line and operation.
+  /// Returns the call sites in the order of file, line and operation.
   std::vector<CallSite> sites() const;
 
  private:
@@ -56,7 +56,7 @@ class OneFault final : public sim::Faults {
   Mutant mutant_;
 };
 
-/// The path from src/, include/, tests/, ... on.
+/// Returns the path from src/, include/, tests/, ... on.
 std::string short_path(const char* file);
 
 }  // namespace tandem::checker

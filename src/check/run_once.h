@@ -8,7 +8,7 @@
 
 namespace tandem::checker {
 
-/// Thrown by a checked program: the result of a PE is wrong.
+/// The exception of a checked program for a wrong result of a PE.
 class WrongResult : public CheckFailed {
  public:
   WrongResult(int pe, const std::string& what) : CheckFailed(what), pe_(pe) {}
@@ -21,19 +21,19 @@ class WrongResult : public CheckFailed {
 struct Outcome {
   std::vector<Finding> findings;
   std::uint64_t trace_hash = 0;
-  std::uint64_t footprint = 0;   ///< what was accessed, see Detector
+  std::uint64_t footprint = 0;   ///< hash over all accesses, see Detector
   std::uint64_t operations = 0;  ///< number of accesses and of tests that were false
 };
 
-/// Runs the program once, into `timeline` if there is one, and collects what is found; `faults` may be null. Throws
-/// what is no finding: InvalidArgument for options out of range, OutOfMemory, std::bad_alloc.
+/// Runs the program once, records it in `timeline` if that is given, and collects the findings; `faults` may be null.
+/// Throws errors that are no findings: InvalidArgument for options out of range, OutOfMemory, std::bad_alloc.
 Outcome run_once(const std::function<void(World&)>& program, const CheckOptions& options, std::uint64_t seed,
                  sim::Schedule& schedule, sim::Faults* faults, trace::Timeline* timeline = nullptr);
 
-/// tandem::check of a program of which something is broken; `faults` may be null.
+/// Runs tandem::check on a program with broken operations; `faults` may be null.
 CheckResult check_broken(const std::function<void(World&)>& program, const CheckOptions& options, sim::Faults* faults);
 
-/// How many points of a program's undisturbed run may be late; strategies but kRandom need it.
+/// Returns the number of points of a program's undisturbed run that may be late. All strategies except kRandom need it.
 std::uint64_t count_points(const std::function<void(World&)>& program, const CheckOptions& options);
 
 }  // namespace tandem::checker

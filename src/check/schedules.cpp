@@ -27,7 +27,7 @@ class RandomSchedule final : public SeededSchedule {
   explicit RandomSchedule(std::uint64_t seed) : SeededSchedule(seed), random_(seed) {}
 
   Time delay(Point point, int) override {
-    // Host programs come at any time (stragglers); of everything else one in four is late.
+    // Host programs start at any time (stragglers). A quarter of everything else is late.
     if (point == Point::kHostStart) return at_most(50 * kMicrosecond);
     return random_.below(4) == 0 ? at_most(20 * kMicrosecond) : 0;
   }

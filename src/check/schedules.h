@@ -1,5 +1,5 @@
 #pragma once
-/// Schedules: which of the things that may legally be late are, and by how much.
+/// Schedules: the choice of legal delays, and their lengths.
 
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tandem::checker {
 
-/// splitmix64 (Steele, Lea and Flood 2014).
+/// The random generator splitmix64 (Steele, Lea and Flood 2014).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -26,7 +26,7 @@ class Random {
   std::uint64_t state_;
 };
 
-/// Nothing is late; counts the points where something could be.
+/// Delays nothing, and counts the points where a delay would be legal.
 class CountingSchedule final : public sim::Schedule {
  public:
   sim::Time delay(Point, int) override {
@@ -40,10 +40,10 @@ class CountingSchedule final : public sim::Schedule {
   std::uint64_t points_ = 0;
 };
 
-/// The schedule that a seed stands for. `points`: how many an undisturbed run has.
+/// Makes the schedule of a seed. `points` is the number of points of an undisturbed run.
 std::unique_ptr<sim::Schedule> make_schedule(Strategy strategy, std::uint64_t seed, int pes, std::uint64_t points);
 
-/// kDfs: how many schedules there are for so many points; seed s stands for number s - 1.
+/// Returns the number of schedules of kDfs for so many points. Seed s stands for schedule number s - 1.
 std::uint64_t dfs_schedules(std::uint64_t points);
 
 }  // namespace tandem::checker

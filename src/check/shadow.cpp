@@ -15,7 +15,7 @@ bool writes(Role role) { return role == Role::kWrite || role == Role::kAtomicWri
 
 bool conflict(const Record& first, const Record& second) {
   if (first.role == Role::kReduction && second.role == Role::kReduction) return false;
-  // Of every scope: of others the caller knows more.
+  // Only atomics of system scope are settled here: the caller knows more about other scopes.
   const auto atomic = [](const Record& record) {
     return (record.role == Role::kAtomicRead || record.role == Role::kAtomicWrite) && record.scope == Scope::kSystem;
   };
@@ -28,7 +28,7 @@ bool in_order(const Record& first, const NewAccess& second) {
     return second.over != nullptr &&
            (first.packet ? second.over->packets_read : second.over->reads).covers(first.stamp);
   if (second.over != nullptr && writes(second.record.role) && second.over->writes.covers(first.stamp)) return true;
-  // Whoever reads packets has read a write of them: it is their signal.
+  // A read of packets has seen the write of their flags, which is their signal.
   return first.packet && second.record.packet && second.record.role == Role::kRead;
 }
 
@@ -65,7 +65,7 @@ void Shadow::update(Cell& cell, const NewAccess& access) {
     cell.sent = nullptr;
     return;
   }
-  // Whatever comes after this access comes after those that it comes after.
+  // An access that is ordered after this one is also ordered after its predecessors.
   std::erase_if(cell.others, [&](const Record& other) {
     return (!access.beside || other.stamp.slot == record.stamp.slot) && other.role == record.role &&
            other.packet == record.packet && access.after->covers(other.stamp);

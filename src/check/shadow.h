@@ -1,5 +1,5 @@
 #pragma once
-/// Shadow memory: who read and wrote which bytes last, by intervals.
+/// Shadow memory: the last reads and writes of all bytes, by intervals.
 
 #include <iterator>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tandem::checker {
 
-/// What an access is, as far as conflicts go.
+/// The kind of an access, which decides on conflicts.
 enum class Role : std::uint8_t {
   kRead,
   kWrite,
@@ -24,22 +24,22 @@ enum class Role : std::uint8_t {
 /// One access in shadow memory.
 struct Record {
   Stamp stamp;
-  std::uint32_t info = 0;  // number of what is told of it
+  std::uint32_t info = 0;  // number of its description
   Role role = Role::kRead;
   bool packet = false;           // packets carry their own flags
-  bool transfer = false;         // a put or get beside its issuer
+  bool transfer = false;         // a put or get that runs concurrently with its issuer
   Scope scope = Scope::kSystem;  // of an atomic
   std::uint8_t word_bytes = 0;   // the size of an atomic
-  std::uint8_t word_offset = 0;  // the offset at which an atomic begins, modulo 8
-  std::uint16_t occurrence = 0;  // of what `info` stands for
+  std::uint8_t word_offset = 0;  // the offset at which an atomic starts, modulo 8
+  std::uint16_t occurrence = 0;  // of the operation that `info` describes
 };
 
-/// Accesses that are over, as far as a sender knows. Packets, and signals that tell of reads, leave after the loads
-/// whose values the sender branched on, and after kernels that ended before its own began.
+/// The accesses that are over, as far as a sender knows. A packet, or a signal after reads, leaves after the loads on
+/// whose values the sender branched. It also leaves after kernels that ended before the sender's own started.
 struct Sent {
   Clock reads;
   Clock packets_read;
-  Clock writes;  // no later write comes before them, though a reader may not see them yet
+  Clock writes;  // no later write precedes them, though a reader may not see them yet
 
   void join(const Sent& other) {
     reads.join(other.reads);
@@ -53,17 +53,18 @@ struct Sent {
   }
 };
 
-/// An access about to be recorded, with what it is ordered after.
+/// An access about to be recorded, with the clock of everything that happens before it.
 struct NewAccess {
   Record record;
   const Clock* after = nullptr;
-  /// Accesses that are over, though their effects may not be visible here. Null: none.
+  /// The accesses that are over, though their effects may not be visible here; null if there are none.
   const Sent* over = nullptr;
-  /// It goes on beside its thread: what comes after it need not come after what the thread did before.
+  /// Whether it runs concurrently with its thread. Then a successor of it need not follow the thread's earlier
+  /// accesses.
   bool beside = false;
 };
 
-/// Bytes that were accessed alike.
+/// Bytes with the same accesses.
 struct Cell {
   Size end = 0;
   Record write;  // tick 0: none
@@ -78,20 +79,19 @@ struct Conflict {
   Range bytes;
 };
 
-/// Whether two atomics cover the same bytes: PTX has no order between atomics that overlap in part.
+/// Returns whether two atomics cover the same bytes: PTX has no order between atomics that overlap in part.
 inline bool same_word(const Record& a, const Record& b) {
   return a.word_bytes == b.word_bytes && a.word_offset == b.word_offset;
 }
 
-/// One PE's memory, by offset.
+/// The shadow of one PE's memory, by offset.
 class Shadow {
  public:
-  /// Intervals of all shadows together. Each takes about 150 bytes, and 24 more for each reader.
+  /// The most intervals of all shadows together. Each takes about 150 bytes, and 24 more for each reader.
   static constexpr Size kMostCells = Size{1} << 20;
 
-  /// Appends what the access conflicts with, and records it. Atomics conflict with all others, but for two of system
-  /// scope on one word.
-  /// Throws OutOfMemory beyond kMostCells.
+  /// Appends the conflicts of the access, and records it. Atomics conflict with all accesses, except that two of system
+  /// scope on one word have no conflict. Throws OutOfMemory beyond kMostCells.
   void access(Range bytes, const NewAccess& access, std::vector<Conflict>& conflicts, Size& cells);
   /// Calls visit(cell) for the cells that lie in a range, or around one of its ends.
   template <class Visit>
@@ -100,7 +100,7 @@ class Shadow {
     if (at != cells_.begin() && std::prev(at)->second.end > bytes.begin) --at;
     for (; at != cells_.end() && at->first < bytes.end; ++at) visit(at->second);
   }
-  /// Calls visit(range) for each part of the range that nobody has written.
+  /// Calls visit(range) for each unwritten part of the range.
   template <class Visit>
   void visit_unwritten(Range bytes, Visit visit) const {
     auto at = cells_.upper_bound(bytes.begin);
@@ -114,13 +114,13 @@ class Shadow {
       begin = cell.end;
     }
   }
-  /// After packets were written there.
+  /// Sets the accesses that were over when packets were written there.
   void set_sent(Range bytes, const std::shared_ptr<const Sent>& sent);
 
  private:
-  using Cells = std::map<Size, Cell>;  // by begin
+  using Cells = std::map<Size, Cell>;  // by first byte
 
-  /// The first cell that begins at `at` or after; a cell around `at` is cut there.
+  /// Returns the first cell that starts at `at` or after. A cell around `at` is cut there.
   Cells::iterator split(Size at, Size& cells);
   Cells::iterator add(Cells::iterator before, Size begin, Cell cell, Size& cells);
   static void update(Cell& cell, const NewAccess& access);

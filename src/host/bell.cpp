@@ -18,7 +18,7 @@ constexpr long kLongestSleepNs = 1'000'000;
 
 volatile std::uint32_t& bell_of(const cuda::Context& context, int pe) { return cuda::wait_words(context, pe)->bell; }
 
-/// Other processes may share the word. Returns whether a sleeper was woken.
+/// Calls the futex operation for a word that other processes may share. Returns whether it succeeded.
 bool futex(volatile std::uint32_t& word, int operation, std::uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, const_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0) == 0;
 }

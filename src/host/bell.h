@@ -1,25 +1,26 @@
 #pragma once
-/// The bell of each PE: who changes a word of a PE wakes the threads that sleep until one changes.
+/// The bell of each PE: a change of one of the PE's words wakes the threads that sleep until a word changes.
 ///
-/// It lies in the PE's WaitWords. A sleeper sets it, looks once more at what it waits for, and sleeps while it is set;
-/// whoever changed a word clears it where it is set, and wakes all. A fence on each side makes one see the other.
+/// The bell lies in the PE's WaitWords. A sleeper sets it, checks its condition once more, and sleeps while the bell is
+/// set. A writer changes a word, then clears the bell if it is set, and wakes all sleepers. A fence on each side
+/// ensures that the sleeper sees the new word or the writer sees the bell.
 
 #include "tandem/impl/cuda/context.h"
 
 namespace tandem::host {
 
-/// The PE of the world in whose memory the address lies; -1: in none's.
+/// Returns the PE of the world in whose memory the address lies; -1 if it lies in no PE's memory.
 int owner_of(const cuda::Context& context, const void* address);
 
-/// Wakes who sleeps on PE `pe`, after a change of one of its words.
+/// Wakes the threads that sleep on the bell of PE `pe`, after a change of one of its words.
 void ring(const cuda::Context& context, int pe);
-/// Likewise for the owner of a word, if it has one.
+/// Rings the bell of the PE in whose memory the word lies, if there is one.
 void ring_owner(const cuda::Context& context, const void* word);
 
-/// The sleeper's side: `set_bell`, then another look, then `sleep`.
+/// Sets this PE's bell. The sleeper then checks its condition once more before it calls `sleep_until_rung`.
 void set_bell(const cuda::Context& context);
-/// Sleeps until the bell of this PE rings, for a millisecond at most: data may be waited for whose writer rings nobody.
-/// Returns whether it rang.
+/// Blocks until the bell of this PE rings, for a millisecond at most: some awaited data has a writer that rings no
+/// bell. Returns whether it rang.
 bool sleep_until_rung(const cuda::Context& context);
 
 }  // namespace tandem::host

@@ -149,8 +149,8 @@ class WordsWait final : public Wait {
   Epoch found_ = 0;
 };
 
-/// The word of a packet that makes it valid: packets of 8 bytes are one, with the flag in its upper half; longer ones
-/// have their flag behind their data.
+/// The word of a packet that holds its flag. A packet of 8 bytes is one word, with the flag in its upper half.
+/// A longer packet has its flag behind its data.
 struct PacketWord {
   explicit PacketWord(const cpu::PacketForm& form)
       : is_whole(form.bytes == Size{sizeof(std::uint64_t)}),

@@ -9,16 +9,16 @@
 
 namespace tandem::host {
 
-/// What the blocks of a grid have in common.
+/// The properties that all blocks of a grid share.
 struct GridShape {
   cuda::Context context;
   int blocks = 1;
-  int warps = 1;  ///< of a block
+  int warps = 1;  ///< warps of a block
   std::string machine;
   bool has_multicast = false;
 };
 
-/// Of one strand.
+/// The operations of one strand.
 class BlockCore final : public cpu::BlockCore {
  public:
   BlockCore(Strand& strand, const GridShape& grid, int index)
@@ -64,16 +64,16 @@ class BlockCore final : public cpu::BlockCore {
   void run_roles(int n, const int* widths, const std::function<void(int, cpu::BlockCore&)>& body, Site site) override;
 
  private:
-  /// What is loaded, computed and stored for one tile stays in the first-level caches, or nearly so. Whole packets, of
-  /// both kinds: those of a tile do not depend on how memory is cut into tiles.
+  /// The size of a tile: the data that is loaded, computed and stored for it fits, or nearly fits, in the first-level
+  /// caches. It holds whole packets of both kinds, so a tile's packets do not depend on how memory is cut into tiles.
   static constexpr Size kTileBytes = 144 * Size{sizeof(LL128Line::data)};
 
-  /// `role`: 1, 2, ... of the block, whose order it shares; 0: the block itself.
+  /// `role` is 1, 2, ... for a role of the block, whose `order` it shares; 0 for the block itself.
   BlockCore(Strand& strand, const GridShape& grid, int index, int warps, int role, FenceOrder* order);
   void require_word(const void* word, const char* operation, Site site) const;
-  /// A look at a word that found `value`. Lets others go on where it may be one of a loop.
+  /// Notes a look at a word that found `value`. If it may be part of a polling loop, lets other strands go on.
   void looked(const void* word, std::uint64_t value, std::uint64_t expected);
-  /// It did something else.
+  /// Notes an operation other than a look.
   void acted() {
     strand_.acted();
     looked_at_ = nullptr;

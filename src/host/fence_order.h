@@ -19,8 +19,8 @@ class FenceOrder {
 
 #else
 
-/// ThreadSanitizer does not model fences. A fiber of its own, on which nothing runs, stands for the fence: it knows
-/// what the block had done then, and signals are released in its name.
+/// ThreadSanitizer does not model fences, so a fiber on which nothing runs stands for the fence. Its clock holds the
+/// block's operations before the fence, and signals are released on that fiber.
 class FenceOrder {
  public:
   FenceOrder() = default;
@@ -38,7 +38,7 @@ class FenceOrder {
   }
   void change_behind(const cpu::SignalUpdate& update) {
     if (fiber_ == nullptr) return change(update, std::memory_order_relaxed);
-    // Between the switches there is nothing but the atomic: whatever else is read there would be a race.
+    // Only the atomic runs between the switches: ThreadSanitizer would report any other read there as a race.
     Epoch* const word = &update.word->value;
     const Epoch value = update.value;
     const bool sets = update.op == SignalOp::kSet;

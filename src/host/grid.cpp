@@ -11,7 +11,7 @@ namespace tandem::host {
 
 namespace {
 
-/// One block that does `body`, without roles.
+/// Runs `body` as one block without roles.
 void run_alone(const cuda::Context& context, const std::function<void(Strand&, BlockCore&)>& body) {
   if (who_aborted(context) != 0) return;
   const GridShape shape{context, 1, 1, "", false};
@@ -23,14 +23,14 @@ void run_alone(const cuda::Context& context, const std::function<void(Strand&, B
   worker.run();
 }
 
-/// Waits for what a PE tells of a call.
+/// Waits for a PE's record of a call.
 class CallWait final : public Wait {
  public:
   CallWait(int pe, const Signal* word, Epoch call, Epoch sent) : pe_(pe), word_(word), call_(call), sent_(sent) {}
 
   bool is_answered() override { return cuda::is_of_call(found_ = load(word_, std::memory_order_acquire), call_); }
   Awaited awaited() const override { return {0, word_, sent_, found_}; }
-  /// Of a PE that calls something else: reports name it in place of the block.
+  /// The mismatch of a PE that makes another call: the report names that PE in place of a block.
   Awaited answer() const { return {pe_, word_, sent_, found_}; }
   Epoch found() const { return found_; }
 
@@ -42,13 +42,13 @@ class CallWait final : public Wait {
   Epoch found_ = 0;
 };
 
-/// Another PE may have said so first: this PE's report has to say at least that something ended it.
+/// Reports the mismatch. Another PE may have reported first: this PE's report then notes at least which PE ended it.
 void disagree(const cuda::Context& context, std::uint32_t why, const Awaited& answer) {
   abort_waits(context, why, answer);
   cuda::poke(context.report->ended_by, who_aborted(context) & ~cuda::kEndIsReported);
 }
 
-/// Two slots by parity suffice: no PE begins call e + 2 before all have ended call e + 1's comparison, and so e's.
+/// Two slots by parity suffice. No PE starts call e + 2 before all have finished comparing call e + 1, and so call e.
 void tell_and_compare(Strand& strand, BlockCore& core, const cuda::Comparison& own, const cuda::Context& context) {
   const Epoch call = *own.calls + 1;
   const int n = core.num_pes();

@@ -1,9 +1,9 @@
 #pragma once
-/// What a stream of a PE on CPUs does: kernels, GEMMs and signals, each on the calling thread until it is done.
+/// The work of a PE's stream on CPUs: kernels, GEMMs and signals, each of which the calling thread runs to its end.
 ///
-/// Several threads of a PE may call these at the same time. Where somebody gives up (the PE's abort word, or a wait
-/// whose time is up), blocks end at their next wait, and the call returns: the report in the context says why. What
-/// comes later does nothing.
+/// Several threads of a PE may call these functions at the same time. If the PE's abort word is set or a wait times
+/// out, blocks end at their next wait, and the call returns. The report in the context holds the reason. Later calls
+/// do nothing.
 
 #include <functional>
 #include <string>
@@ -18,28 +18,28 @@ namespace tandem::host {
 struct GridRequest {
   std::string name;
   int blocks = 1;
-  int threads = 512;  ///< of a block, which bound its roles
+  int threads = 512;  ///< threads of a block, a bound on the sum of its roles' threads
   cuda::Context context;
-  std::string machine;  ///< its name, for errors
+  std::string machine;  ///< the machine's name, for errors
   bool has_multicast = false;
   std::function<void(cpu::Block&)> body;
 };
 
-/// Runs all blocks. Where an exception leaves one, ends the others and throws it.
+/// Runs all blocks. If a block throws, ends the others and rethrows the exception.
 void run_grid(const GridRequest& request);
 
-/// Throws InvalidArgument or Unsupported naming the field that no kernel on `sms` SMs can do.
+/// Throws InvalidArgument or Unsupported that names the field which no kernel on `sms` SMs supports.
 void check_gemm(const Gemm& gemm, int sms);
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms);
 
-/// Sets a word here or on a peer: release at system scope.
+/// Sets a word of this PE or of a peer, with release order at system scope.
 void write_signal(const cuda::Context& context, Signal* word, Epoch value);
-/// Waits until the word is at least `value`.
+/// Blocks until the word is at least `value`.
 void wait_signal(const cuda::Context& context, const Signal* word, Epoch value);
-/// Tells the team what this PE calls, and compares it with what the others call.
+/// Sends this PE's call to the team, and compares it with the calls of the other members.
 void compare_calls(const cuda::Context& context, const cuda::Comparison& comparison);
 
-/// Ends the waits of PE `pe` in the name of `by` (see cuda::kAbortedByHost), unless somebody has done so before.
+/// Ends the waits of PE `pe` in the name of `by` (see cuda::kAbortedByHost), unless they have been ended before.
 void end_waits(const cuda::Context& context, int pe, std::uint32_t by);
 
 }  // namespace tandem::host

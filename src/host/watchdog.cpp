@@ -10,7 +10,7 @@ namespace tandem::host {
 
 namespace {
 
-/// A wait ends because somebody else gave up. The PE's first one says what it waited for.
+/// Ends a wait after an abort. The first such wait of a PE reports the word that it waited for.
 void end_early(const cuda::Context& context, std::uint32_t by, const Awaited& awaited) {
   cuda::WaitReport& report = *context.report;
   cuda::poke(report.ended_by, by & ~cuda::kEndIsReported);

@@ -1,11 +1,11 @@
 #pragma once
-/// Bounded waits: when one ends in vain, and what it reports, as waits on GPUs do (tandem/impl/cuda/watchdog.cuh).
+/// The watchdog: timeouts of waits, and their reports. Waits on GPUs do the same (tandem/impl/cuda/watchdog.cuh).
 
 #include "tandem/impl/cuda/context.h"
 
 namespace tandem::host {
 
-/// What a block waits for.
+/// The word that a block waits for, with the value it expects and the value it found.
 struct Awaited {
   int block = 0;
   const void* word = nullptr;
@@ -13,16 +13,17 @@ struct Awaited {
   Epoch found = 0;
 };
 
-/// By the clock that all PEs of a machine share.
+/// Returns the time of the clock that all PEs of a machine share.
 std::uint64_t now_ns();
 
-/// What the PE's abort word holds; 0: nobody has given up.
+/// Returns the PE's abort word; 0 if no PE has aborted.
 std::uint32_t who_aborted(const cuda::Context& context);
 
-/// The first of a PE reports, and ends everybody's waits. Returns 0, or who else has given up before.
+/// Aborts the waits of all PEs. The first call on a PE also writes the report, and returns 0. Later calls change
+/// nothing, and return the abort word, which names the PE that aborted first.
 std::uint32_t abort_waits(const cuda::Context& context, std::uint32_t why, const Awaited& awaited);
 
-/// Whether a wait that began at `begin` ends at `now`: somebody gave up before, or its time is up. Reports it then.
+/// Returns whether a wait since `begin` is over at `now`, by an abort or a timeout. Reports the wait in that case.
 bool is_wait_over(const cuda::Context& context, std::uint64_t begin, std::uint64_t now, const Awaited& awaited);
 
 }  // namespace tandem::host

@@ -1,5 +1,5 @@
 #pragma once
-/// Words that PEs share, as the atomics of the operation's documented order.
+/// Access to words that PEs share, with atomics of the order that each operation documents.
 
 #include <atomic>
 #include <cstdint>
@@ -42,8 +42,8 @@ inline void change(const cpu::SignalUpdate& update, std::memory_order order) {
     word.fetch_add(update.value, order);
 }
 
-/// Orders a store before a load. ThreadSanitizer does not take fences; without this one a sleeper may miss a ring, and
-/// sleeps for a millisecond.
+/// Orders a store before a load. ThreadSanitizer does not support fences. Without this one a sleeper may miss a ring,
+/// and sleeps for a millisecond.
 inline void full_fence() {
 #if !defined(TANDEM_THREAD_SANITIZER)
   std::atomic_thread_fence(std::memory_order_seq_cst);

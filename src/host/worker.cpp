@@ -10,10 +10,10 @@ namespace tandem::host {
 
 namespace {
 
-/// Looks before a thread sleeps. It does not yield its processor before: on a busy machine each yield may cost a time
-/// slice, while a thread that a futex wakes runs soon (bench/host_engine).
+/// Polls before a thread sleeps. It does not yield its processor in between: on a busy machine each yield may cost a
+/// time slice. A thread that a futex wakes runs soon (bench/host_engine).
 constexpr int kSpins = 100;
-/// How often a thread with much to do looks at what its waits wait for.
+/// Passes of a busy thread after which it checks its waits for aborts and timeouts.
 constexpr int kPassesBetweenWatches = 1024;
 
 StackPool& stacks() {

@@ -10,7 +10,7 @@
 
 namespace tandem::host {
 
-/// What a strand waits for.
+/// The condition that a strand waits for.
 class Wait {
  public:
   Wait() = default;
@@ -18,13 +18,14 @@ class Wait {
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
-  /// Whether it has come. Asked between the strands of the thread, which the answer's order holds for.
+  /// Returns whether the condition holds. The thread calls it between its strands, and its memory order applies to all
+  /// of them.
   virtual bool is_answered() = 0;
-  /// For reports; without a word: of a wait that is no PE's, and not bounded.
+  /// Returns the awaited word, for reports. A wait without a word is for no PE, and has no timeout.
   virtual Awaited awaited() const { return {}; }
 };
 
-/// Ends a strand whose wait is over in vain.
+/// The exception that ends a strand whose wait was aborted or timed out.
 struct WaitIsOver {};
 
 class Worker;
@@ -34,11 +35,11 @@ class Strand {
  public:
   Strand(Worker& worker, std::function<void(Strand&)> body) : worker_(worker), body_(std::move(body)) {}
 
-  /// Within it: lets others go on until the wait is answered. Throws WaitIsOver.
+  /// Lets other strands go on until the wait is answered. The strand itself calls it. Throws WaitIsOver.
   void await(Wait& wait);
-  /// Within it, for a loop that looks at a word again and again: lets others go on before the next look.
+  /// Lets other strands go on before the next look of a polling loop. The strand itself calls it. Throws WaitIsOver.
   void look_again(const Awaited& looked_at);
-  /// It did something else than look.
+  /// Notes an operation other than a look.
   void acted() { lasts_since_ = 0; }
   Worker& worker() const { return worker_; }
 
@@ -47,7 +48,7 @@ class Strand {
 
   static void run(void* strand);
   void suspend();
-  /// What it waits for or looks at now.
+  /// Returns the word that the strand waits for or polls now.
   Awaited awaited() const { return wait_ != nullptr ? wait_->awaited() : looked_at_; }
 
   Worker& worker_;
@@ -56,9 +57,9 @@ class Strand {
   Wait* wait_ = nullptr;
   bool looks_ = false;
   Awaited looked_at_;
-  std::uint64_t lasts_since_ = 0;  // when it was first seen in this wait; 0: not yet
+  std::uint64_t lasts_since_ = 0;  // the time when the watchdog first saw this wait; 0: not yet
   bool has_begun_ = false;
-  bool is_over_ = false;  // its wait is
+  bool is_over_ = false;  // its wait was aborted or timed out
   bool has_ended_ = false;
 };
 
@@ -71,19 +72,19 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   const cuda::Context& context() const { return context_; }
-  /// Also from within a strand.
+  /// Adds a strand. A strand may call it, too.
   void add(std::function<void(Strand&)> body);
-  /// Returns when all have ended. Where an exception left one, ends the others and throws it.
+  /// Runs all strands to their end. If a strand throws, ends the others and rethrows the exception.
   void run();
 
  private:
-  /// Lets each that can go on do so once; returns whether any did more than look.
+  /// Resumes each strand that can go on once. Returns whether any did more than look.
   bool pass();
   void resume(Strand& strand);
   bool has_answer() const;
-  /// Nobody could go on for the `times`-th time in a row. Returns whether the bell rang meanwhile.
+  /// Spins or sleeps after the `times`-th pass in a row without progress. Returns whether the bell rang meanwhile.
   bool pause(int times);
-  /// Ends the waits that are over.
+  /// Ends the waits that were aborted or timed out.
   void watch();
   void unwind_all();
 

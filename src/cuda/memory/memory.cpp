@@ -34,13 +34,14 @@ CUmemAllocationProp properties_on(int device, Handles handles) {
 
 CUdeviceptr address_of(const std::byte* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
-/// A driver that does not know the attribute has not got it.
+/// A driver that does not know the attribute does not have it.
 bool has(CUdevice_attribute attribute, int device) {
   int supported = 0;
   return driver().device_attribute(&supported, attribute, device) == CUDA_SUCCESS && supported != 0;
 }
 
-/// That a GPU has fabric handles does not mean that this process may make them.
+/// Returns why this process cannot make fabric handles; empty if it can. A GPU may have them although the process may
+/// not make them.
 std::string lacks_fabric(int device) {
   if (!has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device)) return "the GPU has none";
   const CUmemAllocationProp properties = properties_on(device, Handles::kFabric);
@@ -50,14 +51,14 @@ std::string lacks_fabric(int device) {
   CUmemGenericAllocationHandle handle{};
   const CUresult made = driver().mem_create(&handle, bytes, &properties, 0);
   if (made == CUDA_SUCCESS) driver().mem_release(handle);
-  // Too little memory is said where it is asked for.
+  // Too little memory is reported by the allocation that needs it.
   if (made == CUDA_SUCCESS || made == CUDA_ERROR_OUT_OF_MEMORY) return "";
   const char* text = "unknown error";
   driver().error_string(made, &text);
   return fmt::format("{} (is there an IMEX channel, /dev/nvidia-caps-imex-channels?)", text);
 }
 
-/// Why other processes cannot map the memory; empty: they can.
+/// Returns why other processes cannot map the memory; empty if they can.
 std::string problem_of(CUmemGenericAllocationHandle handle) {
   CUmemAllocationProp properties{};
   if (driver().mem_properties(&properties, handle) != CUDA_SUCCESS) return "its properties are unknown";

@@ -1,5 +1,5 @@
 #pragma once
-/// The clocks of a world's GPUs and of the host, compared.
+/// The comparison of the clocks of a world's GPUs and of the host.
 
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@
 
 namespace tandem::cuda {
 
-/// What the comparison needs of a PE.
+/// A PE's part in the comparison.
 struct ClockPe {
   int device = 0;
   cudaStream_t stream = nullptr;  ///< null: the PE is another process's
@@ -24,25 +24,25 @@ inline constexpr double kTimerStepNs = 32;
 
 class Clocks {
  public:
-  /// `meet` waits for all PEs' processes, where they are several; each PE then has a GPU of its own, and offsets are
-  /// known to the process of PE 0.
+  /// `meet` waits for all PEs' processes if there are several. Each PE then has a GPU of its own, and the process of PE
+  /// 0 knows the offsets.
   explicit Clocks(std::vector<ClockPe> pes, std::function<void()> meet = nullptr);
   ~Clocks();
   Clocks(const Clocks&) = delete;
   Clocks& operator=(const Clocks&) = delete;
 
-  /// Takes some milliseconds for each GPU; nothing else may run. The first time before a run, then after it. Throws
-  /// Timeout where a GPU does not answer.
+  /// Takes some milliseconds for each GPU; nothing else may run. The first call is before a run, the next one after it.
+  /// Throws Timeout if a GPU does not answer.
   void align();
 
-  /// By PE: its GPU's clock as PE 0's.
+  /// Returns, by PE, the map from its GPU's clock to PE 0's.
   std::vector<trace::ClockMap> maps() const;
-  /// PE 0's clock as the host's.
+  /// Returns the map from PE 0's clock to the host's.
   trace::ClockMap host() const;
-  /// When this was made, by the host's clock.
+  /// Returns the time of the construction, by the host's clock.
   std::int64_t began() const { return began_; }
   double time_us() const { return static_cast<double>(now() - began_) / 1000; }
-  /// The least time that a message takes from one GPU to another, nanoseconds.
+  /// Returns the least time that a message takes from one GPU to another, in nanoseconds.
   std::int64_t least_delay() const;
 
  private:

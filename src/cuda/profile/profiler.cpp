@@ -31,7 +31,7 @@ struct Profiler::Pe {
   bool on = true;
   std::vector<Work> work;
   Size lost_work = 0;
-  /// What the next work has to wait for: of each stream, and of each event that was recorded.
+  /// The work for which the next work has to wait, of each stream and of each recorded event.
   std::map<cudaStream_t, std::vector<std::size_t>> ends;
   std::map<const detail::EventState*, std::vector<std::size_t>> events;
 
@@ -92,7 +92,7 @@ void Profiler::turn(int number, bool on) {
   Pe& own = pe(number);
   const std::lock_guard lock(own.mutex);
   own.on = on;
-  own.ends.clear();  // what is not recorded lies between
+  own.ends.clear();  // work that is not recorded lies between
   own.events.clear();
 }
 
@@ -202,8 +202,8 @@ void Profiler::note_copy_end(const ProfiledStream& stream) {
   if (time_copies_) stamp(stream);
 }
 
-/// Stamps the end of work that has no records of its own; only where the host waits for the stream, since a kernel
-/// behind a copy takes time.
+/// Stamps the end of work that has no records of its own. It does so only before the host waits for the stream, since a
+/// kernel behind a copy takes time.
 void Profiler::note_synchronize(const ProfiledStream& stream) {
   Pe& own = pe(stream.pe);
   bool open = false;
@@ -265,7 +265,7 @@ void Profiler::add(std::vector<trace::GpuPart> parts) {
 
 void Profiler::convert() {
   converted_ = true;
-  // PE 0's process has what all recorded.
+  // PE 0's process has the records of all PEs.
   if (pes_.front() == nullptr) return;
   trace::GpuProfile profiler;
   profiler.machine = machine_;

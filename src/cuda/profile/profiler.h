@@ -1,6 +1,6 @@
 #pragma once
-/// Records what a world does on its GPUs: hands out room for the records of kernels, puts stamps around other work, and
-/// makes a timeline of it.
+/// The recorder of a world's work on its GPUs. It hands out room for the records of kernels, puts stamps around other
+/// work, and makes a timeline of it.
 
 #include <functional>
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace tandem::cuda {
 
-/// A PE's stream, as work in it is named.
+/// A PE's stream, with the name under which its work is recorded.
 struct ProfiledStream {
   int pe;
   cudaStream_t stream;
   const std::string& name;
 };
 
-/// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
+/// Host programs of several PEs use it concurrently, each for its own PE. `align` and `timeline` are called while
 /// nothing runs.
 class Profiler final : public world::Profiler {
  public:
@@ -31,29 +31,29 @@ class Profiler final : public world::Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// Whether a PE's work is recorded at present; it is from the start.
+  /// Returns whether a PE's work is recorded at present; it is from the start.
   bool is_on(int number) const;
   void turn(int number, bool on) override;
 
-  /// Launches the recorded form of a kernel where it has one, else the usual one, of which only the time is known.
+  /// Launches the recording form of a kernel if it has one, else the usual one, of which only the time is known.
   void launch(const ProfiledStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch);
-  /// Room for the records of the blocks, at most `blocks`, of a kernel that records itself and that the caller enqueues
-  /// next; none where there is no room, then only its time is known.
+  /// Returns room for the records of at most `blocks` blocks of a kernel that records itself and that the caller
+  /// enqueues next. Returns none if there is no room. Then only the kernel's time is known.
   RecordArea note_kernel(const ProfiledStream& stream, const std::string& name, const Team& team, int blocks);
   void write_signal(const ProfiledStream& stream, Signal* word, Epoch value);
   void wait_signal(const ProfiledStream& stream, const Context& context, const Signal* word, Epoch value);
-  /// Work without records, which the caller enqueues next.
+  /// Notes work without records, which the caller enqueues next.
   void note_work(const ProfiledStream& stream, const std::string& name, trace::SpanKind kind, Size bytes);
 
-  /// A signal that a copy writes, which the caller enqueues next.
+  /// Notes a signal that a copy writes, which the caller enqueues next.
   void note_copied_signal(const ProfiledStream& stream, const Signal* word);
-  /// The copy, or the copied signal, is enqueued.
+  /// Notes that the copy, or the copied signal, is enqueued.
   void note_copy_end(const ProfiledStream& stream);
 
-  /// The order that events give.
+  /// These two note the order that events give.
   void note_record(const ProfiledStream& stream, const detail::EventState* event);
   void note_wait(const ProfiledStream& stream, const detail::EventState* event);
-  /// The stream's end, before the host waits for it.
+  /// Notes the stream's end, before the host waits for it.
   void note_synchronize(const ProfiledStream& stream);
 
   void align() override;

@@ -21,7 +21,7 @@ namespace tandem::cuda {
 
 namespace {
 
-/// Whether a launcher started this process as one of several, each of which has a GPU to itself.
+/// Returns whether a launcher started this process as one of several, each of which has a GPU to itself.
 bool is_one_of_several() {
   const auto is_set = [](const char* place, const char* processes) {
     const auto count = bootstrap::variable_of_process(processes);
@@ -67,13 +67,13 @@ Profiler* of_cuda(world::Profiler* profiler) { return static_cast<Profiler*>(pro
 std::string CudaDevices::name_of(int device) const { return fmt::format("GPU {}", device); }
 
 int CudaDevices::count() {
-  // Streams beyond the number of hardware queues wait for each other, which kernels of PEs that share a GPU and wait
-  // for each other do not survive. Each queue makes copy engines slower, so a process that shares nothing keeps the
-  // driver's 8. Read when the driver starts; a user's own choice stays.
+  // Streams beyond the number of hardware queues wait for each other. Kernels then deadlock if their PEs share a GPU
+  // and they wait for each other. Each queue makes copy engines slower, so a process that shares nothing keeps the
+  // driver's 8. The driver reads the number when it starts. A user's own choice stays.
   if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  // The library's own kernels are loaded when a world is made. Others', cuBLASLt's above all, are loaded at their first
-  // call: eagerly, that waits for every kernel of this process on any GPU, which may wait for that call; lazily, for
-  // those on this GPU alone (bench/NOTES.md).
+  // The library's own kernels are loaded when a world is made. Others, above all cuBLASLt's, are loaded at their first
+  // call. In eager mode such a load waits for every kernel of this process on any GPU, which may wait for that call. In
+  // lazy mode it waits only for kernels on this GPU (bench/NOTES.md).
   setenv("CUDA_MODULE_LOADING", "LAZY", 0);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
@@ -95,17 +95,17 @@ Machine CudaDevices::describe(int device) {
   return machine;
 }
 
-/// Programmatic dependent launch came with compute capability 9.
+/// Programmatic dependent launch exists since compute capability 9.
 bool CudaDevices::has_early_launch(int device) {
   int major = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   return major >= 9;
 }
 
-/// Any kernel of any PE may wait for any other, so all have to find places beside each other, wherever the others lie:
-/// a block may take an SM whose neighbour is free, while the GEMM's clusters need pairs. At most a PE has a GEMM and
-/// blocks beside it, or as many blocks behind it as it counts on and half as many beside. So there is room where a PE
-/// counts on two for every three pairs of its share.
+/// Any kernel of any PE may wait for any other, so all have to find room at the same time, wherever the others lie. A
+/// block may take an SM whose neighbour is free, while the GEMM's clusters need pairs. A PE has at most a GEMM and
+/// blocks beside it. Or it has as many blocks behind the GEMM as it counts on SMs, and half as many beside. So there is
+/// room if a PE counts on two SMs for every three pairs of its share.
 int CudaDevices::share_of(int sms, int sharing) const { return sharing == 1 ? sms : std::max(2, sms / (3 * sharing)); }
 
 Bytes CudaDevices::exclusive_id(int device) {

@@ -12,7 +12,7 @@ class CudaDevices final : public world::Devices {
   std::string name() const override { return "cuda"; }
   std::string name_of(int device) const override;
   int count() override;
-  /// As many as have SMs: a grid that does not fit is refused where it is launched.
+  /// Only the number of SMs limits the PEs that share a GPU. A grid that does not fit is refused at its launch.
   int most_sharing() const override { return 4096; }
   void require_any() override;
   Machine describe(int device) override;

@@ -16,7 +16,7 @@ namespace {
 std::mutex mutex;
 std::map<int, int> taken;  // by GPU
 
-/// A GPU's queues, as the driver was told when it started.
+/// Returns the number of a GPU's queues, as the driver read it when it started.
 int queues() {
   constexpr int kDefault = 8, kMost = 32;
   const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");

@@ -5,11 +5,11 @@
 
 namespace tandem::cuda {
 
-/// One of a GPU's queues, for one stream: kernels of streams that share a queue wait for each other's beginning, which
-/// those that wait for other PEs on the same GPU do not survive.
+/// One of a GPU's queues, for one stream. Kernels of streams that share a queue wait for each other's start. They
+/// deadlock if they wait for other PEs on the same GPU.
 class SharedQueue {
  public:
-  /// `sharing`: PEs on the GPU. Throws Unsupported, naming `stream`, where none is left.
+  /// `sharing` is the number of PEs on the GPU. Throws Unsupported, naming `stream`, if no queue is left.
   SharedQueue(int device, int sharing, const std::string& stream);
   ~SharedQueue();
   SharedQueue(const SharedQueue&) = delete;

@@ -19,7 +19,7 @@ CudaStream::CudaStream(world::StreamUse use, Profiler* profiler) : use_(std::mov
   const DeviceGuard current(use_.device);
   if (use_.sharing > 1) queue_.emplace(use_.device, use_.sharing, fmt::format("'{}' on PE {}", use_.name, use_.pe));
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  // A stream's first launch may have to wait for what runs on the GPU, and on a shared GPU that may wait for this
+  // A stream's first launch may have to wait for kernels that run on the GPU. On a shared GPU these may wait for this
   // launch.
   launch_nothing(stream_);
   check(cudaStreamSynchronize(stream_), "cudaStreamCreate");
@@ -46,8 +46,8 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   auto* const profiler = this->profiler();
   const int sms = use_.sms;
   const SkinnyKernel* const decode = skinny_kernel(gemm, sms);
-  // cuBLASLt's kernels are loaded at their first call, which waits for those that run on the GPU; on a shared one these
-  // may wait for this call. The library's are there.
+  // cuBLASLt's kernels are loaded at their first call, which waits for kernels that run on the GPU. On a shared GPU
+  // these may wait for this call. The library's own kernels are loaded already.
   const bool is_for_cublas = decode == nullptr && (use_.sharing == 1 || !has_own_kernel(gemm));
   if (is_for_cublas && plain_gemms_.takes(gemm)) {
     if (profiler != nullptr) profiler->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
@@ -69,7 +69,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   asked.a = asked.b = asked.c = nullptr;
   Epoch calls = 0;
   asked.sum.calls = &calls;
-  // The same answer on all PEs: some that add up here and some that do not would wait for each other.
+  // All PEs need the same answer. A PE that adds up here and one that does not would wait for each other.
   return skinny_kernel(asked, use_.sms) != nullptr;
 }
 
@@ -83,7 +83,7 @@ void CudaStream::copy(void* to, const void* from, Size bytes) {
 
 void CudaStream::write_signal(const Context&, Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
-  // Stream order makes what came before visible first (tests/gpu/litmus_gpu_check.cpp).
+  // Stream order makes earlier work visible first (tests/gpu/litmus_gpu_check.cpp).
   const DeviceGuard current(use_.device);
   auto* const profiler = this->profiler();
   if (from != nullptr) {
@@ -143,13 +143,13 @@ void CudaStream::fill(void* memory, int byte, Size bytes) {
 }
 
 void CudaStream::end_waits(const Context& context) noexcept {
-  // A copy, since a kernel would have to find room beside those that wait. It may read its source later.
+  // This is a copy, since a kernel would have to find room beside those that wait. It may read its source later.
   static const std::uint32_t by_host = kAbortedByHost;
   try {
     const DeviceGuard current(use_.device);
     cudaMemcpyAsync(context.abort, &by_host, sizeof(by_host), cudaMemcpyHostToDevice, stream_);
   } catch (const RuntimeFailure&) {
-    // On a GPU that is lost nobody waits.
+    // Nobody waits on a GPU that is lost.
   }
 }
 

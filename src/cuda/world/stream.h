@@ -23,9 +23,9 @@ class CudaStream final : public world::DeviceStream {
  public:
   /// A stream for a PE's host alone. The GPU is current.
   explicit CudaStream(int device);
-  /// `recording`: null, or that of the world.
+  /// `profiler`: null, or that of the world.
   CudaStream(world::StreamUse use, Profiler* profiler);
-  /// Work for a stream that somebody else made and keeps until this object is gone.
+  /// A stream that somebody else made and keeps until this object is gone.
   CudaStream(world::StreamUse use, Profiler* profiler, cudaStream_t stream);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -50,7 +50,7 @@ class CudaStream final : public world::DeviceStream {
   void read_patterns(const world::SelfTest& test, std::uint32_t* wrong) override;
 
  private:
-  /// Null where this PE's work is not recorded at present.
+  /// Returns null if this PE's work is not recorded at present.
   Profiler* profiler() const { return profiler_ != nullptr && profiler_->is_on(use_.pe) ? profiler_ : nullptr; }
   ProfiledStream named() const { return {use_.pe, stream_, use_.name}; }
 

@@ -24,7 +24,7 @@ std::optional<Size> number(const std::string& text) {
   return error == std::errc() && end != text.data() ? std::optional(value) : std::nullopt;
 }
 
-/// The number behind `key` at the begin of a line.
+/// Returns the number behind `key` at the start of a line.
 std::optional<Size> field(const std::string& text, const std::string& key) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

@@ -9,13 +9,14 @@ namespace tandem::host {
 
 struct AvailableMemory {
   Size bytes = 0;
-  std::string limit;  ///< "of the computer", or of the group of processes
+  std::string limit;  ///< the limit's owner: "of this computer", or of the control group
 };
 
-/// The least of what the computer has left and of what the process's control group may take. Asks the system.
+/// Returns the smaller of two amounts: the computer's free memory, and the rest of the limit of the process's control
+/// group. Reads both from the system.
 AvailableMemory available_memory();
 
-/// The same by the texts of these files; a file that is not there is empty. For tests.
+/// Returns the same from the texts of the system's files, for tests. The text of a missing file is empty.
 AvailableMemory available_memory(const std::string& meminfo, const std::string& group_most,
                                  const std::string& group_used, const std::string& group_details);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The CPUs of this computer, as worlds see them: as many devices as a process may have PEs.
+/// The CPUs of this computer as devices of worlds: as many devices as a process may have PEs.
 
 #include <map>
 #include <mutex>
@@ -13,7 +13,7 @@ namespace tandem::host {
 
 class HostDevices : public world::Devices {
  public:
-  /// PEs of one process.
+  /// The most PEs of one process.
   static constexpr int kMostPes = 256;
 
   DeviceKind kind() const override { return DeviceKind::kHost; }
@@ -44,7 +44,7 @@ class HostDevices : public world::Devices {
 
   std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;
   std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Profiler* profiler) override;
-  /// `native`: a TaskQueue, or null for the one that each device has.
+  /// `native` is a TaskQueue, or null for the device's default queue.
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
                                                      world::Profiler* profiler) override;
 
@@ -57,7 +57,7 @@ class HostDevices : public world::Devices {
 
   HostMemory memory_;
   std::mutex mutex_;
-  std::map<int, std::vector<std::shared_ptr<TaskQueue>>> queues_;  // by device; closed ones until they are empty
+  std::map<int, std::vector<std::shared_ptr<TaskQueue>>> queues_;  // by device; a closed queue stays until it is empty
   std::map<int, std::shared_ptr<TaskQueue>> defaults_;
 };
 

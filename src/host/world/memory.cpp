@@ -98,7 +98,7 @@ void HostMemory::map(std::byte* at, const Chunk& chunk) {
 }
 
 void HostMemory::unmap(std::byte* at, Size bytes) noexcept {
-  ::mmap(at, static_cast<std::size_t>(bytes), PROT_NONE, kNoMemory | MAP_FIXED, -1, 0);
+  static_cast<void>(::mmap(at, static_cast<std::size_t>(bytes), PROT_NONE, kNoMemory | MAP_FIXED, -1, 0));
   const std::lock_guard lock(mutex_);
   mapped_.erase(at);
 }

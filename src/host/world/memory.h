@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of PEs on CPUs: unnamed files in shared memory, of which nothing stays behind a process that ends.
+/// Memory of PEs on CPUs: unnamed files in shared memory, of which nothing remains after the process has ended.
 
 #include <map>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace tandem::host {
 
-/// A handle is a file descriptor.
+/// Shared memory whose handles are file descriptors.
 class HostMemory : public world::DeviceMemory {
  public:
   Size granularity(int device, world::Handles handles) override;
@@ -20,7 +20,8 @@ class HostMemory : public world::DeviceMemory {
   void unmap(std::byte* at, Size bytes) noexcept override;
   void allow(std::byte*, Size, const std::vector<int>&) override {}  // every CPU reads and writes all
   bool reaches(int, int) override { return true; }
-  /// The system has given no memory yet: a process that writes more than there is would be killed.
+  /// Throws OutOfMemory if memory is short: the system has allocated none yet, and kills a process that writes more
+  /// than there is.
   void commit(std::byte* at, Size bytes) override;
 
   std::string lacks(int device, world::Handles handles) override;

@@ -1,5 +1,5 @@
 #pragma once
-/// A stream on CPUs: a queue of work with a thread of its own, which is its copy engine too.
+/// A stream on CPUs: a queue of work with its own thread, which is its copy engine too.
 
 #include <atomic>
 #include <memory>
@@ -11,7 +11,7 @@ namespace tandem::host {
 
 class HostStream final : public world::DeviceStream {
  public:
-  /// Where `is_own`, the queue is closed when this object goes.
+  /// If `is_own`, the destructor closes the queue.
   HostStream(world::StreamUse use, std::shared_ptr<TaskQueue> queue, bool is_own)
       : use_(std::move(use)), queue_(std::move(queue)), is_own_(is_own) {}
   ~HostStream() override;
@@ -24,13 +24,13 @@ class HostStream final : public world::DeviceStream {
   void copy(void* to, const void* from, Size bytes) override;
   void write_signal(const world::Context& context, Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const world::Context& context, const Signal* word, Epoch value) override;
-  void compare_calls(const world::Context& context, const detail::CallComparison& comparison) override;
+  void compare_calls(const world::Context& context, const detail::CallComparison& call) override;
   std::shared_ptr<detail::EventState> record() override;
   void wait(const std::shared_ptr<detail::EventState>& event) override;
   void synchronize() override;
   void* native() override { return queue_.get(); }
 
-  // At once, on the calling thread.
+  // The following functions act at once, on the calling thread.
   void copy_host(void* to, const void* from, Size bytes) override;
   void fill(void* memory, int byte, Size bytes) override;
   void end_waits(const world::Context& context) noexcept override;

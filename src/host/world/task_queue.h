@@ -1,5 +1,5 @@
 #pragma once
-/// The work of one stream: tasks in order, on a thread of their own.
+/// The work of one stream: tasks in order, on their own thread.
 
 #include <condition_variable>
 #include <deque>
@@ -10,27 +10,27 @@
 
 namespace tandem::host {
 
-/// The thread starts with the first task.
+/// A queue of tasks. Its thread starts with the first task.
 class TaskQueue {
  public:
   using OnError = std::function<void(const std::exception_ptr&)>;
 
   TaskQueue() = default;
-  /// Waits for all tasks.
+  /// Blocks until all tasks are done.
   ~TaskQueue();
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  /// After a task that throws, later ones are left out; `on_error` is called then, on the queue's thread. Throws
-  /// RuntimeFailure where no thread can be started.
+  /// Adds a task. If a task throws, its `on_error` is called on the queue's thread, and later tasks are skipped. Throws
+  /// RuntimeFailure if no thread can be started.
   void add(std::function<void()> task, const OnError& on_error);
-  /// The same for a task that runs in any case and throws nothing.
+  /// Adds a task that throws nothing. It runs even after another task has thrown.
   void add_always(std::function<void()> task);
-  /// Waits until nothing is left.
+  /// Blocks until the queue is empty.
   void wait_until_empty();
-  /// The error of the task that threw, if one did.
+  /// Returns the exception of the task that threw, or null.
   std::exception_ptr error() const;
-  /// Nothing will be added any more.
+  /// Closes the queue: no task will be added any more.
   void close();
   bool is_closed() const;
   bool is_empty() const;

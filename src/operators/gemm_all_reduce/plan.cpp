@@ -1,7 +1,7 @@
-/// GEMM + AllReduce, overlapped: the fewest rows within the GEMM, or by packets after it, few in one shot, many in two,
-/// and between one and two those whose shards are less than a wave of tiles one after the other; between nodes in
-/// chunks. Collectives round the sums that they give: where sums get an activation, the sequential form is two shots
-/// behind a whole GEMM.
+/// Overlapped GEMM + AllReduce. Growing numbers of rows are summed within the GEMM, by packets after it, in one shot,
+/// sequentially, and in two shots or a chain. The sequential form suits shards of less than a wave of tiles. Nodes
+/// exchange chunks. A collective rounds its sums. The sequential form of activated sums is therefore two shots behind a
+/// whole GEMM.
 
 #include "operators/gemm_all_reduce/plan.h"
 
@@ -75,7 +75,7 @@ class GemmAllReduce final : public OperatorPlan {
     return make_gemm_all_reduce(world, settings);
   }
 
-  /// This PE's partial sums of all rows, on all SMs; where they go is the way's affair.
+  /// Returns the GEMM of this PE's partial sums of all rows, on all SMs. Each strategy sets their place.
   Gemm descriptor(const OperatorCall& call) const {
     Gemm gemm = partial_gemm(settings_, team_, call);
     gemm.c = call.c[0];

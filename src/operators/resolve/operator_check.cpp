@@ -21,10 +21,10 @@ void require(bool holds, const char* option, Size given, const std::string& allo
   if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
 }
 
-/// Two sides' product in bytes has to fit into Size.
+/// A product of two sides in bytes has to fit into Size.
 constexpr Size kMostOfASide = Size{1} << 30;
 
-/// For values that were cast from elsewhere.
+/// Requires an enumerator, since values may have been cast from elsewhere.
 template <class E>
 void require_one_of(const char* what, E given, E last) {
   require(static_cast<int>(given) >= 0 && given <= last, what, static_cast<Size>(given),
@@ -54,7 +54,7 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
         "once where it is constant");
 }
 
-/// GPUs read and write rows of 16 bytes (TMA's): of each PE's part too, or one PE alone would refuse to run.
+/// GPUs (TMA) read and write rows of 16 bytes. Each PE's part needs them too, or one PE alone would refuse to run.
 void check_row_bytes(Operator op, const OperatorOptions& options, int pes) {
   const auto elements = [](DType type) { return Size{16} / size_of(type); };
   const bool b_rows_are_n = options.b_layout == BLayout::kKxN;
@@ -146,7 +146,7 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
 
 namespace {
 
-/// What a run reads or writes, as it names it.
+/// A range of memory that a run reads or writes, with its name in the call.
 struct Matrix {
   const char* what;
   std::size_t index;
@@ -154,7 +154,7 @@ struct Matrix {
   Size bytes;
 };
 
-/// Of this PE, without those that it has nothing of.
+/// The matrices of this PE. Missing and empty ones are left out.
 struct Matrices {
   std::vector<Matrix> read, written;
 };

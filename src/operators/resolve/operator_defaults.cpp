@@ -32,16 +32,16 @@ class Work {
   }
   double gemm_us(Size tiles, int sms) const {
     const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type))};
-    // Whole waves: pieces end in the middle of one.
+    // The time is that of whole waves, because pieces end in the middle of one.
     return gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms).whole_us *
            static_cast<double>(ceil_div(tiles, Size{sms}));
   }
-  /// A's, or the sums'.
+  /// Returns the bytes of A, or of the sums.
   double moved_bytes() const {
     const bool gather = op_ == Operator::kAllGatherGemm;
     return static_cast<double>(m_ * (gather ? o_.k * size_of(o_.type) : o_.n * size_of(o_.result_type())));
   }
-  /// The whole collective, its additions with it, by who moves the bytes.
+  /// Returns the time of the whole collective with its additions, by the mover of the bytes.
   double collective_us(CopyBy by) const {
     const double within = moved_bytes() * (team_.node_size - 1) / team_.node_size / bytes_per_us(by);
     const double bytes_us = within * (op_ == Operator::kGemmAllReduce ? 2 : 1);
@@ -49,20 +49,20 @@ class Work {
     return table_.predicted.collective_us + std::max(bytes_us, starts_us) + nic_us();
   }
 
-  /// One after the other. Sums of all are added up by SMs, in symmetric memory, from where they are copied.
+  /// Returns the sequential form's time. SMs add up the sums of all in symmetric memory, from where they are copied.
   double sequential_us(int sms) const {
     const bool all = op_ == Operator::kGemmAllReduce;
     const double copied_us = all ? moved_bytes() / (model_.gpu.copy_engine_local_gbps * 1e3) : 0;
     return gemm_us(tiles(), sms) + collective_us(all ? CopyBy::kSm : *o_.copy_by) + copied_us;
   }
-  /// Beside each other. By copies nothing leaves before the first wave of tiles is done; the last shard that comes or
-  /// goes has nothing beside it.
+  /// Returns the overlapped form's time. With copies nothing leaves before the first wave of tiles is done. The last
+  /// shard that arrives or leaves has nothing beside it.
   double overlapped_us(int sms) const {
     const double gemm = gemm_us(tiles_of_chunks(o_.splits, o_.tile_m), sms);
     const double collective = collective_us(*o_.copy_by);
     if (op_ == Operator::kAllGatherGemm && !team_.one_node()) {
-      // Rows of other nodes come late and close together, so that most waves of tiles follow them. A shard that does
-      // not fill its tiles costs more waves than the whole. (Fitted to the simulator, h100x8-rail, 2 and 4 nodes.)
+      // Rows of other nodes arrive late and close together, so most waves of tiles follow them. A shard that does not
+      // fill its tiles costs more waves than the whole. (Fitted to the simulator, h100x8-rail, 2 and 4 nodes.)
       const OperatorTable::Predicted& costs = table_.predicted;
       const double spread = collective - costs.collective_us - model_.nic.latency_us;
       return gemm + collective - costs.start_between_nodes_us - costs.hidden_share_between_nodes * spread;
@@ -91,8 +91,8 @@ class Work {
     return gemm_alone_us(model_, m_, n_, k_, static_cast<int>(size_of(o_.type)), model_.gpu.sm_count) +
            measured_collective_us();
   }
-  /// The last wave of tiles begins when everything has arrived, at the soonest; with more than two PEs all-reduced sums
-  /// are fetched when most of that has happened.
+  /// The last wave of tiles cannot start before all data has arrived. Between more than two PEs, all-reduced sums are
+  /// fetched when most of that is done.
   double measured_overlapped_us(int sms) const {
     const bool fetched_after = op_ == Operator::kGemmAllReduce && pes_ > 2;
     const double beside = measured_collective_us() / (fetched_after ? 2 : 1);
@@ -106,7 +106,7 @@ class Work {
   }
 
  private:
-  /// Of a PE that sends to all others of its node, or in a ring where SMs add up the sums of all.
+  /// Returns the rate of a PE that sends to all others of its node, or of a ring in which SMs add up the sums.
   double bytes_per_us(CopyBy by) const {
     const Machine::Link& link = model_.link;
     const double sms = link.load_gbps.at(model_.gpu.sm_count);
@@ -117,17 +117,17 @@ class Work {
     if (link.fabric == Fabric::kFullMesh) return 1e3 * one * (by == CopyBy::kSm ? peers : copied_to);
     const bool is_ring = op_ == Operator::kGemmAllReduce && by == CopyBy::kSm;
     if (link.fabric == Fabric::kSwitched || link.numa_nodes < 2 || is_ring) return 1e3 * one;
-    // Over the bridge go the bytes of a socket's PEs for those of the other ones.
+    // The bridge carries the bytes that a socket's PEs send to the PEs of the other sockets.
     const int beside = std::clamp(model_.pes_per_node / link.numa_nodes, 1, team_.node_size);
     const int beyond = team_.node_size - beside;
     return beyond == 0 ? 1e3 * one : 1e3 * std::min(one, link.bridge_gbps * peers / (beside * beyond));
   }
-  /// A PE's sums or rows for the PEs on its rail, where there are NICs.
+  /// Returns the time of a PE's sums or rows to the PEs on its rail; 0 on one node or without NICs.
   double nic_us() const {
     if (team_.one_node() || model_.nic.gbps <= 0) return 0;
     return model_.nic.latency_us + moved_bytes() / pes_ * (team_.nodes() - 1) / (model_.nic.gbps * 1e3);
   }
-  /// How many a PE's copy engine starts for a call.
+  /// Returns the number of copies that a PE's copy engine starts for a call.
   int copies() const { return (pes_ - 1) * o_.splits * (op_ == Operator::kGemmAllReduce ? 2 : 1); }
   bool scatters_to_more() const { return op_ == Operator::kGemmReduceScatter && pes_ > 2; }
 
@@ -140,8 +140,8 @@ class Work {
   Size m_, n_ = 0, k_ = 0, columns_ = 0;
 };
 
-/// All-reduced pieces travel twice: half a wave or more. The shards of a mesh come all at the same time, each by its
-/// own link: there only pieces let a GEMM begin before all of them are there.
+/// All-reduced pieces travel twice, so each has half a wave or more. In a mesh all shards arrive at the same time, each
+/// by its own link. There only pieces let a GEMM start before all of them are there.
 int splits_on_a_node(const Place& place, Operator op, const Work& work) {
   if (op == Operator::kAllGatherGemm) return place.model.link.fabric == Fabric::kFullMesh ? kMostSplits : 1;
   if (op != Operator::kGemmAllReduce) return 1;
@@ -149,7 +149,7 @@ int splits_on_a_node(const Place& place, Operator op, const Work& work) {
       std::clamp<Size>(2 * work.tiles() / place.team.size / place.model.gpu.sm_count, 1, kMostSplits));
 }
 
-/// The fewest blocks that get 95% of what any number of them gets out of the curve, for each link that a PE drives.
+/// Returns the fewest blocks that get 95% of the curve's rate at all SMs, for each link that a PE drives.
 int blocks_to_saturate(const Machine& machine, const Curve& curve, int peers) {
   const int links = machine.link.fabric == Fabric::kFullMesh ? std::max(1, peers) : 1;
   int blocks = 1;
@@ -182,15 +182,15 @@ CopyBy suitable_mover(const Place& place, Operator op, const OperatorOptions& o)
   const Fabric fabric = place.model.link.fabric;
   const bool one_node = place.team.one_node();
   if (op == Operator::kGemmAllReduce) return CopyBy::kCopyEngine;
-  // The GEMM's own stores: nothing has to start when a chunk is complete. Between nodes fewer rows than PEs need few
-  // copies.
+  // The GEMM's own stores are preferred, because nothing has to start when a chunk is complete. Between nodes, fewer
+  // rows than PEs need few copies.
   if (op == Operator::kGemmReduceScatter) {
     const bool has_few_copies = !one_node && o.m < place.team.size;
     return has_few_copies || fabric == Fabric::kFullMesh ? CopyBy::kCopyEngine : CopyBy::kSm;
   }
   const Size shard = ceil_div(o.m, place.team.size) * o.k * size_of(o.type);
   if (shard <= limits.small_shard_bytes) return CopyBy::kSm;
-  // Rows of other nodes go on to the whole node: many copies, each with a start of its own.
+  // Rows of other nodes are forwarded to the whole node: many copies, each with a start of its own.
   const bool has_many_copies = !one_node || (fabric == Fabric::kSwitched && place.team.size > limits.few_pes &&
                                              shard <= limits.large_shard_bytes);
   if (!has_many_copies) return CopyBy::kCopyEngine;
@@ -208,7 +208,7 @@ int suitable_communication_sms(const Place& place, Operator op, const OperatorOp
     return o.copy_by == CopyBy::kSm ? std::max(1, blocks_to_saturate(model, curve, team.node_size - 1)) : 0;
   }
   if (op == Operator::kGemmAllReduce && team.one_node() && o.reduction == Reduction::kOwner) {
-    // The owners add up beside the GEMM: by more SMs where the link and not the GEMM takes the longest.
+    // The owners add up beside the GEMM. They get more SMs if the link takes longer than the GEMM.
     const Work work(place, op, o, std::max<Size>(o.m, 1));
     const bool is_late = work.collective_us(CopyBy::kCopyEngine) > work.gemm_us(work.tiles(), sm_count);
     return std::max(1, is_late ? 3 * sm_count / 16 : sm_count / 8);
@@ -227,7 +227,7 @@ void choose_sequential_transport(const Place& place, Operator op, OperatorOption
 Size sequential_rows(const Place& place, Operator op, const OperatorOptions& o) {
   const Team& team = place.team;
   if (team.size == 1) return 0;
-  // Between nodes GEMM + AllReduce has one form alone.
+  // Between nodes GEMM + AllReduce has only one form.
   if (!team.one_node() && op == Operator::kGemmAllReduce) return 0;
   const int sms = place.model.gpu.sm_count;
   const int gemm_sms = std::max(1, sms - std::max(0, o.communication_sms));

@@ -19,21 +19,21 @@ struct Place {
   const bool on_gpus;
 };
 
-/// The model by which choices are made: the world's machine, or, where a backend knows its GPUs' limits alone, the
-/// builtin model of such GPUs.
+/// Returns the model by which choices are made. It is the world's machine, or the builtin model of its GPUs if the
+/// backend knows only their limits.
 Machine planning_model(const Machine& machine);
 
-/// Columns of a tile of the GPUs' GEMM (bf16, B as NxK) with which `sms` SMs compute m x n x k the soonest: wide tiles
-/// need less traffic, but the last wave of them should not leave many SMs idle.
+/// Returns the tile columns of the GPUs' GEMM (bf16, B as NxK) with which `sms` SMs compute m x n x k the fastest. Wide
+/// tiles need less traffic, but their last wave should not leave many SMs idle.
 int suitable_tile_n(const OperatorTable& table, Size m, Size n, Size k, int sms);
 
-/// The same for AllGather + GEMM of `pes` PEs, of the local n: narrow tiles where a GEMM waits for the link.
+/// Does the same for AllGather + GEMM of `pes` PEs, of the local n. A GEMM that waits for the link gets narrow tiles.
 int suitable_gather_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms);
 
-/// The same for a chain of `pes` PEs, of the global m and n and the local k. What a PE adds to a tile, its neighbour
-/// has computed one shard before: where a shard is less than a wave of tiles, of more than two PEs both compute it at
-/// the same time, and the one waits for the other. Then narrower tiles are quicker (1024x8192x28672 of four PEs: 1.23
-/// of the GEMM alone with 256 columns, 1.18 with 128).
+/// Does the same for a chain of `pes` PEs, of the global m and n and the local k. A PE adds to a tile the sum that its
+/// neighbour computed one shard before. Between more than two PEs, both compute tiles of a shard below a wave at the
+/// same time, and one waits for the other. Narrower tiles are then faster: 1.23 of the GEMM alone with 256 columns,
+/// 1.18 with 128 (1024x8192x28672 of four PEs).
 int suitable_ring_tile_n(const OperatorTable& table, Size m, Size n, Size k, int pes, int sms);
 
 /// The tile and the panel group that suit the rest of the options on GPUs.
@@ -43,20 +43,20 @@ struct TileChoice {
 };
 TileChoice measured_tile(const Place& place, Operator op, const OperatorOptions& options);
 
-/// The chain of two has one link; longer ones keep the sums on their way for longer than the owner needs to add them.
+/// A chain of two PEs has one link. Longer chains keep sums on their way longer than an owner needs to add them.
 Reduction suitable_reduction(const Place& place, Operator op);
 int suitable_splits(const Place& place, Operator op, const OperatorOptions& options);
 CopyBy suitable_mover(const Place& place, Operator op, const OperatorOptions& options);
-/// `options` have all else but the order.
+/// `options` are complete except for this number and the order.
 int suitable_communication_sms(const Place& place, Operator op, const OperatorOptions& options);
 
-/// Rows up to which the sequential form is the faster one on a node: shards have to fill tiles for overlap to pay. On
-/// GPUs by what their GEMMs and collectives were seen to take.
+/// Returns the rows up to which the sequential form is faster on a node, since overlap pays only if shards fill tiles.
+/// On GPUs the measured times of GEMMs and collectives decide.
 Size sequential_rows(const Place& place, Operator op, const OperatorOptions& options);
-/// The transport of the sequential form where the caller left it open, on GPUs: SMs start sooner than copies.
+/// Chooses the sequential form's transport on GPUs if the caller left it open. SMs start sooner than copies.
 void choose_sequential_transport(const Place& place, Operator op, OperatorOptions& options);
 
-/// gemm_all_reduce: the numbers of rows up to which it runs in ways of their own, 0 for none. `options` are complete.
+/// The numbers of rows up to which gemm_all_reduce takes each strategy, 0 for none. `options` are complete.
 struct AllReduceRows {
   // The overlapped form on one node.
   Size few = 0;       ///< the GEMM's blocks exchange and add what they computed (GPUs)

@@ -5,7 +5,7 @@
 
 namespace tandem::ops {
 
-/// Where tiles come from (or go to) decides: across nodes the own node is near; a mesh serves all peers at once.
+/// The source (or target) of tiles decides: across nodes the own node is near; a mesh serves all peers at once.
 TileOrder default_order(Operator op, const World& world);
 
 /// Its name among the operator's orders.

@@ -178,13 +178,13 @@ class Resolver {
       origins_.set(option, OptionSource::kTable, "transport of the sequential form on GPUs");
   }
 
-  /// Whether sequential runs have a transport, chunks and SMs of their own.
+  /// Returns whether sequential runs have a transport, chunks and SMs of their own.
   bool has_sequential_transport() const {
     return place_.on_gpus && !origins_.is_from(Choosable::kTransport, OptionSource::kCaller);
   }
 
-  /// Whether the GPU has a GEMM that waits and signals tile by tile; only Hopper has one. Else takes the sequential
-  /// form and warns once in a process. Tiles that the caller chose are not replaced.
+  /// Returns whether the GPU has a GEMM that waits and signals tile by tile; only Hopper has one. Else takes the
+  /// sequential form and warns once in a process. Tiles that the caller chose are not replaced.
   bool has_gemm_with_signals() {
     static std::once_flag warned;
     try {

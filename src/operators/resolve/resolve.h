@@ -1,5 +1,5 @@
 #pragma once
-/// From the options that a caller passed to options without an open choice, in one function.
+/// The function that turns a caller's options into options without an open choice.
 ///
 /// Each option takes its value from the first of these sources that has one (OptionSource):
 ///   1. caller: the field differs from its open value (the default of OperatorOptions).
@@ -7,7 +7,7 @@
 ///   entry.
 ///   3. table:  on GPUs, selected_options and the tiles that were measured best.
 ///   4. rule:   a closed formula of the machine model, or a default.
-/// Two limits hold for all sources: GPUs have no fp8 kernel of wide tiles, and only some GPUs have a GEMM that signals
+/// Two limits hold for all sources. GPUs have no fp8 kernel of wide tiles, and only some GPUs have a GEMM that signals
 /// tile by tile.
 
 #include <vector>
@@ -23,8 +23,8 @@ struct ResolvedOptions {
   /// Every choice is made but the order, which stays as the caller or the cache gave it. The form is never kSuitable.
   OperatorOptions options;
   TileOrder order = TileOrder::kOwnFirst;
-  /// Runs of up to so many rows take the sequential form, with options of their own: on GPUs they have a transport,
-  /// chunks and SMs of their own, unless the caller chose the transport. 0 if all runs have one form.
+  /// Runs of up to so many rows take the sequential form, with options of its own. On GPUs these include transport,
+  /// chunks and SMs, unless the caller chose the transport. 0 if all runs have one form.
   Size sequential_rows = 0;
   OperatorOptions sequential;
   AllReduceRows all_reduce;

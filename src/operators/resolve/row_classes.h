@@ -1,7 +1,7 @@
 #pragma once
 /// Signals that count tiles grow by the same number in each call as long as pieces have the same number of tiles. Runs
-/// of other rows have words and a counter of calls of their own: rows whose pieces all have as many panels of tiles are
-/// one class.
+/// of other rows have their own words and their own counter of calls. Numbers of rows whose pieces all have the same
+/// number of panels of tiles form one class.
 
 #include <map>
 #include <vector>

@@ -18,8 +18,8 @@ constexpr int kTileM = 128, kTileN = 256, kTileK = 64;
 constexpr int kNarrowest = 128;
 constexpr int kTileWidths[] = {kTileN, 192, kNarrowest};
 
-/// All waves of tiles of `width` columns, in products of one row of A and one column of B. Of the last one clusters of
-/// two share the depth.
+/// Returns the time of all waves of tiles of `width` columns, in products of one row of A and one column of B. Clusters
+/// of two share the depth of the last wave.
 Size tile_time(const OperatorTable& table, Size m, Size n, Size k, int sms, int width) {
   const Size pairs = ceil_div(m, 2 * kTileM) * ceil_div(n, width);
   const Size clusters = std::max(1, sms / 2);
@@ -32,19 +32,20 @@ Size tile_time(const OperatorTable& table, Size m, Size n, Size k, int sms, int 
   return pairs / clusters * wave + wave * last.steps / last.depth;
 }
 
-/// Whether AllGather + GEMM of `columns` columns a PE waits for the link now and then.
+/// Returns whether AllGather + GEMM of `columns` columns a PE waits for the link now and then.
 bool waits_for_link(const OperatorTable& table, int pes, Size columns) {
   return pes > 2 && columns < table.gather.few_columns;
 }
 
-/// Whether a shard is a wave of tiles, or nearly: of a chain, else a PE adds what its neighbour computes at the same
-/// time; of gathered rows, else a wave waits for two shards.
+/// Returns whether a shard is a wave of tiles, or nearly. Otherwise a PE of a chain adds tiles that its neighbour
+/// computes at the same time. A wave over gathered rows otherwise waits for two shards.
 bool shard_is_wave(const OperatorTable& table, Size m, Size n, int pes, int sms, int width) {
   const Size pairs = ceil_div(ceil_div(m, pes), 2 * kTileM) * ceil_div(n, width);
-  return 100.0 * static_cast<double>(pairs) >= table.tiles.wave_percent * (sms / 2);
+  const int pairs_of_sms = sms / 2;
+  return 100.0 * static_cast<double>(pairs) >= table.tiles.wave_percent * pairs_of_sms;
 }
 
-/// SMs that compute while an overlapped form communicates; with its defaults otherwise.
+/// Returns the SMs that compute while an overlapped form, otherwise with its defaults, communicates.
 int computing_sms(const Place& place, Operator op, const OperatorOptions& o) {
   const bool steps_beside =
       op == Operator::kGemmAllReduce || (op == Operator::kGemmReduceScatter && o.copy_by == CopyBy::kCopyEngine);
@@ -52,7 +53,7 @@ int computing_sms(const Place& place, Operator op, const OperatorOptions& o) {
   return std::max(1, place.sm_count - std::max(fetching, steps_beside ? ops::kStepSms : 0));
 }
 
-/// Whether the GEMM's stores carry the chain of GEMM + ReduceScatter, and not copies.
+/// Returns whether the GEMM's stores, and not copies, carry the chain of GEMM + ReduceScatter.
 bool stores_suit_chain(const OperatorTable& table, const World& world, Size m, Size n, Size k) {
   const int pes = world.num_pes();
   const Size depth = ceil_div(k, pes);

@@ -1,5 +1,5 @@
 #pragma once
-/// What the tuner's cache says about an operator, agreed by all PEs.
+/// The entry of the tuner's cache for an operator, agreed by all PEs.
 
 #include <optional>
 
@@ -7,8 +7,8 @@
 
 namespace tandem::ops {
 
-/// The configuration that the cache has for these options, if they leave all choices open, a cache is named and all PEs
-/// find the same entry. Collective.
+/// Returns the cached configuration for these options if they leave all choices open, a cache is named and all PEs find
+/// the same entry. Collective.
 std::optional<OperatorOptions> find_agreed(World& world, Operator op, const OperatorOptions& options);
 
 }  // namespace tandem::ops

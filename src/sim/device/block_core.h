@@ -1,5 +1,5 @@
 #pragma once
-/// The simulator's engine below a Block: cost, transport, delivery, blocking.
+/// The simulator's implementation of a Block's operations: cost, transport, delivery, blocking.
 
 #include "sim/device/role.h"
 #include "tandem/impl/cpu/block_core.h"
@@ -8,7 +8,7 @@ namespace tandem::sim {
 
 class BlockCore final : public cpu::BlockCore {
  public:
-  /// Within the role's actor.
+  /// Must be called within the role's actor.
   explicit BlockCore(Role& role)
       : cpu::BlockCore(role.team, role.index, role.count, role.engine().current()->id() + 1, false), role_(&role) {}
 

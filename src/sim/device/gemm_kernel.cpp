@@ -110,7 +110,7 @@ class Worker {
                  site);
   }
 
-  /// What the tensor-memory engine reads for a tile.
+  /// Reports the reads of the tensor-memory engine for a tile.
   void report_reads(const GemmTile& tile) const {
     if (role_.sim.seams.monitor == nullptr) return;
     const Site site = Site::here();
@@ -129,7 +129,7 @@ class Worker {
                           tile.cols.size() * element, site);
   }
 
-  /// What is read to finish a tile's sums.
+  /// Reports the reads of a tile's epilogue: bias and scales.
   void report_epilogue(const GemmTile& tile) const {
     if (role_.sim.seams.monitor == nullptr) return;
     const auto read = [&](const void* values, Size element, Range range) {
@@ -145,7 +145,7 @@ class Worker {
     read(scales.c, sizeof(float), kOne);
   }
 
-  /// Empty in phantom mode.
+  /// Returns the product of a tile; empty in phantom mode.
   Buffer multiply(const GemmTile& tile) const {
     if (role_.sim.phantom) return {};
     Buffer result(work_.bytes_of(tile));

@@ -1,5 +1,5 @@
 #pragma once
-/// The simulator's GEMM with hooks: one worker a simulated SM goes through tiles, gate by gate.
+/// The simulator's GEMM with hooks: one worker on each simulated SM processes tiles, gate by gate.
 
 #include <optional>
 
@@ -9,10 +9,10 @@
 
 namespace tandem::sim {
 
-/// Throws InvalidArgument naming the field that is wrong.
+/// Throws InvalidArgument that names the wrong field.
 void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm);
 
-/// The grid that works on PE `pe`'s `gemm`; none where there is nothing to do.
+/// Returns the grid that computes PE `pe`'s `gemm`; none if there is nothing to compute.
 std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team);
 
 }  // namespace tandem::sim

@@ -11,7 +11,7 @@ void Kernel::place() {
   is_placed_ = true;
   left_ = request_.blocks;
   Pe& pe = device();
-  // Those that have something to do come last: whatever the kernel is short of, it is short of them.
+  // Blocks with work are placed last: if the kernel lacks places, these blocks lack them.
   const int all = request_.blocks + request_.idle_blocks;
   for (int i = 0; i < all; ++i) {
     const int block = (request_.blocks + i) % all;

@@ -1,5 +1,5 @@
 #pragma once
-/// Grids on SMs: blocks wait for room, run, and give it back.
+/// Grids on SMs: blocks wait for room, run, and free their room.
 
 #include <functional>
 #include <memory>
@@ -16,31 +16,31 @@ struct KernelRequest {
   Team team;
   int blocks = 1;
   int threads = 512;
-  int room = 512;             ///< threads of an SM that a block keeps from others
-  bool keeps_places = false;  ///< until its last block ends, as those with many tiles do
-  int idle_blocks = 0;        ///< more of them, which take places until the last block ends and do nothing
-  bool epoch_first = false;   ///< its blocks touch no memory before next_epoch
-  Time startup = 0;           ///< from the launch until its blocks run
+  int room = 512;             ///< threads of an SM that a block occupies
+  bool keeps_places = false;  ///< whether it keeps its places until its last block ends, as a GEMM of many tiles does
+  int idle_blocks = 0;        ///< further blocks, which occupy places until the last block ends and do nothing
+  bool epoch_first = false;   ///< whether its blocks touch no memory before next_epoch
+  Time startup = 0;           ///< the time from the launch until its blocks run
   Thread stream = kNoThread;  ///< the monitor's
   /// Calls Role::let_next_start.
   std::function<void(Role&)> body;
-  /// Every block let the stream's next kernel take its places.
+  /// Called when every block has let the stream's next kernel take its places.
   std::function<void()> on_let_next;
-  /// Told where the last block ran.
+  /// Called with the lane on which the last block ran.
   std::function<void(Lane)> on_finish;
 };
 
-/// A grid. A block starts when an SM has its threads free; blocks beyond that wait for others to end.
+/// A grid. A block starts when an SM has enough free threads; other blocks wait until running ones end.
 class Kernel : public std::enable_shared_from_this<Kernel> {
  public:
   Kernel(Simulator& simulator, KernelRequest request) : sim_(simulator), request_(std::move(request)) {}
 
-  /// Takes places on SMs, or joins those that wait for them. Nothing runs before `begin`; that is what programmatic
-  /// dependent launch does while the kernel before still runs.
+  /// Takes places on SMs, or queues blocks for them. No block runs before `begin`. Programmatic dependent launch does
+  /// this while the previous kernel still runs.
   void place();
-  /// Starts the grid now. `cause`: what let it, for timelines.
+  /// Starts the grid now. `cause` is the operation that allowed it, for timelines.
   void begin(const Cause& cause);
-  /// Has places, or waits for them, and may not begin yet.
+  /// Returns whether it has places, or waits for them, and has not started.
   bool holds_places() const { return is_placed_ && !has_begun_; }
 
  private:
@@ -68,7 +68,7 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
   Cause cause_;
   bool is_placed_ = false;
   bool has_begun_ = false;
-  std::vector<PlacedBlock> placed_;  // before it begins
+  std::vector<PlacedBlock> placed_;  // before it starts
   std::vector<Placement> idle_;      // places of idle blocks
   int left_ = 0;
   int lets_next_ = 0;  // blocks

@@ -1,5 +1,5 @@
 #pragma once
-/// Polling loops: they look at a word again and again, and hang when nothing else can happen any more.
+/// Polling loops: they look at a word again and again, and hang when no other event can happen any more.
 
 #include <array>
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace tandem::sim {
 
 /// The polling state of a whole simulation.
 struct Polling {
-  /// No bounded loop makes so many looks while nobody else has anything to do.
+  /// The most looks while all other roles are idle: no bounded loop makes so many.
   static constexpr std::uint64_t kMostIdleLooks = 50'000;
 
   std::size_t looking = 0;       ///< roles that spend time in a look now
-  std::uint64_t idle_looks = 0;  ///< looks in vain in a row, while all others were blocked or looking, too
+  std::uint64_t idle_looks = 0;  ///< unsuccessful looks in a row, while all other roles were blocked or looking
 };
 
 /// One look at a word.
@@ -30,9 +30,9 @@ struct Look {
 /// The words that one role has looked at since it did anything else.
 class Looks {
  public:
-  /// Whether it has looked at this word.
+  /// Returns whether the role has looked at this word.
   bool has(const void* word) const;
-  /// Remembers a word's value; returns whether that is the remembered one.
+  /// Remembers a word's value. Returns whether the remembered value was the same.
   bool is_same(const void* word, std::uint64_t value);
   void clear() { count_ = 0; }
 

@@ -1,8 +1,8 @@
 #pragma once
-/// The simulator's heart: a virtual clock, a queue of events in a total order, and the actors that they wake.
+/// The engine: a virtual clock, a queue of events in a total order, and the actors that they wake.
 ///
-/// Time is in integer picoseconds. Events are ordered by (time, seeded tie-break, sequence number): the same seed gives
-/// the same order, another seed another legal order among simultaneous events. One OS thread; nothing here locks.
+/// Time is in integer picoseconds. Events are ordered by (time, seeded tie-break, sequence number). The same seed gives
+/// the same order; another seed gives another legal order of simultaneous events. One OS thread runs it, without locks.
 
 #include <cstdint>
 #include <exception>
@@ -24,7 +24,7 @@ inline double to_us(Time t) { return static_cast<double>(t) * 1e-6; }
 
 class Engine;
 
-/// Something that runs and can wait: a host program, a thread block, a role of one. One fiber each.
+/// A host program, a thread block or a role of one, which runs on its own fiber and can wait.
 class Actor {
  public:
   using Body = std::function<void()>;
@@ -62,7 +62,7 @@ class Engine {
   Time now() const { return now_; }
   std::uint64_t seed() const { return seed_; }
   std::uint64_t events() const { return sequence_; }
-  /// How many events are still to come.
+  /// Returns the number of pending events.
   std::size_t pending() const { return queue_.size(); }
 
   /// Calls `function(argument)` at `time` (not before now).
@@ -71,31 +71,31 @@ class Engine {
   /// Makes an actor that starts at `time`.
   Actor& spawn(Time time, Actor::Body body, bool is_host = false);
 
-  /// The actor that is running, or null on the scheduler.
+  /// Returns the running actor, or null on the scheduler.
   Actor* current() const { return current_; }
-  /// The current actor goes on at `time`; at once where it is being unwound, so that destructors may wait.
+  /// Blocks the current actor until `time`. Returns at once while it is being unwound, so that destructors may wait.
   void sleep_until(Time time);
-  /// The current actor waits until somebody calls `wake`; likewise.
+  /// Blocks the current actor until `wake` is called for it. Returns at once while it is being unwound.
   void block(std::function<std::string()> waits_for);
-  /// A blocked actor goes on at `time`.
+  /// Resumes a blocked actor at `time`.
   void wake(Actor& actor, Time time);
-  /// A blocked actor goes on now, before every event of this time, in the order of such calls. This is no event: other
-  /// events keep their numbers, and so their order.
+  /// Resumes a blocked actor now, before every event of this time, in the order of such calls. It counts as no event,
+  /// so other events keep their numbers and their order.
   void wake_first(Actor& actor);
 
-  /// Runs until no event is left. Rethrows the first exception that left an actor or an event; throws Deadlock where
-  /// actors are still blocked, with the report of `describe_deadlock`.
+  /// Runs until no event is left. Rethrows the first exception that an actor or an event threw. If actors are still
+  /// blocked, throws Deadlock with the report of `describe_deadlock`.
   void run();
   std::function<std::string(const std::vector<const Actor*>&)> describe_deadlock;
-  /// The run is over, and what is left on the actors' stacks will be destroyed.
+  /// Called when the run is over, before the objects on the actors' stacks are destroyed.
   std::function<void()> before_unwinding;
 
   /// Stops the run with an error, from anywhere.
   void fail(std::exception_ptr error);
-  /// The name of the actor that the first exception left; empty where none did.
+  /// Returns the name of the actor that threw the first exception; empty if none did.
   const std::string& failed_actor() const { return failed_actor_; }
 
-  /// Adds to the hash over everything that happened, in order: who, what, how much, when.
+  /// Adds an operation to the trace hash, which covers in order the actor, kind, amount and time of each one.
   void trace(std::uint32_t who, std::uint32_t what, std::int64_t amount) {
     mix(static_cast<std::uint64_t>(now_));
     mix((static_cast<std::uint64_t>(who) << 32) ^ what);
@@ -108,7 +108,7 @@ class Engine {
   static void mark_woken(Actor& actor);
   void resume(Actor& actor);
   void unwind_all();
-  /// Frees actors that have finished, from time to time: a long run has very many. Not while one of them runs.
+  /// Frees finished actors from time to time, since a long run has very many. Must not be called while an actor runs.
   void forget_finished();
   static void run_body(void* argument);
   static void resume_event(void* argument);
@@ -121,7 +121,7 @@ class Engine {
   EventQueue queue_;
   StackPool stacks_;
   StackPool host_stacks_;
-  std::vector<std::unique_ptr<Actor>> actors_;  // as spawned; those that have finished are still among them
+  std::vector<std::unique_ptr<Actor>> actors_;  // in spawn order, with the finished ones
   std::uint32_t spawned_ = 0;
   std::size_t finished_ = 0;  // of actors_
   Actor* current_ = nullptr;

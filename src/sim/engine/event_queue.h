@@ -1,5 +1,5 @@
 #pragma once
-/// The events to come, earliest first.
+/// The queue of pending events, earliest first.
 
 #include <cstddef>
 #include <cstdint>

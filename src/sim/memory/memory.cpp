@@ -37,7 +37,7 @@ Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool gu
       stride_(allocator_.most_bytes()),
       there_(phantom ? allocator_.control_bytes() : allocator_.range_bytes()) {
   const auto total = static_cast<std::size_t>(stride_) * static_cast<std::size_t>(pes);
-  // What may grow has pages that are not open yet, and is not passed on.
+  // Memory that may grow has closed pages, so the pool does not pass it on.
   if (!can_grow()) base_ = MappingPool::take(use(), total);
   if (base_ != nullptr) return;
   void* const memory = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -93,7 +93,7 @@ std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const
   }
   const std::size_t before = allocator_.symmetric_requests();
   const Size offset = allocator_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
-  // All copies at once: a PE that comes late must not wipe what others have sent it.
+  // All copies are filled at once: a late PE must not overwrite data that others have sent to it.
   for (int each = 0; allocator_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
   return base_ + offset;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// The memory of all simulated PEs: one address range each, at a constant stride. Data is not there in phantom mode.
+/// The memory of all simulated PEs: one address range for each, at a constant stride. Phantom mode has no data.
 
 #include <cstddef>
 #include <functional>
@@ -14,29 +14,29 @@ namespace tandem::sim {
 
 class Memory {
  public:
-  /// `data_bytes`: capacity of a PE's data part, which may grow to `limit_bytes`; less where the process has a limit on
-  /// its address space (ulimit -v), of which all PEs take half at most. `guarded`: see HeapAllocator. Throws
-  /// OutOfMemory where the address space is not to be had.
+  /// Reserves the memory. `data_bytes` is the capacity of a PE's data part, which may grow to `limit_bytes`. Both are
+  /// less if the process has a limit on its address space (ulimit -v), of which all PEs take half at most. `guarded`:
+  /// see HeapAllocator. Throws OutOfMemory if the address space is not available.
   Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded = false);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// See HeapAllocator; the address of PE 0's copy, or of the PE's own buffer. Contents: zeros in the control part, a
-  /// pattern that is NaN in every float type in the data part.
+  /// Returns the address of PE 0's copy, or of the PE's own buffer (see HeapAllocator). The control part is filled with
+  /// zeros, the data part with a pattern that is NaN in every float type.
   std::byte* allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
   std::byte* allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes);
 
-  /// See HeapAllocator: once all PEs' host programs have come.
+  /// Called once all PEs' host programs have reached the call; see HeapAllocator.
   void free_symmetric(int pe, const void* memory) { allocator_.free_symmetric(pe, own_offset(pe, memory)); }
   void release_symmetric(int pe, const void* memory) { allocator_.release_symmetric(pe, offset_of(memory)); }
   bool needs_barrier(int pe, MemoryKind kind, Size bytes) { return allocator_.needs_barrier(pe, kind, bytes); }
   void reclaim() { allocator_.reclaim(); }
   void free_local(int pe, const void* memory) { allocator_.free_local(pe, own_offset(pe, memory)); }
-  /// Whether allocations may make it grow, which has to happen at the same one whatever the schedule.
+  /// Returns whether allocations may make it grow. It must grow at the same allocation under every schedule.
   bool can_grow() const { return allocator_.can_grow(); }
 
-  /// Where set, hears of memory that an allocation gave its first contents.
+  /// If set, called for memory that an allocation has filled with its first contents.
   std::function<void(const void* begin, Size bytes)> on_fill;
 
   int pes() const { return allocator_.pes(); }
@@ -44,33 +44,33 @@ class Memory {
   bool owns(const void* address) const {
     return as_byte(address) >= base_ && as_byte(address) < base_ + stride_ * pes();
   }
-  /// Whether `bytes` bytes from there lie within one PE's memory.
+  /// Returns whether `bytes` bytes from there lie within one PE's memory.
   bool holds(const void* address, Size bytes) const {
     return owns(address) && bytes >= 0 && bytes <= (phantom_ ? stride_ : there_) - offset_of(address);
   }
-  /// Whose memory it is; the address must be `owns`.
+  /// Returns the PE whose memory it is; `owns` must be true for the address.
   int pe_of(const void* address) const { return static_cast<int>((as_byte(address) - base_) / stride_); }
-  /// Offset from the begin of its PE's range: equal for the copies of a symmetric buffer.
+  /// Returns the offset from the start of its PE's range, which is equal for the copies of a symmetric buffer.
   Size offset_of(const void* address) const { return (as_byte(address) - base_) % stride_; }
-  /// Whether an address that is `owns` lies in the part of signals, epochs and packets, which start as zeros.
+  /// Returns whether an owned address lies in the part of signals, epochs and packets, which start as zeros.
   bool is_control(const void* address) const { return allocator_.kind_at(offset_of(address)) == MemoryKind::kControl; }
   bool backed(const void* address) const { return !phantom_ || !owns(address) || is_control(address); }
-  /// Whether `bytes` bytes from there, an address that is `owns`, lie within one buffer; no bytes do anywhere.
+  /// Returns whether `bytes` bytes from an owned address lie within one buffer; zero bytes always do.
   bool within_buffer(const void* address, Size bytes) const {
     return allocator_.within_buffer(pe_of(address), offset_of(address), bytes);
   }
-  /// Bytes from there to the end of the buffer that holds it, 0 where none does; nothing outside of this memory.
+  /// Returns the bytes from there to the end of its buffer, 0 outside of buffers; nothing outside of this memory.
   std::optional<Size> bytes_from(const void* address) const {
     if (!owns(address)) return std::nullopt;
     return allocator_.bytes_from(pe_of(address), offset_of(address)).value_or(0);
   }
-  /// Whether an address that is `owns` lies in a buffer that was freed; known where memory is guarded.
+  /// Returns whether an owned address lies in a freed buffer, which is known only for guarded memory.
   bool was_freed(const void* address) const { return allocator_.was_freed(pe_of(address), offset_of(address)); }
-  /// "arrived[3] on PE 2", for reports.
+  /// Returns a name such as "arrived[3] on PE 2", for reports.
   std::string describe(const void* address) const;
-  /// "inbox[16, 32) on PE 2".
+  /// Returns a name such as "inbox[16, 32) on PE 2".
   std::string describe_range(const void* address, Size bytes) const;
-  /// " (the buffer has 128 bytes from there)" for an address in a buffer, else nothing.
+  /// Returns " (the buffer has 128 bytes from there)" for an address in a buffer, else nothing.
   std::string describe_size(const void* address) const;
 
  private:

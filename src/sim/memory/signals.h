@@ -1,5 +1,5 @@
 #pragma once
-/// Signal words: who waits for which, and who wrote them.
+/// Signal words: the waits for them, and their writers.
 
 #include <string>
 #include <unordered_map>
@@ -13,18 +13,18 @@
 
 namespace tandem::sim {
 
-/// ">=".
+/// Returns the symbol of a comparison, such as ">=".
 const char* symbol(Cmp cmp);
 
-/// Who changed a word, and when it was sent.
+/// The PE and lane that changed a word, and the time when the change was sent.
 struct Cause {
   int pe = -1;
   Lane lane = kNoLane;
   Time time = 0;
 };
 
-/// Who writes a word (or packet) that nobody has written, by who writes the same one of other PEs: (PE of the word, its
-/// writer). Two examples tell one writer of all from one neighbour of each; -1: they tell nothing.
+/// Guesses the writer of an unwritten word (or packet) from examples (PE of the word, its writer) of the same word on
+/// other PEs. Two examples distinguish one writer for all PEs from a neighbour of each PE. Returns -1 if they do not.
 int likely_writer(const std::vector<std::pair<int, int>>& examples, int pe, int pes);
 
 /// Waits until `count` words, one every `stride`, compare true. `ready(argument)` is called once, from within `apply`.
@@ -69,22 +69,22 @@ class SignalBoard {
  public:
   explicit SignalBoard(const Memory& memory) : memory_(memory) {}
 
-  /// When a change of `word` by PE `pe` that would arrive at `time` does so: after that PE's earlier ones, as a memory
-  /// system keeps the order of one writer's stores to one address.
+  /// Returns the arrival of a change of `word` by PE `pe` that could arrive at `time`. It follows that PE's earlier
+  /// changes, as a memory system keeps the order of one writer's stores to one address.
   Time in_order(const Signal* word, int pe, Time time);
-  /// When PE `pe`'s own changes of these words have arrived; 0 where it made none.
+  /// Returns the time when all changes of these words by PE `pe` have arrived; 0 if it made none.
   Time own_changes(const Signal* words, Size n, Size stride, int pe) const;
   void apply(const SignalUpdate& update, const Cause& cause);
-  /// After a word was changed by an atomic.
+  /// Called after an atomic has changed a word.
   void changed(const Signal* word, const Cause& cause);
-  /// After packets were written at [begin, begin + bytes).
+  /// Called after packets were written at [begin, begin + bytes).
   void packets_arrived(const void* begin, Size bytes, const Cause& cause);
 
-  /// The wait must stay where it is until it is ready. Not ready yet, or it need not be added.
+  /// Adds a wait that is not ready yet. Its address must stay valid until it is ready.
   void add(SignalWait& wait);
   void add(PacketWait& wait);
 
-  /// "waits for arrived[3] on PE 2 >= 5, found 4; PE 3 writes it".
+  /// Returns a text such as "waits for arrived[3] on PE 2 >= 5, found 4; PE 3 writes it".
   std::string describe(const SignalWait& wait) const;
   std::string describe(const PacketWait& wait) const;
 

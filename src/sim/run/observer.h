@@ -65,10 +65,10 @@ class Observer {
   virtual ~Observer() = default;
   virtual Lane add_lane(int pe, LaneKind kind, const std::string& name) = 0;
   virtual void on_operation(const Operation& operation) = 0;
-  /// The end of work at `at` on one lane lets work begin at `begin` on another: its predecessor in the stream, or an
-  /// event.
+  /// Called when the end of work at `at` on one lane lets work start at `begin` on another. The earlier work is its
+  /// predecessor in the stream, or an event.
   virtual void on_start(Lane from, Time at, Lane to, Time begin) = 0;
-  /// The life of a kernel's block, or of a role.
+  /// Called with the start and end of a kernel's block, or of a role.
   virtual void on_kernel(Lane lane, const std::string& name, Time begin, Time end) = 0;
 };
 

@@ -45,7 +45,7 @@ class SimWorld : public detail::WorldBackend {
     }
     void* const memory = sim_.memory.allocate_symmetric(pe_, kind(control), bytes, name, element_bytes);
     meet(fmt::format("the allocation of '{}'", name), [](sim::Engine& engine, std::vector<sim::Actor*> waiting) {
-      // All go on as they came, and as if nobody had waited: allocations change no trace hash.
+      // All go on in the order of their arrival, as if none had waited: allocations change no trace hash.
       waiting.push_back(engine.current());
       for (sim::Actor* actor : waiting) engine.wake_first(*actor);
       engine.block(nullptr);
@@ -56,7 +56,7 @@ class SimWorld : public detail::WorldBackend {
     return sim_.memory.allocate_local(pe_, kind(control), bytes, name, element_bytes);
   }
   void free_symmetric(const void* memory) override {
-    if (Fiber::unwinding()) return;  // nobody comes any more
+    if (Fiber::unwinding()) return;  // no other program arrives any more
     barrier();
     sim_.memory.free_symmetric(pe_, memory);
   }
@@ -87,7 +87,7 @@ class SimWorld : public detail::WorldBackend {
   MismatchDetector* calls() override { return &calls_; }
 
  private:
-  /// Waits for all host programs. The last one to come calls go_on(engine, those that wait).
+  /// Waits for all host programs. The last one to arrive calls go_on(engine, waiting actors).
   template <class GoOn>
   void meet(const std::string& where, const GoOn& go_on) {
     sim::Engine& engine = sim_.engine;

@@ -1,5 +1,5 @@
 #pragma once
-/// Everything that the parts of one simulated run share.
+/// The state that the parts of one simulated run share.
 
 #include <deque>
 #include <functional>
@@ -34,11 +34,11 @@ struct Costs {
 
 struct Simulator;
 
-/// What one block, with all its roles, has under way through NICs.
+/// The operations that one block, with all its roles, has in flight through NICs.
 struct Outstanding {
   int operations = 0;
   std::vector<Actor*> waiting;  // in quiet
-  int fences = 0;               // so far: what comes after one arrives after what came before it
+  int fences = 0;               // so far; messages after a fence arrive after those before it
 };
 
 /// Bytes, and perhaps a signal after them, that become visible at a PE at a time.
@@ -49,7 +49,7 @@ struct Delivery {
   SignalUpdate signal;
   Message message = 0;  // of the signal, for the monitor
   Cause cause;
-  std::shared_ptr<Outstanding> outstanding;  // of a message through a NIC: told when it is delivered
+  std::shared_ptr<Outstanding> outstanding;  // of a NIC's message: notified of the delivery
   Simulator* simulator = nullptr;            // set by deliver
 };
 
@@ -74,7 +74,7 @@ struct NicMessage {
   int to = 0;
   const void* source = nullptr;  // read when the last byte leaves, if there is no payload yet
   Size bytes = 0;
-  bool after_all = false;  // a release: arrives after all that the queue sent before
+  bool after_all = false;  // a release: arrives after all earlier messages of the queue
   int fences = 0;          // of its block, before it
   Delivery delivery;
 };
@@ -89,7 +89,7 @@ class QueuePair {
   static void step(void* queue);
   void send_chunk();
   void finish(const Passage& last);
-  /// When the message arrives under a schedule that may hold messages up.
+  /// Returns the arrival of the message under a schedule that may delay messages.
   Time held_up(const NicMessage& message, Time arrival);
 
   Simulator& simulator_;
@@ -98,7 +98,7 @@ class QueuePair {
   Size sent_ = 0;  // bytes of the first message
   bool busy_ = false;
   Time latest_ = 0;  // arrival so far
-  Time floor_ = 0;   // arrival of what was sent before the last fence
+  Time floor_ = 0;   // arrival of everything that was sent before the last fence
   int fences_ = 0;
 };
 
@@ -131,8 +131,8 @@ struct Simulator {
   const bool phantom;
   const bool graph;
   Observer* const observer;
-  SimSeams seams;  // none once the run has failed: what destructors do is not the program's
-  /// Bytes that one step of a tile loop covers. Checks of small sizes take less, so that loops have several steps.
+  SimSeams seams;  // none once the run has failed: operations of destructors are not the program's
+  /// The bytes that one step of a tile loop covers. Checks of small sizes use fewer, so that loops have several steps.
   Size tile_bytes = Size{64} << 10;
   DeviceKind device = DeviceKind::kSimulated;  ///< World::device()
   Memory memory;
@@ -140,7 +140,7 @@ struct Simulator {
   SignalBoard signals;
   std::vector<Pe> pes;
   std::map<std::tuple<int, int, int>, std::unique_ptr<QueuePair>> queues;  // by source, destination, block
-  /// Each tells what a stream waits for; empty where it is idle.
+  /// Each function describes the wait of a stream; it returns an empty text for an idle stream.
   std::vector<std::function<std::string()>> streams;
   Polling polling;
   Engine engine;
@@ -148,24 +148,25 @@ struct Simulator {
   int num_pes() const { return static_cast<int>(pes.size()); }
   Team world_team(int pe) const;
   QueuePair& queue(int from, int to, int block);
-  /// Makes payload and signal visible at `time`, a signal after its PE's earlier changes of the word. Returns when.
+  /// Makes payload and signal visible at `time`, or later if a signal follows earlier changes of its word by the same
+  /// PE. Returns the arrival.
   Time deliver(Time time, Delivery delivery);
   Lane add_lane(int pe, LaneKind kind, const std::string& name) {
     return observer == nullptr ? kNoLane : observer->add_lane(pe, kind, name);
   }
-  /// How much later something happens than it could, under a schedule.
+  /// Returns the delay of an event under a schedule.
   Time late(Schedule::Point point, int pe) const {
     return seams.schedule == nullptr ? 0 : seams.schedule->delay(point, pe);
   }
   Fault fault(SyncOperation operation, Site site) const {
     return seams.faults == nullptr ? Fault::kNone : seams.faults->at(operation, site);
   }
-  /// Whether `bytes` bytes from there are one PE's to use. Without a monitor, which hears of accesses beside buffers,
-  /// they have to lie within one buffer.
+  /// Returns whether `bytes` bytes from there are usable memory of one PE. Without a monitor they must lie within one
+  /// buffer. A monitor reports accesses outside of buffers itself.
   bool is_usable(const void* address, Size bytes) const {
     return memory.holds(address, bytes) && (seams.monitor != nullptr || memory.within_buffer(address, bytes));
   }
-  /// For a broken wait: what was waited for on the word before, which is less.
+  /// Returns the smaller value of the previous wait for the word, for a broken wait.
   Epoch value_before(const Signal* word, Epoch value);
   std::string describe_deadlock(const std::vector<const Actor*>& blocked) const;
   std::string describe_ended_programs() const;
@@ -174,9 +175,9 @@ struct Simulator {
   static void arrive(void* argument);
   void draw(const Occupation& chunk) const;
 
-  std::map<const Signal*, Epoch> awaited_;  // where waits are broken
+  std::map<const Signal*, Epoch> awaited_;  // used if waits are broken
   std::deque<Delivery> deliveries_;         // never shrinks: addresses stay
-  std::vector<Delivery*> free_deliveries_;  // of those
+  std::vector<Delivery*> free_deliveries_;  // unused ones of `deliveries_`
 };
 
 }  // namespace tandem::sim

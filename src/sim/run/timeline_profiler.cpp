@@ -93,7 +93,7 @@ std::uint32_t TimelineProfiler::label_of(const Operation& operation, const char*
 void TimelineProfiler::on_operation(const Operation& operation) {
   if (operation.lane == kNoLane) return;
   timeline.end = std::max(timeline.end, operation.end);
-  // Operations without duration are not drawn, except signals, where arrows begin, and messages from a NIC's queue.
+  // Operations without duration are not drawn, except signals, where arrows start, and messages from a NIC's queue.
   const bool queued = operation.kind == OperationKind::kTransfer && operation.released_at < operation.begin;
   if (operation.begin == operation.end && operation.kind != OperationKind::kSignal && !queued) return;
   const Drawn how = drawn(operation.kind);

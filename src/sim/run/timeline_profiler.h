@@ -19,7 +19,7 @@ class TimelineProfiler : public Observer {
   void on_kernel(Lane lane, const std::string& name, Time begin, Time end) override;
 
   trace::Timeline timeline;
-  /// Set by the simulation: "x[3] on PE 2".
+  /// Returns a name such as "x[3] on PE 2". The simulation sets it.
   std::function<std::string(const void*)> describe;
 
  private:

@@ -13,7 +13,7 @@ namespace tandem::sim {
 
 namespace {
 constexpr const char* kEventName = "event";
-/// Those that wait for room take memory: more than any machine has by far.
+/// The most blocks of a grid, far more than any machine runs at once. Waiting blocks take memory, so there is a limit.
 constexpr int kMostBlocks = 1 << 20;
 /// The most registers that a thread can have (255), by the 32 that each has where threads fill an SM.
 constexpr int kMostRegisters = 8;
@@ -201,7 +201,7 @@ void SimStream::write_signal(Signal* word, const Epoch* from, Epoch value) {
     const Time arrival =
         sim_.deliver(sim_.engine.now() + flag + sim_.late(Schedule::Point::kSignal, pe_), std::move(delivery));
     if (sim_.seams.schedule == nullptr) return finish(last_);
-    // The signal may be late, and later work of the stream comes after it.
+    // The signal may be late, and later work of the stream follows it.
     sim_.engine.spawn(arrival, [this] { finish(last_); });
   });
 }
@@ -259,7 +259,7 @@ void SimStream::wait(const std::shared_ptr<tandem::detail::EventState>& state) {
     throw InvalidArgument("wait: an event of another simulation, or of GPUs, given");
   if (event->after_work && sim_.fault(SyncOperation::kEventWait, site) == Fault::kDropped) return;
   enqueue("wait for an event", [this, event] {
-    // By address: whoever records the event keeps it. One that held itself would stay behind where a run fails.
+    // The capture is by address: the recording side keeps the event. One that held itself would leak if a run fails.
     const auto pass = [this, at = event.get()](const Cause& cause) {
       if (sim_.seams.monitor != nullptr) sim_.seams.monitor->wait_event(thread_, at);
       finish(cause);

@@ -1,5 +1,5 @@
 #pragma once
-/// A simulated stream: a queue of operations, each begun when the one before is done.
+/// A simulated stream: a queue of operations, each of which starts when the previous one is done.
 
 #include <deque>
 #include <functional>
@@ -15,8 +15,8 @@ namespace tandem::sim {
 struct SimEvent final : tandem::detail::EventState {
   const Simulator* of = nullptr;
   bool done = false;
-  bool after_work = false;  // else it stands for nothing
-  Cause cause;              // what it was recorded after
+  bool after_work = false;  // otherwise it marks no work
+  Cause cause;              // the operation after which it was recorded
   std::vector<std::function<void()>> waiting;
 };
 
@@ -42,7 +42,7 @@ class SimStream : public tandem::detail::StreamBackend {
   struct Work {
     std::string name;
     std::function<void()> start;     // calls `finish` when the work is done, perhaps at once
-    std::shared_ptr<Kernel> kernel;  // null for what is none
+    std::shared_ptr<Kernel> kernel;  // null for other work
   };
   struct Copy;
 
@@ -52,32 +52,32 @@ class SimStream : public tandem::detail::StreamBackend {
   Pe& device() const { return sim_.pes[static_cast<std::size_t>(pe_)]; }
   bool places_early() const;
   int most_room(const tandem::detail::KernelLaunch& kernel) const;
-  /// Whether all of the PE's streams share one hardware queue.
+  /// Returns whether all of the PE's streams share one hardware queue.
   bool shares_queue() const;
-  /// Whether what was enqueued first, of all that did not start, is of this stream.
+  /// Returns whether the oldest enqueued work that has not started belongs to this stream.
   bool has_turn() const;
-  /// The work that has the turn was started.
+  /// Passes the turn on after its work was started.
   void pass_turn();
-  /// The kernel behind the first work takes its places, where that may be.
+  /// Lets the kernel behind the first work take its places, if that is allowed.
   void place_next();
-  /// The work at the front is done; what it ended on lets the next start.
+  /// Finishes the work at the front. `cause` is its end, which lets the next work start.
   void finish(const Cause& cause);
   /// Calls `then` after the gap that a kernel's launch costs.
   void after(Time delay, std::function<void()> then);
-  /// Refuses a word that is none of a PE's.
+  /// Throws InvalidArgument for a word outside of the PEs' memory.
   void check_word(const char* call, const Signal* word) const;
   void start_copy(const std::shared_ptr<Copy>& copy, int copy_engine);
   void continue_copy(const std::shared_ptr<Copy>& copy);
   /// Gives a copy engine to the next copy that waits for one.
   void pass_on_engine(int copy_engine);
-  /// Tells the monitor that wait_ is over.
+  /// Notifies the monitor that wait_ is over.
   void end_wait();
   std::string describe() const;
 
   Simulator& sim_;
   const int pe_;
   const std::string name_;
-  Cause last_;             // what was done last
+  Cause last_;             // the end of the last finished work
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
   bool running_ = false;    // the first one was started

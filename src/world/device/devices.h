@@ -20,8 +20,8 @@ namespace tandem::world {
 class LoadedKernels {
  public:
   virtual ~LoadedKernels() = default;
-  /// Throws where a grid is not what the kernel is compiled for, or more blocks than each of `sharing` PEs on a device
-  /// can have there at once.
+  /// Throws if the kernel is not compiled for the grid. Also throws if the grid has more blocks than each of `sharing`
+  /// PEs can have on their device at once.
   virtual void check(const detail::KernelLaunch& kernel, int sharing) const = 0;
 };
 
@@ -36,59 +36,60 @@ class Devices {
   virtual std::string name_of(int device) const = 0;
   /// Never throws.
   virtual int count() = 0;
-  /// PEs that may share a device.
+  /// Returns the largest number of PEs that may share a device.
   virtual int most_sharing() const = 0;
-  /// Throws Unsupported where there is none.
+  /// Throws Unsupported if there is no device.
   virtual void require_any() = 0;
-  /// The limits of a device, as plans ask a machine for them.
+  /// Returns the limits of a device in the form of a machine, which plans read.
   virtual Machine describe(int device) = 0;
   virtual bool has_early_launch(int device) = 0;
-  /// SMs that each PE counts on where several share a device of `sms` SMs.
+  /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
   virtual int share_of(int sms, int sharing) const = 0;
-  /// Bytes that two processes of a world must not both give; empty: any number of processes may use the device.
+  /// Returns an identity that no two processes of a world may share. It is empty if any number of processes may use the
+  /// device.
   virtual Bytes exclusive_id(int device) = 0;
 
   /// Makes a device ready for this process, and current on this thread.
   virtual void start(int device) = 0;
   virtual void set_current(int device) = 0;
-  /// The device that is current on this thread; -1 where any will do.
+  /// Returns the device that is current on this thread; -1 if none needs to be current.
   virtual int current() = 0;
-  /// Makes a started device current where another one is. Returns what `leave` takes.
+  /// Makes a started device current in place of another one. Returns the `before` of `leave`.
   virtual int enter(int device) = 0;
   virtual void leave(int device, int before) noexcept = 0;
-  /// Waits until the device has nothing to do. Throws nothing: whoever synchronizes a stream finds errors.
+  /// Blocks until the device is idle. Throws nothing: synchronizing a stream reports errors.
   virtual void wait_until_idle(int device) noexcept = 0;
 
-  /// Memory of the host that a device reaches.
+  /// Allocates memory of the host that a device reaches.
   virtual void* allocate_pinned(Size bytes) = 0;
   virtual void free_pinned(void* memory) noexcept = 0;
   virtual DeviceMemory& memory() = 0;
 
-  /// Makes the library's kernels known, and with `recorded` their forms that record what they do. Once; from any
-  /// thread.
+  /// Registers the library's kernels, and with `recorded` their recording forms. Further calls do nothing. Any thread
+  /// may call it.
   virtual void register_kernels(bool recorded) = 0;
-  /// Loads all kernels on these devices: a lazy load behind a kernel that waits may wait for ever.
+  /// Loads all kernels on these devices, because a lazy load behind a kernel that waits may block forever.
   virtual std::unique_ptr<LoadedKernels> load_kernels(const std::vector<int>& devices) = 0;
-  /// Throws Unsupported where the device has no GEMM with hooks of these types, layout and tile.
+  /// Throws Unsupported if the device has no GEMM with hooks for these types, this layout and this tile.
   virtual void check_hooked_gemm(int device, const Gemm& gemm) = 0;
 
-  /// A stream of a PE's host alone.
+  /// Makes a stream that only a PE's host uses.
   virtual std::unique_ptr<DeviceStream> make_own_stream(int device) = 0;
-  /// `recording`: null, or the world's.
+  /// Makes a stream. `profiler` is the world's, or null.
   virtual std::unique_ptr<DeviceStream> make_stream(const StreamUse& use, Profiler* profiler) = 0;
-  /// Work for a stream that somebody else made and keeps until this object is gone.
+  /// Wraps a stream of another owner, who keeps it until this object is destroyed.
   virtual std::unique_ptr<DeviceStream> borrow_stream(const StreamUse& use, void* native, Profiler* profiler) = 0;
 
-  /// Throws Unsupported where the devices record nothing.
+  /// Returns the size of ClockPe::mail. Throws Unsupported if the devices record nothing.
   virtual Size clock_mail_bytes() const = 0;
   virtual std::unique_ptr<Profiler> make_profiler(const ProfilerSetup& setup) = 0;
 };
 
-/// A device that is current for a while. The one before is then current as it was: not by cudaSetDevice, which would
-/// start a GPU that this process has not used, unless that was called meanwhile.
+/// Makes a device current for a scope, and then restores the previous one. The restore avoids cudaSetDevice, which
+/// would start a GPU that this process has not used, unless cudaSetDevice was called meanwhile.
 class CurrentDevice {
  public:
-  /// This process has started the device. Throws RuntimeFailure.
+  /// Makes a device current that this process has started. Throws RuntimeFailure.
   CurrentDevice(Devices& devices, int device) : devices_(devices), device_(device), before_(devices.enter(device)) {}
   ~CurrentDevice() { devices_.leave(device_, before_); }
   CurrentDevice(const CurrentDevice&) = delete;
@@ -100,15 +101,15 @@ class CurrentDevice {
   int before_;
 };
 
-/// The devices of a kind. Throws Unsupported where this program has none: it is built without them, or they are
-/// simulated. Without a kind: as TANDEM_DEVICE in the environment says ("gpu", "host"), else GPUs where there are some,
-/// else CPUs.
+/// Returns the devices of a kind. Throws Unsupported if this program has none: it is built without them, or they are
+/// simulated. Without a kind, TANDEM_DEVICE in the environment ("gpu", "host") decides. Without that, the devices are
+/// GPUs if there are any, else CPUs.
 Devices& devices_of(std::optional<DeviceKind> kind);
 
-/// The CPUs. The host backend defines it.
+/// Returns the CPUs. The host backend defines it.
 Devices& host_devices();
 
-/// For tests: while it lives, `devices` take the place of those of their kind.
+/// Replaces the devices of a kind by `devices` during its lifetime, for tests.
 class ReplacedDevices {
  public:
   explicit ReplacedDevices(Devices& devices);

@@ -30,12 +30,12 @@ struct ProfilerSetup {
   ProfileOptions options;
   std::string machine;
   AddressBook book;
-  /// Waits for all PEs' processes, where they are several.
+  /// Waits for the processes of all PEs, if there are several.
   std::function<void()> meet;
 };
 
-/// Host programs of several PEs use it side by side, each its own PE's part; `align` and `timeline` are called while
-/// nothing runs.
+/// A recording that host programs of several PEs use in parallel, each for its own PE. `align` and `timeline` are
+/// called while nothing runs.
 class Profiler {
  public:
   virtual ~Profiler() = default;

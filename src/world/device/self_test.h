@@ -1,6 +1,6 @@
 #pragma once
-/// The test of every link before a world is used: patterns that every PE writes to every other one and reads back from
-/// there, by loads and stores.
+/// The test of every link before a world is used. Every PE writes patterns to every other PE and reads them back, by
+/// loads and stores.
 
 #include <cstddef>
 

@@ -22,46 +22,46 @@ struct StreamUse {
   int device = 0;
   int pe = 0;
   std::string name;
-  int sms = 1;      ///< of the device that the PE counts on
+  int sms = 1;      ///< SMs of the device that the PE may use
   int sharing = 1;  ///< PEs on the device
   bool early_launch = false;
-  /// Called, on any thread, when work fails of which the host alone knows; the stream does nothing afterwards.
+  /// Called, on any thread, when work fails and only the host notices; the stream does nothing afterwards.
   std::function<void(const std::exception_ptr&)> on_error = {};
 };
 
-/// Every call makes its device current while it lasts. Throws RuntimeFailure where the device refuses it.
+/// A stream whose calls make its device current while they last. They throw RuntimeFailure if the device refuses.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
 
   virtual void launch(const detail::KernelLaunch& kernel, const Context& context) = 0;
   virtual void gemm(const Gemm& gemm, const Context& context) = 0;
-  /// Whether it takes GEMMs of these sizes and types with `sum` set; the same answer on all PEs.
+  /// Returns whether it takes GEMMs of these sizes and types with `sum` set. The answer is the same on all PEs.
   virtual bool adds_up(const Gemm& gemm) const = 0;
-  /// Between addresses of devices.
+  /// Copies between addresses of devices.
   virtual void copy(void* to, const void* from, Size bytes) = 0;
-  /// With `from` the value is read there when the stream comes to it, else it is `value`.
+  /// Writes a signal word. With `from` the value is read there when the stream reaches this work, else it is `value`.
   virtual void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) = 0;
   virtual void wait_signal(const Context& context, const Signal* word, Epoch value) = 0;
   virtual void compare_calls(const Context& context, const detail::CallComparison& comparison) = 0;
   virtual std::shared_ptr<detail::EventState> record() = 0;
   virtual void wait(const std::shared_ptr<detail::EventState>& event) = 0;
-  /// Waits until the stream is empty. Throws for work that has failed.
+  /// Blocks until the stream is empty. Throws if work has failed.
   virtual void synchronize() = 0;
-  /// Null where other libraries have no use for it.
+  /// Returns the native stream; null if other libraries cannot use it.
   virtual void* native() = 0;
 
-  // For the world itself, on a stream of its own.
+  // The following functions are for the world itself, on its own stream.
 
-  /// One address or both may be the host's.
+  /// Copies between addresses, either or both of which may be the host's.
   virtual void copy_host(void* to, const void* from, Size bytes) = 0;
   virtual void fill(void* memory, int byte, Size bytes) = 0;
-  /// Ends the waits of the context's PE, beside whatever runs on the device, in the host's name (kAbortedByHost).
+  /// Ends the waits of the context's PE in the host's name (kAbortedByHost), even while kernels run on the device.
   virtual void end_waits(const Context& context) noexcept = 0;
   /// Writes this PE's patterns to all PEs.
   virtual void write_patterns(const SelfTest& test) = 0;
-  /// Counts wrong words, once all PEs have written: `wrong[p]` of the words that PE p wrote here, `wrong[pes + p]` of
-  /// the words that this PE reads back from PE p. `wrong` is pinned memory, cleared before.
+  /// Counts wrong words, once all PEs have written. `wrong[p]` counts the words that PE p wrote here, and
+  /// `wrong[pes + p]` the words that this PE reads back from PE p. `wrong` is pinned memory, cleared before.
   virtual void read_patterns(const SelfTest& test, std::uint32_t* wrong) = 0;
 };
 

@@ -11,7 +11,7 @@ namespace tandem::world {
 
 namespace {
 
-/// TANDEM_HANDLES; empty: the environment leaves the choice.
+/// Returns TANDEM_HANDLES; empty if the environment leaves the choice.
 std::string chosen() {
   const char* const text = std::getenv("TANDEM_HANDLES");
   std::string choice = text == nullptr ? "" : text;
@@ -20,7 +20,7 @@ std::string chosen() {
   return choice;
 }
 
-/// What this process lacks for the one way; empty: nothing.
+/// Returns why this process cannot use descriptors; empty if it can.
 std::string lacks_descriptors(const bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange,
                               DeviceMemory& memory, int device) {
   if (chosen() == "fabric") return "TANDEM_HANDLES is fabric";
@@ -78,7 +78,7 @@ void exchange_fabric(bootstrap::WorldMember& member, DeviceMemory& memory, const
   });
 }
 
-/// Why a way is closed, for the first PE that says so; empty: it is open to all.
+/// Returns why a way is closed, from the first PE that cannot use it; empty if it is open to all.
 std::string first_problem(bootstrap::WorldMember& member, const std::string& own) {
   const std::vector<Bytes> all = member.all_gather(Writer().text(own).result(), "handles of memory");
   for (std::size_t pe = 0; pe < all.size(); ++pe)

@@ -8,15 +8,15 @@
 
 namespace tandem::world {
 
-/// The way that all PEs have: file descriptors over local sockets, or else fabric handles (bytes that go encrypted
-/// through the rendezvous: for processes in different network name spaces, or where the device exports no descriptors).
-/// TANDEM_HANDLES in the environment, "fd" or "fabric", leaves one of them. Collective. Throws Unsupported on all PEs
-/// where there is none, and says what each way lacks.
+/// Returns the kind of handles that all PEs support: file descriptors over local sockets, or else fabric handles.
+/// Fabric handles are bytes that go encrypted through the rendezvous. They serve processes in different network name
+/// spaces, and devices that export no descriptors. TANDEM_HANDLES in the environment, "fd" or "fabric", allows only
+/// that kind. Collective. If no kind is left, throws Unsupported on all PEs, with the reason for each kind.
 Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device);
 
-/// Every PE's chunks, imported, by PE; the own ones are left out. All give as many of the same sizes (at most
-/// FdExchange::kMost). Collective; what one PE cannot hand over or take is an error of all.
+/// Imports the chunks of all other PEs, and returns them by PE, with none for this PE. All PEs give equally many chunks
+/// (at most FdExchange::kMost) of the same sizes. Collective. If one PE cannot export or import a chunk, all PEs throw.
 std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange,
                                                 DeviceMemory& memory, Handles handles, const std::vector<Chunk>& own);
 void release(DeviceMemory& memory, const std::vector<Chunk>& chunks);

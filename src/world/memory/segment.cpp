@@ -110,8 +110,8 @@ void Segment::grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchan
   }
 }
 
-/// Maps everybody's chunks behind what is there, or nobody's: what one PE cannot do, none has done. Takes those of this
-/// process, whatever comes of it; what is mapped by then is the caller's to take back.
+/// Maps the chunks of all PEs behind the mapped part. If one PE fails, all throw. Takes the chunks of this process even
+/// then, and the caller unmaps the chunks that are mapped by then.
 void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
                     const std::vector<Chunk>& own) {
   std::vector<std::vector<Chunk>> all;
@@ -138,7 +138,7 @@ void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& excha
   for (const Chunk& chunk : own) there_ += chunk.bytes;
 }
 
-/// Takes the chunks, whatever comes of it.
+/// Takes the chunks, even if it fails.
 void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers) {
   DeviceMemory& memory = devices_.memory();
   std::byte* const begin = base_ + stride_ * pe + there_;

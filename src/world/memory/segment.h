@@ -11,29 +11,29 @@ namespace tandem::world {
 
 class Segment {
  public:
-  /// How much of each PE's part is there, and what it may grow to; rounded up to the granularity of the hardware.
+  /// The first size of each PE's part, and its limit, both rounded up to the granularity of the hardware.
   struct Bytes {
     Size first = 0;
     Size most = 0;
   };
 
-  /// For PEs that are threads: `numbers[p]` is PE p's device; several PEs may share one. Throws OutOfMemory (asked,
-  /// free), Unsupported where two of the devices do not reach each other.
+  /// Makes the memory of PEs that are threads: `numbers[p]` is PE p's device; several PEs may share one. Throws
+  /// OutOfMemory (asked, free), or Unsupported if two of the devices do not reach each other.
   Segment(Devices& devices, const std::vector<int>& numbers, const Bytes& bytes);
-  /// For PEs that are processes, with memory that this makes: the part of this process on `device`. Collective over the
-  /// session; `bytes` are the same on all.
+  /// Makes the memory of PEs that are processes, with the part of this process on `device`. Collective over the world;
+  /// `bytes` are the same on all PEs.
   Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
           const Bytes& bytes);
-  /// The same with memory that is there, exportable, in as many chunks of the same sizes on all PEs (at most
-  /// FdExchange::kMost). They are the segment's from here on. What one PE cannot map is an error of all.
+  /// Takes existing exportable memory of PEs that are processes. All PEs give equally many chunks (at most
+  /// FdExchange::kMost) of the same sizes. The segment owns them from here on. If one PE cannot map a chunk, all throw.
   Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
           const std::vector<Chunk>& chunks);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  /// Adds `bytes` (a multiple of the granularity) behind each PE's part; as it was where that fails. The two kinds as
-  /// above. Throws OutOfMemory and what the device says; of processes on all.
+  /// Adds `bytes` (a multiple of the granularity) behind each PE's part, for threads or for processes as above. Throws
+  /// OutOfMemory and the device's errors, if PEs are processes on all of them. Then the segment stays as it was.
   void grow(const std::vector<int>& numbers, Size bytes);
   void grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device, Size bytes);
 
@@ -60,9 +60,9 @@ class Segment {
   Devices& devices_;
   std::byte* base_ = nullptr;
   Size stride_ = 0;
-  Size there_ = 0;  // of each part
+  Size there_ = 0;  // bytes of each part that are mapped
   int pes_ = 0;
-  /// How its memory reaches other processes; memory of users does by descriptors.
+  /// The handles by which other processes import its memory; memory of users is imported by descriptors.
   Handles handles_ = Handles::kDescriptors;
   std::vector<Mapping> mapped_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-/// Memory of the user's own, mapped for all PEs of a world of processes: that of an allocator whose memory other
-/// processes can map, by file descriptors (torch's expandable segments, for example).
+/// The user's own memory, mapped for all PEs of a world of processes. Its allocator must let other processes map it by
+/// file descriptors, as torch's expandable segments do.
 
 #include <memory>
 
@@ -11,13 +11,13 @@ namespace tandem::world {
 
 class Window {
  public:
-  /// Collective: every PE gives memory of the same size, at the same place of allocations of the same sizes. Throws
-  /// Unsupported, on all PEs, where one cannot share its memory, and InvalidArgument, on all too, where one gives none,
-  /// or memory that `is_registered`, and where they do not fit together.
+  /// Maps the memory of all PEs. Collective: every PE gives memory of the same size, at the same place of allocations
+  /// of the same sizes. All PEs throw Unsupported if one cannot share its memory. All throw InvalidArgument if one
+  /// gives none or memory that `is_registered`, or if the PEs' memory does not match.
   Window(Processes& processes, void* pointer, Size bytes, bool is_registered);
 
-  /// The same bytes at another address, there and on every peer. User and library do not touch them within one kernel
-  /// by both addresses (CUDA programming guide, "Virtual aliasing support").
+  /// Returns the same bytes at another address, with those of every peer. User and library must not access them within
+  /// one kernel by both addresses (CUDA programming guide, "Virtual aliasing support").
   Symm<std::byte> memory() const { return memory_; }
 
  private:

@@ -169,7 +169,7 @@ void* WorldView::allocate_local(Size bytes, const std::string& name, Size elemen
   return pes_.segment().base() + pe_ * stride() + offset;
 }
 
-/// In this PE's part; -1 elsewhere, where no buffer begins.
+/// Returns the offset in this PE's part; -1 elsewhere, where no buffer starts.
 Size WorldView::offset_of(const void* memory) const {
   const Size offset = static_cast<const std::byte*>(memory) - pes_.segment().base() - pe_ * stride();
   return offset >= 0 && offset < stride() ? offset : -1;

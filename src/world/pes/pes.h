@@ -1,5 +1,5 @@
 #pragma once
-/// What streams and host programs need of a world on real devices, whether its PEs are threads or processes.
+/// The interface that streams and host programs use of a world on real devices, with threads or processes as PEs.
 
 #include <memory>
 #include <optional>
@@ -20,16 +20,16 @@ struct PinnedFree {
   void operator()(void* memory) const { devices->free_pinned(memory); }
 };
 
-/// One PE of this process: its device, and what the host keeps for it.
+/// One PE of this process: its device, and the host's stream and report for it.
 struct Pe {
   int device = 0;
-  /// For the host's own copies. The default stream would wait for kernels of PEs that share the device, which may wait
-  /// for this PE.
+  /// The stream of the host's own copies. The default stream would wait for kernels of PEs that share the device, which
+  /// may wait for this PE.
   std::unique_ptr<DeviceStream> stream;
   std::unique_ptr<WaitReport, PinnedFree> report;
 };
 
-/// Starts the device; the current device is then this one.
+/// Starts the device and makes it current.
 Pe make_pe(Devices& devices, int device);
 
 class Pes {
@@ -42,52 +42,53 @@ class Pes {
   Devices& devices() const { return devices_; }
   int num_pes() const { return num_pes_; }
   Team team(int pe) const { return {0, 1, num_pes_, pe, num_pes_}; }
-  /// As plans are to see it: of a shared device, the SMs that are this PE's.
+  /// Returns the machine for plans: for a shared device, it has only the SMs that this PE may use.
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
   bool checks_calls() const { return checks_calls_; }
-  /// The use that PE `pe` makes of a stream.
-  StreamUse use(int pe, const std::string& stream);
-  /// Throws where a grid is not what the kernel is compiled for, or more than each of the PEs that share a device can
-  /// have there at once.
+  /// Returns the use that PE `number` makes of a stream.
+  StreamUse use(int number, const std::string& stream);
+  /// Throws if the kernel is not compiled for the grid. Also throws if the grid is larger than each of the PEs that
+  /// share a device can have there at once.
   void check_launch(const detail::KernelLaunch& kernel) const;
 
-  /// A PE of this process.
+  /// Returns a PE of this process.
   virtual const Pe& pe(int number) const = 0;
   virtual const Segment& segment() const = 0;
-  /// Offset of a buffer of zeros (control) or NaN in each PE's part, once every PE's is cleared. Collective where it is
-  /// symmetric.
+  /// Allocates a buffer filled with zeros (control) or NaN, and returns its offset in the PE's part. A symmetric one is
+  /// collective: the call returns once the buffers of all PEs are cleared.
   virtual Size allocate(int pe, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                         Size element_bytes) = 0;
-  /// Gives a buffer at that offset of PE `pe`'s part back. Collective where it is symmetric.
+  /// Frees the buffer at that offset of PE `pe`'s part. Collective if it is symmetric.
   virtual void free(int pe, bool symmetric, Size offset) = 0;
-  /// PE `pe` is through with the symmetric buffer at that offset. Not collective.
+  /// Notes that PE `pe` no longer uses the symmetric buffer at that offset. Not collective.
   virtual void release(int pe, Size offset) = 0;
   virtual std::string describe(const void* address) const = 0;
-  /// Bytes from offset `offset` of PE `pe`'s part to the end of the buffer there, if there is one.
+  /// Returns the bytes from `offset` in PE `pe`'s part to the end of the buffer there, if there is one.
   virtual std::optional<Size> bytes_from(int pe, Size offset) const = 0;
-  /// Where PE `pe` of this process notes its calls; null where they are not compared.
+  /// Returns the detector to which PE `pe` of this process reports its calls; null if calls are not compared.
   virtual MismatchDetector* calls(int pe) const = 0;
-  /// Null where nothing is recorded.
+  /// Returns null if nothing is recorded.
   virtual Profiler* profiler() const { return nullptr; }
-  /// Waits for all PEs' host programs; throws where one of them has failed.
+  /// Waits for the host programs of all PEs. Throws if one of them has failed.
   virtual void barrier() = 0;
-  /// Why no PE can go on, as PE `pe` learns it. `by`: who ended a wait (Context::abort), if one was.
+  /// Returns the reason of the world's end, as PE `pe` reports it. `by` is the value of Context::abort that ended a
+  /// wait of this PE, if one was ended.
   virtual std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const = 0;
-  /// PE `pe` cannot go on: tells the others why.
+  /// Sends the reason why PE `pe` cannot go on to the other PEs.
   virtual void abort_waits(int pe, const bootstrap::Failure& why) = 0;
-  /// Work of PE `pe` failed without a host program that waits for it: ends the world. From any thread.
+  /// Ends the world after work of PE `pe` failed for which no host program waits. Any thread may call it.
   virtual void work_failed(int pe, const bootstrap::Failure& why) = 0;
 
  protected:
-  /// Offset of the PEs' WaitWords: the first symmetric buffer of every world.
+  /// The offset of the PEs' WaitWords, which are the first symmetric buffer of every world.
   static constexpr Size kWaitWordsOffset = 0;
   static constexpr const char* kWaitWordsName = "wait words";
 
-  /// Ends the waits of PE `number`, of this process.
+  /// Ends the waits of PE `number`, which belongs to this process.
   void end_waits(int number) const;
   void load_kernels(const std::vector<int>& on_devices);
-  /// Where memory of a kind lies: packets take more than the control part is meant for.
+  /// Returns the part in which memory of a kind lies: packets may be too large for the control part.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
@@ -96,8 +97,8 @@ class Pes {
 
   Devices& devices_;
   int num_pes_;
-  /// PEs on the device that the most share. For all PEs the same, so that none refuses or chooses what another does
-  /// not.
+  /// The number of PEs on the device that the most PEs share. It is the same for all PEs, so that all refuse and choose
+  /// alike.
   int sharing_;
   Machine machine_;
   bool early_launch_;
@@ -107,12 +108,12 @@ class Pes {
   std::unique_ptr<LoadedKernels> kernels_;
 };
 
-/// The report of PE `pe` in words, with its own names for memory.
+/// Returns the report of PE `pe` as text, with its own names for memory.
 bootstrap::Failure report_of(const Pes& pes, int pe);
-/// The same, for the others, with which calls some PEs have not made. Of a PE of this process.
+/// Returns the report of PE `pe` of this process for the other PEs, with the calls that some PEs have not made.
 bootstrap::Failure abort_report(const Pes& pes, int pe);
 
-/// What PE `pe` waited for when another PE gave up ("PE 2: block 0 was waiting for ..."); empty if for nothing.
+/// Describes the wait of PE `pe` that another PE's abort ended ("PE 2: block 0 was waiting for ..."); empty if none.
 std::string ended_wait_of(const Pes& pes, int pe);
 
 /// Copies in stream order on the PE's own stream, and waits for it.

@@ -16,11 +16,11 @@ namespace tandem::world {
 
 namespace {
 
-/// Buffers of a kind that a PE is through with, as it tells the others at an allocation: those of the lowest offsets. A
-/// message does not hold many more.
+/// The most released buffers of a kind that a PE reports at an allocation, lowest offsets first. A message does not
+/// hold many more.
 constexpr std::size_t kMostReleased = 4096;
 
-/// PEs must not differ in what all of them have to give alike.
+/// Throws InvalidArgument if PEs give different values.
 void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
   const std::uint64_t own = Reader(answers[static_cast<std::size_t>(me)]).u64();
   for (std::size_t pe = 0; pe < answers.size(); ++pe) {
@@ -46,7 +46,7 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
   member_.or_fail([&] { prepare(options); });
 }
 
-/// What is left to do before the world can be used.
+/// Checks that all PEs have the same options, and sets up the rest of the world.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
   check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(allocator_.range_bytes())).result(), "heap"),
@@ -92,11 +92,11 @@ void Processes::barrier_or_report(const char* where) {
     else if (!member_.failure())
       member_.barrier(where);
   } catch (const std::exception&) {
-    // Whoever is gone neither comes nor touches memory, and mappings keep that alive.
+    // A lost PE neither joins the barrier nor touches memory, and mappings keep this PE's memory alive.
   }
 }
 
-/// Why a kernel ended its wait, where the caller has synchronized without this library, so that nobody has said it yet.
+/// Returns why a kernel ended its wait, if that is not reported yet: the caller may synchronize without this library.
 std::optional<bootstrap::Failure> Processes::unreported_failure() const {
   if (member_.failure()) return std::nullopt;
   const volatile WaitReport& report = *pe_.report;
@@ -105,8 +105,8 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
   return by != 0 ? end(me(), by) : std::nullopt;
 }
 
-/// Blocks of two processes are not on a GPU at once: a kernel that waits for another process's on the same GPU waits
-/// for time slices, and the library could not promise that all blocks are resident.
+/// Requires a GPU for each process, since blocks of two processes are not on a GPU at once. A kernel would wait for
+/// time slices of the other process, and the library could not promise that all blocks are resident.
 Pe Processes::take_device(int device) {
   const std::vector<Bytes> all = member_.all_gather(devices().exclusive_id(device), "devices");
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
@@ -151,7 +151,7 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
     for (std::uint64_t i = other.u64(); i > 0; --i) its_released.insert(static_cast<Size>(other.u64()));
     std::erase_if(released_by_all, [&](Size offset) { return !its_released.contains(offset); });
   }
-  // Symmetric buffers: everybody has as much more.
+  // Freed symmetric buffers give every PE equally much more.
   const Size before = allocator_.left(kind);
   allocator_.reclaim(released_by_all);
   least += allocator_.left(kind) - before;
@@ -187,7 +187,7 @@ void Processes::release(int, Size offset) { allocator_.release_symmetric(me(), o
 
 void Processes::free(int, bool symmetric, Size offset) {
   if (!symmetric) return allocator_.free_local(me(), offset);
-  // Everybody learns what the others free before anybody throws.
+  // Every PE learns what the others free before any PE throws.
   const auto offsets = member_.all_gather(Writer().u64(static_cast<std::uint64_t>(offset)).result(), "symmetric free");
   for (std::size_t pe = 0; pe < offsets.size(); ++pe)
     if (const auto other = static_cast<Size>(Reader(offsets[pe]).u64()); other != offset)
@@ -212,7 +212,7 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
                             fmt::format("PE {} gave up a wait, and did not say which", *by - 1)};
 }
 
-/// What a kernel of this PE has reported is put into words by who synchronizes: the names of memory are that thread's.
+/// A kernel's report becomes text only in the thread that synchronizes, which owns the names of memory.
 void Processes::check_alive() const {
   if (const auto failure = member_.failure()) failure->raise();
   const volatile WaitReport& report = *pe_.report;

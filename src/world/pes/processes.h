@@ -36,14 +36,14 @@ class Processes : public Pes {
   void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
   Profiler* profiler() const override { return profiler_.get(); }
 
-  /// Throws why the world is over, as far as this process knows. From any thread.
+  /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
   void check_alive() const;
 
-  /// Waits for this device's work and for the other processes to come here too, unless the world is over. Throws
+  /// Waits for this device's work, and for the same call of the other processes unless the world is over. Throws
   /// nothing.
   void leave();
 
-  /// Hands what all PEs have recorded to PE 0. Collective, while nothing runs.
+  /// Sends the recordings of all PEs to PE 0. Collective; nothing may run meanwhile.
   void gather_profiles();
 
  private:

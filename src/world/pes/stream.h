@@ -1,5 +1,5 @@
 #pragma once
-/// A PE's stream: what worlds add to a device's.
+/// A PE's stream: a device's stream with the checks and failures of its world.
 
 #include <memory>
 
@@ -22,7 +22,7 @@ class PeStream final : public detail::StreamBackend {
   void wait_signal(const Signal* word, Epoch value) override { stream_->wait_signal(context_, word, value); }
   std::shared_ptr<detail::EventState> record() override { return stream_->record(); }
   void wait(const std::shared_ptr<detail::EventState>& event) override;
-  /// Throws the end of the world, too.
+  /// Blocks until the stream is empty. Also throws if the world has ended.
   void synchronize() override;
   void compare_call(const detail::CallComparison& comparison, const Team& team) override {
     stream_->compare_calls(pes_.context(team), comparison);

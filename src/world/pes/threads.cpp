@@ -106,7 +106,7 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
   // Whether the heap grows must not depend on who is first.
   if (symmetric && allocator_.can_grow()) barrier();
   {
-    // What fits now must not find less room a moment later.
+    // The lock keeps the checked room until the allocation.
     std::unique_lock lock(mutex_);
     if (symmetric && allocator_.needs_barrier(number, place, bytes)) {
       lock.unlock();
@@ -175,7 +175,7 @@ void Threads::work_failed(int number, const bootstrap::Failure& why) {
 }
 
 std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t> by) const {
-  // Not `by` alone: who finds calls that differ writes its own number over that of whoever said so first.
+  // `by` alone is not enough: a PE that finds differing calls overwrites the number of the PE that reported first.
   for (int other = 0; by && other < num_pes(); ++other) {
     if (const volatile WaitReport& report = *pe(other).report; report.set == 0) continue;
     bootstrap::Failure failure = report_of(*this, other);

@@ -28,11 +28,11 @@ class Threads : public Pes {
   void barrier() override;
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure&) override {}  // the others read this process's memory
-  void work_failed(int pe, const bootstrap::Failure& why) override;
+  void work_failed(int number, const bootstrap::Failure& why) override;
 
-  /// Ends everybody's waits, on the host and on the devices, with the first reason that was given.
+  /// Ends the waits of all PEs, on the host and on the devices, with the first reason that was given.
   void fail(const bootstrap::Failure& why);
-  /// Waits until the devices have nothing to do. Never throws: errors are found by whoever synchronizes.
+  /// Blocks until the devices are idle. Throws nothing: synchronizing a stream reports errors.
   void drain() const;
   Profiler* profiler() const override { return profiler_.get(); }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The Block on CPUs: typed operations above an engine (BlockCore). What each promises is written once, in
+/// The Block on CPUs: typed operations above an engine (BlockCore). The promises of each operation are written once, in
 /// tandem/block.h.
 
 #include <array>
@@ -17,7 +17,7 @@ namespace tandem::cpu {
 
 class Block : public BlockOps<Block> {
  public:
-  /// `core` has to live as long.
+  /// `core` has to live as long as the block.
   explicit Block(BlockCore& core) : core_(&core) {}
   template <class T>
   using FragmentOf = Fragment<T>;
@@ -252,7 +252,7 @@ class Block : public BlockOps<Block> {
                     site);
     return gather_all<A>(from, range, op);
   }
-  /// Adds (or as `op` says) the values into every PE's copy.
+  /// Reduces the values into every PE's copy by `op`.
   template <class T, class A>
   void multimem_reduce(Symm<T> to, Range range, const Fragment<A>& values, ReduceOp op, Site site = Site::here()) {
     core_->require_fragment(values.size(), values.layout(), range.size(), 0, "multimem_reduce", site);
@@ -264,7 +264,7 @@ class Block : public BlockOps<Block> {
 
   // --- roles -------------------------------------------------------------------------------------------------------
 
-  /// Roles of the given widths in warps, one function each.
+  /// Runs roles of the given widths in warps, one function each.
   template <int... Widths, class... F>
   void parallel(F&&... bodies) {
     static_assert(sizeof...(Widths) == sizeof...(F) && sizeof...(F) <= 15);
@@ -278,7 +278,7 @@ class Block : public BlockOps<Block> {
         },
         Site::here());
   }
-  /// `n` roles (at most 15) of `Width` warps each: body(role, index).
+  /// Runs `n` roles (at most 15) of `Width` warps each by body(role, index).
   template <int Width, class F>
   void parallel_for(int n, F&& body, Site site = Site::here()) {
     std::array<int, 15> widths;
@@ -348,7 +348,7 @@ class Block : public BlockOps<Block> {
     else
       impl::for_each_element(to, from, count, [](From x) { return tandem::convert<To>(x); });
   }
-  /// Element by element, each as one: PEs may reduce into the same ones at the same time.
+  /// Reduces each element atomically, because PEs may reduce into the same ones at the same time.
   template <class T, class A>
   static void reduce_into(T* to, const Fragment<A>& values, ReduceOp op) {
     for (Size i = 0; i < values.size(); ++i) {
@@ -379,7 +379,7 @@ class Block : public BlockOps<Block> {
     const Size n = packets_for<P>(bytes);
     Buffer packets(n * Size{sizeof(P)});
     for (Size i = 0; i < n; ++i) {
-      // In place: a packet that is read as a whole right after its parts were written stalls the processor.
+      // It is made in place. A packet that is read as a whole right after its parts were written stalls the processor.
       P& packet = *new (packets.data() + i * Size{sizeof(P)}) P;
       if (from == nullptr || i == n - 1) packet = P{};
       if constexpr (requires { packet.unused; }) packet.unused = 0;
@@ -395,7 +395,7 @@ class Block : public BlockOps<Block> {
   }
   template <class P>
   static constexpr Size kData = Size{sizeof(P::data)};
-  /// Moves what packet `i` of those that carry `bytes` bytes has of them. All but the last one have a known number.
+  /// Moves the part of `bytes` bytes that packet `i` carries. All packets but the last one carry a known number.
   template <class P>
   static void move_data(void* to, const void* from, Size bytes, Size i) {
     if (const Size left = bytes - i * kData<P>; left < kData<P>)

@@ -1,6 +1,6 @@
 #pragma once
-/// The engine below a Block on CPUs: what the block does to untyped bytes. The simulator has one in virtual time, the
-/// host device one in real time.
+/// The engine below a Block on CPUs: the block's operations on untyped bytes. The simulator has one in virtual time,
+/// and the host device has one in real time.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tandem::cpu {
 
-/// How a put or get ends: when its source is reusable, or at once (`_nbi`: completed by quiet).
+/// The end of a put or get: when its source is reusable, or at once (`_nbi`: completed by quiet).
 enum class Completion { kBlocking, kNonBlocking };
 
 /// A signal that travels with data. `word` lies on the destination PE.
@@ -50,34 +50,34 @@ class BlockCore {
   TANDEM_DEVICE int index() const { return index_; }
   TANDEM_DEVICE int count() const { return count_; }
   const Team& team() const { return team_; }
-  /// Whether stores write memory at once, without a payload that the engine delivers later.
+  /// Returns whether stores write memory at once, without a payload that the engine delivers later.
   bool stores_at_once() const { return stores_at_once_; }
-  /// Whether team member `pe` can be reached by loads and stores.
+  /// Returns whether team member `pe` can be reached by loads and stores.
   virtual bool reachable(int pe) const = 0;
   virtual bool has_multicast() const = 0;
   virtual bool phantom() const = 0;
-  /// Whether the memory has contents (always, but for data in phantom mode).
+  /// Returns whether the memory has contents (always, but for data in phantom mode).
   virtual bool backed(const void* address) const = 0;
-  /// Bytes that one step of a tile loop covers.
+  /// Returns the bytes that one step of a tile loop covers.
   virtual Size tile_bytes() const = 0;
 
   /// Returns the layout of data that this block or role loads from elements of so many bytes.
   Layout layout(Size element_bytes) const { return {static_cast<int>(element_bytes), holder_}; }
   /// Refuses more elements than a step of a tile loop has.
   void require_tile(Size elements, Size element_bytes, const char* operation, Site site) const;
-  /// Refuses a fragment that another block or role has loaded, one of other than `elements` elements, and one that was
-  /// loaded from elements of other than `element_bytes` bytes (0: any).
+  /// Refuses a fragment that another block or role has loaded, or one of other than `elements` elements. Refuses one
+  /// that was loaded from elements of other than `element_bytes` bytes, too (0: any).
   void require_fragment(Size size, const Layout& its, Size elements, Size element_bytes, const char* operation,
                         Site site) const;
-  /// Refuses an array that has not a word for each block and PE.
+  /// Refuses an array that does not have a word for each block and PE.
   virtual void require_slots(Signals words, const char* operation, Site site) const = 0;
 
-  /// Comes before the block reads the bytes. `is_moved`: the data goes elsewhere as it is, and nothing depends on its
+  /// Precedes the block's read of the bytes. `is_moved`: the data goes elsewhere as it is, and nothing depends on its
   /// value.
   virtual void read(const void* from, Size bytes, Site site, bool is_moved = false) = 0;
   /// Reads one element, which a loop may poll, to `to`. Leaves `to` as it is where memory has no contents.
   virtual void read_scalar(void* to, const void* from, Size bytes, Site site) = 0;
-  /// Comes before the block reads `bytes` at the same offset of every PE of the team, all in flight at once.
+  /// Precedes the block's read of `bytes` at the same offset of every PE of the team, all in flight at once.
   virtual void read_all(Symm<const std::byte> from, Size bytes, Site site) = 0;
   /// Writes the payload (empty in phantom mode) to local or reachable memory.
   virtual void write(void* to, Buffer payload, Size bytes, Site site) = 0;
@@ -98,7 +98,7 @@ class BlockCore {
   virtual bool test(const Signal* word, Cmp cmp, Epoch value, Site site) = 0;
   virtual Epoch next_epoch(Epochs epochs, Epoch count, Site site) = 0;
 
-  /// Atomic on a word of 4 or 8 bytes, here or at a reachable peer; returns the old value.
+  /// Runs an atomic operation on a word of 4 or 8 bytes, here or at a reachable peer. Returns the old value.
   virtual std::uint64_t atomic(void* word, int bytes, AtomicOp op, std::uint64_t operand, std::uint64_t expected,
                                Scope scope, Order order, Site site) = 0;
 
@@ -109,8 +109,8 @@ class BlockCore {
   /// Waits until every packet's flag is `flag`. Their data may be read then.
   virtual void wait_packets(const void* packets, Size count, const PacketForm& form, std::uint64_t flag, Site site) = 0;
 
-  /// Comes before a store of the same bytes to every PE through the switch (or a reduction into them), or a reducing
-  /// load. Throws Unsupported where there is no multicast.
+  /// Precedes a store of the same bytes to every PE through the switch (or a reduction into them), or a reducing load.
+  /// Throws Unsupported if there is no multicast.
   virtual void multimem(Symm<std::byte> at, Size bytes, MultimemOp op, Site site) = 0;
   /// Delivers a multimem store's payload to one PE.
   virtual void deliver_multimem(void* to, Buffer payload, Site site) = 0;
@@ -120,7 +120,7 @@ class BlockCore {
   virtual void run_roles(int n, const int* widths, const std::function<void(int, BlockCore&)>& body, Site site) = 0;
 
  protected:
-  /// `holder`: of the fragments that this block or role loads; another one for each that runs at the same time.
+  /// `holder` marks the fragments that this block or role loads. It differs for each that runs at the same time.
   BlockCore(const Team& team, int index, int count, std::uint32_t holder, bool stores_at_once)
       : team_(team), index_(index), count_(count), holder_(holder), stores_at_once_(stores_at_once) {}
 

@@ -34,7 +34,7 @@ void for_each_pair(To* __restrict to, const A* __restrict a, const B* __restrict
 
 }  // namespace impl
 
-/// What a fragment's elements came from, and so where they lie on a GPU. 0: unknown, which suits any other.
+/// The origin of a fragment's elements, which determines their place on a GPU. 0: unknown, which suits any other.
 struct Layout {
   int element_bytes = 0;
   std::uint32_t holder = 0;  ///< the block or role that loaded it
@@ -58,7 +58,7 @@ class Fragment {
   using Element = T;
 
   Fragment() = default;
-  /// With data, not yet set, if `backed`; else with a size only.
+  /// Holds data, not yet set, if `backed`; else only a size.
   Fragment(Size size, bool backed, Layout layout = {})
       : size_(size), layout_(layout), buffer_(backed ? Buffer(size * static_cast<Size>(sizeof(T))) : Buffer()) {}
   static Fragment filled(Size size, T value) {
@@ -76,7 +76,7 @@ class Fragment {
   T* data() { return reinterpret_cast<T*>(buffer_.data()); }
   const T* data() const { return reinterpret_cast<const T*>(buffer_.data()); }
 
-  /// f of every element.
+  /// Returns f of every element.
   template <class F>
   auto map(F f) const {
     using U = std::remove_cvref_t<decltype(f(std::declval<T>()))>;
@@ -84,7 +84,7 @@ class Fragment {
     if (result.backed()) impl::for_each_element(result.data(), data(), size_, f);
     return result;
   }
-  /// f of every element and its counterpart in `other`, which must have the same layout.
+  /// Returns f of every element and its counterpart in `other`, which must have the same layout.
   template <class U, class F>
   auto zip(const Fragment<U>& other, F f, Site site = Site::here()) const {
     using V = std::remove_cvref_t<decltype(f(std::declval<T>(), std::declval<U>()))>;

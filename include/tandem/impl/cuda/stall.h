@@ -1,16 +1,16 @@
 #pragma once
-/// Whether a world stands still: each of its PEs has a wait that lasts. While one has none, it has not come to the call
-/// yet (its host loads a checkpoint, compiles), or it computes: the others' waits may last longer then.
+/// Detection of a stalled world, in which each PE has a wait that lasts. A PE without one computes, or it has not
+/// reached the call yet (its host loads a checkpoint, compiles). The others' waits may last longer then.
 ///
-/// Waits that last stamp a word of their PE; their peers look whether it changes. Nobody compares clocks of two GPUs.
-/// Only waits that have lasted get here: nothing of this is in the way of one that is answered.
+/// Waits that last stamp a word of their PE, and its peers look whether it changes. Nobody compares clocks of two GPUs.
+/// Only waits that have lasted get here, so nothing of this delays one that is answered.
 
 #include <cstdint>
 
 #include "tandem/impl/config.h"
 #include "tandem/impl/cuda/context.h"
 
-/// Little code: what follows lies within every wait.
+/// The code has to be small, because every wait contains it.
 #if defined(__CUDACC__)
 #define TANDEM_NOT_UNROLLED _Pragma("unroll 1")
 #else
@@ -19,7 +19,7 @@
 
 namespace tandem::cuda {
 
-/// In each PE's device memory; zeros at first. What is seen of PE i is the i-th Seen behind it.
+/// Words in each PE's device memory, zeros at first. The i-th SeenLook behind them is the one of PE i.
 struct WaitWords {
   std::uint32_t abort;         // Context::abort
   std::uint32_t bell;          // of CPUs: not 0 where a thread of this PE may be asleep
@@ -32,12 +32,12 @@ struct SeenLook {
   std::uint64_t changed_ns;
 };
 
-/// Bytes of a PE's WaitWords with what is seen of `pes` PEs.
+/// Returns the bytes of a PE's WaitWords with the SeenLooks of `pes` PEs.
 constexpr Size wait_words_bytes(int pes) {
   return static_cast<Size>(sizeof(WaitWords)) + pes * static_cast<Size>(sizeof(SeenLook));
 }
 
-/// Words that other PEs look at and change meanwhile.
+/// `peek` and `poke` access words that other PEs look at and change meanwhile.
 template <class T>
 TANDEM_DEVICE inline T peek(const volatile T& word) {
 #if defined(__CUDA_ARCH__)
@@ -56,11 +56,11 @@ TANDEM_DEVICE inline void poke(volatile T& word, T value) {
 }
 
 constexpr std::uint64_t kMs = 1'000'000;
-/// From when on a wait lasts.
+/// The age from which on a wait lasts.
 constexpr std::uint64_t kLastsNs = 50 * kMs;
-/// How often the peers are looked at.
+/// The time between two looks at the peers.
 constexpr std::uint64_t kLookNs = 10 * kMs;
-/// A word that has not changed for so long: that PE has no wait that lasts.
+/// A PE whose word has not changed for so long has no wait that lasts.
 constexpr std::uint64_t kStaleNs = 100 * kMs;
 
 TANDEM_DEVICE inline volatile WaitWords* wait_words(const Context& context, int pe) {
@@ -72,7 +72,7 @@ TANDEM_DEVICE inline volatile SeenLook* seen_looks(const Context& context) {
   return reinterpret_cast<volatile SeenLook*>(const_cast<WaitWords*>(wait_words(context, context.world_pe)) + 1);
 }
 
-/// A PE that was in no wait when one of this PE last looked; -1: none.
+/// Returns a PE that was in no wait when one of this PE last looked; -1: none.
 TANDEM_DEVICE inline int pe_without_wait(const Context& context, std::uint64_t now) {
   TANDEM_NOT_UNROLLED
   for (int pe = 0; pe < context.world_pes; ++pe)
@@ -80,8 +80,8 @@ TANDEM_DEVICE inline int pe_without_wait(const Context& context, std::uint64_t n
   return -1;
 }
 
-/// Whether all PEs of the world have had waits that last for Context::timeout_ns and more. Of a wait that began at
-/// `begin` by this PE's clock and lasts; its threads may race: each writes what the others would.
+/// Returns whether all PEs of the world have had waits that last for Context::timeout_ns and more. The caller's wait
+/// began at `begin` by this PE's clock and lasts. Its threads may race, because each writes the same values.
 TANDEM_DEVICE inline bool is_stalled(const Context& context, std::uint64_t begin, std::uint64_t now) {
   volatile WaitWords& own = *wait_words(context, context.world_pe);
   poke(own.look, now);
