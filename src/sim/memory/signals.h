@@ -24,7 +24,8 @@ struct Cause {
 };
 
 /// Guesses the writer of an unwritten word (or packet) from examples (PE of the word, its writer) of the same word on
-/// other PEs. Two examples distinguish one writer for all PEs from a neighbour of each PE. Returns -1 if they do not.
+/// other PEs. Two examples distinguish one writer for all PEs from a neighbour of each PE. Returns -1 if they show
+/// neither.
 int likely_writer(const std::vector<std::pair<int, int>>& examples, int pe, int pes);
 
 /// Waits until `count` words, one every `stride`, compare true. `ready(argument)` is called once, from within `apply`.
