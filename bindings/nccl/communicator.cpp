@@ -17,10 +17,10 @@ namespace {
 constexpr double kForever = 1e6;
 constexpr Size kMiB = Size{1} << 20;
 
-bool is_on_cpus() { return world::devices_of(std::nullopt).kind() == DeviceKind::kHost; }
+bool has_gpus() { return world::devices_of(std::nullopt).kind() == DeviceKind::kGpu; }
 
 /// The library commits memory of CPUs when it clears staging, so that communicators there take little.
-Size staging_bytes() { return (is_on_cpus() ? 4 : 16) * kMiB; }
+Size staging_bytes() { return (has_gpus() ? 16 : 4) * kMiB; }
 
 }  // namespace
 
@@ -54,8 +54,8 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
   // Buffers of some ranks may lie in windows and those of others elsewhere.
   constexpr bool any_memory = true;
   auto made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
-  if (made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
   const std::lock_guard lock(mutex_);
+  if (made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
   lineage_ = lineage;
   world_ = std::move(made);
   if (phase_ == Phase::kAborted) {
@@ -277,6 +277,11 @@ void Communicator::end_job() {
   const std::lock_guard lock(mutex_);
   --jobs_under_way_;
   changed_.notify_all();
+}
+
+bool Communicator::is_on_cpus() {
+  const std::lock_guard lock(mutex_);
+  return world_ != nullptr && world_->kind() == DeviceKind::kHost;
 }
 
 bool Communicator::is_being_made() {

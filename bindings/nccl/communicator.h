@@ -102,6 +102,8 @@ class Communicator {
   void enter();
   void leave();
   void wait_until_unused();
+  /// Returns whether its calls are complete when they return.
+  bool is_on_cpus();
   /// Returns whether the other ranks are still awaited.
   bool is_being_made();
   /// Notes jobs that the caller does not wait for.

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
+#include <vector>
 
 struct ncclComm {
   char place = 0;
@@ -31,9 +31,13 @@ Table& table() {
   return all;
 }
 
-std::map<const ncclComm*, std::shared_ptr<Communicator>> take_all() {
+/// Returns the communicators that the process leaves to its end. Kernels of a GPU go on without the process.
+std::vector<std::shared_ptr<Communicator>> left_on_cpus() {
+  std::vector<std::shared_ptr<Communicator>> left;
   const std::lock_guard lock(table().mutex);
-  return std::exchange(table().all, {});
+  for (const auto& [handle, communicator] : table().all)
+    if (communicator->is_on_cpus()) left.push_back(communicator);
+  return left;
 }
 
 /// The threads that close communicators.
@@ -63,7 +67,7 @@ void close_all() {
   constexpr std::chrono::seconds kMost(5);
   Closing& all = closing();
   if (all.process != ::getpid()) return;  // a child has none of its parent's threads
-  for (auto& [handle, communicator] : take_all()) close_later(std::move(communicator));
+  for (const auto& communicator : left_on_cpus()) close_later(communicator);
   std::unique_lock lock(all.mutex);
   all.changed.wait_for(lock, kMost, [&] { return all.threads == 0; });
 }

@@ -32,7 +32,7 @@ class Use {
 };
 
 /// Closes the communicator on a thread of its own: one thread may destroy several ranks of a world in turn. The end of
-/// the process closes what is left, and waits some seconds for these threads.
+/// the process closes what is left on CPUs, and waits some seconds for these threads.
 void close_later(std::shared_ptr<Communicator> communicator);
 
 }  // namespace tandem::nccl
