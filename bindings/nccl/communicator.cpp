@@ -30,10 +30,12 @@ WorldOptions Communicator::world_options() const {
   world::Devices& devices = world::devices_of(std::nullopt);
   devices.require_any();
   constexpr Size for_plans = 8 * kMiB, messages_of_a_pair = Size{256} << 10;
+  constexpr Size for_one_rank = 3 * kMiB / 2;
   WorldOptions options;
   options.kind = devices.kind();
   options.device = device_ ? *device_ : devices.current();
-  options.heap_bytes = 2 * staging_bytes() + for_plans + messages_of_a_pair * std::max(ranks_, 64);
+  options.heap_bytes =
+      ranks_ == 1 ? for_one_rank : 2 * staging_bytes() + for_plans + messages_of_a_pair * std::max(ranks_, 64);
   options.heap_limit_bytes = Size{16} << 30;
   options.timeout_s = kForever;
   options.arrival_timeout_s = kForever;
@@ -47,13 +49,14 @@ void Communicator::join(const UniqueId& id, const bootstrap::Key& lineage) {
 
 void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage) {
   c::Controls controls;
-  controls.max_blocks = std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
   rank_ = process->pe();
   ranks_ = process->pes();
+  // One rank has no kernels, and its staging is the least that there can be.
+  controls.max_blocks = ranks_ == 1 ? 1 : std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
   device_ = process->device();
   // Buffers of some ranks may lie in windows and those of others elsewhere.
   constexpr bool any_memory = true;
-  auto made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
+  auto made = std::make_unique<c::CWorld>(std::move(process), ranks_ == 1 ? 0 : staging_bytes(), any_memory, controls);
   const std::lock_guard lock(mutex_);
   if (made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
   lineage_ = lineage;
@@ -164,6 +167,18 @@ void Communicator::run(Work& work) {
 
 void* Communicator::stream_of(void* given) const { return own_stream_ ? own_stream_->native() : given; }
 
+/// One rank's result is its input, whatever the call.
+void Communicator::copy_whole(const c::Call& call) {
+  const Size bytes = call.count * size_of(call.what.type);
+  const auto* const in = static_cast<const std::byte*>(call.in);
+  auto* const out = static_cast<std::byte*>(call.out);
+  if (in == out) return;
+  if (in < out + bytes && out < in + bytes)
+    throw InvalidArgument(fmt::format("{}: sendbuff and recvbuff overlap, allowed are equal or separate buffers",
+                                      name(call.what.collective)));
+  world().in_order(call.stream, [&](bool) { world().borrow_stream(call.stream).copy_async(out, in, bytes); });
+}
+
 void Communicator::run_collective(CollectiveCall& call) {
   c::Call here = call.call;
   here.stream = stream_of(here.stream);
@@ -172,6 +187,7 @@ void Communicator::run_collective(CollectiveCall& call) {
     here.in = products_.emplace_back(premultiplied(*call.scalar, here.in, count)).data();
     here.what.op = ReduceOp::kSum;
   }
+  if (ranks_ == 1) return copy_whole(here);
   world().run(here);
 }
 

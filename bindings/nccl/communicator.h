@@ -126,6 +126,7 @@ class Communicator {
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
   c::CWorld& world();
   void run_collective(CollectiveCall& call);
+  void copy_whole(const c::Call& call);
   void run_messages(const std::vector<Message>& messages);
   void copy_own(const std::vector<Message>& messages);
   void* stream_of(void* given) const;

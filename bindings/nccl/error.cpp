@@ -24,8 +24,8 @@ std::string& last_text() {
   return text;
 }
 
-std::string variable(const char* name) {
-  const char* const text = std::getenv(name);
+std::string debug_level() {
+  const char* const text = std::getenv("NCCL_DEBUG");
   return text != nullptr ? text : "";
 }
 
@@ -36,7 +36,7 @@ const char* level_of(std::string_view debug) {
 }
 
 Log& debug_log() {
-  static Log& log = *new Log(level_of(variable("NCCL_DEBUG")), std::getenv("NCCL_DEBUG_FILE"));
+  static Log& log = *new Log(level_of(debug_level()), std::getenv("NCCL_DEBUG_FILE"));
   return log;
 }
 
@@ -85,7 +85,7 @@ void warn(const std::string& text) {
 void introduce() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (!variable("NCCL_DEBUG").empty()) debug_log().write(LogLevel::kWarn, tandem_nccl_identity());
+    if (!debug_level().empty()) debug_log().write(LogLevel::kWarn, tandem_nccl_identity());
   });
 }
 
