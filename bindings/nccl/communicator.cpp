@@ -70,6 +70,10 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
 
 void Communicator::check_usable() {
   const std::lock_guard lock(mutex_);
+  check_phase();
+}
+
+void Communicator::check_phase() const {
   switch (phase_) {
     case Phase::kReady:
       return;
@@ -147,6 +151,27 @@ void Communicator::grow(Communicator& grown) {
 
 void Communicator::run(Work& work) {
   const std::lock_guard lock(running_);
+  {
+    const std::lock_guard state_lock(mutex_);
+    check_phase();
+    ++calls_;  // from here on an abort waits for this call
+  }
+  const auto end = [this] {
+    products_.clear();
+    const std::lock_guard state_lock(mutex_);
+    --calls_;
+    changed_.notify_all();
+  };
+  try {
+    run_calls(work);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+void Communicator::run_calls(Work& work) {
   c::CWorld& here = world();
   const world::CurrentDevice current(world::devices_of(here.kind()), here.device());
   has_called_ = true;
@@ -155,14 +180,12 @@ void Communicator::run(Work& work) {
     if (!work.messages.empty()) run_messages(work.messages);
     if (own_stream_) here.synchronize(own_stream_->native());
   } catch (...) {
-    products_.clear();
     // A lost peer or an abort, as NCCL names it; a rank's own mistake keeps its code.
     const Problem problem = problem_now();
     if (problem.result == ncclInternalError && !here.process().failure().empty())
       throw Failed(ncclRemoteError, problem.text);
     throw;
   }
-  products_.clear();
 }
 
 void* Communicator::stream_of(void* given) const { return own_stream_ ? own_stream_->native() : given; }
@@ -279,9 +302,9 @@ void Communicator::leave() {
   changed_.notify_all();
 }
 
-void Communicator::wait_until_unused() {
+void Communicator::wait_for_calls() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return uses_ == 0 && jobs_under_way_ == 0; });
+  changed_.wait(lock, [&] { return calls_ == 0; });
 }
 
 void Communicator::begin_job() {
@@ -300,13 +323,11 @@ bool Communicator::is_on_cpus() {
   return world_ != nullptr && world_->kind() == DeviceKind::kHost;
 }
 
-bool Communicator::is_being_made() {
-  const std::lock_guard lock(mutex_);
-  return world_ == nullptr;
-}
-
 void Communicator::close() {
-  wait_until_unused();
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return uses_ == 0 && jobs_under_way_ == 0; });
+  }
   jobs_.wait_until_empty();
   if (world_ == nullptr) return;
   std::unique_ptr<world::CurrentDevice> current;

@@ -98,14 +98,13 @@ class Communicator {
 
   /// The thread for calls that do not block, and for groups of several communicators.
   host::TaskQueue& jobs() { return jobs_; }
-  /// Counts calls in other threads, for which the end waits.
+  /// Waits until no call reads or writes buffers any more. A new communicator may still wait for its ranks.
+  void wait_for_calls();
+  /// Counts uses by other threads, for which the end waits.
   void enter();
   void leave();
-  void wait_until_unused();
   /// Returns whether its calls are complete when they return.
   bool is_on_cpus();
-  /// Returns whether the other ranks are still awaited.
-  bool is_being_made();
   /// Notes jobs that the caller does not wait for.
   void begin_job();
   void end_job();
@@ -123,8 +122,11 @@ class Communicator {
   enum class Phase { kNew, kReady, kNone, kRevoked, kFinalized, kAborted };
 
   WorldOptions world_options() const;
+  /// Throws unless calls are allowed; the caller holds the mutex.
+  void check_phase() const;
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
   c::CWorld& world();
+  void run_calls(Work& work);
   void run_collective(CollectiveCall& call);
   void copy_whole(const c::Call& call);
   void run_messages(const std::vector<Message>& messages);
@@ -154,6 +156,7 @@ class Communicator {
   Problem problem_;        // lasting
   std::string last_text_;  // of any problem
   int uses_ = 0;
+  int calls_ = 0;
   int jobs_under_way_ = 0;
   int next_scalar_ = ncclNumOps;
   std::map<int, Scalar> scalars_;

@@ -80,6 +80,20 @@ TEST_P(NcclGroups, RunSeveralRanksOfOneThread) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclGroups, ::testing::Values(1, 2, 3, 5, 8));
 
+TEST(NcclGroup, OfRanksOnChosenDevices) {
+  const int devices[] = {3, 1};
+  ncclComm_t comms[2];
+  ASSERT_EQ(error_of(ncclCommInitAll(comms, 2, devices)), "");
+  for (int i = 0; i < 2; ++i) {
+    int device = -1;
+    EXPECT_EQ(error_of(ncclCommCuDevice(comms[i], &device)), "");
+    EXPECT_EQ(device, devices[i]);
+    EXPECT_EQ(error_of(ncclCommDestroy(comms[i])), "");
+  }
+  const int none[] = {0, 100'000};
+  EXPECT_THAT(error_of(ncclCommInitAll(comms, 2, none)), HasSubstr("4: devlist: 100000 given"));
+}
+
 TEST(NcclGroup, GivesTheErrorOfACallAndRunsNothing) {
   run(1, [](const Rank& r) {
     float in = 1, out = 0;

@@ -149,6 +149,29 @@ TEST(NcclCommunicator, IsAbortedWhileItIsMade) {
   EXPECT_EQ(error_of(ncclCommAbort(late)), "");
 }
 
+TEST(NcclCommunicator, IsAbortedWhileItsPartIsMade) {
+  std::atomic<bool> is_aborted = false;
+  run(3, [&](Rank& r) {
+    if (r.rank == 2) return;
+    ncclComm_t rest = nullptr;
+    int excluded = 2;
+    if (r.rank == 1) {
+      while (!is_aborted) std::this_thread::yield();
+      EXPECT_EQ(error_of(ncclCommShrink(r.comm, &excluded, 1, &rest, nullptr, 0)), "");
+    } else {
+      // It waits for rank 1, or the communicator is gone before.
+      std::thread waiting([&] { ncclCommShrink(r.comm, &excluded, 1, &rest, nullptr, 0); });
+      while (ncclComm_t(__atomic_load_n(&rest, __ATOMIC_ACQUIRE)) == nullptr) std::this_thread::yield();
+      EXPECT_EQ(error_of(ncclCommAbort(r.comm)), "");
+      r.comm = nullptr;
+      is_aborted = true;
+      waiting.join();
+    }
+    EXPECT_EQ(sum_over(rest, 1), 2);
+    EXPECT_EQ(error_of(ncclCommDestroy(rest)), "");
+  });
+}
+
 TEST(NcclCommunicator, NeedsNoThreadToBlock) {
   ncclUniqueId id;
   ASSERT_EQ(error_of(ncclGetUniqueId(&id)), "");

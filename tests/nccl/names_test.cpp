@@ -23,6 +23,12 @@ Names names_in(const std::filesystem::path& path) {
   return names;
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// The functions that the library defines for others, with the kind that nm gives: T strong, W weak.
 Names exported() {
   Names names;
@@ -51,6 +57,22 @@ TEST(NcclNames, HaveAllThatProgramsImport) {
     for (const std::string& name : names_in(file.path())) EXPECT_TRUE(listed.count(name) != 0) << file << ": " << name;
   }
   EXPECT_EQ(clients, 4);
+}
+
+TEST(NcclNames, ListWhatIsRefusedAndTestsCallTheRest) {
+  const std::string refused = text_of(TANDEM_NCCL_REFUSED);
+  std::string tests;
+  for (const auto& file : std::filesystem::directory_iterator(TANDEM_NCCL_TESTS))
+    if (file.path().extension() == ".cpp") tests += text_of(file.path());
+  std::istringstream list(text_of(TANDEM_NCCL_NAMES));
+  for (std::string line; std::getline(list, line);) {
+    std::string name, version, state;
+    if (!(std::istringstream(line) >> name >> version >> state) || name[0] == '#') continue;
+    EXPECT_TRUE(state == "implemented" || state == "cpu" || state == "refused") << line;
+    EXPECT_EQ(refused.find("refused(\"nccl" + name + "\")") != std::string::npos, state == "refused") << name;
+    const bool is_called = tests.find("nccl" + name + "(") != std::string::npos;
+    EXPECT_TRUE(is_called || state == "refused") << name;
+  }
 }
 
 TEST(NcclNames, AreLoadedUnderTheNameOfNccl) {

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
+#include "world/device/devices.h"
 
 namespace {
 
@@ -102,6 +104,23 @@ std::vector<int> excluded_ranks(const int* list, int count, const Communicator& 
   return {ranks.begin(), ranks.end()};
 }
 
+/// Returns the devices of the ranks of one thread. Checks them first: a rank that failed alone would leave the others
+/// waiting.
+std::vector<int> checked_devices(int ndev, const int* list) {
+  const int count = tandem::world::devices_of(std::nullopt).count();
+  if (ndev < 1 || ndev > count)
+    throw InvalidArgument(fmt::format("ndev: {} given, allowed are 1 to {}, the devices", ndev, count));
+  std::vector<int> devices(static_cast<std::size_t>(ndev));
+  std::iota(devices.begin(), devices.end(), 0);
+  if (list != nullptr) devices.assign(list, list + ndev);
+  for (const int device : devices)
+    if (device < 0 || device >= count)
+      throw InvalidArgument(fmt::format("devlist: {} given, allowed are 0 to {}", device, count - 1));
+  if (std::set<int>(devices.begin(), devices.end()).size() != devices.size())
+    throw Failed(ncclInvalidUsage, "devlist: a device given twice, allowed is once");
+  return devices;
+}
+
 /// Refuses flags that no version defines.
 void check_flags(int flags, int most, const char* name) {
   if (flags < 0 || flags > most)
@@ -139,15 +158,13 @@ TANDEM_NCCL_EXPORT(CommInitAll);
 ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ndev, const int* devices) {
   return in_group([&] {
     given(comms, "comm");
-    if (ndev < 1) throw InvalidArgument(fmt::format("ndev: {} given, allowed is at least 1", ndev));
+    const std::vector<int> all = checked_devices(ndev, devices);
     std::fill_n(comms, ndev, nullptr);
-    if (devices != nullptr && std::set<int>(devices, devices + ndev).size() != static_cast<std::size_t>(ndev))
-      throw Failed(ncclInvalidUsage, "devlist: a device given twice, allowed is once");
     const UniqueId id = UniqueId::create();
     tandem::nccl::start_group();
     ncclResult_t result = ncclSuccess;
     for (int i = 0; i < ndev && result == ncclSuccess; ++i)
-      result = join(comms + i, ndev, id, i, {}, devices != nullptr ? devices[i] : i);
+      result = join(comms + i, ndev, id, i, {}, all[static_cast<std::size_t>(i)]);
     result = tandem::nccl::end_group();
     if (result == ncclSuccess) return result;
     for (ncclComm_t* comm = comms; comm != comms + ndev; ++comm)
@@ -244,10 +261,8 @@ ncclResult_t pncclCommAbort(ncclComm_t comm) {
   return guarded([&] {
     if (comm == nullptr) return ncclSuccess;
     const Shared whole = remove_handle(comm);
-    const bool is_being_made = whole->is_being_made();
     whole->abort("ncclCommAbort");
-    // Afterwards the caller may free its buffers. A rendezvous has none, and ends when the other ranks come or go.
-    if (!is_being_made) whole->wait_until_unused();
+    whole->wait_for_calls();  // afterwards the caller may free its buffers
     close_later(whole);
     return ncclSuccess;
   });
