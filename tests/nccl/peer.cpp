@@ -1,6 +1,7 @@
 // One rank of a communicator, as a process: peer ID RANK RANKS DEED. It prints what happens, for processes_test.cpp.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -72,6 +73,15 @@ int main(int, char** arguments) {
     if (::read(STDIN_FILENO, &end, 1) < 0) return 1;  // until the test lets it go on
     if (is_last) ::_exit(0);
     say(fmt::format("state {}", static_cast<int>(state(comm))));
+    sum(comm);
+  }
+  if (deed == "exit") return 0;  // without a word to the others, which may still be in the call
+  if (deed == "fork") {          // the child's end changes nothing
+    const pid_t child = ::fork();
+    if (child == 0) std::exit(0);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say(status == 0 ? "child ended" : "child failed");
     sum(comm);
   }
   if (deed == "abort") {

@@ -91,6 +91,15 @@ TEST(NcclProcesses, Reduce) {
   for (const std::string& text : outputs(3, "nothing")) EXPECT_EQ(text, "sum 3\nend\n");
 }
 
+TEST(NcclProcesses, EndWithoutDisturbingTheOthers) {
+  for (int round = 0; round < 5; ++round)
+    for (const std::string& text : outputs(3, "exit")) EXPECT_EQ(text, "sum 3\n");
+}
+
+TEST(NcclProcesses, ForkAndGoOn) {
+  for (const std::string& text : outputs(2, "fork")) EXPECT_EQ(text, "sum 2\nchild ended\nsum 2\nend\n");
+}
+
 TEST(NcclProcesses, NameTheOneThatWasKilledAndGoOnWithoutIt) {
   const auto texts = outputs(3, "kill");
   for (int rank = 0; rank < 2; ++rank) {
