@@ -189,6 +189,13 @@ ncclTeam ncclTeamRail(ncclComm_t comm);
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam team, int rank);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam team, int rank);
 
+// Refused: calls with a configuration of their own. Their arguments are not read.
+ncclResult_t ncclAllGatherConfig(...);
+ncclResult_t ncclAllReduceConfig(...);
+ncclResult_t ncclAlltoAllConfig(...);
+ncclResult_t ncclBroadcastConfig(...);
+ncclResult_t ncclReduceScatterConfig(...);
+
 /// Returns the name and version of this library. NCCL has no such function, so programs tell the two apart by it.
 const char* tandem_nccl_identity();
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -23,6 +24,7 @@ namespace {
 /// Never destroyed: at the process's end other threads may still be in a call.
 struct Table {
   std::mutex mutex;
+  std::deque<ncclComm> handles;  // those of the past, too
   std::map<const ncclComm*, std::shared_ptr<Communicator>> all;
 };
 
@@ -80,8 +82,8 @@ ncclComm_t add_handle(std::shared_ptr<Communicator> communicator) {
     closing();
     std::atexit(close_all);
   });
-  auto* const handle = new ncclComm;
   const std::lock_guard lock(table().mutex);
+  ncclComm* const handle = &table().handles.emplace_back();
   table().all.emplace(handle, std::move(communicator));
   return handle;
 }

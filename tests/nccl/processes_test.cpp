@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "program.h"
 
 extern char** environ;
@@ -89,6 +92,22 @@ std::vector<std::string> outputs(int ranks, const std::string& deed) {
 
 TEST(NcclProcesses, Reduce) {
   for (const std::string& text : outputs(3, "nothing")) EXPECT_EQ(text, "sum 3\nend\n");
+}
+
+TEST(NcclProcesses, SayOnceThatTheyRunOnTandem) {
+  std::string file = ::testing::TempDir() + "/tandem_nccl_log_XXXXXX";
+  const int made = ::mkstemp(file.data());
+  ::setenv("NCCL_DEBUG", "WARN", 1);
+  ::setenv("NCCL_DEBUG_FILE", file.c_str(), 1);
+  outputs(1, "nothing");
+  ::unsetenv("NCCL_DEBUG");
+  ::unsetenv("NCCL_DEBUG_FILE");
+  char text[4096];
+  const std::string log(text, static_cast<std::size_t>(std::max<ssize_t>(::read(made, text, sizeof(text)), 0)));
+  ::close(made);
+  ::unlink(file.c_str());
+  EXPECT_THAT(log, HasSubstr("Tandem "));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
 TEST(NcclProcesses, EndWithoutDisturbingTheOthers) {

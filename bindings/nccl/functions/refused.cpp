@@ -144,3 +144,18 @@ int pncclTeamRankToLsa(ncclComm_t, ncclTeam, int) {
   refused("ncclTeamRankToLsa");
   return -1;
 }
+
+TANDEM_NCCL_EXPORT(AllGatherConfig);
+ncclResult_t pncclAllGatherConfig(...) { return refused("ncclAllGatherConfig"); }
+
+TANDEM_NCCL_EXPORT(AllReduceConfig);
+ncclResult_t pncclAllReduceConfig(...) { return refused("ncclAllReduceConfig"); }
+
+TANDEM_NCCL_EXPORT(AlltoAllConfig);
+ncclResult_t pncclAlltoAllConfig(...) { return refused("ncclAlltoAllConfig"); }
+
+TANDEM_NCCL_EXPORT(BroadcastConfig);
+ncclResult_t pncclBroadcastConfig(...) { return refused("ncclBroadcastConfig"); }
+
+TANDEM_NCCL_EXPORT(ReduceScatterConfig);
+ncclResult_t pncclReduceScatterConfig(...) { return refused("ncclReduceScatterConfig"); }
