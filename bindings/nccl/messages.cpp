@@ -26,6 +26,7 @@ std::vector<MessageRound> rounds_of(const std::vector<Message>& messages, int ra
       round.receives.push_back({message.peer, message.data, message.bytes});
   }
   std::vector<MessageRound> all;
+  all.reserve(rounds.size());
   for (auto& [place, round] : rounds) all.push_back(std::move(round));
   return all;
 }

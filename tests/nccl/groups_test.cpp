@@ -73,8 +73,9 @@ TEST_P(NcclGroups, RunSeveralRanksOfOneThread) {
     EXPECT_EQ(error_of(ncclRecv(&copies[i], 1, ncclFloat32, (rank + n - 1) % n, comms[i], nullptr)), "");
   }
   EXPECT_EQ(error_of(ncclGroupEnd()), "");
-  EXPECT_THAT(sums, Each(static_cast<float>(n * (n + 1) / 2)));
-  EXPECT_THAT(copies, Each(static_cast<float>(n * (n + 1) / 2)));
+  const int sum = n * (n + 1) / 2;
+  EXPECT_THAT(sums, Each(static_cast<float>(sum)));
+  EXPECT_THAT(copies, Each(static_cast<float>(sum)));
   for (const ncclComm_t comm : comms) EXPECT_EQ(error_of(ncclCommDestroy(comm)), "");
 }
 

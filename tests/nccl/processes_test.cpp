@@ -55,6 +55,7 @@ Peer start(const std::string& id, int rank, int ranks, const std::string& deed) 
   ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
   std::vector<std::string> words{TANDEM_NCCL_PEER, id, std::to_string(rank), std::to_string(ranks), deed};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   Peer peer;
@@ -74,6 +75,7 @@ std::vector<std::string> outputs(int ranks, const std::string& deed) {
   std::string hex;
   for (const char byte : id.internal) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   std::vector<Peer> peers;
+  peers.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) peers.push_back(start(hex, rank, ranks, deed));
   std::vector<std::string> texts(peers.size());
   if (deed == "leave") {

@@ -13,7 +13,6 @@ namespace {
 
 using tandem::InvalidArgument;
 using tandem::Size;
-using tandem::nccl::Communicator;
 using tandem::nccl::communicator_of;
 using tandem::nccl::given;
 using tandem::nccl::guarded;

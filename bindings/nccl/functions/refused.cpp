@@ -19,7 +19,7 @@ ncclResult_t refused(const char* function) {
   const std::string text = fmt::format("{}: Tandem's NCCL interface does not have it", function);
   {
     const std::lock_guard lock(mutex);
-    if (told.insert(function).second) tandem::log_line(tandem::LogLevel::kWarn, [&] { return text; });
+    if (told.insert(function).second) tandem::log_line(tandem::LogLevel::kWarn, [&] { return std::string(text); });
   }
   return tandem::nccl::failed_in_group(tandem::nccl::reported({ncclInvalidUsage, text}));
 }
