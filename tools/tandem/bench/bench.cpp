@@ -23,7 +23,7 @@ std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.che
 class Table {
  public:
   /// `speaks`: whether this process prints and writes.
-  Table(const Arguments& arguments, bool speaks) : arguments_(arguments), speaks_(speaks) {}
+  Table(const BenchOptions& arguments, bool speaks) : arguments_(arguments), speaks_(speaks) {}
 
   void print(const std::string& line) const {
     if (arguments_.json_to_stdout() || !speaks_) return;
@@ -48,13 +48,13 @@ class Table {
   }
 
  private:
-  const Arguments& arguments_;
+  const BenchOptions& arguments_;
   bool speaks_;
   nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
   Size wrong_ = 0;
 };
 
-std::string place(const Arguments& a, const Setup& setup) {
+std::string place(const BenchOptions& a, const Setup& setup) {
   const std::string machine = printable(setup.machine.name);
   std::string text = fmt::format(
       "# {} on {} PEs of {}, seed {}, warm-up calls {}, timed calls {}{}{}\n# times are predicted with the "
@@ -65,7 +65,7 @@ std::string place(const Arguments& a, const Setup& setup) {
   return text;
 }
 
-std::string place(const Arguments& a, const HostJob& job) {
+std::string place(const BenchOptions& a, const HostJob& job) {
   Result where;
   job.describe(where);
   return fmt::format("# {} on {} PEs of {}, {}, seed {}, warm-up calls {}, timed calls {}{}\n# times are measured",
@@ -89,7 +89,7 @@ void print_collective_header(Table& table) {
 }
 
 /// Returns a function that benches the collective. Throws at once for bad options.
-std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
+std::function<void(Table&)> collective_bench(Collective collective, const BenchOptions& a) {
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
   return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
@@ -110,7 +110,7 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
 }
 
 /// The same on CPUs.
-std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a, const HostJob& job) {
+std::function<void(Table&)> collective_bench(Collective collective, const BenchOptions& a, const HostJob& job) {
   const CollectiveRun run = make_collective_run(collective, a, job.pes);
   return [a, job, run, sizes = bench_sizes(a)](Table& table) {
     table.print(place(a, job));
@@ -123,13 +123,6 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
 }
 
 std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
-
-std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
-  constexpr Size first_rows = 512;
-  const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
-  const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
-  return sweep(first, last, a.factor);
-}
 
 void print_operator_header(Table& table) {
   table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
@@ -145,10 +138,10 @@ std::string operator_row(const OperatorRun& run, const Result& r) {
 }
 
 /// Returns a function that benches the operator. Throws at once for bad options.
-std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
+std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a) {
   const Setup setup = make_setup(a);
   const OperatorRun all_rows = make_operator_run(op, a);
-  return [a, setup, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+  return [a, setup, all_rows, rows = bench_rows(a, all_rows.options.m)](Table& table) {
     table.print(place(a, setup));
     print_operator_header(table);
     Pictures none;
@@ -166,9 +159,9 @@ std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
 }
 
 /// The same on CPUs.
-std::function<void(Table&)> operator_bench(Operator op, const Arguments& a, const HostJob& job) {
+std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a, const HostJob& job) {
   const OperatorRun all_rows = make_operator_run(op, a);
-  return [a, job, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+  return [a, job, all_rows, rows = bench_rows(a, all_rows.options.m)](Table& table) {
     table.print(place(a, job));
     print_operator_header(table);
     OperatorRun run = all_rows;
@@ -181,14 +174,14 @@ std::function<void(Table&)> operator_bench(Operator op, const Arguments& a, cons
 }
 
 template <class... Place>
-std::function<void(Table&)> bench_of(const Subject& subject, const Arguments& a, const Place&... place) {
+std::function<void(Table&)> bench_of(const Subject& subject, const BenchOptions& a, const Place&... place) {
   if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
   return collective_bench(std::get<Collective>(subject), a, place...);
 }
 
 }  // namespace
 
-int bench(const Arguments& arguments) {
+int execute(const BenchOptions& arguments) {
   for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
@@ -197,7 +190,7 @@ int bench(const Arguments& arguments) {
   // All operations are checked before the first one runs.
   std::vector<std::function<void(Table&)>> work;
   for (const std::string& text : arguments.subjects) {
-    Arguments one = arguments;
+    BenchOptions one = arguments;
     one.subject = text;
     const Subject subject = parse_subject(text);
     work.push_back(host ? bench_of(subject, one, *host) : bench_of(subject, one));

@@ -17,15 +17,14 @@ namespace tandem::cli {
 
 namespace {
 
-constexpr const char* kDefaultBytes = "1M";
 constexpr int kTuneCalls = 5;
 constexpr int kBlockThreads = 512;  // of the collectives' kernels
 
-Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
+Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
-  return run_collective_on_host(run, job, parse_size("--bytes", a.bytes.value_or(kDefaultBytes)));
+  return run_collective_on_host(run, job, bytes_of(a));
 }
 
 /// Mean of some calls, of the slowest PE.
@@ -62,7 +61,7 @@ std::vector<tune::Measured> measure(const CollectiveRun& asked, const HostJob& j
 
 }  // namespace
 
-int run_on_host(const Arguments& a) {
+int run_on_host(const RunOptions& a) {
   const HostJob job = make_host_job(a);
   const Result result = run_subject(parse_subject(a.subject), a, job);
   if (job.speaks) {
@@ -72,11 +71,11 @@ int run_on_host(const Arguments& a) {
   return result.check && !result.check->correct() ? kWrong : kRight;
 }
 
-std::vector<Sweep> tune_on_host(const Arguments& a) {
+std::vector<Sweep> tune_on_host(const TuneOptions& a) {
   const HostJob job = make_host_job(a);
   std::vector<Sweep> sweeps;
   for (const std::string& subject : a.subjects) {
-    Arguments one = a;
+    TuneOptions one = a;
     one.subject = subject;
     CollectiveRun run = make_collective_run(std::get<Collective>(parse_subject(subject)), one, job.pes);
     run.iterations = a.iterations.value_or(kTuneCalls);
@@ -88,7 +87,7 @@ std::vector<Sweep> tune_on_host(const Arguments& a) {
       most_blocks = Size{world.machine().gpu.sm_count} * world.machine().gpu.max_threads_per_sm / kBlockThreads;
     });
     sweep.group.pes = job.pes;
-    sweep.group.source = sweep_source(a, sweep.machine);
+    sweep.group.source = sweep_source(a.command_line, sweep.machine);
     std::vector<tune::Candidate> candidates = tune::candidates(run.collective, true, a.algorithm.value_or(""));
     std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > most_blocks; });
     tune::Contest contest(candidates);
@@ -104,7 +103,7 @@ std::vector<Sweep> tune_on_host(const Arguments& a) {
   return sweeps;
 }
 
-OperatorTuneSetup operator_tune_on_host(const Arguments& a, const OperatorRun& run) {
+OperatorTuneSetup operator_tune_on_host(const TuneOptions& a, const OperatorRun& run) {
   const HostJob job = make_host_job(a);
   OperatorTuneSetup tune;
   tune.speaks = job.speaks;

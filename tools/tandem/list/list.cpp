@@ -77,7 +77,7 @@ void check_peer(const Subject& subject, const Arguments& a) {
         fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
 }
 
-int list() {
+int execute(const ListOptions&) {
   list_collectives();
   list_operators();
   list_types();
@@ -85,9 +85,9 @@ int list() {
   return kRight;
 }
 
-int machines(const Arguments& arguments) {
-  if (!arguments.subject.empty()) {
-    fmt::print("{}", printable(explain(load_machine(arguments.subject)), Lines::kSeveral));
+int execute(const MachinesOptions& options) {
+  if (!options.machine.empty()) {
+    fmt::print("{}", printable(explain(load_machine(options.machine)), Lines::kSeveral));
     return kRight;
   }
   for (const std::string& name : machine_names()) {

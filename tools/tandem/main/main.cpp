@@ -13,28 +13,6 @@
 namespace tandem::cli {
 namespace {
 
-int dispatch_command(const Arguments& arguments) {
-  switch (arguments.command) {
-    case Command::kList:
-      return list();
-    case Command::kMachines:
-      return machines(arguments);
-    case Command::kRun:
-      return run(arguments);
-    case Command::kBench:
-      return bench(arguments);
-    case Command::kCheck:
-      return check(arguments);
-    case Command::kTune:
-      return tune(arguments);
-    case Command::kDoctor:
-      return doctor(arguments);
-    case Command::kCalibrate:
-      return calibrate(arguments);
-  }
-  return kUsage;
-}
-
 int run_command(int argc, const char* const* argv) {
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
   // `launch` is parsed separately, because its rest is another program's command line.
@@ -42,8 +20,8 @@ int run_command(int argc, const char* const* argv) {
     const auto job = parse_launch({words.begin() + 1, words.end()});
     return job ? launch(*job) : kRight;
   }
-  const auto arguments = parse_arguments(words);
-  return arguments ? dispatch_command(*arguments) : kRight;
+  const auto command = parse_command(words);
+  return command ? std::visit([](const auto& options) { return execute(options); }, *command) : kRight;
 }
 
 int fail(int code, const char* message, Lines lines = Lines::kOne) {

@@ -14,9 +14,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const char* kDefaultBytes = "1M";
-
-Result run_subject(const Subject& subject, const Arguments& a, Pictures& pictures) {
+Result run_subject(const Subject& subject, const RunOptions& a, Pictures& pictures) {
   const Setup setup = make_setup(a);
   if (const auto* const op = std::get_if<Operator>(&subject)) {
     const OperatorRun operator_run = make_operator_run(*op, a);
@@ -24,7 +22,7 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
     return run_operator(operator_run, setup, pictures, progress);
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
-  const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
+  const Size bytes = bytes_of(a);
   note_cost(collective_run, setup);
   Progress progress(parts_of(collective_run));
   return run_collective(collective_run, setup, bytes, pictures, progress);
@@ -32,10 +30,10 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
 
 }  // namespace
 
-int run(const Arguments& arguments) {
+int execute(const RunOptions& arguments) {
   const Subject subject = parse_subject(arguments.subject);
   check_peer(subject, arguments);
-  check_json_file(arguments);
+  check_json_file(arguments, {arguments.trace, arguments.report, arguments.svg});
   if (arguments.on_gpus()) return run_on_gpus(arguments);
   if (arguments.on_host()) return run_on_host(arguments);
   Pictures pictures(arguments);

@@ -1,31 +1,31 @@
 #pragma once
 /// The options of `tandem check`.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "tools/tandem/options/arguments.h"
 
 namespace tandem::cli {
 
-struct CheckArguments {
+struct CheckArguments : OutputOptions {
   std::string subject;  ///< OP, or "all"
   int schedules = 20;
   bool schedules_given = false;
   std::string strategy = "random";
-  std::string pes_text;  ///< "2,3,4"
   std::vector<int> pes;
   std::string algorithm, one_case;
   std::string broken;  ///< a mutant to check instead of the program, named as by --mutants
   bool mutants = false;
   bool list = false;  ///< only lists the configurations
+  std::uint64_t seed = 1;
+  std::string report;  ///< the timeline of the first finding; empty: none
 };
 
-/// Adds the subcommand. `seed`, `json` and `report` belong to the tool.
-void add_check(CLI::App& app, CheckArguments& arguments, std::string& seed, std::string& json, std::string& report);
+/// Parses "2,3,4". Throws InvalidArgument with the name --pes.
+std::vector<int> parse_pes(const std::string& text);
 /// Throws InvalidArgument for invalid values.
-void validate(const CheckArguments& arguments);
+void validate(const CheckArguments& options);
 
 }  // namespace tandem::cli
