@@ -1,5 +1,3 @@
-#include <array>
-
 #include "collectives/broadcast/chain.h"
 #include "collectives/broadcast/copies_plan.h"
 #include "collectives/broadcast/direct.h"
@@ -14,7 +12,7 @@ namespace tandem::kernels {
 std::span<const Algorithm> broadcast_algorithms() {
   constexpr Collective kSelf = Collective::kBroadcast;
   using enum PeerAccess;
-  static const std::array<Algorithm, 8> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "scatter_all_gather", "scatter over the other PEs, which pass their parts on, pipelined: large sizes",
         false, false, kOutput},
        make_byte_plan<kSelf, BroadcastScatterAllGather>},
@@ -31,7 +29,7 @@ std::span<const Algorithm> broadcast_algorithms() {
        make_byte_plan<kSelf, BroadcastLL128>},
       {{kSelf, "scatter_ll128", "as scatter_all_gather, with lines of packets: middle sizes", true, false, kNeither},
        make_byte_plan<kSelf, BroadcastScatterLL128>},
-  }};
+  };
   return algorithms;
 }
 
