@@ -52,11 +52,17 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
       timeout_s_(seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
       arrival_timeout_s_(seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
       checks_calls_(options.check_calls) {
-  machine_.pes_per_node = pes;
+  set_node_size(pes);
   machine_.gpu.sm_count = devices.share_of(machine_.gpu.sm_count, sharing);
   // PEs that share a GPU share its queues: nothing promises that one's copies do not stand behind another's, which
   // wait.
   if (sharing > 1) machine_.gpu.copy_engines = 0;
+}
+
+void Pes::set_node_size(int size) {
+  node_size_ = size;
+  machine_.pes_per_node = size;
+  machine_.default_nodes = machine_.max_nodes = num_pes_ / size;
 }
 
 StreamUse Pes::use(int number, const std::string& stream) {

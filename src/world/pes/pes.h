@@ -41,7 +41,7 @@ class Pes {
 
   Devices& devices() const { return devices_; }
   int num_pes() const { return num_pes_; }
-  Team team(int pe) const { return {0, 1, num_pes_, pe, num_pes_}; }
+  Team team(int pe) const { return {0, 1, num_pes_, pe, node_size_}; }
   /// Returns the machine for plans: for a shared device, it has only the SMs that this PE may use.
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
@@ -85,6 +85,8 @@ class Pes {
   static constexpr Size kWaitWordsOffset = 0;
   static constexpr const char* kWaitWordsName = "wait words";
 
+  /// Makes every `size` consecutive PEs a node. The constructor makes one node of all PEs.
+  void set_node_size(int size);
   /// Ends the waits of PE `number`, which belongs to this process.
   void end_waits(int number) const;
   void load_kernels(const std::vector<int>& on_devices);
@@ -97,6 +99,7 @@ class Pes {
 
   Devices& devices_;
   int num_pes_;
+  int node_size_ = 1;
   /// The number of PEs on the device that the most PEs share. It is the same for all PEs, so that all refuse and choose
   /// alike.
   int sharing_;

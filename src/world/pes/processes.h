@@ -47,6 +47,7 @@ class Processes : public Pes {
   void gather_profiles();
 
  private:
+  int count_pes_of_host() const;
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
@@ -60,6 +61,7 @@ class Processes : public Pes {
   int exceptions_before_;
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
+  int pes_of_host_;
   Pe pe_;
   HeapAllocator allocator_;
   Segment segment_;

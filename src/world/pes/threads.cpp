@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
+#include "world/pes/nodes.h"
 #include "world/pes/profiler.h"
 
 namespace tandem {
@@ -60,6 +61,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
       allocator_(pes, options.heap_bytes, options.heap_limit_bytes),
       segment_(devices, numbers_of(pes_), {allocator_.range_bytes(), allocator_.most_bytes()}),
       records_(pes) {
+  set_node_size(node_size_of(pes));
   std::vector<int> used = numbers_of(pes_);
   used.resize(static_cast<std::size_t>(std::min(pes, devices.count())));  // the rest are these once more
   load_kernels(used);
