@@ -3,10 +3,12 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 
 #include "tandem/error.h"
 #include "world/cases.h"
 #include "world/pes/nodes.h"
+#include "world/pes/threads.h"
 
 namespace tandem::test {
 namespace {
@@ -86,6 +88,36 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
   static int pes() { return GetParam().nodes * GetParam().size; }
 
   template <class Run>
+  static std::vector<std::string> in_disorder(std::uint64_t seed, const Run& run) {
+    const wire::Disorder disorder{.seed = seed, .delayed_polls = 6, .repeated_per_mille = 100};
+    world::Threads all(world::host_devices(), pes(), host_options(), disorder);
+    return on_threads(all, run);
+  }
+
+  /// Runs a program on all PEs, and returns what it gives or throws.
+  template <class Run>
+  static std::vector<std::string> on_threads(world::Threads& all, const Run& run) {
+    std::mutex mutex;
+    std::vector<std::string> wrong;
+    const auto add = [&](const std::vector<std::string>& own) {
+      const std::lock_guard lock(mutex);
+      wrong.insert(wrong.end(), own.begin(), own.end());
+    };
+    std::vector<std::thread> threads;
+    for (int pe = 0; pe < all.num_pes(); ++pe)
+      threads.emplace_back([&, pe] {
+        try {
+          world::run_pe(all, pe, [&](World& world) { add(run(world)); });
+        } catch (const std::exception& error) {
+          all.fail({bootstrap::FailureKind::kRuntimeFailure, "another PE has failed"});
+          add({error.what()});
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    return wrong;
+  }
+
+  template <class Run>
   static std::vector<std::string> by_threads(const Run& run) {
     const Variable size("TANDEM_NODE_SIZE", std::to_string(GetParam().size));
     std::mutex mutex;
@@ -103,6 +135,23 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
 TEST_P(OnNodes, CollectivesOfThreads) {
   const auto cases = between_nodes(collective_cases(pes(), true));
   EXPECT_THAT(by_threads([&](World& world) { return run_collectives(world, cases); }), ::testing::IsEmpty());
+}
+
+/// Messages between nodes are late, out of order and repeated.
+TEST_P(OnNodes, CollectivesInDisorder) {
+  const Variable size("TANDEM_NODE_SIZE", std::to_string(GetParam().size));
+  auto cases = between_nodes(collective_cases(pes(), true));
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    std::vector<RoundsCase> some;
+    for (std::size_t i = seed - 1; i < cases.size(); i += 4) some.push_back(cases[i]);
+    EXPECT_THAT(in_disorder(seed, [&](World& world) { return run_collectives(world, some); }), ::testing::IsEmpty());
+  }
+}
+
+TEST_P(OnNodes, OperatorsInDisorder) {
+  const Variable size("TANDEM_NODE_SIZE", std::to_string(GetParam().size));
+  const auto cases = operator_cases(pes());
+  EXPECT_THAT(in_disorder(5, [&](World& world) { return run_operators(world, cases); }), ::testing::IsEmpty());
 }
 
 TEST_P(OnNodes, OperatorsOfThreads) {

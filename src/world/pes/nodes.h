@@ -16,8 +16,8 @@ struct HostOfPe {
 /// are consecutive and every host has as many.
 int pes_per_host(const std::vector<HostOfPe>& hosts);
 
-/// Returns the number of PEs of a node, for hosts of `pes_of_host` PEs: TANDEM_NODE_SIZE in the environment, which cuts
-/// a host into virtual nodes, else all PEs of the host. Throws InvalidArgument if the variable does not divide them.
+/// Returns the number of PEs of a node, on hosts of `pes_of_host` PEs. TANDEM_NODE_SIZE in the environment cuts a host
+/// into virtual nodes; without it a host is one node. Throws InvalidArgument if the variable does not divide the PEs.
 int node_size_of(int pes_of_host);
 
 }  // namespace tandem::world

@@ -34,6 +34,7 @@ class Processes : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
   void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
+  wire::Proxy* proxy(int) const override { return nullptr; }
   Profiler* profiler() const override { return profiler_.get(); }
 
   /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
