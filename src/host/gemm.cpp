@@ -83,13 +83,13 @@ void check_gemm(const Gemm& gemm, int sms) {
   require(gemm.ring.epoch, "ring.epoch");
 }
 
-void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms) {
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, wire::Mailbox* mailbox) {
   check_gemm(gemm, sms);
   if (who_aborted(context) != 0) return;
   const TileSequence sequence(gemm);
   const Size count = sequence.tiles();
   const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, count));
-  const GridShape shape{context, blocks, 1, "", false};
+  const GridShape shape{context, blocks, 1, "", false, mailbox};
   Turn turn;
   Worker worker(context);
   for (int i = 0; i < blocks; ++i)
