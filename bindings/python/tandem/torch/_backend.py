@@ -56,6 +56,7 @@ class TandemGroup(dist.ProcessGroup):
 
     def __init__(self, store: Any, rank: int, size: int, timeout_s: float) -> None:
         super().__init__(rank, size)
+        self._name = ""
         unique, pe, pes = _groups.share_id(store, rank, size)
         self.world = World.from_id(
             unique, pe, pes, device="host", join_timeout_s=timeout_s, **_groups.HOST_OPTIONS
@@ -64,6 +65,19 @@ class TandemGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:  # noqa: N802: c10d's name
         """The name that c10d shows."""
         return "tandem"
+
+    def getGroupName(self) -> str:  # noqa: N802
+        """The name by which functional collectives find the group."""
+        return self._name
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        """Takes the name."""
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        """The same name."""
+        return self._name
 
     # Reductions.
 
@@ -201,6 +215,13 @@ class TandemGroup(dist.ProcessGroup):
         """Blocks until all processes have called it."""
         self.world.barrier()
         return _done(None)
+
+    # Newer versions of PyTorch call them by these names.
+    all_gather_single = _allgather_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single = _reduce_scatter_base
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+    all_to_all_single = alltoall_base
 
     def abort(self) -> None:
         """Ends the world on all processes."""
