@@ -16,6 +16,8 @@
 #include "collectives/all_reduce/tree.h"
 #include "collectives/all_reduce/two_shot.h"
 #include "collectives/all_reduce/two_shot_ll.h"
+#include "collectives/all_reduce_norm/one_shot_ll.h"
+#include "collectives/all_reduce_norm/two_shot.h"
 #include "collectives/all_to_all/ll.h"
 #include "collectives/all_to_all/push.h"
 #include "collectives/barrier/barrier.h"
@@ -54,6 +56,9 @@ TANDEM_COMPILE(AllGatherLL);
 TANDEM_COMPILE(AllGatherLL128);
 TANDEM_COMPILE(AllReduceOneShotLL128<bf16>);
 TANDEM_COMPILE(AllReduceTwoShotLL128<bf16>);
+#define TANDEM_COMPILE_NORM(K, T, Q) template __global__ void kernel<K<T, Q>>(BlockContract*, K<T, Q>::Args)
+TANDEM_COMPILE_NORM(AllReduceNormOneShotLL128, bf16, fp8_e4m3);
+TANDEM_COMPILE_NORM(AllReduceNormTwoShot, float, float);
 TANDEM_COMPILE(AllToAllLL128);
 TANDEM_COMPILE(BroadcastLL);
 TANDEM_COMPILE(BroadcastLL128);

@@ -12,6 +12,7 @@ void register_library_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     register_all_reduce();
+    register_all_reduce_norm();
     register_all_reduce_steps();
     register_reduce();
     register_move();
