@@ -98,6 +98,31 @@ class Block : public BlockOps<Block> {
     return total;
   }
 
+  template <class T>
+  T greatest(const Fragment<T>& values, Site site = Site::here()) {
+    sync(site);
+    return values.backed() ? greatest_of(values.data(), values.size()) : T{};
+  }
+  template <int Group, class T>
+  Fragment<T> group_greatest(const Fragment<T>& values, Site site = Site::here()) {
+    sync(site);
+    Fragment<T> result(values.size(), values.backed(), values.layout());
+    if (!result.backed()) return result;
+    for (const Range group : Tiles({0, values.size()}, Group)) {
+      const T most = greatest_of(values.data() + group.begin, group.size());
+      for (Size i = group.begin; i < group.end; ++i) result.data()[i] = most;
+    }
+    return result;
+  }
+  template <int Group, class T, class A>
+  void store_group_firsts(T* to, const Fragment<A>& values, Site site = Site::here()) {
+    const Size groups = ceil_div(values.size(), Group);
+    Fragment<A> firsts(groups, values.backed(), values.layout());
+    if (firsts.backed())
+      for (Size i = 0; i < groups; ++i) firsts.data()[i] = values.data()[i * Group];
+    store(to, {0, groups}, firsts, site);
+  }
+
   // --- put, get ----------------------------------------------------------------------------------------------------
 
   template <class T>
@@ -293,6 +318,13 @@ class Block : public BlockOps<Block> {
   }
 
  private:
+  template <class T>
+  static T greatest_of(const T* values, Size count) {
+    T most{};
+    for (Size i = 0; i < count; ++i) most = apply(ReduceOp::kMax, most, values[i]);
+    return most;
+  }
+
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
     Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(T)));
