@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "host/bell.h"
@@ -10,15 +11,22 @@ namespace tandem::host {
 
 namespace {
 
-/// Polls before a thread sleeps. It does not yield its processor in between: on a busy machine each yield may cost a
-/// time slice. A thread that a futex wakes runs soon (bench/host_engine).
-constexpr int kSpins = 100;
+/// Polls before a thread sleeps, if the world has more PEs than this process has processors, and else. A thread does
+/// not yield its processor in between: on a busy machine each yield may cost a time slice. A thread that a futex wakes
+/// runs soon (bench/host_engine), but a processor that had nothing to do needs some 50 us.
+constexpr int kSpinsIfCrowded = 100;
+constexpr int kSpins = 2000;
 /// Passes of a busy thread after which it checks its waits for aborts and timeouts.
 constexpr int kPassesBetweenWatches = 1024;
 
 StackPool& stacks() {
   thread_local StackPool pool;
   return pool;
+}
+
+int most_spins(const cuda::Context& context) {
+  static const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  return context.world_pes <= processors ? kSpins : kSpinsIfCrowded;
 }
 
 void relax() {
@@ -57,6 +65,8 @@ void Strand::run(void* strand) {
   } catch (const WaitIsOver&) {
   }
 }
+
+Worker::Worker(const cuda::Context& context) : context_(context), most_spins_(most_spins(context)) {}
 
 Worker::~Worker() { unwind_all(); }
 
@@ -102,7 +112,7 @@ bool Worker::has_answer() const {
 }
 
 bool Worker::pause(int times) {
-  if (times <= kSpins) {
+  if (times <= most_spins_) {
     relax();
     return false;
   }

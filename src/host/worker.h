@@ -66,7 +66,7 @@ class Strand {
 /// Runs strands in turn on the calling thread.
 class Worker {
  public:
-  explicit Worker(const cuda::Context& context) : context_(context) {}
+  explicit Worker(const cuda::Context& context);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -89,6 +89,7 @@ class Worker {
   void unwind_all();
 
   const cuda::Context context_;
+  const int most_spins_;
   std::vector<std::unique_ptr<Strand>> strands_;
 };
 

@@ -22,6 +22,7 @@
 #include "collectives/broadcast/chain.h"
 #include "collectives/broadcast/direct.h"
 #include "collectives/broadcast/ll.h"
+#include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
@@ -104,6 +105,7 @@ TANDEM_COMPILE(AllToAllLL);
 TANDEM_COMPILE(AllToAllPush);
 TANDEM_COMPILE(BarrierAll);
 TANDEM_COMPILE(BroadcastDirect);
+TANDEM_COMPILE(BroadcastPull);
 TANDEM_COMPILE(BroadcastScatterAllGather);
 TANDEM_COMPILE(BroadcastChain);
 TANDEM_COMPILE(BroadcastTree<2>);

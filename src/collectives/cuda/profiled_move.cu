@@ -11,6 +11,7 @@
 #include "collectives/broadcast/chain.h"
 #include "collectives/broadcast/direct.h"
 #include "collectives/broadcast/ll.h"
+#include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
@@ -42,7 +43,7 @@ void register_profiled_move() {
   register_profiled_byte_kernels<AllGatherLL, AllGatherLL128, AllToAllLL128, BroadcastLL, BroadcastLL128,
                                  BroadcastScatterLL128, ExchangeLL, ExchangeLL128, SendRecvLL, SendRecvLL128>();
   register_profiled_byte_kernels<AllGatherPush, AllGatherRing, AllGatherTwoLevel, AllGatherTwoLevelLL, AllToAllLL,
-                                 AllToAllPush, BroadcastChain, BroadcastDirect, BroadcastScatterAllGather,
+                                 AllToAllPush, BroadcastChain, BroadcastDirect, BroadcastPull, BroadcastScatterAllGather,
                                  BroadcastTree<2>, ExchangePutSignal, GatherDirect, ScatterDirect, SendRecvRing>();
   using Pairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
   register_profiled_kernel<Pairs, Pairs::kThreads>();
