@@ -1,5 +1,5 @@
 #pragma once
-/// The work of a PE's stream on CPUs: kernels, GEMMs and signals, each of which the calling thread runs to its end.
+/// The work of a PE's stream on CPUs: kernels, GEMMs and signals. Each call returns when its work has ended.
 ///
 /// Several threads of a PE may call these functions at the same time. If the PE's abort word is set or a wait times
 /// out, blocks end at their next wait, and the call returns. The report in the context holds the reason. Later calls
@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "host/crew.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cpu/block.h"
 #include "tandem/impl/cuda/comparison.h"
@@ -23,6 +24,7 @@ struct GridRequest {
   std::string machine;  ///< the machine's name, for errors
   bool has_multicast = false;
   std::function<void(cpu::Block&)> body;
+  GridThreads by = {};  ///< the threads that run the blocks
 };
 
 /// Runs all blocks. If a block throws, ends the others and rethrows the exception.
@@ -30,7 +32,7 @@ void run_grid(const GridRequest& request);
 
 /// Throws InvalidArgument or Unsupported that names the field which no kernel on `sms` SMs supports.
 void check_gemm(const Gemm& gemm, int sms);
-void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms);
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by = {});
 
 /// Sets a word of this PE or of a peer, with release order at system scope.
 void write_signal(const cuda::Context& context, Signal* word, Epoch value);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include "host/bell.h"
@@ -24,10 +23,7 @@ StackPool& stacks() {
   return pool;
 }
 
-int most_spins(const cuda::Context& context) {
-  static const int processors = static_cast<int>(std::thread::hardware_concurrency());
-  return context.world_pes <= processors ? kSpins : kSpinsIfCrowded;
-}
+int most_spins(const cuda::Context& context) { return context.world_pes <= processors() ? kSpins : kSpinsIfCrowded; }
 
 void relax() {
 #if defined(__x86_64__)
@@ -66,7 +62,8 @@ void Strand::run(void* strand) {
   }
 }
 
-Worker::Worker(const cuda::Context& context) : context_(context), most_spins_(most_spins(context)) {}
+Worker::Worker(const cuda::Context& context, const std::atomic<bool>* stop)
+    : context_(context), stop_(stop), most_spins_(most_spins(context)) {}
 
 Worker::~Worker() { unwind_all(); }
 
@@ -76,7 +73,7 @@ void Worker::add(std::function<void(Strand&)> body) {
 
 void Worker::run() {
   int idle = 0;
-  for (int passes = 1; !strands_.empty(); ++passes) {
+  for (int passes = 1; !strands_.empty() && !is_stopped(); ++passes) {
     idle = pass() ? 0 : idle + 1;
     if (passes % kPassesBetweenWatches == 0) watch();
     if (idle > 0 && pause(idle)) idle = 0;  // a strand that polls several words needs as many passes
@@ -142,6 +139,27 @@ void Worker::unwind_all() {
     }
   }
   strands_.clear();
+}
+
+void run_blocks(const cuda::Context& context, int blocks, const GridThreads& threads,
+                const std::function<void(Strand&, int)>& body) {
+  std::atomic<bool> has_failed{false};
+  std::exception_ptr error;
+  const auto run_part = [&](int part, int parts) {
+    try {
+      Worker worker(context, &has_failed);
+      for (int i = part; i < blocks; i += parts) worker.add([&, i](Strand& strand) { body(strand, i); });
+      worker.run();
+    } catch (...) {
+      if (!has_failed.exchange(true)) error = std::current_exception();
+    }
+  };
+  const int most = std::min(threads.most, blocks);
+  if (threads.crew == nullptr || most <= 1)
+    run_part(0, 1);
+  else
+    threads.crew->run(most, run_part);
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace tandem::host

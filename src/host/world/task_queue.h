@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "host/crew.h"
+
 namespace tandem::host {
 
 /// A queue of tasks. Its thread starts with the first task. One task runs at a time.
@@ -35,6 +37,8 @@ class TaskQueue {
   void close();
   bool is_closed() const;
   bool is_empty() const;
+  /// Returns the threads that help a task; the task alone uses them.
+  Crew& crew() { return crew_; }
 
  private:
   struct Task {
@@ -56,6 +60,7 @@ class TaskQueue {
   bool is_running_ = false;  // a thread runs tasks, and goes on until there are none
   std::exception_ptr error_;
   bool is_closed_ = false;
+  Crew crew_;
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
@@ -19,9 +20,12 @@ namespace {
 
 constexpr const char* kDefaultBytes = "1M";
 constexpr int kTuneCalls = 5;
-/// The most blocks of candidates. Blocks of a PE are fibers of one thread: a few let one go on while another waits, and
-/// more of them add signals.
-constexpr int kMostTunedBlocks = 4;
+/// The most blocks of candidates. The threads of a grid share its blocks. Two for each thread let one go on while
+/// another waits, and more of them add signals.
+int most_tuned_blocks(int pes) {
+  const int threads = static_cast<int>(std::thread::hardware_concurrency()) / pes;
+  return std::max(4, 2 * threads);
+}
 
 Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
@@ -89,7 +93,7 @@ std::vector<Sweep> tune_on_host(const Arguments& a) {
     sweep.group.pes = job.pes;
     sweep.group.source = sweep_source(a, HostJob::machine());
     std::vector<tune::Candidate> candidates = tune::candidates(run.collective, true, a.algorithm.value_or(""));
-    std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > kMostTunedBlocks; });
+    std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > most_tuned_blocks(job.pes); });
     tune::Contest contest(candidates);
     for (const Size bytes : bench_sizes(a)) {
       const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
