@@ -18,12 +18,10 @@ void run_alone(const cuda::Context& context, wire::Mailbox* mailbox,
                const std::function<void(Strand&, BlockCore&)>& body) {
   if (who_aborted(context) != 0) return;
   const GridShape shape{context, 1, 1, "", false, mailbox};
-  Worker worker(context);
-  worker.add([&](Strand& strand) {
+  run_blocks(context, 1, {}, [&](Strand& strand, int) {
     BlockCore core(strand, shape, 0);
     body(strand, core);
   });
-  worker.run();
 }
 
 /// Waits for a PE's record of a call.
@@ -85,14 +83,11 @@ void run_grid(const GridRequest& request) {
   constexpr int kWarp = 32;
   const GridShape shape{request.context, request.blocks,        request.threads / kWarp,
                         request.machine, request.has_multicast, request.mailbox};
-  Worker worker(request.context);
-  for (int i = 0; i < request.blocks; ++i)
-    worker.add([&, i](Strand& strand) {
-      BlockCore core(strand, shape, i);
-      cpu::Block block(core);
-      request.body(block);
-    });
-  worker.run();
+  run_blocks(request.context, request.blocks, request.by, [&](Strand& strand, int i) {
+    BlockCore core(strand, shape, i);
+    cpu::Block block(core);
+    request.body(block);
+  });
 }
 
 void copy(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox* mailbox) {

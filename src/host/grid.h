@@ -1,5 +1,5 @@
 #pragma once
-/// The work of a PE's stream on CPUs: kernels, GEMMs and signals, each of which the calling thread runs to its end.
+/// The work of a PE's stream on CPUs: kernels, GEMMs and signals. Each call returns when its work has ended.
 ///
 /// Several threads of a PE may call these functions at the same time. If the PE's abort word is set or a wait times
 /// out, blocks end at their next wait, and the call returns. The report in the context holds the reason. Later calls
@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "host/crew.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cpu/block.h"
 #include "tandem/impl/cuda/comparison.h"
@@ -24,6 +25,7 @@ struct GridRequest {
   std::string machine;  ///< the machine's name, for errors
   bool has_multicast = false;
   std::function<void(cpu::Block&)> body;
+  GridThreads by = {};               ///< the threads that run the blocks
   wire::Mailbox* mailbox = nullptr;  ///< of a world of several nodes
 };
 
@@ -32,7 +34,8 @@ void run_grid(const GridRequest& request);
 
 /// Throws InvalidArgument or Unsupported that names the field which no kernel on `sms` SMs supports.
 void check_gemm(const Gemm& gemm, int sms);
-void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, wire::Mailbox* mailbox = nullptr);
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by = {},
+              wire::Mailbox* mailbox = nullptr);
 
 /// Copies between the memory of PEs, to or from this PE. A copy to another node is complete when the call returns.
 void copy(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox* mailbox);

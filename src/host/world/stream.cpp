@@ -1,5 +1,6 @@
 #include "host/world/stream.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -49,6 +50,11 @@ std::uint32_t wrong_words(const world::SelfTest& test, int on, int from) {
 
 }  // namespace
 
+/// PEs share the processors of their computer.
+GridThreads HostStream::threads_of(const world::Context& context) {
+  return {&queue_->crew(), std::max(1, processors() / context.world_pes)};
+}
+
 HostStream::~HostStream() {
   if (is_own_) queue_->close();
 }
@@ -62,13 +68,14 @@ void HostStream::launch(const detail::KernelLaunch& kernel, const world::Context
   request.machine = "host";
   request.mailbox = use_.mailbox;
   request.body = kernel.on_cpu;
+  request.by = threads_of(context);
   add([request = std::move(request)] { run_grid(request); });
 }
 
 void HostStream::gemm(const Gemm& gemm, const world::Context& context) {
   check_gemm(gemm, use_.sms);
-  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms, mailbox = use_.mailbox] {
-    run_gemm(context, gemm, sms, mailbox);
+  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms, by = threads_of(context), mailbox = use_.mailbox] {
+    run_gemm(context, gemm, sms, by, mailbox);
   });
 }
 

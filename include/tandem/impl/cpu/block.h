@@ -333,16 +333,17 @@ class Block : public BlockOps<Block> {
   }
   template <class A, class T>
   Fragment<A> gather_all(Symm<T> from, Range range, ReduceOp op) const {
-    Fragment<A> result = gather<A>(from.on(0), range);
+    if (num_pes() == 1) return gather<A>(from.on(0), range);
+    Fragment<A> result(range.size(), core_->backed(from.on(0)), core_->layout(sizeof(T)));
     if (!result.backed() || range.empty()) return result;
+    const auto values = [&](int other) { return from.on(other) + range.begin; };
     by_operation<A>(op, [&](auto operation) {
-      for (int other = 1; other < num_pes(); ++other) {
-        const auto* const values = from.on(other) + range.begin;
-        Fragment<A> sum(range.size(), true, result.layout());
-        impl::for_each_pair(sum.data(), result.data(), values, range.size(),
-                            [operation](A x, T y) { return operation(x, tandem::convert<A>(y)); });
-        result = std::move(sum);
-      }
+      impl::for_each_pair(result.data(), values(0), values(1), range.size(), [operation](auto x, auto y) {
+        return operation(tandem::convert<A>(x), tandem::convert<A>(y));
+      });
+      for (int other = 2; other < num_pes(); ++other)
+        impl::combine_each_element(result.data(), values(other), range.size(),
+                                   [operation](A x, auto y) { return operation(x, tandem::convert<A>(y)); });
     });
     return result;
   }
