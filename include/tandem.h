@@ -56,6 +56,7 @@
  * continues. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -196,6 +197,17 @@ tandem_status tandem_free(tandem_world* world, void* pointer);
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes);
 /** Ends a registration. All PEs call it; no kernel may still use the memory. */
 tandem_status tandem_unregister(tandem_world* world, void* pointer);
+
+/** Writes the address of PE `pe`'s copy of symmetric memory to `*peer`. `pointer` lies in memory of tandem_alloc() or
+ * tandem_register(). Loads and stores of any thread (on GPUs: of kernels) may use the address. */
+tandem_status tandem_peer_pointer(tandem_world* world, const void* pointer, int pe, void** peer);
+/** Copies `bytes` bytes from `from` to PE `pe`'s copy of the symmetric memory `to`. Only this PE calls it. */
+tandem_status tandem_put(tandem_world* world, void* to, const void* from, size_t bytes, int pe, void* stream);
+/** Writes `value` to PE `pe`'s copy of a signal word, after all earlier work in `stream` is visible there. A signal
+ * word is 8 bytes of symmetric memory, set to zero by the program. Its value only grows. */
+tandem_status tandem_write_signal(tandem_world* world, uint64_t* word, uint64_t value, int pe, void* stream);
+/** Lets `stream` continue when this PE's copy of the signal word is at least `value`. */
+tandem_status tandem_wait_signal(tandem_world* world, const uint64_t* word, uint64_t value, void* stream);
 
 /** Reduces `count` elements of all PEs; every PE gets the result.
  * In place if out == in. */

@@ -65,6 +65,8 @@ class CWorld {
   void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
+  /// Returns the address on `pe` of `bytes` bytes of symmetric memory. Throws InvalidArgument for other memory.
+  void* on_pe(const void* pointer, Size bytes, int pe, const char* what) const;
   void run(const Call& call);
   /// Messages to this PE are one copy.
   void send_recv(const std::vector<Send>& sends, const std::vector<Receive>& receives, const OwnPart& own,

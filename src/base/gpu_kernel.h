@@ -5,6 +5,7 @@
 ///
 ///   TANDEM_GPU_KERNEL(AllGatherPush, 512);       // the kernel; threads of a block
 ///   TANDEM_GPU_KERNELS(AllReduceTwoShot, 512);   // a template of the element type, for every type
+///   TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormTwoShot, 512);  // a template of a floating-point type and its output's type
 ///   TANDEM_GPU_STEP(AwaitWord);                  // one warp of at most 32 registers a thread, beside any GEMM
 ///   TANDEM_SIMULATED_KERNELS(AllReduceMultimem)  // a template that the CUDA backend does not launch
 ///
@@ -16,6 +17,9 @@
 #define TANDEM_GPU_KERNELS(K, threads) \
   template <class T>                   \
   void gpu_kernel(const K<T>*)
+#define TANDEM_GPU_OUTPUT_KERNELS(K, threads) \
+  template <class T, class Q>                 \
+  void gpu_kernel(const K<T, Q>*)
 #define TANDEM_SIMULATED_KERNELS(K) \
   template <class T>                \
   void gpu_kernel(const K<T>*)

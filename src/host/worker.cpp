@@ -10,9 +10,11 @@ namespace tandem::host {
 
 namespace {
 
-/// Polls before a thread sleeps. It does not yield its processor in between: on a busy machine each yield may cost a
-/// time slice. A thread that a futex wakes runs soon (bench/host_engine).
-constexpr int kSpins = 100;
+/// Polls before a thread sleeps, if the world has more PEs than this process has processors, and else. A thread does
+/// not yield its processor in between: on a busy machine each yield may cost a time slice. A thread that a futex wakes
+/// runs soon (bench/host_engine), but a processor that had nothing to do needs some 50 us.
+constexpr int kSpinsIfCrowded = 100;
+constexpr int kSpins = 2000;
 /// Passes of a busy thread after which it checks its waits for aborts and timeouts.
 constexpr int kPassesBetweenWatches = 1024;
 
@@ -20,6 +22,8 @@ StackPool& stacks() {
   thread_local StackPool pool;
   return pool;
 }
+
+int most_spins(const cuda::Context& context) { return context.world_pes <= processors() ? kSpins : kSpinsIfCrowded; }
 
 void relax() {
 #if defined(__x86_64__)
@@ -58,6 +62,9 @@ void Strand::run(void* strand) {
   }
 }
 
+Worker::Worker(const cuda::Context& context, const std::atomic<bool>* stop)
+    : context_(context), stop_(stop), most_spins_(most_spins(context)) {}
+
 Worker::~Worker() { unwind_all(); }
 
 void Worker::add(std::function<void(Strand&)> body) {
@@ -66,7 +73,7 @@ void Worker::add(std::function<void(Strand&)> body) {
 
 void Worker::run() {
   int idle = 0;
-  for (int passes = 1; !strands_.empty(); ++passes) {
+  for (int passes = 1; !strands_.empty() && !is_stopped(); ++passes) {
     idle = pass() ? 0 : idle + 1;
     if (passes % kPassesBetweenWatches == 0) watch();
     if (idle > 0 && pause(idle)) idle = 0;  // a strand that polls several words needs as many passes
@@ -102,7 +109,7 @@ bool Worker::has_answer() const {
 }
 
 bool Worker::pause(int times) {
-  if (times <= kSpins) {
+  if (times <= most_spins_) {
     relax();
     return false;
   }
@@ -132,6 +139,27 @@ void Worker::unwind_all() {
     }
   }
   strands_.clear();
+}
+
+void run_blocks(const cuda::Context& context, int blocks, const GridThreads& threads,
+                const std::function<void(Strand&, int)>& body) {
+  std::atomic<bool> has_failed{false};
+  std::exception_ptr error;
+  const auto run_part = [&](int part, int parts) {
+    try {
+      Worker worker(context, &has_failed);
+      for (int i = part; i < blocks; i += parts) worker.add([&, i](Strand& strand) { body(strand, i); });
+      worker.run();
+    } catch (...) {
+      if (!has_failed.exchange(true)) error = std::current_exception();
+    }
+  };
+  const int most = std::min(threads.most, blocks);
+  if (threads.crew == nullptr || most <= 1)
+    run_part(0, 1);
+  else
+    threads.crew->run(most, run_part);
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace tandem::host

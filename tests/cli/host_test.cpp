@@ -1,5 +1,8 @@
 // The tool's runs on CPUs.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
 
 #include "cli/tool.h"
 
@@ -62,7 +65,10 @@ TEST(OnHost, RefusesWhatItHasNot) {
     EXPECT_EQ(ended.code, code) << arguments;
     return ended.err;
   };
-  EXPECT_THAT(refused("run all_reduce --backend tpu", 2), HasSubstr("'tpu' given, allowed are sim, cuda, host"));
+  for (const std::string command : {"run all_reduce", "bench all_reduce", "tune all_reduce --out x.json",
+                                    "launch -n 1 '" TANDEM_CLI_PATH "' run all_reduce"})
+    EXPECT_THAT(refused(command + " --backend tpu", 2), HasSubstr("'tpu' given, allowed are sim, cuda, host"));
+  EXPECT_THAT(refused("launch -n 1025 true", 2), HasSubstr("-n: '1025' given, allowed are 1 to 1024"));
   EXPECT_THAT(refused("run all_reduce --backend host --machine h200x8", 2), HasSubstr("--machine: does not apply"));
   EXPECT_THAT(refused("run all_reduce --backend host --graph", 2), HasSubstr("--graph: does not apply"));
   EXPECT_THAT(refused("run all_reduce --backend host --phantom", 2), HasSubstr("--phantom: does not apply"));
@@ -72,6 +78,22 @@ TEST(OnHost, RefusesWhatItHasNot) {
   EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
   EXPECT_THAT(refused("run all_reduce --backend host --bytes 4096G", 2), HasSubstr("this computer has"));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they open files of their own
+TEST(OnHost, NamesTheLimitThatIsTooSmall) {
+  const TemporaryFolder folder;
+  const auto error_under = [&](const std::string& limit, const std::string& arguments) {
+    const std::string run = "ulimit " + limit + "; '" TANDEM_CLI_PATH "' " + arguments + " >/dev/null 2>'";
+    const int status = std::system((run + (folder / "err") + "'").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 3) << arguments;
+    return testing::read_file(folder / "err");
+  };
+  EXPECT_THAT(error_under("-n 20", "run all_reduce --backend host --pes 40 --bytes 1K"),
+              HasSubstr("too many open files (ulimit -n)"));
+  EXPECT_THAT(error_under("-n 16", "launch -n 20 true"), HasSubstr("too many open files (ulimit -n)"));
+  EXPECT_THAT(error_under("-f 1000", "run all_reduce --backend host --pes 2 --bytes 64M"), HasSubstr("(ulimit -f)"));
+}
+#endif
 
 }  // namespace
 }  // namespace tandem::cli

@@ -1,7 +1,9 @@
-"""Tandem: communication and computation in one kernel. This package has the simulator and the checker.
+"""Tandem: communication and computation in one kernel.
 
     tandem.simulate     collectives and operators on a simulated machine
     tandem.check        races, hangs and wrong results under many schedules
+    tandem.World        this process as one PE of a job: collectives and symmetric memory, on CPUs or GPUs
+    tandem.torch        operators for PyTorch; needs torch
     tandem.machines, tandem.algorithms, tandem.layers
                         what can be simulated
 
@@ -25,9 +27,12 @@ from .errors import (
     Timeout,
     Unsupported,
 )
+from .symmetric import Buffer, Symmetric
+from .world import World, unique_id
 
 __all__ = [
     "Algorithm",
+    "Buffer",
     "CheckFailed",
     "CheckResult",
     "Deadlock",
@@ -42,14 +47,17 @@ __all__ = [
     "Mutant",
     "OutOfMemory",
     "Site",
+    "Symmetric",
     "Timeout",
     "Unsupported",
+    "World",
     "algorithms",
     "check",
     "layers",
     "machines",
     "mutants",
     "simulate",
+    "unique_id",
 ]
 
 

@@ -2,6 +2,7 @@
 #include "collectives/broadcast/copies_plan.h"
 #include "collectives/broadcast/direct.h"
 #include "collectives/broadcast/ll.h"
+#include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
@@ -18,6 +19,8 @@ std::span<const Algorithm> broadcast_algorithms() {
        make_byte_plan<kSelf, BroadcastScatterAllGather>},
       {{kSelf, "direct", "the root puts everything to every PE: small sizes", false, false, kOutput},
        make_byte_plan<kSelf, BroadcastDirect>},
+      {{kSelf, "pull", "every PE reads the root's input: PEs on CPUs", true, false, kInput},
+       make_byte_plan<kSelf, BroadcastPull>},
       {{kSelf, "tree", "down a binary tree in chunks", false, false, kOutput}, make_byte_plan<kSelf, BroadcastTree<2>>},
       {{kSelf, "chain", "from PE to PE in chunks: large sizes", false, false, kOutput},
        make_byte_plan<kSelf, BroadcastChain>},

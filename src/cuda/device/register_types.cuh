@@ -27,4 +27,15 @@ void register_profiled_types() {
   register_profiled_kernel<K<bf16>, Threads>();
 }
 
+/// Registers a kernel of floating-point types whose output has the same type or e4m3. It has no profiled form.
+template <template <class, class> class K, int Threads>
+void register_outputs() {
+  register_kernel<K<float, float>, Threads>();
+  register_kernel<K<f16, f16>, Threads>();
+  register_kernel<K<bf16, bf16>, Threads>();
+  register_kernel<K<float, fp8_e4m3>, Threads>();
+  register_kernel<K<f16, fp8_e4m3>, Threads>();
+  register_kernel<K<bf16, fp8_e4m3>, Threads>();
+}
+
 }  // namespace tandem::cuda

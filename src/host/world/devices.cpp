@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "host/bell.h"
 #include "host/grid.h"
 #include "host/world/stream.h"
 #include "tandem/error.h"
@@ -49,6 +50,8 @@ Machine HostDevices::describe(int) {
   machine.gpu.copy_engines = 1;  // a stream's thread
   return machine;
 }
+
+void HostDevices::wake_waits(const world::Context& context) noexcept { ring(context, context.world_pe); }
 
 void HostDevices::wait_until_idle(int device) noexcept {
   std::vector<std::shared_ptr<TaskQueue>> all;

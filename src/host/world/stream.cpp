@@ -1,5 +1,6 @@
 #include "host/world/stream.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -49,6 +50,11 @@ std::uint32_t wrong_words(const world::SelfTest& test, int on, int from) {
 
 }  // namespace
 
+/// PEs share the processors of their computer.
+GridThreads HostStream::threads_of(const world::Context& context) {
+  return {&queue_->crew(), std::max(1, processors() / context.world_pes)};
+}
+
 HostStream::~HostStream() {
   if (is_own_) queue_->close();
 }
@@ -60,24 +66,28 @@ void HostStream::launch(const detail::KernelLaunch& kernel, const world::Context
   request.threads = kernel.grid.threads;
   request.context = context;
   request.machine = "host";
+  request.mailbox = use_.mailbox;
   request.body = kernel.on_cpu;
+  request.by = threads_of(context);
   add([request = std::move(request)] { run_grid(request); });
 }
 
 void HostStream::gemm(const Gemm& gemm, const world::Context& context) {
   check_gemm(gemm, use_.sms);
-  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms] { run_gemm(context, gemm, sms); });
+  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms, by = threads_of(context), mailbox = use_.mailbox] {
+    run_gemm(context, gemm, sms, by, mailbox);
+  });
 }
 
-void HostStream::copy(void* to, const void* from, Size bytes) {
-  add([to, from, bytes] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+void HostStream::copy(const world::Context& context, void* to, const void* from, Size bytes) {
+  add([context, to, from, bytes, mailbox = use_.mailbox] { host::copy(context, to, from, bytes, mailbox); });
 }
 
 void HostStream::write_signal(const world::Context& context, Signal* word, const Epoch* from, Epoch value) {
-  add([context, word, from, value] {
+  add([context, word, from, value, mailbox = use_.mailbox] {
     const Epoch written =
         from == nullptr ? value : std::atomic_ref(*const_cast<Epoch*>(from)).load(std::memory_order_relaxed);
-    host::write_signal(context, word, written);
+    host::write_signal(context, word, written, mailbox);
   });
 }
 
@@ -87,7 +97,7 @@ void HostStream::wait_signal(const world::Context& context, const Signal* word, 
 
 void HostStream::compare_calls(const world::Context& context, const detail::CallComparison& call) {
   const cuda::Comparison comparison{call.words, call.calls.words, call.signature, static_cast<Epoch>(call.count)};
-  add([context, comparison] { host::compare_calls(context, comparison); });
+  add([context, comparison, mailbox = use_.mailbox] { host::compare_calls(context, comparison, mailbox); });
 }
 
 std::shared_ptr<detail::EventState> HostStream::record() {

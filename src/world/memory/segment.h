@@ -39,6 +39,8 @@ class Segment {
 
   std::byte* base() const { return base_; }
   Size stride() const { return stride_; }
+  /// Returns the bytes of each part that have memory.
+  Size bytes() const { return there_; }
   int pe_of(const void* address) const {
     return static_cast<int>((static_cast<const std::byte*>(address) - base()) / stride_);
   }

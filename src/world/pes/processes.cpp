@@ -11,6 +11,7 @@
 
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
+#include "world/pes/nodes.h"
 
 namespace tandem::world {
 
@@ -38,6 +39,7 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       exceptions_before_(std::uncaught_exceptions()),
       member_(id, pe, pes, options.join_timeout_s),
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
+      pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       pe_(member_.or_fail([&] { return take_device(device); })),
       allocator_(member_.or_fail([&] { return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes); })),
       segment_(member_.or_fail([&] {
@@ -49,6 +51,10 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
 /// Checks that all PEs have the same options, and sets up the rest of the world.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
+  const int node_size = node_size_of(pes_of_host_);
+  check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(node_size)).result(), "nodes"), pe,
+              "TANDEM_NODE_SIZE, or the number of PEs of a host");
+  set_node_size(node_size);
   check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(allocator_.range_bytes())).result(), "heap"),
               pe, "heap_bytes, with what the library adds");
   check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(allocator_.most_bytes())).result(), "heap"),
@@ -103,6 +109,14 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
   if (report.set != 0) return abort_report(*this, me());
   const std::uint32_t by = report.ended_by;
   return by != 0 ? end(me(), by) : std::nullopt;
+}
+
+/// GPUs of several hosts that share memory by fabric handles are as those of one host.
+int Processes::count_pes_of_host() const {
+  if (!devices().has_mailbox()) return num_pes();
+  std::vector<HostOfPe> hosts;
+  for (int pe = 0; pe < num_pes(); ++pe) hosts.push_back({exchange_.host_of(pe), exchange_.host_name_of(pe)});
+  return pes_per_host(hosts);
 }
 
 /// Requires a GPU for each process, since blocks of two processes are not on a GPU at once. A kernel would wait for

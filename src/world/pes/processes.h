@@ -34,6 +34,7 @@ class Processes : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
   void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
+  wire::Proxy* proxy(int) const override { return nullptr; }
   Profiler* profiler() const override { return profiler_.get(); }
 
   /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
@@ -47,6 +48,7 @@ class Processes : public Pes {
   void gather_profiles();
 
  private:
+  int count_pes_of_host() const;
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
@@ -60,6 +62,7 @@ class Processes : public Pes {
   int exceptions_before_;
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
+  int pes_of_host_;
   Pe pe_;
   HeapAllocator allocator_;
   Segment segment_;

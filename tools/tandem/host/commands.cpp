@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
@@ -18,7 +19,12 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kTuneCalls = 5;
-constexpr int kBlockThreads = 512;  // of the collectives' kernels
+/// The most blocks of candidates. The threads of a grid share its blocks. Two for each thread let one go on while
+/// another waits, and more of them add signals.
+int most_tuned_blocks(int pes) {
+  const int threads = static_cast<int>(std::thread::hardware_concurrency()) / pes;
+  return std::max(4, 2 * threads);
+}
 
 Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
@@ -80,16 +86,14 @@ std::vector<Sweep> tune_on_host(const TuneOptions& a) {
     CollectiveRun run = make_collective_run(std::get<Collective>(parse_subject(subject)), one, job.pes);
     run.iterations = a.iterations.value_or(kTuneCalls);
     Sweep sweep;
-    Size most_blocks = 0;
     job.run(0, [&](World& world, Shared&) {
-      if (!job.keeps_result_of(world.pe())) return;
-      sweep.machine = world.machine().name;
-      most_blocks = Size{world.machine().gpu.sm_count} * world.machine().gpu.max_threads_per_sm / kBlockThreads;
+      if (job.keeps_result_of(world.pe())) sweep.machine = world.machine().name;
     });
     sweep.group.pes = job.pes;
-    sweep.group.source = sweep_source(a.command_line, sweep.machine);
+    sweep.group.source = sweep_source(a.command_line, HostJob::machine());
     std::vector<tune::Candidate> candidates = tune::candidates(run.collective, true, a.algorithm.value_or(""));
-    std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > most_blocks; });
+    std::erase_if(candidates,
+                  [&](const tune::Candidate& candidate) { return candidate.blocks > most_tuned_blocks(job.pes); });
     tune::Contest contest(candidates);
     for (const Size bytes : bench_sizes(a)) {
       const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
