@@ -69,7 +69,7 @@ StreamUse Pes::use(int number, const std::string& stream) {
       work_failed(number, {bootstrap::FailureKind::kRuntimeFailure, "a kernel threw what is no std::exception"});
     }
   };
-  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, early_launch_, on_error};
+  return {pe(number).device, number, num_pes(), stream, machine_.gpu.sm_count, sharing_, early_launch_, on_error};
 }
 
 std::uint32_t* Pes::abort_of(int pe) const {
