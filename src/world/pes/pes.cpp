@@ -97,7 +97,8 @@ StreamUse Pes::use(int number, const std::string& stream) {
   const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   wire::Proxy* const own = proxy(number);
   wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
-  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, mailbox, early_launch_, on_error};
+  return {pe(number).device, number,  num_pes(),     stream,  machine_.gpu.sm_count,
+          sharing_,          mailbox, early_launch_, on_error};
 }
 
 std::uint32_t* Pes::abort_of(int pe) const {
