@@ -15,7 +15,7 @@ struct MemoryFile {
   std::string problem;        ///< why other processes cannot map it; empty: they can
 };
 
-/// Finds the memory file that is mapped at the address, and seals it against shrinking: a process that reads beyond the
+/// Finds the memory file that is mapped at the address, and seals it against shrinking. A process that reads beyond the
 /// end of a file dies of SIGBUS.
 MemoryFile memory_file_at(const void* address);
 
