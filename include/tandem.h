@@ -149,7 +149,7 @@ const char* tandem_last_error(void);
 tandem_status tandem_unique_id_create(void* id, const char* address);
 
 /** Joins a world, on GPUs with the current GPU, and returns once all PEs have joined. On CPUs `stream` is NULL
- * everywhere, memory may lie anywhere, and tandem_register() gives TANDEM_UNSUPPORTED. */
+ * everywhere, and memory may lie anywhere. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
 /** The same with the id and the numbers from the environment of torchrun, srun or tandem launch
  * (docs/reference/worlds.md). */
@@ -193,7 +193,9 @@ tandem_status tandem_free(tandem_world* world, void* pointer);
 
 /** Registers memory of the caller, so that calls use it in place. All PEs call it with the same size, at the same place
  * of allocations of the same sizes. The allocator must use CUDA virtual memory management with exportable handles, as
- * PyTorch's expandable segments do. If one PE's memory is of another kind, all PEs get TANDEM_UNSUPPORTED. */
+ * PyTorch's expandable segments do. On CPUs the memory lies in a memory file (memfd_create with MFD_ALLOW_SEALING) that
+ * is mapped as a whole and shared, and whose descriptor is open; it is sealed against shrinking. If one PE's memory is
+ * of another kind, all PEs get TANDEM_UNSUPPORTED. */
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes);
 /** Ends a registration. All PEs call it; no kernel may still use the memory. */
 tandem_status tandem_unregister(tandem_world* world, void* pointer);

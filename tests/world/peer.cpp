@@ -1,7 +1,9 @@
 // One process of a world on CPUs: what it is asked for is its first argument. Prints what went wrong; exit
 // code 1 then.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -188,6 +190,13 @@ void register_memory(const PeerPlace& place) {
                                 [&] { process.unregister_buffer(place.pe == 2 ? &process : memory); });
   process.unregister_buffer(memory);
   check_reach(world, process.register_buffer(memory, 64));
+  const int file = ::memfd_create("of the program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (::ftruncate(file, kMiB) != 0) throw std::runtime_error("no memory file");
+  void* const in_file = ::mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  check_reach(world, process.register_buffer(in_file, 64));
+  process.unregister_buffer(in_file);
+  ::munmap(in_file, kMiB);
+  ::close(file);
 }
 
 /// Likewise the growth of the heap.
