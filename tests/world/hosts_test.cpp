@@ -58,6 +58,82 @@ TEST_P(OnHosts, Collectives) { expect_good_ends(start("collectives", GetParam())
 TEST_P(OnHosts, Operators) { expect_good_ends(start("operators", GetParam())); }
 TEST_P(OnHosts, SealedOperators) { expect_good_ends(start("operators", GetParam(), {"TANDEM_SEAL=all"})); }
 
+class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  }
+};
+
+/// Each of three PEs is on a host of its own.
+TEST_P(FailuresBetweenHosts, OfThreeProcesses) {
+  const UniqueId second = UniqueId::create();
+  const bool is_killed = GetParam() == std::string("survive_a_kill");
+  auto all = start(GetParam(), {3, 1}, {"LSAN_OPTIONS=detect_leaks=0", "TANDEM_TEST_SECOND_ID=" + second.text()});
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const Ended ended = all[pe].wait();
+    EXPECT_EQ(ended.code, is_killed && pe == 1 ? -SIGKILL : 0) << "PE " << pe;
+    EXPECT_EQ(ended.output, "") << "PE " << pe;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
+                         ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
+                                           "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
+                                           "survive_a_kill", "miss_a_call", "differ_on_devices", "exhaust_the_heap",
+                                           "register_between_hosts", "grow_between_hosts"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Hosts, LoseAStoppedPe) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  auto all = start("lose_a_stopped_pe", {2, 1}, {"TANDEM_HEARTBEAT_S=2"});
+  const Ended ended = all[0].wait();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.output, "");
+}
+
+TEST(Hosts, LoadNoEngineForOneOfThem) { expect_good_ends(start("load_no_engine", {1, 2})); }
+
+TEST(Hosts, WithoutTheEngineAreRefused) {
+  expect_good_ends(start("be_refused", {2, 1},
+                         {"TANDEM_FABRIC_LIBRARY=/nowhere/libfabric.so",
+                          "TANDEM_TEST_ERROR=install libfabric (Debian and Ubuntu: libfabric1)"}));
+}
+
+TEST(Hosts, WithoutTheProviderAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("be_refused", {2, 1},
+                         {"TANDEM_FABRIC=carrier_pigeon",
+                          "TANDEM_TEST_ERROR=several hosts: libfabric has no provider 'carrier_pigeon' at 127.0.0.1"}));
+}
+
+/// Starts processes whose environments are of the given hosts, and have one more variable each.
+std::vector<Process> start_each(const std::string& hosts, const std::vector<std::string>& own,
+                                const std::vector<std::string>& common) {
+  const UniqueId id = UniqueId::create();
+  std::vector<Process> all;
+  for (std::size_t pe = 0; pe < hosts.size(); ++pe) {
+    std::vector<std::string> variables = common;
+    if (!own.empty()) variables.push_back(own[pe]);
+    all.emplace_back(
+        TANDEM_WORLD_PEER,
+        std::vector<std::string>{"be_refused", id.text(), std::to_string(pe), std::to_string(hosts.size())},
+        on_host(hosts[pe] - 'a', variables));
+  }
+  return all;
+}
+
+TEST(Hosts, OfOtherSealsAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(
+      start_each("ab", {"TANDEM_SEAL=headers", "TANDEM_SEAL=all"}, {"TANDEM_TEST_ERROR=; all must have the same"}));
+}
+
+TEST(Hosts, ThatTakeTurnsAreRefused) {
+  expect_good_ends(start_each(
+      "aba", {},
+      {"TANDEM_TEST_INVALID=1", "TANDEM_TEST_ERROR=hosts: PEs 0, 2 on host a, PEs 1 on host b given, allowed are"}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, OnHosts, ::testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 1}),
                          [](const auto& shape) {
                            return std::to_string(shape.param.hosts) + "x" + std::to_string(shape.param.size);

@@ -1,11 +1,13 @@
 // One process of a world on CPUs: what it is asked for is its first argument. Prints what went wrong; exit
 // code 1 then.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -79,8 +81,13 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
   world.barrier();
   std::memset(memory.local(), 'a' + world.pe(), 16);
   world.barrier();
-  for (int pe = 0; pe < world.num_pes(); ++pe)
-    expect(memory.on(pe)[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
+  Stream stream = world.make_stream("copies");
+  for (int pe = 0; pe < world.num_pes(); ++pe) {
+    std::array<std::byte, 16> copy{};
+    stream.copy_async(copy.data(), memory.on(pe), Size{16});
+    stream.synchronize();
+    expect(copy[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
+  }
   world.barrier();
 }
 
@@ -355,6 +362,52 @@ void exhaust_the_heap(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// A PE is stopped. The other learns its name and host, and makes a new world.
+void lose_a_stopped_pe(const PeerPlace& place) {
+  {
+    WorldProcess process(place.id, place.pe, place.pes, options());
+    check_all_reduce(process.world());
+    if (place.pe == 1) ::raise(SIGSTOP);
+    const std::string end = end_of(process);
+    expect(end.find("PE 1 (host b) not heard for 2 s") != std::string::npos, "the stopped PE, not: " + end);
+  }
+  WorldProcess process(UniqueId::create(), 0, 1, options());
+  check_all_reduce(process.world());
+}
+
+/// A world cannot be made. The environment holds a part of the error's text.
+void be_refused(const PeerPlace& place) {
+  const char* const text = std::getenv("TANDEM_TEST_ERROR");
+  const auto make = [&] { WorldProcess(place.id, place.pe, place.pes, options()); };
+  if (std::getenv("TANDEM_TEST_INVALID") != nullptr)
+    expect_error<InvalidArgument>(text, make);
+  else
+    expect_error<Unsupported>(text, make);
+}
+
+/// A world of one host loads no engine.
+void load_no_engine(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  check_all_reduce(process.world());
+  expect(::dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr, "no libfabric in this process");
+}
+
+/// Memory of the user is refused between hosts, and the world goes on.
+void register_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  std::array<std::byte, 64> memory{};
+  expect_error<Unsupported>("a world of several hosts has no registered memory",
+                            [&] { process.register_buffer(memory.data(), 64); });
+  check_reach(process.world(), process.world().heap().allocate<std::byte>(64, "data"));
+}
+
+/// The heap grows, and peers reach the new memory.
+void grow_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int i = 0; i < 3; ++i)
+    check_reach(process.world(), process.world().heap().allocate<std::byte>(6 * kMiB, "more"));
+}
+
 void report(const std::vector<std::string>& wrong) {
   for (const std::string& one : wrong) std::cout << one << std::endl;
   if (!wrong.empty()) throw std::runtime_error("wrong results");
@@ -390,6 +443,11 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"differ", [](const PeerPlace& place) { differ(place, false); }},
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
+      {"lose_a_stopped_pe", lose_a_stopped_pe},
+      {"be_refused", be_refused},
+      {"load_no_engine", load_no_engine},
+      {"register_between_hosts", register_between_hosts},
+      {"grow_between_hosts", grow_between_hosts},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
   };
