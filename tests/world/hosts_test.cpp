@@ -5,6 +5,7 @@
 
 #include "bootstrap/processes.h"
 #include "tandem/advanced/unique_id.h"
+#include "world/two_hosts.h"
 
 namespace tandem::test {
 namespace {
@@ -132,6 +133,65 @@ TEST(Hosts, ThatTakeTurnsAreRefused) {
   expect_good_ends(start_each(
       "aba", {},
       {"TANDEM_TEST_INVALID=1", "TANDEM_TEST_ERROR=hosts: PEs 0, 2 on host a, PEs 1 on host b given, allowed are"}));
+}
+
+/// Hosts with a network of their own, with two PEs each.
+class NameSpaces : public ::testing::Test {
+ protected:
+  static constexpr int kPes = 4;
+
+  void SetUp() override {
+    if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+    if (!hosts_.are_made()) GTEST_SKIP() << "network name spaces need root, unshare, nsenter and ip";
+  }
+
+  /// Starts the PEs. The first one makes the rendezvous.
+  void start(const std::string& what, const std::vector<std::string>& variables) {
+    std::string id = "new:" + TwoHosts::address(0);
+    for (int pe = 0; pe < kPes; ++pe) {
+      all_.push_back(hosts_.start(pe / 2, TANDEM_WORLD_PEER, {what, id, std::to_string(pe), std::to_string(kPes)},
+                                  on_host(pe / 2, variables)));
+      if (pe == 0) id = read_line(all_[0]);
+    }
+  }
+  static std::string read_line(Process& process) {
+    std::string line;
+    char letter = 0;
+    process.wait_for_output();
+    while (::read(process.output(), &letter, 1) == 1 && letter != '\n') line += letter;
+    return line;
+  }
+
+  TwoHosts hosts_;
+  std::vector<Process> all_;
+};
+
+TEST_F(NameSpaces, RunCollectives) {
+  start("collectives", {});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, RunOperators) {
+  start("operators", {"TANDEM_SEAL=all"});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, GoOnAfterALinkWasCutForAWhile) {
+  start("collectives", {});
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ASSERT_TRUE(hosts_.set_link(1, false));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ASSERT_TRUE(hosts_.set_link(1, true));
+  }
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, LoseAHostWhoseLinkIsCut) {
+  start("lose_the_other_host", {"TANDEM_HEARTBEAT_S=2"});
+  for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
+  ASSERT_TRUE(hosts_.set_link(1, false));
+  expect_good_ends(std::move(all_));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnHosts, ::testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 1}),

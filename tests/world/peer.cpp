@@ -375,6 +375,31 @@ void lose_a_stopped_pe(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// The link between two hosts is cut, during calls on PE 0 and 1, between calls on the others. All learn which PEs are
+/// lost.
+void lose_the_other_host(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  World& world = process.world();
+  check_all_reduce(world);
+  const Team rail = world.rail_team();
+  const Symm<float> data = world.heap().allocate<float>(1000, "more");
+  Stream stream = world.make_stream("main");
+  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, rail);
+  world.barrier();
+  std::cout << "ready" << std::endl;
+  if (place.pe % 2 == 0)
+    expect_error<RuntimeFailure>("not heard for 2 s", [&] {
+      for (;;) {
+        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
+        stream.synchronize();
+      }
+    });
+  const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
+  const std::string end = end_of(process);
+  expect(end.find("not heard for 2 s") != std::string::npos && end.find("(host ") != std::string::npos,
+         other + " lost, not: " + end);
+}
+
 /// A world cannot be made. The environment holds a part of the error's text.
 void be_refused(const PeerPlace& place) {
   const char* const text = std::getenv("TANDEM_TEST_ERROR");
@@ -444,6 +469,7 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
       {"lose_a_stopped_pe", lose_a_stopped_pe},
+      {"lose_the_other_host", lose_the_other_host},
       {"be_refused", be_refused},
       {"load_no_engine", load_no_engine},
       {"register_between_hosts", register_between_hosts},
@@ -452,6 +478,14 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"operators", run_all_operators},
   };
   return all;
+}
+
+/// "new:ADDRESS" makes one there and prints it, for the other processes.
+UniqueId id_of(const std::string& text) {
+  if (text.rfind("new:", 0) != 0) return UniqueId::from_text(text);
+  UniqueId id = UniqueId::create(text.substr(4));
+  std::cout << id.text() << std::endl;
+  return id;
 }
 
 int run_peer(int argc, char** argv) {
@@ -463,7 +497,7 @@ int run_peer(int argc, char** argv) {
       return 0;
     }
     if (argc < 5) return 2;
-    const PeerPlace place{UniqueId::from_text(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
+    const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     const auto found = programs().find(what);
     if (found == programs().end()) return 2;
     found->second(place);
