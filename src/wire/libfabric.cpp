@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "tandem/error.h"
@@ -27,7 +29,29 @@ void load(void* library, const char* name, const char* version, Function& functi
   function = reinterpret_cast<Function>(symbol);
 }
 
+/// Restores the program's signal handlers. Some of libfabric's own libraries install handlers when they are loaded.
+class KeptSignalHandlers {
+ public:
+  KeptSignalHandlers() {
+    for (int signal = 1; signal < kSignals; ++signal) ::sigaction(signal, nullptr, &handler(signal));
+  }
+  ~KeptSignalHandlers() {
+    for (int signal = 1; signal < kSignals; ++signal) ::sigaction(signal, &handler(signal), nullptr);
+  }
+  KeptSignalHandlers(const KeptSignalHandlers&) = delete;
+  KeptSignalHandlers& operator=(const KeptSignalHandlers&) = delete;
+
+ private:
+  static constexpr int kSignals = 32;
+  struct sigaction& handler(int signal) {
+    return handlers_[static_cast<std::size_t>(signal)];
+  }
+
+  std::array<struct sigaction, kSignals> handlers_{};
+};
+
 Libfabric load_all() {
+  const KeptSignalHandlers kept;
   const char* const chosen = std::getenv("TANDEM_FABRIC_LIBRARY");
   const std::string path = chosen == nullptr || *chosen == '\0' ? "libfabric.so.1" : chosen;
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

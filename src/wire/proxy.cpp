@@ -37,13 +37,32 @@ Proxy::~Proxy() {
   thread_.join();
 }
 
-void Proxy::settle() {
-  if (mailbox_.is_quiet()) return;
+/// Posts a letter for the host program, and waits until it is answered or the world is over.
+void Proxy::carry_out_now(const Letter& letter) {
   std::uint64_t number = 0;
   while (!setup_.is_over() && (number == 0 || !mailbox_.is_answered(number))) {
-    if (number == 0) number = mailbox_.try_post({.kind = Letter::Kind::kFlush});
+    if (number == 0) number = mailbox_.try_post(letter);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+}
+
+void Proxy::settle() {
+  if (!mailbox_.is_quiet()) carry_out_now({.kind = Letter::Kind::kFlush});
+}
+
+bool Proxy::copy(void* to, const void* from, Size bytes) {
+  const auto source = mailbox_.far_spot(from);
+  const auto spot = source ? source : mailbox_.far_spot(to);
+  if (!spot) return false;
+  Letter letter;
+  letter.kind = source ? Letter::Kind::kGet : Letter::Kind::kPut;
+  letter.pe = spot->pe;
+  letter.local = source ? to : const_cast<void*>(from);
+  letter.offset = spot->offset;
+  letter.bytes = bytes;
+  carry_out_now(letter);
+  settle();
+  return true;
 }
 
 void Proxy::run() {

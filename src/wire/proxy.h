@@ -55,6 +55,9 @@ class Proxy {
   Mailbox& mailbox() { return mailbox_; }
   /// Notes that the PE's memory has grown.
   void set_bytes(Size bytes) { bytes_.store(bytes, std::memory_order_release); }
+  /// Copies between memory of this process and another node, for the host program. Returns once the copy is complete or
+  /// the world is over. Returns false, and copies nothing, if neither address is on another node.
+  bool copy(void* to, const void* from, Size bytes);
   /// Blocks until other PEs have carried out all letters so far, or the world is over.
   void settle();
 
@@ -89,6 +92,7 @@ class Proxy {
     std::uint64_t letter = 0;
   };
 
+  void carry_out_now(const Letter& letter);
   void run();
   bool step();
   void beat();

@@ -83,9 +83,11 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
   world.barrier();
   Stream stream = world.make_stream("copies");
   for (int pe = 0; pe < world.num_pes(); ++pe) {
-    std::array<std::byte, 16> copy{};
+    std::array<std::byte, 16> copy{}, host_copy{};
     stream.copy_async(copy.data(), memory.on(pe), Size{16});
     stream.synchronize();
+    world.copy_out(host_copy.data(), memory.on(pe), Size{16});
+    expect(copy == host_copy, "the same by both copies");
     expect(copy[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
   }
   world.barrier();
@@ -400,6 +402,23 @@ void lose_the_other_host(const PeerPlace& place) {
          other + " lost, not: " + end);
 }
 
+/// The engine's libraries change no signal handler of the program.
+void keep_handlers(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int signal = 1; signal < 32; ++signal) {
+    struct sigaction handler {};
+    ::sigaction(signal, nullptr, &handler);
+    expect(handler.sa_handler == SIG_DFL, "no handler of signal " + std::to_string(signal));
+  }
+  // The host program writes to the next PE, wherever that is.
+  World& world = process.world();
+  const Symm<int> word = world.heap().allocate<int>(1, "word");
+  const int own = place.pe + 1;
+  world.copy_in(word.on((place.pe + 1) % place.pes), &own, Size{sizeof own});
+  world.barrier();
+  expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
+}
+
 /// A world cannot be made. The environment holds a part of the error's text.
 void be_refused(const PeerPlace& place) {
   const char* const text = std::getenv("TANDEM_TEST_ERROR");
@@ -470,6 +489,7 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"exhaust_the_heap", exhaust_the_heap},
       {"lose_a_stopped_pe", lose_a_stopped_pe},
       {"lose_the_other_host", lose_the_other_host},
+      {"keep_handlers", keep_handlers},
       {"be_refused", be_refused},
       {"load_no_engine", load_no_engine},
       {"register_between_hosts", register_between_hosts},

@@ -186,6 +186,13 @@ void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
   pe.stream->synchronize();
 }
 
+void WorldView::copy(void* to, const void* from, Size bytes) const {
+  wire::Proxy* const proxy = pes_.proxy(pe_);
+  if (proxy == nullptr || bytes == 0 || !proxy->copy(to, from, bytes))
+    return copy_and_wait(pes_.pe(pe_), to, from, bytes);
+  if (const auto end = pes_.end(pe_, std::nullopt)) end->raise();
+}
+
 void WorldView::barrier() {
   pes_.settle(pe_);
   pes_.barrier();

@@ -157,8 +157,8 @@ class WorldView : public detail::WorldBackend {
     pes_.release(pe_, static_cast<const std::byte*>(memory) - pes_.segment().base());
   }
   void free_local(const void* memory) override { pes_.free(pe_, false, offset_of(memory)); }
-  void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
-  void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
+  void copy_in(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
   void check_launch(const detail::KernelLaunch& kernel) const override { pes_.check_launch(kernel); }
   void check_gemm(const Gemm& gemm) const override;
@@ -168,6 +168,7 @@ class WorldView : public detail::WorldBackend {
   MismatchDetector* calls() override { return pes_.calls(pe_); }
 
  private:
+  void copy(void* to, const void* from, Size bytes) const;
   Size offset_of(const void* memory) const;
 
   Pes& pes_;
