@@ -232,6 +232,7 @@ void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
   add_bench(app, a, seed);
   add_check(app, a.check, seed, a.json, a.report);
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
+  app.add_subcommand("rendezvous", "let processes of several hosts meet (tandem rendezvous --help)");
   add_tune(app, a, seed);
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
   calibrate.add_option("--out", a.out, "file of the model")->type_name("FILE.json")->required();
