@@ -245,6 +245,7 @@ void add_commands(CLI::App& app, AllOptions& all) {
   add_bench(app, all.bench);
   add_check(app, all.check);
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
+  app.add_subcommand("rendezvous", "let processes of several hosts meet (tandem rendezvous --help)");
   add_tune(app, all.tune);
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
   calibrate.add_option("--out", all.calibrate.out, "file of the model")->type_name("FILE.json")->required();
