@@ -193,6 +193,7 @@ def _replicated_matmul(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
     _checked(x, [weight], [] if bias is None else [bias], activation)
+    _groups.find(group)
     z = x @ weight if bias is None else x @ weight + bias
     return _activated(z, activation).contiguous()
 
