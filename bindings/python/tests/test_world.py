@@ -217,5 +217,7 @@ def test_launcher_gives_the_place(tmp_path: Path):
 
 
 def test_world_of_one_process():
-    code = JOIN + "w = tandem.World.from_id(tandem.unique_id(), 0, 1, device='host'); print(w.all_gather([]) if 0 else w)"
+    code = (
+        JOIN + "w = tandem.World.from_id(tandem.unique_id(), 0, 1, device='host'); print(w.all_gather([]) if 0 else w)"
+    )
     assert run_python(code) == "<tandem.World: PE 0 of 1 on host>"

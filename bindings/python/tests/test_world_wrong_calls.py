@@ -39,7 +39,13 @@ def world():
 
 
 NO_ARRAYS = [None, 3, "x", [1.0], {}, object(), Bad(), int, numpy.float64, memoryview(b"ab").cast("?"), len]
-NO_ARRAYS += [numpy.ones(3, "U1"), numpy.ones(3, bool), numpy.ones(3, "c16"), numpy.ones(3, object), numpy.ones(3, "i2")]
+NO_ARRAYS += [
+    numpy.ones(3, "U1"),
+    numpy.ones(3, bool),
+    numpy.ones(3, "c16"),
+    numpy.ones(3, object),
+    numpy.ones(3, "i2"),
+]
 NO_ARRAYS += [numpy.ones(3, ">f4"), numpy.ones((3, 3)).T[:, 1:], numpy.ones(9)[::3], numpy.ones((2, 3)).T]
 NO_INTS = [1.5, "1", None, Bad(), [1], True]
 NO_PES = [*NO_INTS, -1, 1, 2**31, 2**80]

@@ -1,4 +1,4 @@
-"""A transformer of two layers trains for 200 steps, in parallel form and as one process does: the losses are the same."""
+"""A transformer of two layers trains for 200 steps, split over processes and whole: the losses are the same."""
 
 from __future__ import annotations
 

@@ -47,10 +47,15 @@ def collectives(dtype):
     for shape in ((rows, 3), (rows, 2, 3), (rows,)):
         torch.manual_seed(rank)
         compare("all_reduce", lambda x: tt.all_reduce(x), lambda e: [sum(e)] * size, leaf(*shape, dtype=dtype))
-        compare("average", lambda x: tt.all_reduce(x, "avg"), lambda e: [sum(e) / size] * size, leaf(*shape, dtype=dtype))
+        compare(
+            "average", lambda x: tt.all_reduce(x, "avg"), lambda e: [sum(e) / size] * size, leaf(*shape, dtype=dtype)
+        )
         compare("all_gather", lambda x: tt.all_gather(x), lambda e: [torch.cat(e)] * size, leaf(*shape, dtype=dtype))
         compare(
-            "reduce_scatter", lambda x: tt.reduce_scatter(x), lambda e: list(sum(e).chunk(size)), leaf(*shape, dtype=dtype)
+            "reduce_scatter",
+            lambda x: tt.reduce_scatter(x),
+            lambda e: list(sum(e).chunk(size)),
+            leaf(*shape, dtype=dtype),
         )
         compare(
             "all_to_all",
@@ -60,9 +65,21 @@ def collectives(dtype):
         )
         for root in range(size):
             compare("broadcast", lambda x: tt.broadcast(x, root), lambda e: [e[root]] * size, leaf(*shape, dtype=dtype))
-            compare("reduce", lambda x: tt.reduce(x, "sum", root), lambda e: zeros_but(root, sum(e)), leaf(*shape, dtype=dtype))
-            compare("gather", lambda x: tt.gather(x, root), lambda e: zeros_but(root, torch.cat(e)), leaf(*shape, dtype=dtype))
-            compare("scatter", lambda x: tt.scatter(x, root), lambda e: list(e[root].chunk(size)), leaf(*shape, dtype=dtype))
+            compare(
+                "reduce",
+                lambda x: tt.reduce(x, "sum", root),
+                lambda e: zeros_but(root, sum(e)),
+                leaf(*shape, dtype=dtype),
+            )
+            compare(
+                "gather",
+                lambda x: tt.gather(x, root),
+                lambda e: zeros_but(root, torch.cat(e)),
+                leaf(*shape, dtype=dtype),
+            )
+            compare(
+                "scatter", lambda x: tt.scatter(x, root), lambda e: list(e[root].chunk(size)), leaf(*shape, dtype=dtype)
+            )
     transposed = torch.arange(6.0 * size).reshape(3, rows).t()
     assert torch.equal(tt.all_reduce(transposed), transposed * size)
     maximum = tt.all_reduce(torch.full((3,), float(rank)), "max")
@@ -86,10 +103,15 @@ def products(dtype, activation, biased, k_local, columns, layout):
         bs = [twins(b) for b in biases]
         if gathers:
             whole = torch.cat(xs)
-            return xs, ws, bs, [
-                [activate(whole @ m[pe] + (b[pe] if b else 0)) for m, b in zip(matrix, bs or [None] * len(ws))]
-                for pe in range(size)
-            ]
+            return (
+                xs,
+                ws,
+                bs,
+                [
+                    [activate(whole @ m[pe] + (b[pe] if b else 0)) for m, b in zip(matrix, bs or [None] * len(ws))]
+                    for pe in range(size)
+                ],
+            )
         total = sum(x @ m for x, m in zip(xs, matrix[0])) + (bs[0][0] if bs else 0)
         total = activate(total)
         return xs, ws, bs, [[part] for part in (total.chunk(size) if scatters else [total] * size)]
