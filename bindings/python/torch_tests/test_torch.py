@@ -49,3 +49,15 @@ def test_killed_process_is_named_by_all_others(backend, tmp_path):
     for code, out, err in (done[0], done[2]):
         assert code == 0, err
         assert "PE 1 is gone" in out
+
+
+def test_llama_gives_the_same_tokens(tmp_path):
+    program = "../../../examples/llama/llama.py"
+    place = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
+    tokens = []
+    for comm in ("gloo", "tandem"):
+        text = run(program, 2, tmp_path, "--comm", comm, *place)[0]
+        assert f"{comm}: " in text
+        tokens.append(text.splitlines()[0].split())
+    assert tokens[0] == tokens[1]
+    assert len(set(tokens[0])) > 16
