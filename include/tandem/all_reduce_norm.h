@@ -68,12 +68,12 @@ struct AllReduceNormOptions {
 /// The arguments of a run. The options announce which of them are given.
 struct AllReduceNormCall {
   Size rows = 0;                    ///< rows of this run
-  Symm<const std::byte> in;         ///< [rows][hidden], this PE's partial sums; a heap buffer
+  Symm<const std::byte> in = {};    ///< [rows][hidden], this PE's partial sums; a heap buffer
   const void* residual = nullptr;   ///< [rows][hidden], or the own rows; the same values on all PEs otherwise
   const void* weight = nullptr;     ///< [hidden], given if there is a norm
   const void* bias = nullptr;       ///< [hidden]
   const void* norm_bias = nullptr;  ///< [hidden]
-  Symm<std::byte> out;              ///< [rows][hidden], of the type or fp8_e4m3; a heap buffer
+  Symm<std::byte> out = {};         ///< [rows][hidden], of the type or fp8_e4m3; a heap buffer
   Symm<std::byte> sum = {};         ///< [rows][hidden], or the own rows; a heap buffer
   Symm<float> scales = {};          ///< [rows], or [rows][ceil(hidden / 128)]; a heap buffer
 };

@@ -11,6 +11,7 @@
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/tune/sweep.h"
 
 namespace tandem::cli {
@@ -24,6 +25,7 @@ constexpr int kBlockThreads = 512;  // of the collectives' kernels
 Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
+  if (std::holds_alternative<NormSubject>(subject)) return run_norm_on_host(make_norm_run(a), job);
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
   return run_collective_on_host(run, job, parse_size("--bytes", a.bytes.value_or(kDefaultBytes)));
 }
