@@ -127,6 +127,27 @@ TEST(AllReduceNorm, RefusesArgumentsByName) {
   EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
 }
 
+TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
+  const auto chosen = [](int pes, Size rows, Quantisation quantisation, bool sharded) {
+    std::string algorithm;
+    Simulation simulation(load_machine("h200x8"), pes, {.phantom = true});
+    simulation.run([&](World& world) {
+      AllReduceNormOptions options{.hidden = 8192, .max_rows = rows};
+      options.quantisation = quantisation;
+      options.sharded_residual = sharded;
+      const auto plan = make_all_reduce_norm(world, options);
+      if (world.pe() == 0) algorithm = plan->options().algorithm;
+    });
+    return algorithm;
+  };
+  using enum Quantisation;
+  EXPECT_EQ(chosen(2, 4096, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");
+  EXPECT_EQ(chosen(4, 16, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(4, 64, kNone, false), "two_shot");
+  EXPECT_EQ(chosen(2, 1, kNone, true), "two_shot");
+}
+
 TEST(AllReduceNorm, NeedsOneNode) {
   Simulation simulation(load_machine("h200x4"), 4, {.pes_per_node = 2});
   simulation.run(
