@@ -331,7 +331,8 @@ tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const 
  * processes have destroyed their plans. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
 
-/** All-reduce with bias, residual, norm and fp8 quantisation in one call. tandem/all_reduce_norm.h defines the results.
+/** All-reduce with bias, residual, norm and fp8 quantisation in one call. tandem/layer/all_reduce_norm.h defines the
+ * results.
  *
  *   tandem_norm_problem problem = {.hidden = 8192, .max_rows = 64, .type = TANDEM_BF16, .norm = TANDEM_RMS_NORM,
  *                                  .residual = 1, .sum = 1};

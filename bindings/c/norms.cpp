@@ -1,6 +1,6 @@
 // all_reduce_norm in C.
 #include "guard.h"
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 static_assert(TANDEM_NO_NORM == static_cast<int>(tandem::Norm::kNone) &&
               TANDEM_LAYER_NORM == static_cast<int>(tandem::Norm::kLayer));

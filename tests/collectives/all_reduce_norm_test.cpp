@@ -1,6 +1,6 @@
 /// all_reduce_norm on the simulator and on CPUs against exact results: patterns, types, algorithms, sizes, places.
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

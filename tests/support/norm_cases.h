@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/all_reduce_norm/runs.h"
+#include "collectives/reference/norm_runs.h"
 #include "support/pairwise.h"
 
 namespace tandem::test {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/all_reduce_norm/reference.h"
+#include "collectives/reference/norm_example.h"
 #include "tandem/error.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/run/measure.h"

@@ -1,7 +1,7 @@
 #pragma once
 /// `tandem run` of all_reduce_norm.
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 #include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
 #include "tools/tandem/options/arguments.h"

@@ -1,4 +1,4 @@
-#include "collectives/all_reduce_norm/reference.h"
+#include "collectives/reference/norm_example.h"
 
 #include <fmt/format.h>
 

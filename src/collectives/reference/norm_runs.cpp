@@ -1,11 +1,11 @@
-#include "collectives/all_reduce_norm/runs.h"
+#include "collectives/reference/norm_runs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "collectives/all_reduce_norm/check.h"
-#include "collectives/all_reduce_norm/reference.h"
+#include "collectives/reference/norm_example.h"
 
 namespace tandem::kernels {
 

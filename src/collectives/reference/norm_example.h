@@ -1,13 +1,13 @@
 #pragma once
 /// Examples of all_reduce_norm with their exact results, for tests, for `tandem check` and for verified runs.
 ///
-/// Values are small integers whose sums are exact in any order: a row is antisymmetric around an integer, which is its
-/// mean, and weights are powers of two. Fractions instead test the order of additions and the rounding of the sums.
+/// Values are small integers whose sums are exact in any order. A row is antisymmetric around an integer, which is its
+/// mean. Weights are powers of two. Fractions instead test the order of additions and the rounding of the sums.
 
 #include <string>
 #include <vector>
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
 
@@ -35,7 +35,7 @@ class NormExample {
   Size out_bytes() const;
   Size sum_bytes(int pe) const;
   Size scales_bytes() const;
-  /// Compares the results of PE `pe`. Those that the options do not ask for may be null.
+  /// Compares the results of PE `pe`. An output that the options do not ask for may be null.
   NormErrors errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
 
  private:

@@ -89,8 +89,8 @@ class AllReduceNormPlan {
   /// Buffers do not overlap, except that `sum` may be `in` or `residual`, and an unquantised `out` may be `in`, or
   /// `residual` where that is not sharded. Rows may start at any element; multiples of 16 bytes are the fastest.
   ///
-  /// Throws InvalidArgument for rows that are negative or above max_rows, for an argument that is missing or that the
-  /// options do not announce, for a heap buffer that is too small, and for buffers that overlap otherwise.
+  /// Throws InvalidArgument for rows that are negative or above max_rows. It also throws for an argument that is
+  /// missing or that the options do not announce. It refuses a heap buffer that is too small, and other overlaps.
   void run(Stream& stream, const AllReduceNormCall& call);
   /// Returns the options with every choice made.
   const AllReduceNormOptions& options() const { return options_; }
