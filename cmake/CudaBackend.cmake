@@ -33,11 +33,11 @@ function(tandem_cuda_kernels name)  # SOURCE... ARCHITECTURES ARCHITECTURE...
   endif()
 endfunction()
 
-file(GLOB_RECURSE kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu" "${PROJECT_SOURCE_DIR}/src/collectives/cuda/*.cu"
-     "${PROJECT_SOURCE_DIR}/src/operators/cuda/*.cu")
-tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
+file(GLOB_RECURSE kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
+tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ${gpu_kernel_sources} ${gpu_step_sources}
+                    ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
-set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/operators/cuda/register_operator_steps.cu" APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
+set_property(SOURCE ${gpu_step_sources} APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
 # The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
@@ -47,9 +47,8 @@ tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources} ARCHITECTURES 90a)
 target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
 target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)
 
-file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/hopper/*.cpp"
-     "${PROJECT_SOURCE_DIR}/src/collectives/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/operators/cuda/*.cpp")
-add_library(tandem_cuda STATIC ${host_sources} $<TARGET_OBJECTS:tandem_cuda_kernels> $<TARGET_OBJECTS:tandem_cuda_gemms>)
+file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/src/gemm/hopper/*.cpp")
+add_library(tandem_cuda STATIC ${host_sources} "${gpu_register_source}" $<TARGET_OBJECTS:tandem_cuda_kernels> $<TARGET_OBJECTS:tandem_cuda_gemms>)
 add_library(tandem::cuda ALIAS tandem_cuda)
 tandem_own_code(tandem_cuda)
 target_link_libraries(tandem_cuda PUBLIC tandem::tandem CUDA::cudart_static PRIVATE fmt::fmt ${CMAKE_DL_LIBS})

@@ -1,5 +1,5 @@
-# Where nvcc is present, the test `cuda_headers` compiles tests/cuda/*.cu: each puts portable kernels through the GPU
-# compiler with a stub block, so that nothing a GPU could not take gets into them.
+# Where nvcc is present, the test `cuda_headers` compiles every portable kernel as device code with a stub block, so that
+# nothing a GPU could not take gets into them. tests/cuda/*.cu compile the operations of the block itself.
 file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cuda/*.cu")
 if(NOT cuda_sources OR TANDEM_SANITIZE)
   return()
@@ -38,7 +38,7 @@ function(tandem_cuda_compile_test name)  # SOURCE... ARCHITECTURES ARCHITECTURE.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${hangs_after_s} RESOURCE_LOCK cuda_compile)
 endfunction()
 
-tandem_cuda_compile_test(cuda_headers ${cuda_sources} ARCHITECTURES 90a)
+tandem_cuda_compile_test(cuda_headers ${cuda_sources} ${gpu_compile_sources} ARCHITECTURES 90a)
 # Separable: the stub block is declared, not defined.
 set_target_properties(cuda_headers PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
 

@@ -2,10 +2,11 @@
 """Compares Tandem's collectives on CPUs with Gloo, PyTorch's process group for CPUs, in the same processes.
 
 usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--most 64M] [--out FILE.json]
+                               [--python PYTHON]
 
-The first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both libraries take turns,
-call by call. A time is the median over the rounds of the slowest process, in microseconds. Every result is compared with
-the exact one. Tandem runs on buffers of its symmetric heap, and on plain memory.
+Without --python, the first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both
+libraries take turns, call by call. A time is the median over the rounds of the slowest process, in microseconds. Every
+result is compared with the exact one. Tandem runs on buffers of its symmetric heap, and on plain memory.
 """
 import argparse
 import ctypes
@@ -142,10 +143,16 @@ def measure(arguments):
                       f"{r['tandem_plain_us']:>12.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} {r['wrong']:>6}", flush=True)
             size *= 4
     if pe == 0 and arguments.part:
-        about = {"torch": torch.__version__, "tandem": tandem.library.tandem_version().decode(), "rows": rows}
+        about = {"torch": torch.__version__, "python": platform.python_version(), "tandem": tandem.library.tandem_version().decode(), "rows": rows}
         Path(arguments.part).write_text(json.dumps(about))
     tandem.close()
     dist.destroy_process_group()
+
+
+def processor():
+    names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def make_environment():
@@ -155,6 +162,7 @@ def make_environment():
         if subprocess.run([VENV / "bin/pip", "install", "-q", "torch", "numpy"]).returncode:
             print("gloo_bench: PyTorch could not be installed from the package index", file=sys.stderr)
             sys.exit(77)
+    return str(VENV / "bin/python")
 
 
 def main():
@@ -163,18 +171,19 @@ def main():
     parser.add_argument("--processes", default="2,4", help="numbers of processes (default: 2,4)")
     parser.add_argument("--most", default="64M", help="largest size in bytes (default: 64M)")
     parser.add_argument("--out", help="file for the rows as JSON")
+    parser.add_argument("--python", help="Python with torch and numpy (default: build/gloo-venv, made if it is missing)")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if "RANK" in os.environ:
         return measure(arguments)
-    make_environment()
+    python = arguments.python or make_environment()
     result = {"command": "bench/host/gloo_bench.py " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d"),
-              "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores", "rows": []}
+              "machine": f"{processor()}, {len(os.sched_getaffinity(0))} cores", "rows": []}
     print(f"# {'operation':>13} {'bytes':>10} {'gloo us':>10} {'tandem us':>10} {'on plain us':>12} {'ratio':>7} {'wrong':>6}")
     for processes in arguments.processes.split(","):
         print(f"# {processes} processes")
         part = arguments.build / f"gloo_bench_{processes}.json"
-        subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, VENV / "bin/python", __file__, "--build",
+        subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, python, __file__, "--build",
                         arguments.build, "--most", arguments.most, "--part", part],
                        check=True, env={**os.environ, "TANDEM_DEVICE": "host", "OMP_NUM_THREADS": "1"})
         about = json.loads(part.read_text())

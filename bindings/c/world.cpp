@@ -93,6 +93,22 @@ Place CWorld::place_of(const void* pointer, Size bytes) const {
   return {};
 }
 
+void* CWorld::on_pe(const void* pointer, Size bytes, int pe, const char* what) const {
+  if (pe < 0 || pe >= pes()) throw InvalidArgument(fmt::format("pe: {} given, allowed is 0 to {}", pe, pes() - 1));
+  const Place place = place_of(pointer, bytes);
+  if (!place.memory)
+    throw InvalidArgument(
+        fmt::format("{}: {} with {} bytes given, allowed is memory of tandem_alloc or tandem_register", what,
+                    fmt::ptr(pointer), bytes));
+  return place.memory->on(pe);
+}
+
+Symm<std::byte> CWorld::handle_of(const void* pointer) {
+  if (pointer == nullptr) return {};
+  if (const Place place = place_of(pointer, 0); place.memory && !any_memory_) return *place.memory;
+  return local_handle(world(), static_cast<std::byte*>(const_cast<void*>(pointer)));
+}
+
 void CWorld::run(const Call& call) {
   // On every PE, since it is where they lie that decides what is copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))

@@ -120,6 +120,17 @@ class BlockContract : public BlockOps<BlockContract> {
   /// may differ between the two.
   template <class T>
   TANDEM_DEVICE T sum(const FragmentContract<T>& values);
+  /// Returns the greatest of all elements, none of which is negative; 0 if there are none. All threads get the same
+  /// value. It contains a barrier of the block. A NaN is greater than any number. T is float.
+  template <class T>
+  TANDEM_DEVICE T greatest(const FragmentContract<T>& values);
+  /// Returns for each element the greatest one of its group, as `greatest` does. Groups are `Group` consecutive
+  /// elements from the fragment's first on; the last may be shorter. `Group` is a multiple of 16.
+  template <int Group, class T>
+  TANDEM_DEVICE FragmentContract<T> group_greatest(const FragmentContract<T>& values);
+  /// Stores the first element of group i to `to[i]`, with the visibility of `store`.
+  template <int Group, class T, class A>
+  TANDEM_DEVICE void store_group_firsts(T* to, const FragmentContract<A>& values);
 
   // --- put and get ---------------------------------------------------------------------------------------------------
   // OpenSHMEM 1.5 section 9.5

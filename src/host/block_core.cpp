@@ -61,6 +61,103 @@ void BlockCore::require_word(const void* word, const char* operation, Site site)
                                       operation, word, num_pes() - 1));
 }
 
+void BlockCore::require_near(const void* address, const char* operation, Site site) const {
+  if (const auto spot = far_spot(address))
+    throw InvalidArgument(fmt::format("{}:{}: {} at {}, which is on PE {} of another node: PE {} does not reach it",
+                                      site.file, site.line, operation, address, spot->pe, team().world_pe(pe())));
+}
+
+namespace {
+
+/// Waits for room in the mailbox.
+class PostWait final : public Wait {
+ public:
+  PostWait(int block, const void* address, wire::Mailbox& mailbox, const wire::Letter& letter)
+      : block_(block), address_(address), mailbox_(mailbox), letter_(letter) {}
+
+  bool is_answered() override {
+    if (number_ == 0) number_ = mailbox_.try_post(letter_);
+    return number_ != 0;
+  }
+  Awaited awaited() const override { return {block_, address_, 0, 0}; }
+  std::uint64_t number() const { return number_; }
+
+ private:
+  int block_;
+  const void* address_;
+  wire::Mailbox& mailbox_;
+  const wire::Letter& letter_;
+  std::uint64_t number_ = 0;
+};
+
+/// Waits until the proxy has come as far as a letter.
+class LetterWait final : public Wait {
+ public:
+  using Has = bool (wire::Mailbox::*)(std::uint64_t) const;
+
+  LetterWait(int block, const void* address, const wire::Mailbox& mailbox, Has has, std::uint64_t number)
+      : block_(block), address_(address), mailbox_(mailbox), has_(has), number_(number) {}
+
+  bool is_answered() override { return (mailbox_.*has_)(number_); }
+  Awaited awaited() const override { return {block_, address_, number_, mailbox_.answered()}; }
+
+ private:
+  int block_;
+  const void* address_;
+  const wire::Mailbox& mailbox_;
+  Has has_;
+  std::uint64_t number_;
+};
+
+}  // namespace
+
+std::uint64_t BlockCore::post(const wire::Letter& letter, const void* address) {
+  PostWait wait(index(), address, *grid_.mailbox, letter);
+  strand_.await(wait);
+  return wait.number();
+}
+
+bool BlockCore::post_put(void* to, const void* from, Size bytes, cpu::Completion completion,
+                         const cpu::SignalUpdate* signal, Site site) {
+  const void* const address = signal != nullptr ? signal->word : to;
+  const auto spot = far_spot(address);
+  if (!spot) return false;
+  if (bytes == 0 && signal == nullptr) return true;
+  wire::Letter letter;
+  letter.pe = spot->pe;
+  letter.local = const_cast<void*>(from);
+  letter.bytes = bytes;
+  if (bytes > 0) {
+    const auto there = far_spot(to);
+    if (!there || there->pe != spot->pe)
+      throw InvalidArgument(fmt::format("{}:{}: put to {}, which is not in the symmetric heap of PE {}", site.file,
+                                        site.line, to, spot->pe));
+    letter.offset = there->offset;
+  }
+  if (signal != nullptr) {
+    letter.has_word = true;
+    letter.op = signal->op;
+    letter.word = spot->offset;
+    letter.value = signal->value;
+  }
+  const std::uint64_t number = post(letter, address);
+  if (completion == cpu::Completion::kBlocking && bytes > 0) {
+    LetterWait wait(index(), address, *grid_.mailbox, &wire::Mailbox::is_sent, number);
+    strand_.await(wait);
+  }
+  return true;
+}
+
+void BlockCore::quiet(Site) {
+  order_.fence();
+  if (grid_.mailbox == nullptr || grid_.mailbox->is_quiet()) return;
+  wire::Letter letter;
+  letter.kind = wire::Letter::Kind::kFlush;
+  const std::uint64_t number = post(letter, grid_.context.abort);
+  LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
+  strand_.await(wait);
+}
+
 void BlockCore::looked(const void* word, std::uint64_t value, std::uint64_t expected) {
   // A loop over several words is one, too.
   constexpr unsigned kLooksOfLoop = 64;
@@ -95,27 +192,43 @@ void BlockCore::write_scalar(void* to, const void* value, Size bytes, Site) {
 
 void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   acted();
+  if (bytes > 0) require_near(to, "copy", site);
+  if (bytes > 0) require_near(from, "copy", site);
   move_bytes("copy", to, from, bytes, site);
 }
 
-void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion, const cpu::SignalUpdate* signal,
+void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
                     Site site) {
   acted();
   if (signal != nullptr) require_word(signal->word, "put_signal's signal", site);
+  if (bytes >= 0 && post_put(to, from, bytes, completion, signal, site)) return;
   move_bytes("put", to, from, bytes, site);
   if (signal == nullptr) return;
   change(*signal, std::memory_order_release);
   ring_owner(grid_.context, signal->word);
 }
 
-void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion, Site site) {
+void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion completion, Site site) {
   acted();
+  if (const auto spot = bytes > 0 ? far_spot(from) : std::nullopt) {
+    wire::Letter letter;
+    letter.kind = wire::Letter::Kind::kGet;
+    letter.pe = spot->pe;
+    letter.local = to;
+    letter.offset = spot->offset;
+    letter.bytes = bytes;
+    const std::uint64_t number = post(letter, from);
+    if (completion == cpu::Completion::kNonBlocking) return;
+    LetterWait wait(index(), from, *grid_.mailbox, &wire::Mailbox::is_answered, number);
+    return strand_.await(wait);
+  }
   move_bytes("get", to, from, bytes, site);
 }
 
 void BlockCore::signal(const cpu::SignalUpdate& update, Order order, Site site) {
   acted();
   require_word(update.word, "signal", site);
+  if (post_put(nullptr, nullptr, 0, cpu::Completion::kNonBlocking, &update, site)) return;
   // A release is also what keeps earlier reads before it.
   if (order == Order::kRelaxed && !update.after_reads)
     order_.change_behind(update);
@@ -259,8 +372,9 @@ void BlockCore::check_packets(const void* to, Size, Site site) const {
                                   site.file, site.line, to, pe()));
 }
 
-void BlockCore::write_packets(void* to, cpu::Buffer packets, const cpu::PacketForm& form, Site) {
+void BlockCore::write_packets(void* to, cpu::Buffer packets, const cpu::PacketForm& form, Site site) {
   acted();
+  require_near(to, "packets", site);
   const PacketWord word(form);
   auto* at = static_cast<std::byte*>(to);
   const std::byte* from = packets.data();

@@ -6,6 +6,7 @@
 #include "host/fence_order.h"
 #include "host/worker.h"
 #include "tandem/impl/cpu/block_core.h"
+#include "wire/mailbox.h"
 
 namespace tandem::host {
 
@@ -16,6 +17,7 @@ struct GridShape {
   int warps = 1;  ///< warps of a block
   std::string machine;
   bool has_multicast = false;
+  wire::Mailbox* mailbox = nullptr;  ///< of a world of several nodes
 };
 
 /// The operations of one strand.
@@ -24,7 +26,9 @@ class BlockCore final : public cpu::BlockCore {
   BlockCore(Strand& strand, const GridShape& grid, int index)
       : BlockCore(strand, grid, index, grid.warps, 0, nullptr) {}
 
-  bool reachable(int) const override { return true; }
+  bool reachable(int pe) const override {
+    return grid_.mailbox == nullptr || grid_.mailbox->is_near(team().world_pe(pe));
+  }
   bool has_multicast() const override { return grid_.has_multicast; }
   bool phantom() const override { return false; }
   bool backed(const void*) const override { return true; }
@@ -42,7 +46,7 @@ class BlockCore final : public cpu::BlockCore {
            Site site) override;
   void get(void* to, const void* from, Size bytes, cpu::Completion completion, Site site) override;
   void fence(Site) override { order_.fence(); }
-  void quiet(Site) override { order_.fence(); }
+  void quiet(Site) override;
 
   void signal(const cpu::SignalUpdate& update, Order order, Site site) override;
   void wait(const Signal* words, Size n, Size stride, Cmp cmp, Epoch value, Order order, Site site) override;
@@ -70,6 +74,16 @@ class BlockCore final : public cpu::BlockCore {
 
   /// `role` is 1, 2, ... for a role of the block, whose `order` it shares; 0 for the block itself.
   BlockCore(Strand& strand, const GridShape& grid, int index, int warps, int role, FenceOrder* order);
+  /// Returns the place of an address on another node.
+  std::optional<wire::Spot> far_spot(const void* address) const {
+    return grid_.mailbox == nullptr ? std::nullopt : grid_.mailbox->far_spot(address);
+  }
+  void require_near(const void* address, const char* operation, Site site) const;
+  /// Posts a letter, for the operation at `address`. Returns its number.
+  std::uint64_t post(const wire::Letter& letter, const void* address);
+  /// Posts a put, with a signal if there is one. Returns false if it is for no other node.
+  bool post_put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
+                Site site);
   void require_word(const void* word, const char* operation, Site site) const;
   /// Notes a look at a word that found `value`. If it may be part of a polling loop, lets other strands go on.
   void looked(const void* word, std::uint64_t value, std::uint64_t expected);

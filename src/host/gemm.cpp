@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <utility>
+#include <mutex>
+#include <optional>
 
 #include "gemm/host/tile_work.h"
 #include "host/block_core.h"
@@ -14,21 +15,33 @@ namespace tandem::host {
 
 namespace {
 
-/// The tiles that nobody has taken yet.
-struct Turn {
-  Size next = 0;
-  TileSequence::Place place = {};
+/// The tiles in their order. Blocks take them on several threads.
+class Turn {
+ public:
+  explicit Turn(const Gemm& gemm) : sequence_(gemm), count_(sequence_.tiles()) {}
+
+  Size count() const { return count_; }
+  /// Returns the next tile that no block has taken; none after the last one.
+  std::optional<GemmTile> take() {
+    const std::lock_guard lock(mutex_);
+    if (next_ == count_) return std::nullopt;
+    return sequence_.tile(next_++, place_);
+  }
+
+ private:
+  const TileSequence sequence_;
+  const Size count_;
+  std::mutex mutex_;
+  Size next_ = 0;
+  TileSequence::Place place_ = {};
 };
 
 class TileBlock {
  public:
   TileBlock(BlockCore& core, const Gemm& gemm) : core_(core), gemm_(gemm), work_(gemm) {}
 
-  void run(const TileSequence& sequence, Size count, Turn& turn) {
-    while (turn.next < count) {
-      const Size number = std::exchange(turn.next, turn.next + 1);
-      compute(sequence.tile(number, turn.place));
-    }
+  void run(Turn& turn) {
+    while (const std::optional<GemmTile> tile = turn.take()) compute(*tile);
   }
 
  private:
@@ -83,21 +96,16 @@ void check_gemm(const Gemm& gemm, int sms) {
   require(gemm.ring.epoch, "ring.epoch");
 }
 
-void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms) {
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by, wire::Mailbox* mailbox) {
   check_gemm(gemm, sms);
   if (who_aborted(context) != 0) return;
-  const TileSequence sequence(gemm);
-  const Size count = sequence.tiles();
-  const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, count));
-  const GridShape shape{context, blocks, 1, "", false};
-  Turn turn;
-  Worker worker(context);
-  for (int i = 0; i < blocks; ++i)
-    worker.add([&, i](Strand& strand) {
-      BlockCore core(strand, shape, i);
-      TileBlock(core, gemm).run(sequence, count, turn);
-    });
-  worker.run();
+  Turn turn(gemm);
+  const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, turn.count()));
+  const GridShape shape{context, blocks, 1, "", false, mailbox};
+  run_blocks(context, blocks, by, [&](Strand& strand, int i) {
+    BlockCore core(strand, shape, i);
+    TileBlock(core, gemm).run(turn);
+  });
 }
 
 }  // namespace tandem::host

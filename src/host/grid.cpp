@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "host/bell.h"
 #include "host/block_core.h"
 #include "tandem/error.h"
@@ -12,15 +14,14 @@ namespace tandem::host {
 namespace {
 
 /// Runs `body` as one block without roles.
-void run_alone(const cuda::Context& context, const std::function<void(Strand&, BlockCore&)>& body) {
+void run_alone(const cuda::Context& context, wire::Mailbox* mailbox,
+               const std::function<void(Strand&, BlockCore&)>& body) {
   if (who_aborted(context) != 0) return;
-  const GridShape shape{context, 1, 1, "", false};
-  Worker worker(context);
-  worker.add([&](Strand& strand) {
+  const GridShape shape{context, 1, 1, "", false, mailbox};
+  run_blocks(context, 1, {}, [&](Strand& strand, int) {
     BlockCore core(strand, shape, 0);
     body(strand, core);
   });
-  worker.run();
 }
 
 /// Waits for a PE's record of a call.
@@ -56,7 +57,7 @@ void tell_and_compare(Strand& strand, BlockCore& core, const cuda::Comparison& o
   const Epoch sent = cuda::signal_value_of(call, own.signature);
   for (int pe = 0; pe < n; ++pe) {
     Signal* const there = (slot + Size{2} * core.pe()).on(pe);
-    change({there + 1, own.count}, std::memory_order_relaxed);
+    core.signal({there + 1, own.count}, Order::kRelaxed, Site::here());
     core.signal({there, sent}, Order::kRelease, Site::here());
   }
   for (int pe = 0; pe < n; ++pe) {
@@ -80,30 +81,46 @@ void run_grid(const GridRequest& request) {
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", request.name, request.blocks));
   if (who_aborted(request.context) != 0) return;
   constexpr int kWarp = 32;
-  const GridShape shape{request.context, request.blocks, request.threads / kWarp, request.machine,
-                        request.has_multicast};
-  Worker worker(request.context);
-  for (int i = 0; i < request.blocks; ++i)
-    worker.add([&, i](Strand& strand) {
-      BlockCore core(strand, shape, i);
-      cpu::Block block(core);
-      request.body(block);
-    });
-  worker.run();
+  const GridShape shape{request.context, request.blocks,        request.threads / kWarp,
+                        request.machine, request.has_multicast, request.mailbox};
+  run_blocks(request.context, request.blocks, request.by, [&](Strand& strand, int i) {
+    BlockCore core(strand, shape, i);
+    cpu::Block block(core);
+    request.body(block);
+  });
 }
 
-void write_signal(const cuda::Context& context, Signal* word, Epoch value) {
+bool is_far(const wire::Mailbox* mailbox, const void* to, const void* from) {
+  return mailbox != nullptr && (mailbox->far_spot(to) || mailbox->far_spot(from));
+}
+
+void copy_far(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox& mailbox) {
+  run_alone(context, &mailbox, [&](Strand&, BlockCore& core) {
+    if (mailbox.far_spot(from))
+      core.get(to, from, bytes, cpu::Completion::kBlocking, Site::here());
+    else
+      core.put(to, from, bytes, cpu::Completion::kNonBlocking, nullptr, Site::here());
+    core.quiet(Site::here());
+  });
+}
+
+void write_signal(const cuda::Context& context, Signal* word, Epoch value, wire::Mailbox* mailbox) {
+  if (mailbox != nullptr && mailbox->far_spot(word))
+    return run_alone(context, mailbox, [&](Strand&, BlockCore& core) {
+      core.signal({word, value}, Order::kRelease, Site::here());
+    });
   change({word, value}, std::memory_order_release);
   ring_owner(context, word);
 }
 
 void wait_signal(const cuda::Context& context, const Signal* word, Epoch value) {
-  run_alone(context,
+  run_alone(context, nullptr,
             [&](Strand&, BlockCore& core) { core.wait(word, 1, 1, Cmp::kGe, value, Order::kAcquire, Site::here()); });
 }
 
-void compare_calls(const cuda::Context& context, const cuda::Comparison& comparison) {
-  run_alone(context, [&](Strand& strand, BlockCore& core) { tell_and_compare(strand, core, comparison, context); });
+void compare_calls(const cuda::Context& context, const cuda::Comparison& comparison, wire::Mailbox* mailbox) {
+  run_alone(context, mailbox,
+            [&](Strand& strand, BlockCore& core) { tell_and_compare(strand, core, comparison, context); });
 }
 
 }  // namespace tandem::host

@@ -1,11 +1,13 @@
 #pragma once
-/// The strands of a grid: its blocks and their roles as fibers of one thread.
+/// The strands of a grid: its blocks and their roles as fibers of a few threads.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/fiber/fiber.h"
+#include "host/crew.h"
 #include "host/watchdog.h"
 
 namespace tandem::host {
@@ -66,7 +68,8 @@ class Strand {
 /// Runs strands in turn on the calling thread.
 class Worker {
  public:
-  explicit Worker(const cuda::Context& context) : context_(context) {}
+  /// Ends the strands once `stop` is set, if there is one.
+  explicit Worker(const cuda::Context& context, const std::atomic<bool>* stop = nullptr);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -82,6 +85,7 @@ class Worker {
   bool pass();
   void resume(Strand& strand);
   bool has_answer() const;
+  bool is_stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   /// Spins or sleeps after the `times`-th pass in a row without progress. Returns whether the bell rang meanwhile.
   bool pause(int times);
   /// Ends the waits that were aborted or timed out.
@@ -89,7 +93,15 @@ class Worker {
   void unwind_all();
 
   const cuda::Context context_;
+  const std::atomic<bool>* const stop_;
+  const bool has_processors_;  // for each PE of the world
+  int most_spins_ = 0;         // of the present wait
   std::vector<std::unique_ptr<Strand>> strands_;
 };
+
+/// Runs body(strand, index) for each block, by as many threads as there are blocks and `threads` allows. If a block
+/// throws, ends the others and rethrows the exception.
+void run_blocks(const cuda::Context& context, int blocks, const GridThreads& threads,
+                const std::function<void(Strand&, int)>& body);
 
 }  // namespace tandem::host

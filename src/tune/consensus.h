@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/gpu_kernel.h"
 #include "tandem/block.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
@@ -38,5 +39,7 @@ class Consensus {
   Stream stream_;
   Epoch round_ = 0;
 };
+
+TANDEM_GPU_STEP(SignalToAll);
 
 }  // namespace tandem::tune

@@ -1,6 +1,11 @@
 // The tool's runs on CPUs.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
+#include <cstdlib>
+
+#include "bootstrap/processes.h"
 #include "cli/tool.h"
 
 namespace tandem::cli {
@@ -38,6 +43,47 @@ TEST(OnHost, RunsAsProcesses) {
   }
 }
 
+bool has_libfabric() { return ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr; }
+
+TEST(OnHost, RunsBetweenHosts) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  const auto ended = tandem(std::string("launch -n 2 sh -c 'TANDEM_HOST=$RANK exec ") + TANDEM_CLI_PATH +
+                            " run all_gather_gemm --backend host --shape 512x1024x256 --dtype f16 --json -'");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("\"correct\": true"));
+}
+
+/// Two processes of a job without a launcher meet at the tool's rendezvous, which ends with their world.
+TEST(OnHost, RunsByARendezvous) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  using bootstrap::testing::Process;
+  Process meeting(TANDEM_CLI_PATH, {"rendezvous"});
+  meeting.wait_for_output();
+  std::string id;
+  for (char letter = 0; ::read(meeting.output(), &letter, 1) == 1 && letter != '\n';) id += letter;
+  std::vector<Process> all;
+  for (const char* const rank : {"0", "1"})
+    all.emplace_back(
+        TANDEM_CLI_PATH,
+        std::vector<std::string>{"run", "all_reduce", "--backend", "host", "--bytes", "64K", "--json", "-"},
+        std::vector<std::string>{"TANDEM_UNIQUE_ID=" + id, std::string("RANK=") + rank, "WORLD_SIZE=2",
+                                 std::string("TANDEM_HOST=") + rank});
+  for (Process& process : all) {
+    const auto ended = process.wait();
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    if (&process == &all[0]) {
+      EXPECT_THAT(ended.output, HasSubstr("\"correct\": true"));
+    }
+  }
+  EXPECT_EQ(meeting.wait().code, 0);
+}
+
+TEST(OnHost, RefusesARendezvousElsewhere) {
+  EXPECT_THAT(tandem("rendezvous --port 5").err, HasSubstr("rendezvous: no option '--port'"));
+  EXPECT_THAT(tandem("rendezvous --address").err, HasSubstr("--address: an address is missing"));
+  EXPECT_EQ(tandem("rendezvous --address 203.0.113.7").code, 2);
+}
+
 TEST(OnHost, Benches) {
   const auto collective = tandem("bench all_gather broadcast --backend host --pes 2 -b 1K -e 4K -f 4");
   EXPECT_EQ(collective.code, 0) << collective.err;
@@ -62,7 +108,10 @@ TEST(OnHost, RefusesWhatItHasNot) {
     EXPECT_EQ(ended.code, code) << arguments;
     return ended.err;
   };
-  EXPECT_THAT(refused("run all_reduce --backend tpu", 2), HasSubstr("'tpu' given, allowed are sim, cuda, host"));
+  for (const std::string command : {"run all_reduce", "bench all_reduce", "tune all_reduce --out x.json",
+                                    "launch -n 1 '" TANDEM_CLI_PATH "' run all_reduce"})
+    EXPECT_THAT(refused(command + " --backend tpu", 2), HasSubstr("'tpu' given, allowed are sim, cuda, host"));
+  EXPECT_THAT(refused("launch -n 1025 true", 2), HasSubstr("-n: '1025' given, allowed are 1 to 1024"));
   EXPECT_THAT(refused("run all_reduce --backend host --machine h200x8", 2), HasSubstr("--machine: does not apply"));
   EXPECT_THAT(refused("run all_reduce --backend host --graph", 2), HasSubstr("--graph: does not apply"));
   EXPECT_THAT(refused("run all_reduce --backend host --phantom", 2), HasSubstr("--phantom: does not apply"));
@@ -72,6 +121,22 @@ TEST(OnHost, RefusesWhatItHasNot) {
   EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
   EXPECT_THAT(refused("run all_reduce --backend host --bytes 4096G", 2), HasSubstr("this computer has"));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they open files of their own
+TEST(OnHost, NamesTheLimitThatIsTooSmall) {
+  const TemporaryFolder folder;
+  const auto error_under = [&](const std::string& limit, const std::string& arguments) {
+    const std::string run = "ulimit " + limit + "; '" TANDEM_CLI_PATH "' " + arguments + " >/dev/null 2>'";
+    const int status = std::system((run + (folder / "err") + "'").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 3) << arguments;
+    return testing::read_file(folder / "err");
+  };
+  EXPECT_THAT(error_under("-n 20", "run all_reduce --backend host --pes 40 --bytes 1K"),
+              HasSubstr("too many open files (ulimit -n)"));
+  EXPECT_THAT(error_under("-n 16", "launch -n 20 true"), HasSubstr("too many open files (ulimit -n)"));
+  EXPECT_THAT(error_under("-f 1000", "run all_reduce --backend host --pes 2 --bytes 64M"), HasSubstr("(ulimit -f)"));
+}
+#endif
 
 }  // namespace
 }  // namespace tandem::cli

@@ -23,6 +23,10 @@ TEST(HostContract, EveryOperationGivesWhatItPromises) {
   for (const int pes : {1, 2, 3}) check_cases(pes);
 }
 
+TEST(HostContract, EveryOperationGivesWhatItPromisesToBlocksOnSeveralThreads) {
+  for (const int pes : {1, 2}) check_cases(pes, {.threads = 3});
+}
+
 TEST(HostContract, MulticastIsThereWhereTheMachineSaysSo) { check_cases(3, {.has_multicast = true}); }
 
 constexpr int kBlocks = 8;
@@ -30,8 +34,8 @@ constexpr Size kWords = 500;  // of a block
 
 /// Data and signals that travel round a ring of PEs, as on GPUs: nothing is read too early.
 template <class Kernel>
-void litmus(int pes, int rounds) {
-  test::HostPes(pes).run([=](World& world) {
+void litmus_on_threads(int pes, int rounds, int threads) {
+  test::HostPes(pes, {.threads = threads}).run([=](World& world) {
     test::LitmusArgs args{};
     args.data = world.heap().allocate<std::uint32_t>(kBlocks * kWords, "data");
     args.packets = world.heap().allocate<LLPacket>(2 * kBlocks * packets_for<LLPacket>(kWords * 4), "packets");
@@ -53,6 +57,11 @@ void litmus(int pes, int rounds) {
     const auto differences = test::host_copy(world, args.differences, kBlocks * kWords);
     for (const std::uint32_t difference : differences) ASSERT_EQ(difference, 0U);
   });
+}
+
+template <class Kernel>
+void litmus(int pes, int rounds) {
+  for (const int threads : {1, 3}) litmus_on_threads<Kernel>(pes, rounds, threads);
 }
 
 TEST(HostLitmus, StoresArriveBeforeTheirNotify) { litmus<test::StoreNotify>(3, 200); }

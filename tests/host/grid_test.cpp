@@ -7,7 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "support/host_pes.h"
 #include "tandem/error.h"
@@ -101,6 +106,7 @@ TEST(HostGrid, PollingLoopsLetOthersGoOn) {
       }
     });
     stream.synchronize();
+    world.barrier();  // a polled word orders nothing
     EXPECT_EQ(*flag.local(), 2U);
   });
 }
@@ -254,6 +260,60 @@ TEST(HostGrid, WhatLeavesABlockEndsTheOthersAndIsThrown) {
         const Counted counted(*counter);
         if (block.index() == 3) throw std::runtime_error("from a kernel");
         block.template parallel_for<1>(2, [&](auto& role, int) { role.wait(words, 1, 1); });
+      });
+      stream.synchronize();
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "from a kernel");
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(HostGrid, BlocksRunOnAsManyThreadsAsThereAre) {
+  constexpr int kThreads = 3, kBlocks = 8;
+  test::HostPes(1, {.threads = kThreads}).run([](World& world) {
+    std::mutex mutex;
+    std::set<std::thread::id> by;
+    Stream stream = world.make_stream("main");
+    launch(stream, {kBlocks, 64}, [mutex = &mutex, by = &by](auto&) {
+      const std::lock_guard lock(*mutex);
+      by->insert(std::this_thread::get_id());
+    });
+    stream.synchronize();
+    EXPECT_EQ(by.size(), std::size_t{kThreads});
+  });
+}
+
+TEST(HostGrid, ManyBlocksOnSeveralThreadsGoForward) {
+  constexpr int kPes = 3, kBlocks = 32, kRounds = 50;
+  test::HostPes(kPes, {.threads = 4}).run([](World& world) {
+    const Signals words = world.heap().signals(kBlocks * kPes, "words");
+    Stream stream = world.make_stream("main");
+    for (int call = 0; call < 3; ++call)
+      launch(stream, {kBlocks, 64}, [=](auto& block) {
+        for (Epoch e = 1; e <= kRounds; ++e) {
+          block.notify_all(words, call * kRounds + e);
+          block.wait_all(words, call * kRounds + e);
+        }
+      });
+    stream.synchronize();
+    for (int i = 0; i < kBlocks * kPes; ++i) EXPECT_EQ(words.local()[i].value, Epoch{3 * kRounds});
+  });
+}
+
+TEST(HostGrid, WhatLeavesABlockEndsThoseOfOtherThreads) {
+  test::HostPes pes(1, {.threads = 4});
+  std::atomic<int> alive{0};
+  try {
+    pes.run([&alive](World& world) {
+      const Signals words = world.heap().signals(1, "words");
+      Stream stream = world.make_stream("main");
+      launch(stream, {8, 64}, [=, alive = &alive](auto& block) {
+        ++*alive;
+        const std::shared_ptr<void> counted(nullptr, [=](void*) { --*alive; });
+        if (block.index() == 5) throw std::runtime_error("from a kernel");
+        block.wait(words, 1, 1);
       });
       stream.synchronize();
     });

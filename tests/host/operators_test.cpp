@@ -11,9 +11,9 @@ namespace {
 using test::EpilogueCase;
 using test::OperatorWithEpilogue;
 
-void check_case(const EpilogueCase& c, int pes) {
+void check_case(const EpilogueCase& c, int pes, int threads) {
   SCOPED_TRACE(::testing::Message() << c << " on " << pes << " PEs");
-  test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+  test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120, .threads = threads}).run([&](World& world) {
     constexpr Size kRoom = Size{12} << 20;
     OperatorWithEpilogue one(world, c, world.heap().allocate_local<std::byte>(kRoom, "matrices"), kRoom);
     Stream stream = world.make_stream("main");
@@ -28,16 +28,17 @@ void check_case(const EpilogueCase& c, int pes) {
   });
 }
 
-void check_all(int pes, Size n, Size k, int tile_n) {
+void check_all(int pes, Size n, Size k, int tile_n, int threads = 1) {
   for (EpilogueCase& c : test::epilogue_cases(97, n, k, true)) {
     c.options.tile_m = 16;
     c.options.tile_n = tile_n;
-    check_case(c, pes);
+    check_case(c, pes, threads);
   }
 }
 
 TEST(HostOperators, ExactOnOnePe) { check_all(1, 41, 37, 16); }
 TEST(HostOperators, ExactOnTwoPes) { check_all(2, 48, 48, 32); }
+TEST(HostOperators, ExactOnTwoPesOfThreeThreads) { check_all(2, 48, 48, 32, 3); }
 TEST(HostOperators, ExactOnThreePes) { check_all(3, 48, 48, 32); }
 TEST(HostOperators, ExactOnFivePes) { check_all(5, 80, 80, 16); }
 

@@ -3,21 +3,16 @@
 ///
 ///   order_program none|release|acquire|fence
 
-#include <sys/mman.h>
-
-#include <cstdio>
-#include <cstring>
 #include <string>
-#include <thread>
 
-#include "host/grid.h"
+#include "host/shared_pes.h"
 
 namespace {
 
 using namespace tandem;
 
-constexpr int kPes = 2;
-constexpr Size kPart = Size{1} << 20;
+using Pes = test::SharedPes<2>;
+
 constexpr Size kCount = 1000;
 constexpr Epoch kRounds = 50;
 
@@ -26,32 +21,19 @@ struct Part {
   Signal arrived, released;
   std::uint32_t data[kCount];
 };
-constexpr Size kPartBegin = 4096;
+
+template <class T>
+Symm<T> symm(const Pes& pes, std::size_t offset, int pe) {
+  return pes.symm<T>(Pes::kWaitWordsBytes + static_cast<Size>(offset), pe);
+}
 
 struct Program {
-  std::byte* memory;
+  Pes& pes;
   std::string left_out;
 
-  template <class T>
-  Symm<T> symm(std::size_t offset, int pe) const {
-    return {reinterpret_cast<T*>(memory + kPartBegin + offset), kPart, pe};
-  }
-  cuda::Context context(int pe, cuda::WaitReport& report) const {
-    cuda::Context context;
-    context.team = {0, 1, kPes, pe, kPes};
-    context.abort_on_pe0 = reinterpret_cast<std::uint32_t*>(memory);
-    context.abort_stride = kPart;
-    context.abort = reinterpret_cast<std::uint32_t*>(memory + pe * kPart);
-    context.world_pes = kPes;
-    context.world_pe = pe;
-    context.report = &report;
-    context.timeout_ns = context.arrival_timeout_ns = 60'000'000'000;
-    return context;
-  }
-
   void send(cpu::Block& block, Epoch e, int to) const {
-    const auto data = symm<std::uint32_t>(offsetof(Part, data), block.pe());
-    const auto arrived = symm<Signal>(offsetof(Part, arrived), block.pe());
+    const auto data = symm<std::uint32_t>(pes, offsetof(Part, data), block.pe());
+    const auto arrived = symm<Signal>(pes, offsetof(Part, arrived), block.pe());
     for (const Range tile : block.tiles<std::uint32_t>({0, kCount}))
       block.store(data.on(to), tile, cpu::Fragment<std::uint32_t>::filled(tile.size(), static_cast<std::uint32_t>(e)));
     if (e % 2 == 0 && left_out != "fence") block.fence();
@@ -61,8 +43,8 @@ struct Program {
       block.notify(arrived, e, to);
   }
   std::uint32_t receive(cpu::Block& block, Epoch e) const {
-    const auto data = symm<std::uint32_t>(offsetof(Part, data), block.pe());
-    const auto arrived = symm<Signal>(offsetof(Part, arrived), block.pe());
+    const auto data = symm<std::uint32_t>(pes, offsetof(Part, data), block.pe());
+    const auto arrived = symm<Signal>(pes, offsetof(Part, arrived), block.pe());
     if (left_out == "acquire") {
       while (block.load_scalar(&arrived.local()->value) < e) {
       }
@@ -77,34 +59,27 @@ struct Program {
   }
 
   void run(int pe) const {
-    cuda::WaitReport report{};
-    host::GridRequest request;
-    request.name = "order";
-    request.context = context(pe, report);
     std::uint32_t wrong = 0;
-    request.body = [&](cpu::Block& block) {
-      const auto released = symm<Signal>(offsetof(Part, released), pe);
+    pes.run_grid(pe, 1, [&](cpu::Block& block) {
+      const auto released = symm<Signal>(pes, offsetof(Part, released), pe);
       for (Epoch e = 1; e <= kRounds; ++e) {
         block.wait(released, 1, e - 1);
         send(block, e, 1 - pe);
         wrong += receive(block, e);
         block.signal_after_reads(released, e, 1 - pe);
       }
-    };
-    host::run_grid(request);
-    if (wrong != 0 || report.set != 0) std::printf("PE %d: %u words wrong\n", pe, wrong);
+    });
+    if (wrong != 0 || pes.gave_up(pe)) std::printf("PE %d: %u words wrong\n", pe, wrong);
   }
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  void* const memory = mmap(nullptr, kPes * kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED || argc != 2) return 2;
-  const Program program{static_cast<std::byte*>(memory), argv[1]};
-  std::thread other([&] { program.run(1); });
-  program.run(0);
-  other.join();
+  if (argc != 2) return 2;
+  Pes pes;
+  const Program program{pes, argv[1]};
+  Pes::on_all([&](int pe) { program.run(pe); });
   std::puts("done");
   return 0;
 }

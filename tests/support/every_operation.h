@@ -37,6 +37,10 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
     const auto values = block.template load<A>(block.remote(a.symm, pe), tile);
     const auto reduced = block.template load_reduce<A>(a.symm, tile, a.op);
     const auto combined = block.combine(a.op, values, reduced) * block.sum(values) + values.copy();
+    if constexpr (std::is_same_v<A, float>) {
+      block.template store_group_firsts<128>(a.result, block.template group_greatest<128>(values));
+      block.store_scalar(a.result, block.greatest(values));
+    }
     const auto mapped = combined.map([](A x) { return static_cast<A>(x + A{1}); });
     const auto zipped = mapped.zip(values, [](A x, A y) { return x < y ? x : y; });
     block.store(a.local, {0, zipped.size()}, zipped);

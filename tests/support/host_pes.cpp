@@ -86,12 +86,12 @@ class HostPes::HostStream final : public detail::StreamBackend {
 
   void launch(detail::KernelLaunch kernel) override {
     enqueue([request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads, context(kernel.team),
-                                         "test", pes_.state_->options.has_multicast, std::move(kernel.on_cpu)}] {
+                                         "test", pes_.state_->options.has_multicast, std::move(kernel.on_cpu), by()}] {
       host::run_grid(request);
     });
   }
   void gemm(const Gemm& gemm, const Team& team) override {
-    enqueue([this, gemm, in = context(team)] { host::run_gemm(in, gemm, pes_.state_->machine.gpu.sm_count); });
+    enqueue([this, gemm, in = context(team)] { host::run_gemm(in, gemm, pes_.state_->machine.gpu.sm_count, by()); });
   }
   void copy(void* to, const void* from, Size bytes) override {
     enqueue([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
@@ -127,6 +127,7 @@ class HostPes::HostStream final : public detail::StreamBackend {
   void* native() override { return nullptr; }
 
  private:
+  host::GridThreads by() { return {&crew_, pes_.state_->options.threads}; }
   struct Task {
     std::function<void()> run;
     bool is_event;
@@ -168,6 +169,7 @@ class HostPes::HostStream final : public detail::StreamBackend {
   std::condition_variable changed_;
   std::deque<Task> tasks_;
   std::exception_ptr error_;
+  host::Crew crew_;
   std::thread thread_;  // the last one: it uses the others
 };
 

@@ -15,6 +15,7 @@ struct HostOptions {
   double timeout_s = 20;
   double arrival_timeout_s = 40;
   bool has_multicast = false;
+  int threads = 1;             ///< that run the blocks of a grid
   bool for_processes = false;  ///< its memory is shared with processes that are forked
 };
 

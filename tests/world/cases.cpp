@@ -65,6 +65,11 @@ std::vector<RoundsCase> collective_cases(int pes, bool whole) {
   return cases;
 }
 
+std::vector<RoundsCase> between_nodes(std::vector<RoundsCase> cases) {
+  std::erase_if(cases, [](const RoundsCase& c) { return c.algorithm.one_node_only; });
+  return cases;
+}
+
 std::vector<OperatorCase> operator_cases(int pes) {
   std::vector<OperatorCase> cases;
   int number = 0;

@@ -17,6 +17,9 @@ WorldOptions host_options(Size heap_bytes = Size{64} << 20);
 /// than a chunk. `whole`: all of these cases, else a quarter, another one on other numbers of PEs.
 std::vector<RoundsCase> collective_cases(int pes, bool whole);
 
+/// Returns the cases whose algorithms run between nodes.
+std::vector<RoundsCase> between_nodes(std::vector<RoundsCase> cases);
+
 /// Every form, mover, direction, reduction and order of tiles of the operators, some of each.
 std::vector<OperatorCase> operator_cases(int pes);
 

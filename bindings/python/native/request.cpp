@@ -51,13 +51,13 @@ std::vector<double> numbers(const std::string& key, const Json& value) {
 
 using Take = std::function<void(Request&, const std::string& key, const Json& value)>;
 
-Take to_text(std::string cli::Arguments::*member) {
+Take to_text(std::string cli::RunOptions::*member) {
   return [member](Request& r, const std::string& key, const Json& value) { r.arguments.*member = text(key, value); };
 }
-Take to_text(std::optional<std::string> cli::Arguments::*member) {
+Take to_text(std::optional<std::string> cli::RunOptions::*member) {
   return [member](Request& r, const std::string& key, const Json& value) { r.arguments.*member = text(key, value); };
 }
-Take to_int(std::optional<int> cli::Arguments::*member) {
+Take to_int(std::optional<int> cli::RunOptions::*member) {
   return [member](Request& r, const std::string& key, const Json& value) {
     r.arguments.*member = static_cast<int>(whole(key, value, kMostOfAnInt));
   };
@@ -77,7 +77,7 @@ void take_count(Request& r, const std::string& key, const Json& value) {
 
 /// The keys of a run besides "call" and "op".
 const std::map<std::string, Take>& takers() {
-  using A = cli::Arguments;
+  using A = cli::RunOptions;
   static const std::map<std::string, Take> all{
       {"machine", to_text(&A::machine)},
       {"nodes", to_int(&A::nodes)},
@@ -123,7 +123,6 @@ const std::map<std::string, Take>& takers() {
 
 Request parse_run(const Json& json) {
   Request request;
-  request.arguments.command = cli::Command::kRun;
   for (const auto& [key, value] : json.items()) {
     if (key == "call") continue;
     if (key == "op") {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tools/tandem/options/arguments.h"
+#include "tools/tandem/run/run_options.h"
 
 namespace tandem::python {
 
@@ -19,7 +19,7 @@ class InvalidType : public std::runtime_error {
 
 /// A run as a request describes it.
 struct Request {
-  cli::Arguments arguments;
+  cli::RunOptions arguments;
   std::vector<double> scales;  ///< of premul_sum, one for each PE
   Size count = 0;              ///< elements of a collective, where "count" is given
   bool has_count = false;

@@ -1,7 +1,9 @@
-"""Tandem: communication and computation in one kernel. This package has the simulator and the checker.
+"""Tandem: communication and computation in one kernel.
 
     tandem.simulate     collectives and operators on a simulated machine
     tandem.check        races, hangs and wrong results under many schedules
+    tandem.World        this process as one PE of a job: collectives and symmetric memory, on CPUs or GPUs
+    tandem.torch        operators for PyTorch; needs torch
     tandem.machines, tandem.algorithms, tandem.layers
                         what can be simulated
 
@@ -9,6 +11,8 @@ Importing it needs neither numpy nor a GPU. Errors derive from `tandem.Error`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from . import simulate
 from ._check import CheckResult, Finding, Mutant, Site, check, mutants
@@ -26,8 +30,13 @@ from .errors import (
     Unsupported,
 )
 
+if TYPE_CHECKING:
+    from .symmetric import Buffer, Symmetric
+    from .world import World, unique_id
+
 __all__ = [
     "Algorithm",
+    "Buffer",
     "CheckFailed",
     "CheckResult",
     "Deadlock",
@@ -42,18 +51,29 @@ __all__ = [
     "Mutant",
     "OutOfMemory",
     "Site",
+    "Symmetric",
     "Timeout",
     "Unsupported",
+    "World",
     "algorithms",
     "check",
     "layers",
     "machines",
     "mutants",
     "simulate",
+    "unique_id",
 ]
 
 
-def __getattr__(name: str) -> str:
+# Modules of these names are imported when they are used: the import of the package has to be quick.
+_LATER = {"Buffer": "symmetric", "Symmetric": "symmetric", "World": "world", "unique_id": "world"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
     if name == "__version__":  # found only when asked for: it reads the installed package's files
         from importlib.metadata import version
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -12,19 +13,31 @@
 #include <optional>
 #include <utility>
 
+#include "bootstrap/local/environment.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
 
 namespace {
 
-/// Returns the same text for two processes if descriptors and abstract names reach from one to the other.
+/// Returns TANDEM_HOST, which divides this computer into hosts; empty without it.
+std::string chosen_host() { return variable_of_process("TANDEM_HOST").value_or(""); }
+
 std::string name_of_host() {
+  std::array<char, 256> name{};
+  const std::string chosen = chosen_host();
+  if (!chosen.empty() || ::gethostname(name.data(), name.size() - 1) != 0) return chosen;
+  return name.data();
+}
+
+/// Returns the same text for two processes if descriptors and abstract names reach from one to the other, and the
+/// environment does not divide them.
+std::string identity_of_host() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   struct stat space {};
   if (::stat("/proc/self/ns/net", &space) != 0) throw_errno("/proc/self/ns/net");
-  return fmt::format("{} {}", boot, space.st_ino);
+  return fmt::format("{} {} {}", boot, space.st_ino, chosen_host());
 }
 
 /// A message over a local socket: the fields of an exchange between two PEs, a code over them, and descriptors.
@@ -140,11 +153,12 @@ FdExchange::FdExchange(WorldMember& member)
       asking_(derive(member.secret(), "descriptors asked")),
       giving_(derive(member.secret(), "descriptors given")),
       listener_(listen_local("", SOCK_SEQPACKET)) {
-  const Bytes own = Writer().text(name_of_host()).text(name_of(listener_)).result();
+  const Bytes own = Writer().text(identity_of_host()).text(name_of_host()).text(name_of(listener_)).result();
   for (const Bytes& blob : member.all_gather(own, "local sockets")) {
     Reader reader(blob);
     Arrival arrival;
     arrival.host = reader.text();
+    arrival.host_name = reader.text();
     arrival.socket = reader.text();
     arrivals_.push_back(std::move(arrival));
   }
@@ -191,6 +205,14 @@ void FdExchange::receive(Round& round, int fd) const {
                     given->to == member_.pe() && given->descriptors.size() == round.count;
   member.is_asked = member.has_come;
   if (member.has_come) member.descriptors = std::move(given->descriptors);
+}
+
+Team FdExchange::host_team() const {
+  int first = member_.pe();
+  int end = first + 1;
+  while (first > 0 && is_on_this_host(first - 1)) --first;
+  while (end < member_.size() && is_on_this_host(end)) ++end;
+  return {first, 1, end - first, member_.pe() - first, end - first};
 }
 
 void FdExchange::check_here(const Team& team) const {

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "collectives/all_gather/ll.h"
 #include "collectives/all_gather/push.h"
 #include "collectives/all_gather/ring.h"
@@ -23,7 +21,7 @@ std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const Collec
 
 std::span<const Algorithm> all_gather_algorithms() {
   using enum PeerAccess;
-  static const std::array<Algorithm, 8> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "push", "every PE's SMs put its bytes to all peers", false, false, kOutput},
        make_byte_plan<kSelf, AllGatherPush>},
       {{kSelf, "copy_engine_push", "copy engines write to all peers; no SM moves data", true, true, kOutput},
@@ -43,7 +41,7 @@ std::span<const Algorithm> all_gather_algorithms() {
       {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false, false,
         kNeither},
        make_byte_plan<kSelf, AllGatherTwoLevelLL>},
-  }};
+  };
   return algorithms;
 }
 

@@ -5,6 +5,7 @@
 /// for middle sizes. It runs in rounds of a fragment. It needs stores to every PE, so one node only. In-place allowed
 /// (in == out + pe * count).
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_move.h"
 
 namespace tandem::kernels {
@@ -24,5 +25,8 @@ struct AllGatherPackets : PacketKernel<P> {
 };
 using AllGatherLL = AllGatherPackets<LLPacket>;
 using AllGatherLL128 = AllGatherPackets<LL128Line>;
+
+TANDEM_GPU_KERNEL(AllGatherLL, 512);
+TANDEM_GPU_KERNEL(AllGatherLL128, 512);
 
 }  // namespace tandem::kernels

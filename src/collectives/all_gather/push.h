@@ -5,6 +5,7 @@
 /// same peer. Needs put_signal only: stores within a node, messages between nodes. In-place allowed (in == out + pe *
 /// count).
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -24,5 +25,7 @@ struct AllGatherPush : MoveKernel {
     finish_puts(block);
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherPush, 512);
 
 }  // namespace tandem::kernels

@@ -5,6 +5,7 @@
 /// It needs put_signal to the next PE, so it works within a node and between nodes. In-place allowed (in == out + pe *
 /// count).
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -33,5 +34,7 @@ struct AllGatherRing : MoveKernel {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherRing, 512);
 
 }  // namespace tandem::kernels

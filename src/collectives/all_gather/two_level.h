@@ -5,6 +5,7 @@
 /// shard enters a node once. The PE then spreads its own bytes within its node, and the shards from other nodes as they
 /// arrive. It needs put_signal only. With one node it is the push algorithm. In-place allowed (in == out + pe * count).
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -50,5 +51,7 @@ struct AllGatherTwoLevel : MoveKernel {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherTwoLevel, 512);
 
 }  // namespace tandem::kernels

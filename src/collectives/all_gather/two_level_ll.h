@@ -8,6 +8,7 @@
 /// all-gather does the same. It needs put between nodes (8 bytes of a put must arrive together). In-place allowed (in
 /// == out + pe * count).
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_move.h"
 
 namespace tandem::kernels {
@@ -50,5 +51,7 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
     }
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherTwoLevelLL, 512);
 
 }  // namespace tandem::kernels

@@ -9,6 +9,7 @@
 ///
 /// Fixed order within a ring: as the ring algorithm, by position in the ring. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
 
@@ -77,5 +78,7 @@ struct AllReduceMultiRing {
     ring_all_reduce<T>(block, place, reduce, a.out, a.ready + block.index(), part, epoch);
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceMultiRing, 512);
 
 }  // namespace tandem::kernels

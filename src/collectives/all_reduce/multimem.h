@@ -5,6 +5,7 @@
 /// Fixed order: the switch's on a GPU, the same for all PEs; PE order in the simulator. Rounded to T once.
 /// Each PE's port carries the data once out and once in. Needs multicast. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/all_reduce/one_shot.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
@@ -37,5 +38,7 @@ struct AllReduceMultimem {
     }
   }
 };
+
+TANDEM_SIMULATED_KERNELS(AllReduceMultimem);
 
 }  // namespace tandem::kernels

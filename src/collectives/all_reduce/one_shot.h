@@ -5,6 +5,7 @@
 /// Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once.
 /// Each link carries n-1 times the data, in one step. Needs loads from all PEs. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -50,5 +51,7 @@ struct AllReduceOneShot {
     }
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceOneShot, 512);
 
 }  // namespace tandem::kernels

@@ -6,6 +6,7 @@
 /// Each link carries n-1 times the data, doubled by LLPacket and an eighth more with LL128Line, in one step without
 /// other signals. It runs in rounds of a fragment. It needs stores to all PEs. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_packets.h"
 
 namespace tandem::kernels {
@@ -37,5 +38,8 @@ template <class T>
 struct AllReduceOneShotLL : AllReduceOneShotPackets<T, LLPacket> {};
 template <class T>
 struct AllReduceOneShotLL128 : AllReduceOneShotPackets<T, LL128Line> {};
+
+TANDEM_GPU_KERNELS(AllReduceOneShotLL, 512);
+TANDEM_GPU_KERNELS(AllReduceOneShotLL128, 512);
 
 }  // namespace tandem::kernels

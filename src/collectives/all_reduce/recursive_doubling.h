@@ -7,6 +7,7 @@
 /// gaps. Fixed order: a balanced binary tree over PEs in their order, lower PEs first, every partial sum rounded to T.
 /// It needs put and signal, so it works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -97,5 +98,7 @@ struct AllReduceRecursiveDoubling {
     }
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceRecursiveDoubling, 512);
 
 }  // namespace tandem::kernels

@@ -5,6 +5,7 @@
 /// + in[c], each partial sum rounded to T as it travels. Each link carries 2 (n-1)/n of the data, in 2 (n-1) steps. It
 /// needs put and signal to the next PE, so it works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
 
@@ -42,5 +43,7 @@ struct AllReduceRing {
     ring_all_reduce<T>(block, ring_of_team(block), reduce, a.out, a.ready + block.index(), part, epoch);
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceRing, 512);
 
 }  // namespace tandem::kernels

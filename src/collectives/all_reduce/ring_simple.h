@@ -6,6 +6,7 @@
 /// holds 2 n buffers. Fixed order: in[0] + in[1] + ... + in[n-1] on every PE, rounded to T once. It needs put and
 /// signal to the next PE, so it works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/put_counted.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
@@ -62,5 +63,7 @@ struct AllReduceRingSimple {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceRingSimple, 512);
 
 }  // namespace tandem::kernels

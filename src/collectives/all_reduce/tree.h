@@ -5,6 +5,7 @@
 /// About 2 log2(n) steps for the first chunk; crosses between nodes once up and once down a node.
 /// Needs put and signal: works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_tree_steps.h"
 #include "tandem/block.h"
 
@@ -67,5 +68,7 @@ struct AllReduceTree {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceTree, 512);
 
 }  // namespace tandem::kernels

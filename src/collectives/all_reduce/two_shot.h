@@ -5,6 +5,7 @@
 /// Each link carries 2 (n-1)/n of the data, in two steps. Needs loads from and stores to all PEs. In-place allowed: a
 /// shard is read by its owner alone, tile by tile before it is written.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -52,5 +53,7 @@ struct AllReduceTwoShot {
     block.wait_all(a.finished, epoch);
   }
 };
+
+TANDEM_GPU_KERNELS(AllReduceTwoShot, 512);
 
 }  // namespace tandem::kernels

@@ -7,6 +7,7 @@
 /// other signals. It runs in rounds of a fragment of each shard. It needs stores to all PEs. In-place allowed: every
 /// element is sent before it is overwritten.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_packets.h"
 
 namespace tandem::kernels {
@@ -87,5 +88,8 @@ template <class T>
 struct AllReduceTwoShotLL : AllReduceTwoShotPackets<T, LLPacket> {};
 template <class T>
 struct AllReduceTwoShotLL128 : AllReduceTwoShotPackets<T, LL128Line> {};
+
+TANDEM_GPU_KERNELS(AllReduceTwoShotLL, 512);
+TANDEM_GPU_KERNELS(AllReduceTwoShotLL128, 512);
 
 }  // namespace tandem::kernels

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "collectives/all_to_all/ll.h"
 #include "collectives/all_to_all/push.h"
 #include "collectives/plan/copy_engine_plan.h"
@@ -15,7 +13,7 @@ constexpr Collective kSelf = Collective::kAllToAll;
 
 std::span<const Algorithm> all_to_all_algorithms() {
   using enum PeerAccess;
-  static const std::array<Algorithm, 4> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false, false, kOutput},
        make_byte_plan<kSelf, AllToAllPush>},
       {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true, true, kOutput},
@@ -23,7 +21,7 @@ std::span<const Algorithm> all_to_all_algorithms() {
       {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
        make_byte_plan<kSelf, AllToAllLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, AllToAllLL128>},
-  }};
+  };
   return algorithms;
 }
 

@@ -4,6 +4,7 @@
 /// It takes one trip without other signals. LLPacket doubles the bytes and suits small sizes; LL128Line adds an eighth,
 /// for middle sizes. It runs in rounds of a fragment. It needs stores to every PE, so one node only. Separate buffers.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_move.h"
 
 namespace tandem::kernels {
@@ -26,5 +27,8 @@ struct AllToAllPackets : PacketKernel<P> {
 };
 using AllToAllLL = AllToAllPackets<LLPacket>;
 using AllToAllLL128 = AllToAllPackets<LL128Line>;
+
+TANDEM_GPU_KERNEL(AllToAllLL, 512);
+TANDEM_GPU_KERNEL(AllToAllLL128, 512);
 
 }  // namespace tandem::kernels

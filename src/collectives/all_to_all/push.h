@@ -4,6 +4,7 @@
 /// It takes one step. At step s PE p writes to p+s, so that no two PEs write to the same peer at once.
 /// Needs put_signal only: stores within a node, messages between nodes. Separate buffers.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -23,5 +24,7 @@ struct AllToAllPush : MoveKernel {
     finish_puts(block);
   }
 };
+
+TANDEM_GPU_KERNEL(AllToAllPush, 512);
 
 }  // namespace tandem::kernels

@@ -1,6 +1,7 @@
 #pragma once
 /// A barrier of all PEs as a kernel.
 
+#include "base/gpu_kernel.h"
 #include "tandem/barrier.h"
 
 namespace tandem::kernels {
@@ -12,5 +13,7 @@ struct BarrierAll {
     barrier_all(block, barrier);
   }
 };
+
+TANDEM_GPU_KERNEL(BarrierAll, 32);
 
 }  // namespace tandem::kernels

@@ -1,9 +1,8 @@
-#include <array>
-
 #include "collectives/broadcast/chain.h"
 #include "collectives/broadcast/copies_plan.h"
 #include "collectives/broadcast/direct.h"
 #include "collectives/broadcast/ll.h"
+#include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/tree.h"
@@ -14,12 +13,14 @@ namespace tandem::kernels {
 std::span<const Algorithm> broadcast_algorithms() {
   constexpr Collective kSelf = Collective::kBroadcast;
   using enum PeerAccess;
-  static const std::array<Algorithm, 8> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "scatter_all_gather", "scatter over the other PEs, which pass their parts on, pipelined: large sizes",
         false, false, kOutput},
        make_byte_plan<kSelf, BroadcastScatterAllGather>},
       {{kSelf, "direct", "the root puts everything to every PE: small sizes", false, false, kOutput},
        make_byte_plan<kSelf, BroadcastDirect>},
+      {{kSelf, "pull", "every PE reads the root's input: PEs on CPUs", true, false, kInput},
+       make_byte_plan<kSelf, BroadcastPull>},
       {{kSelf, "tree", "down a binary tree in chunks", false, false, kOutput}, make_byte_plan<kSelf, BroadcastTree<2>>},
       {{kSelf, "chain", "from PE to PE in chunks: large sizes", false, false, kOutput},
        make_byte_plan<kSelf, BroadcastChain>},
@@ -31,7 +32,7 @@ std::span<const Algorithm> broadcast_algorithms() {
        make_byte_plan<kSelf, BroadcastLL128>},
       {{kSelf, "scatter_ll128", "as scatter_all_gather, with lines of packets: middle sizes", true, false, kNeither},
        make_byte_plan<kSelf, BroadcastScatterLL128>},
-  }};
+  };
   return algorithms;
 }
 

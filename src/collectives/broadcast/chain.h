@@ -8,6 +8,7 @@
 /// is the credit for call e+1, which uses the same half. It is for one node; between nodes it is the same as
 /// `BroadcastTree<1>`. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/broadcast/tree.h"
 
 namespace tandem::kernels {
@@ -85,5 +86,7 @@ struct BroadcastChain : MoveKernel {
     }
   }
 };
+
+TANDEM_GPU_KERNEL(BroadcastChain, 512);
 
 }  // namespace tandem::kernels

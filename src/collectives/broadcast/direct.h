@@ -5,6 +5,7 @@
 /// In-place allowed. The root waits for a PE's `ready` of this call before it writes there; MoveKernel explains why
 /// that is enough.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -27,5 +28,7 @@ struct BroadcastDirect : MoveKernel {
     finish_puts(block);
   }
 };
+
+TANDEM_GPU_KERNEL(BroadcastDirect, 512);
 
 }  // namespace tandem::kernels

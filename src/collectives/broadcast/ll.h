@@ -5,6 +5,7 @@
 /// It is for small and middle sizes. It runs in rounds of a fragment. The root only waits for credits, kSlots rounds
 /// later. It needs stores to every PE, so one node only. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_credits.h"
 
 namespace tandem::kernels {
@@ -27,5 +28,8 @@ struct BroadcastPackets : CreditedPacketKernel<P> {
 };
 using BroadcastLL = BroadcastPackets<LLPacket>;
 using BroadcastLL128 = BroadcastPackets<LL128Line>;
+
+TANDEM_GPU_KERNEL(BroadcastLL, 512);
+TANDEM_GPU_KERNEL(BroadcastLL128, 512);
 
 }  // namespace tandem::kernels

@@ -5,6 +5,7 @@
 /// Each part has its own blocks, so that parts do not wait for each other. It needs put_signal only. In-place allowed.
 /// Chunks are written only to PEs that are `ready` for this call; MoveKernel explains why no other credit is needed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -96,5 +97,7 @@ struct BroadcastScatterAllGather : MoveKernel {
     }
   };
 };
+
+TANDEM_GPU_KERNEL(BroadcastScatterAllGather, 512);
 
 }  // namespace tandem::kernels

@@ -7,6 +7,7 @@
 /// under way while one is received. Senders only wait for credits, kSlots rounds later. It needs stores to every PE, so
 /// one node only. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_credits.h"
 
 namespace tandem::kernels {
@@ -86,5 +87,7 @@ struct BroadcastScatterPackets : CreditedPacketKernel<P> {
   }
 };
 using BroadcastScatterLL128 = BroadcastScatterPackets<LL128Line>;
+
+TANDEM_GPU_KERNEL(BroadcastScatterLL128, 512);
 
 }  // namespace tandem::kernels

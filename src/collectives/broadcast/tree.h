@@ -8,6 +8,7 @@
 /// within a node and between nodes. In-place allowed. A chunk is written only to a child that is `ready` for this call;
 /// MoveKernel explains why no other credit is needed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -59,5 +60,7 @@ struct BroadcastTree : MoveKernel {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(BroadcastTree<2>, 512);
 
 }  // namespace tandem::kernels

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "collectives/gather_scatter/gather_direct.h"
 #include "collectives/plan/plan.h"
 
@@ -7,10 +5,10 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> gather_algorithms() {
   constexpr Collective kSelf = Collective::kGather;
-  static const std::array<Algorithm, 1> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "direct", "every PE puts its bytes into the root's output", false, false, PeerAccess::kOutput},
        make_byte_plan<kSelf, GatherDirect>},
-  }};
+  };
   return algorithms;
 }
 

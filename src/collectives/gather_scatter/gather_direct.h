@@ -5,6 +5,7 @@
 /// In-place allowed at the root (in == out + root * count).
 /// A PE waits for the root's `ready` of this call before it writes there; MoveKernel explains why that is enough.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -29,5 +30,7 @@ struct GatherDirect : MoveKernel {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(GatherDirect, 512);
 
 }  // namespace tandem::kernels

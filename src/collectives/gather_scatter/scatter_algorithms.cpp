@@ -1,5 +1,3 @@
-#include <array>
-
 #include "collectives/gather_scatter/scatter_direct.h"
 #include "collectives/plan/plan.h"
 
@@ -7,10 +5,10 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> scatter_algorithms() {
   constexpr Collective kSelf = Collective::kScatter;
-  static const std::array<Algorithm, 1> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "direct", "every PE gets its bytes from the root's input", false, false, PeerAccess::kInput},
        make_byte_plan<kSelf, ScatterDirect>},
-  }};
+  };
   return algorithms;
 }
 

@@ -6,6 +6,7 @@
 /// other PE needs to know where its output is. The input is read only after the root's `ready` for this call, and the
 /// root ends only after all PEs have read it.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -30,5 +31,7 @@ struct ScatterDirect : MoveKernel {
     }
   }
 };
+
+TANDEM_GPU_KERNEL(ScatterDirect, 512);
 
 }  // namespace tandem::kernels

@@ -1,6 +1,7 @@
 #pragma once
 /// First and last kernel of a collective of copy engines. Each is one warp, so that it fits beside any kernel.
 
+#include "base/gpu_kernel.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -62,5 +63,10 @@ struct CopyEngineEndPull {
     block.wait_all(a.arrived, epoch);
   }
 };
+
+TANDEM_GPU_KERNEL(CopyEngineBegin, 32);
+TANDEM_GPU_KERNEL(CopyEngineEndPush, 32);
+TANDEM_GPU_KERNEL(CopyOwnPart, 512);
+TANDEM_GPU_KERNEL(CopyEngineEndPull, 32);
 
 }  // namespace tandem::kernels

@@ -7,13 +7,14 @@
 /// Its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is std::byte,
 /// and `count` is in bytes). A kernel that needs wide blocks declares `static constexpr int kLeastThreads`, and the
 /// registry has `narrow_unfit<Kernel>`. A kernel that divides its blocks adapts the default with `static int
-/// suitable_blocks(const Team&, int blocks)`.
+/// suitable_blocks(const Team&, int blocks)`. A marker of base/gpu_kernel.h follows the kernel.
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <type_traits>
 
+#include "base/gpu_kernel.h"
 #include "collectives/plan/collective.h"
 #include "tandem/error.h"
 
@@ -68,6 +69,8 @@ inline int plan_blocks(const World& world, Collective collective, const Collecti
 
 template <class Kernel>
 class KernelPlan final : public CollectivePlan {
+  static_assert(detail::kHasGpuMarker<Kernel>, "the kernel's header needs a marker of base/gpu_kernel.h");
+
  public:
   using Args = typename Kernel::Args;
   using Element = std::remove_pointer_t<decltype(std::declval<Args>().out.local())>;

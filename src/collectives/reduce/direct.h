@@ -4,6 +4,7 @@
 /// Fixed order: in[0] + in[1] + ... + in[n-1], rounded to T once.
 /// The root's link carries n-1 times the data. Needs loads by the root from all PEs. In-place allowed at the root.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -53,5 +54,7 @@ struct ReduceDirect {
     for (const int pe : block.peers_from_self()) block.notify(finished, epoch, pe);
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceDirect, 512);
 
 }  // namespace tandem::kernels

@@ -4,6 +4,7 @@
 /// Fixed order: at every PE own + its children's sums (reduce_tree_steps.h), each rounded to T as it travels.
 /// Needs put and signal: works within a node and between nodes. In-place allowed at the root.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_tree_steps.h"
 #include "tandem/block.h"
 
@@ -57,5 +58,7 @@ struct ReduceTree {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceTree, 512);
 
 }  // namespace tandem::kernels

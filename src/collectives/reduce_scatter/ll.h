@@ -7,6 +7,7 @@
 /// other signals. It is for small and middle sizes. It runs in rounds of a fragment. It needs stores to all PEs.
 /// In-place allowed: only the owner reads its shard.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_packets.h"
 
 namespace tandem::kernels {
@@ -40,5 +41,8 @@ template <class T>
 struct ReduceScatterLL : ReduceScatterPackets<T, LLPacket> {};
 template <class T>
 struct ReduceScatterLL128 : ReduceScatterPackets<T, LL128Line> {};
+
+TANDEM_GPU_KERNELS(ReduceScatterLL, 512);
+TANDEM_GPU_KERNELS(ReduceScatterLL128, 512);
 
 }  // namespace tandem::kernels

@@ -5,6 +5,7 @@
 /// Each link carries (n-1)/n of the input. Needs loads from all PEs. In-place allowed: a shard is read by its owner
 /// alone.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -50,5 +51,7 @@ struct ReduceScatterPull {
     block.wait_all(a.finished, epoch);
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceScatterPull, 512);
 
 }  // namespace tandem::kernels

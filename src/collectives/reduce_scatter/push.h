@@ -5,6 +5,7 @@
 /// Each link carries (n-1)/n of the input, in one step.
 /// Needs put and signal to all PEs: works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -83,5 +84,7 @@ struct ReduceScatterPush {
     }
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceScatterPush, 512);
 
 }  // namespace tandem::kernels

@@ -5,6 +5,7 @@
 /// rounded to T as it travels. Each link carries (n-1)/n of the input, in n-1 steps. It needs put and signal to the
 /// next PE, so it works within a node and between nodes. In-place allowed.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
 
@@ -55,5 +56,7 @@ struct ReduceScatterRing {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceScatterRing, 512);
 
 }  // namespace tandem::kernels

@@ -7,6 +7,7 @@
 /// to T. Each NIC carries 1/m of the bytes of a flat algorithm between nodes (m PEs in a node). It needs loads within
 /// the node, put and signal along the rail. In-place allowed: an owner's shard is read only for that owner.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -106,5 +107,7 @@ struct ReduceScatterTwoLevel {
     }
   }
 };
+
+TANDEM_GPU_KERNELS(ReduceScatterTwoLevel, 512);
 
 }  // namespace tandem::kernels

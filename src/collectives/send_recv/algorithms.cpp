@@ -1,7 +1,6 @@
 #include "tandem/send_recv.h"
 
 #include <algorithm>
-#include <array>
 
 #include "collectives/plan/copy_engine_plan.h"
 #include "collectives/plan/plan.h"
@@ -58,7 +57,7 @@ std::unique_ptr<CollectivePlan> make_group(World& world, const CollectiveOptions
 
 std::span<const Algorithm> send_recv_algorithms() {
   using enum PeerAccess;
-  static const std::array<Algorithm, 5> algorithms{{
+  static const Algorithm algorithms[] = {
       {{kSelf, "ring", "every PE puts to the next one's output", false, false, kOutput},
        make_byte_plan<kSelf, SendRecvRing>},
       {{kSelf, "grouped", "through staging with credits, as any group of sends and receives", false, false, kNeither},
@@ -68,7 +67,7 @@ std::span<const Algorithm> send_recv_algorithms() {
       {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
        make_byte_plan<kSelf, SendRecvLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, SendRecvLL128>},
-  }};
+  };
   return algorithms;
 }
 

@@ -7,6 +7,7 @@
 /// nodes. Separate buffers. A PE waits for its peer's `ready` of this call before it writes there; MoveKernel explains
 /// why that is enough.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -32,5 +33,7 @@ struct ExchangePutSignal : MoveKernel {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(ExchangePutSignal, 512);
 
 }  // namespace tandem::kernels

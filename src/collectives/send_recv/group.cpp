@@ -12,7 +12,7 @@ namespace tandem {
 
 namespace {
 
-using Kernel = kernels::SendRecvPairs<SendRecvGroup::kMostMessages>;
+using Kernel = kernels::GroupPairs;
 
 /// Blocks that serve different distances at once. Pairs at larger distances share them.
 constexpr int kMostGroups = 64;

@@ -15,8 +15,10 @@
 /// to receiver. Among all waits, take one with the smallest distance. Its peer is at no larger distance, hence at this
 /// very message, so one of the two can continue.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/put_counted.h"
 #include "tandem/block.h"
+#include "tandem/send_recv.h"
 
 namespace tandem::kernels {
 
@@ -152,5 +154,8 @@ struct SendRecvPairs {
     role.store_scalar(a.mismatch + Mismatch::kCame, static_cast<Epoch>(came));
   }
 };
+using GroupPairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
+
+TANDEM_GPU_KERNEL(GroupPairs, GroupPairs::kThreads);
 
 }  // namespace tandem::kernels

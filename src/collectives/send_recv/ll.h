@@ -6,6 +6,7 @@
 /// runs in rounds of a fragment; the next one is under way while one is received. A sender only waits for credits,
 /// kSlots rounds later. It needs stores to the receiver, so one node only. Separate buffers.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/packet_credits.h"
 
 namespace tandem::kernels {
@@ -48,5 +49,10 @@ struct ExchangePackets : PacketPairs<P> {
 };
 using ExchangeLL = ExchangePackets<LLPacket>;
 using ExchangeLL128 = ExchangePackets<LL128Line>;
+
+TANDEM_GPU_KERNEL(SendRecvLL, 512);
+TANDEM_GPU_KERNEL(SendRecvLL128, 512);
+TANDEM_GPU_KERNEL(ExchangeLL, 512);
+TANDEM_GPU_KERNEL(ExchangeLL128, 512);
 
 }  // namespace tandem::kernels

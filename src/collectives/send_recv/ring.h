@@ -5,6 +5,7 @@
 /// further. It needs put_signal to the next PE, so it works within a node and between nodes. Separate buffers. A PE
 /// waits for the next one's `ready` of this call before it writes there; MoveKernel explains why that is enough.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -27,5 +28,7 @@ struct SendRecvRing : MoveKernel {
     finish_puts(block);
   }
 };
+
+TANDEM_GPU_KERNEL(SendRecvRing, 512);
 
 }  // namespace tandem::kernels

@@ -36,6 +36,11 @@ struct PacketStaging {
   }
 };
 
+/// The number of rounds of a block whose caller divides the elements itself.
+struct Pieces {
+  Size count = 0;
+};
+
 /// The rounds of one call of a block. Round i moves the elements `piece(i)` of E, one fragment, in packets with flag
 /// `flag(i)`.
 ///
@@ -57,6 +62,18 @@ class PacketRounds {
       : part_(split(count, block.count(), 16)[block.index()]),
         step_((*block.template tiles<E>({0, staging.bytes / Size{sizeof(E)}}).begin()).size()),
         count_(part_.size() <= step_ ? (part_.empty() ? 0 : 1) : ceil_div(part_.size(), step_)),
+        stride_(staging.each),
+        packets_(staging.packets),
+        first_place_(block.index() * block.num_pes() * stride_),
+        slot_(block.count() * block.num_pes() * stride_),
+        last_before_(block.next_epoch(staging.rounds, static_cast<Epoch>(count_)) - 1) {}
+
+  /// Rounds without a `chunk`.
+  template <class Block>
+  TANDEM_DEVICE PacketRounds(Block& block, const PacketStaging<P>& staging, Pieces pieces)
+      : part_{0, pieces.count},
+        step_(1),
+        count_(pieces.count),
         stride_(staging.each),
         packets_(staging.packets),
         first_place_(block.index() * block.num_pes() * stride_),

@@ -1,6 +1,7 @@
 #pragma once
 /// Kernels of reductions whose bytes are moved by copy engines.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -56,5 +57,8 @@ struct CopiedReduce {
     }
   }
 };
+
+TANDEM_GPU_KERNELS(CopiedReduceBegin, 32);
+TANDEM_GPU_KERNELS(CopiedReduce, 512);
 
 }  // namespace tandem::kernels

@@ -73,7 +73,7 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   return skinny_kernel(asked, use_.sms) != nullptr;
 }
 
-void CudaStream::copy(void* to, const void* from, Size bytes) {
+void CudaStream::copy(const world::Context&, void* to, const void* from, Size bytes) {
   const DeviceGuard current(use_.device);
   auto* const profiler = this->profiler();
   if (profiler != nullptr) profiler->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);

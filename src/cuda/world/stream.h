@@ -34,7 +34,7 @@ class CudaStream final : public world::DeviceStream {
   void launch(const detail::KernelLaunch& kernel, const Context& context) override;
   void gemm(const Gemm& gemm, const Context& context) override;
   bool adds_up(const Gemm& gemm) const override;
-  void copy(void* to, const void* from, Size bytes) override;
+  void copy(const world::Context& context, void* to, const void* from, Size bytes) override;
   void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const Context& context, const Signal* word, Epoch value) override;
   void compare_calls(const Context& context, const detail::CallComparison& comparison) override;

@@ -24,6 +24,8 @@ class HostDevices : public world::Devices {
   void require_any() override {}
   Machine describe(int device) override;
   bool has_early_launch(int) override { return false; }
+  bool has_mailbox() const override { return true; }
+  void wake_waits(const world::Context& context) noexcept override;
   int share_of(int sms, int) const override { return sms; }
   Bytes exclusive_id(int) override { return {}; }
 

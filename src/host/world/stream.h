@@ -21,7 +21,7 @@ class HostStream final : public world::DeviceStream {
   void launch(const detail::KernelLaunch& kernel, const world::Context& context) override;
   void gemm(const Gemm& gemm, const world::Context& context) override;
   bool adds_up(const Gemm&) const override { return false; }
-  void copy(void* to, const void* from, Size bytes) override;
+  void copy(const world::Context& context, void* to, const void* from, Size bytes) override;
   void write_signal(const world::Context& context, Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const world::Context& context, const Signal* word, Epoch value) override;
   void compare_calls(const world::Context& context, const detail::CallComparison& call) override;
@@ -38,6 +38,7 @@ class HostStream final : public world::DeviceStream {
   void read_patterns(const world::SelfTest& test, std::uint32_t* wrong) override;
 
  private:
+  GridThreads threads();
   void add(std::function<void()> task) { queue_->add(std::move(task), use_.on_error); }
 
   world::StreamUse use_;

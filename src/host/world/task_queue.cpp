@@ -33,7 +33,12 @@ void TaskQueue::push(Task task) {
 
 void TaskQueue::wait_until_empty() {
   std::unique_lock lock(mutex_);
-  emptied_.wait(lock, [&] { return tasks_.empty(); });
+  while (!tasks_.empty()) {
+    if (is_running_)
+      emptied_.wait(lock, [&] { return tasks_.empty(); });
+    else
+      run_first(lock);
+  }
 }
 
 std::exception_ptr TaskQueue::error() const {
@@ -58,19 +63,26 @@ bool TaskQueue::is_empty() const {
 }
 
 void TaskQueue::work() {
+  std::unique_lock lock(mutex_);
   for (;;) {
-    std::unique_lock lock(mutex_);
-    added_.wait(lock, [&] { return !tasks_.empty() || is_closed_; });
+    added_.wait(lock, [&] { return !is_running_ && (!tasks_.empty() || is_closed_); });
     if (tasks_.empty()) return;
-    Task& task = tasks_.front();  // others are added behind it meanwhile
-    const bool runs = task.always || !error_;
-    lock.unlock();
-    if (runs) run(task);
-    task = {};
-    lock.lock();
-    tasks_.pop_front();
-    if (tasks_.empty()) emptied_.notify_all();
+    run_first(lock);
   }
+}
+
+void TaskQueue::run_first(std::unique_lock<std::mutex>& lock) {
+  is_running_ = true;
+  Task& task = tasks_.front();  // others are added behind it meanwhile
+  const bool runs = task.always || !error_;
+  lock.unlock();
+  if (runs) run(task);
+  task = {};
+  lock.lock();
+  tasks_.pop_front();
+  is_running_ = false;
+  if (tasks_.empty()) emptied_.notify_all();
+  if (is_closed_) added_.notify_one();
 }
 
 void TaskQueue::run(Task& task) {

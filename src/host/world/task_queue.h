@@ -1,5 +1,5 @@
 #pragma once
-/// The work of one stream: tasks in order, on their own thread.
+/// The work of one stream: tasks in order, on a thread of the queue or on a thread that waits for them.
 
 #include <condition_variable>
 #include <deque>
@@ -8,9 +8,11 @@
 #include <mutex>
 #include <thread>
 
+#include "host/crew.h"
+
 namespace tandem::host {
 
-/// A queue of tasks. Its thread starts with the first task.
+/// A queue of tasks. Its thread starts with the first task. One task runs at a time.
 class TaskQueue {
  public:
   using OnError = std::function<void(const std::exception_ptr&)>;
@@ -21,12 +23,13 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  /// Adds a task. If a task throws, its `on_error` is called on the queue's thread, and later tasks are skipped. Throws
-  /// RuntimeFailure if no thread can be started.
+  /// Adds a task. If a task throws, its `on_error` is called on the thread that ran it, and later tasks are skipped.
+  /// Throws RuntimeFailure if no thread can be started.
   void add(std::function<void()> task, const OnError& on_error);
   /// Adds a task that throws nothing. It runs even after another task has thrown.
   void add_always(std::function<void()> task);
-  /// Blocks until the queue is empty.
+  /// Blocks until the queue is empty. If the queue's thread has not begun yet, runs the tasks itself: that saves the
+  /// time in which one thread wakes another.
   void wait_until_empty();
   /// Returns the exception of the task that threw, or null.
   std::exception_ptr error() const;
@@ -34,6 +37,8 @@ class TaskQueue {
   void close();
   bool is_closed() const;
   bool is_empty() const;
+  /// Returns the threads that help a task; the task alone uses them.
+  Crew& crew() { return crew_; }
 
  private:
   struct Task {
@@ -44,14 +49,18 @@ class TaskQueue {
 
   void push(Task task);
   void work();
+  /// Runs the first task without the lock, then removes it.
+  void run_first(std::unique_lock<std::mutex>& lock);
   void run(Task& task);
 
   mutable std::mutex mutex_;
   std::condition_variable added_;
   std::condition_variable emptied_;
-  std::deque<Task> tasks_;  // the first one may be running
+  std::deque<Task> tasks_;   // the first one may be running
+  bool is_running_ = false;  // a thread runs tasks, and goes on until there are none
   std::exception_ptr error_;
   bool is_closed_ = false;
+  Crew crew_;
   std::thread thread_;
 };
 

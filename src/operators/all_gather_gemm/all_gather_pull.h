@@ -3,6 +3,7 @@
 /// that. Then it loads the shards of its node's PEs, with the data that arrived for them from other nodes. The order is
 /// that in which its GEMM consumes them.
 
+#include "base/gpu_kernel.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
@@ -59,5 +60,7 @@ struct AllGatherPull {
     block.notify(a.ready + slot, 1, block.pe(), SignalOp::kAdd);
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherPull, 1024);
 
 }  // namespace tandem::ops

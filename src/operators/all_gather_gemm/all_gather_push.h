@@ -4,6 +4,7 @@
 /// arrive one after another in the order in which the peers' GEMMs consume them. On a full mesh, one role for each peer
 /// keeps all links busy.
 
+#include "base/gpu_kernel.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
@@ -52,5 +53,7 @@ struct AllGatherPush {
     block.notify(ready, 1, step.peer, SignalOp::kAdd);
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherPush, 1024);
 
 }  // namespace tandem::ops

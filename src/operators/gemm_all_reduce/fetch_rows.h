@@ -5,6 +5,7 @@
 /// Few blocks do so beside the GEMM, many more after it. All of them take chunks from one counter, so the division of
 /// work is dynamic.
 
+#include "base/gpu_kernel.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
@@ -120,5 +121,9 @@ struct BeginFetch {
     block.store_scalar(a.taken, Epoch{0});
   }
 };
+
+TANDEM_GPU_STEP(NotifyRows);
+TANDEM_GPU_KERNEL(FetchRows, kFetchThreads);
+TANDEM_GPU_STEP(BeginFetch);
 
 }  // namespace tandem::ops

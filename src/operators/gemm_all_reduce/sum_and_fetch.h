@@ -5,6 +5,7 @@
 /// Fixed order, in f32: PEs 0, 1, ..., rounded once by the owner, so all PEs get the same bits. Sums are fetched and
 /// not stored to the peers, so that the result may lie anywhere in a PE's memory.
 
+#include "base/gpu_kernel.h"
 #include "gemm/contract/activation.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
@@ -97,5 +98,9 @@ struct SumAndFetch {
     block.get(a.out + shard_begin(a, owner) + mine.begin, a.sums + mine.begin, mine.size(), owner);
   }
 };
+
+TANDEM_GPU_KERNEL(SumAndFetch<float>, 512);
+TANDEM_GPU_KERNEL(SumAndFetch<f16>, 512);
+TANDEM_GPU_KERNEL(SumAndFetch<bf16>, 512);
 
 }  // namespace tandem::ops

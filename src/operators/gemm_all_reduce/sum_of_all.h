@@ -4,6 +4,7 @@
 ///
 /// Fixed order, in f32: PEs 0, 1, ..., rounded once, so all PEs get the same bits.
 
+#include "base/gpu_kernel.h"
 #include "gemm/contract/activation.h"
 #include "tandem/block.h"
 
@@ -50,5 +51,9 @@ struct SumOfAll {
     for (const int pe : block.pes_from_self()) block.notify(a.released, 1, pe, SignalOp::kAdd);
   }
 };
+
+TANDEM_GPU_KERNEL(SumOfAll<float>, 512);
+TANDEM_GPU_KERNEL(SumOfAll<f16>, 512);
+TANDEM_GPU_KERNEL(SumOfAll<bf16>, 512);
 
 }  // namespace tandem::ops

@@ -4,6 +4,7 @@
 /// A call does not signal its end. The next call, of either plan, signals to the peers that all earlier calls are over.
 /// That is early enough, because the peers need its data before they need the room.
 
+#include "base/gpu_kernel.h"
 #include "operators/steps/steps.h"
 
 namespace tandem::ops {
@@ -34,5 +35,7 @@ struct AcquireBuffer {
     block.store_scalar(a.epoch, epoch + 1);
   }
 };
+
+TANDEM_GPU_STEP(AcquireBuffer);
 
 }  // namespace tandem::ops

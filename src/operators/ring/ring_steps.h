@@ -5,6 +5,7 @@
 /// of this plan or of the one with which it alternates. If copies have their own stream, that happens off the main
 /// stream. Only a counting step then separates one GEMM from the next.
 
+#include "base/gpu_kernel.h"
 #include "tandem/block.h"
 
 namespace tandem::ops {
@@ -47,5 +48,8 @@ struct RingAwait {
     await_staging(block, a, block.load_scalar(a.acquired.words));
   }
 };
+
+TANDEM_GPU_STEP(RingBegin);
+TANDEM_GPU_STEP(RingAwait);
 
 }  // namespace tandem::ops

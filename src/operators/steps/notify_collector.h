@@ -2,6 +2,7 @@
 /// Notifies the collector of a shard's rows that this PE's partial sums of them are complete. It follows a whole GEMM
 /// without hooks of its own.
 
+#include "base/gpu_kernel.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/block.h"
 
@@ -22,5 +23,7 @@ struct NotifyCollector {
       block.notify(a.words + (a.block_at_collector * a.splits + part), epoch, a.collector);
   }
 };
+
+TANDEM_GPU_STEP(NotifyCollector);
 
 }  // namespace tandem::ops

@@ -3,6 +3,7 @@
 /// the PEs with this PE's number in all other nodes, chunk by chunk with put_signal. The next node comes first, so that
 /// every node receives from its previous node first.
 
+#include "base/gpu_kernel.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
 
@@ -33,5 +34,7 @@ struct RailSend {
     block.quiet();
   }
 };
+
+TANDEM_GPU_KERNEL(RailSend, 32);
 
 }  // namespace tandem::ops

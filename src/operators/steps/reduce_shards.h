@@ -6,6 +6,7 @@
 /// node is put to that PE while the GEMM still works (shards of other nodes first). The last stage adds the nodes'
 /// sums. Fixed order, in f32: PEs 0, 1, ... of the node; then nodes 0, 1, ..., whose sums travel as T.
 
+#include "base/gpu_kernel.h"
 #include "gemm/contract/activation.h"
 #include "operators/plan/chunk_order.h"
 #include "tandem/block.h"
@@ -134,5 +135,9 @@ struct ReduceShards {
     }
   }
 };
+
+TANDEM_GPU_KERNEL(ReduceShards<float>, 1024);
+TANDEM_GPU_KERNEL(ReduceShards<f16>, 1024);
+TANDEM_GPU_KERNEL(ReduceShards<bf16>, 1024);
 
 }  // namespace tandem::ops

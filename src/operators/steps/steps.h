@@ -3,6 +3,7 @@
 /// captured graph can be replayed (a stream's own wait has a fixed value). It is small enough to fit beside a
 /// persistent GEMM that leaves an SM free.
 
+#include "base/gpu_kernel.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/block.h"
 #include "tandem/stream.h"
@@ -118,5 +119,13 @@ struct AwaitShards {
       if (owner != block.pe()) block.wait(a.ready + a.rows.slot(owner, 0), a.rows.splits, expected);
   }
 };
+
+TANDEM_GPU_STEP(Release);
+TANDEM_GPU_STEP(NextEpoch);
+TANDEM_GPU_STEP(BeginReleased);
+TANDEM_GPU_STEP(AwaitReleased);
+TANDEM_GPU_STEP(AwaitWord);
+TANDEM_GPU_STEP(AwaitCount);
+TANDEM_GPU_STEP(AwaitShards);
 
 }  // namespace tandem::ops

@@ -43,6 +43,10 @@ class Devices {
   /// Returns the limits of a device in the form of a machine, which plans read.
   virtual Machine describe(int device) = 0;
   virtual bool has_early_launch(int device) = 0;
+  /// Returns whether kernels reach PEs of other nodes through a mailbox (wire/mailbox.h).
+  virtual bool has_mailbox() const { return false; }
+  /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its letters.
+  virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
   virtual int share_of(int sms, int sharing) const = 0;
   /// Returns an identity that no two processes of a world may share. It is empty if any number of processes may use the

@@ -10,6 +10,7 @@
 
 #include "tandem/impl/cuda/context.h"
 #include "tandem/stream.h"
+#include "wire/mailbox.h"
 #include "world/device/self_test.h"
 
 namespace tandem::world {
@@ -21,9 +22,12 @@ using cuda::WaitReport;
 struct StreamUse {
   int device = 0;
   int pe = 0;
+  int pes = 0;  ///< PEs of the world; 0: not known
   std::string name;
   int sms = 1;      ///< SMs of the device that the PE may use
   int sharing = 1;  ///< PEs on the device
+  /// In a world of several nodes, of devices that have mailboxes.
+  wire::Mailbox* mailbox = nullptr;
   bool early_launch = false;
   /// Called, on any thread, when work fails and only the host notices; the stream does nothing afterwards.
   std::function<void(const std::exception_ptr&)> on_error = {};
@@ -39,7 +43,7 @@ class DeviceStream {
   /// Returns whether it takes GEMMs of these sizes and types with `sum` set. The answer is the same on all PEs.
   virtual bool adds_up(const Gemm& gemm) const = 0;
   /// Copies between addresses of devices.
-  virtual void copy(void* to, const void* from, Size bytes) = 0;
+  virtual void copy(const Context& context, void* to, const void* from, Size bytes) = 0;
   /// Writes a signal word. With `from` the value is read there when the stream reaches this work, else it is `value`.
   virtual void write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) = 0;
   virtual void wait_signal(const Context& context, const Signal* word, Epoch value) = 0;

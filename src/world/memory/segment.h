@@ -39,6 +39,8 @@ class Segment {
 
   std::byte* base() const { return base_; }
   Size stride() const { return stride_; }
+  /// Returns the bytes of each part that have memory.
+  Size bytes() const { return there_; }
   int pe_of(const void* address) const {
     return static_cast<int>((static_cast<const std::byte*>(address) - base()) / stride_);
   }
@@ -53,6 +55,7 @@ class Segment {
   void make_all(const std::vector<int>& numbers, Size bytes);
   void share(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
              const std::vector<Chunk>& own);
+  void add_stand_ins(std::vector<std::vector<Chunk>>& all, int device) const;
   void map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers);
   void unmap_down_to(std::size_t mappings);
   void release();

@@ -7,16 +7,19 @@
 #include <new>
 
 #include "tandem/error.h"
+#include "tandem/impl/cuda/stall.h"
 #include "world/pes/stream.h"
 
 namespace tandem::world {
 
 namespace {
 
-constexpr double kMostSeconds = 1e6;
+MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
 
-/// The environment's, where it has them, else `given`.
+}  // namespace
+
 double seconds_of(double given, const char* option, const char* variable) {
+  constexpr double kMostSeconds = 1e6;
   const char* const text = std::getenv(variable);
   if (text == nullptr || *text == '\0') {
     if (!(given > 0 && given <= kMostSeconds))
@@ -29,10 +32,6 @@ double seconds_of(double given, const char* option, const char* variable) {
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed are seconds up to {}", variable, text, kMostSeconds));
   return seconds;
 }
-
-MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
-
-}  // namespace
 
 Pe make_pe(Devices& devices, int device) {
   Pe pe;
@@ -52,27 +51,57 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
       timeout_s_(seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
       arrival_timeout_s_(seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
       checks_calls_(options.check_calls) {
-  machine_.pes_per_node = pes;
+  set_node_size(pes);
   machine_.gpu.sm_count = devices.share_of(machine_.gpu.sm_count, sharing);
   // PEs that share a GPU share its queues: nothing promises that one's copies do not stand behind another's, which
   // wait.
   if (sharing > 1) machine_.gpu.copy_engines = 0;
 }
 
-StreamUse Pes::use(int number, const std::string& stream) {
-  const auto on_error = [this, number](const std::exception_ptr& error) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& why) {
-      work_failed(number, bootstrap::failure_of(why));
-    } catch (...) {
-      work_failed(number, {bootstrap::FailureKind::kRuntimeFailure, "a kernel threw what is no std::exception"});
-    }
-  };
-  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, early_launch_, on_error};
+void Pes::set_node_size(int size) {
+  node_size_ = size;
+  machine_.pes_per_node = size;
+  machine_.default_nodes = machine_.max_nodes = num_pes_ / size;
 }
 
-std::uint32_t* Pes::abort_of(int pe) const {
+void Pes::settle(int pe) const {
+  if (wire::Proxy* const own = proxy(pe)) own->settle();
+}
+
+std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& secret,
+                                             std::unique_ptr<wire::Endpoint> endpoint,
+                                             std::optional<wire::Heartbeat> heartbeat) {
+  const Context own = context(team(number));
+  wire::ProxySetup setup;
+  setup.place = {segment().base(), segment().stride(), num_pes_, number, node_size_};
+  setup.secret = secret;
+  setup.seal = wire::seal_of_environment();
+  setup.ring = [this, own] { devices_.wake_waits(own); };
+  setup.is_over = [own] { return cuda::peek(*own.abort) != 0; };
+  setup.on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
+  setup.heartbeat = std::move(heartbeat);
+  return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
+}
+
+void Pes::report(int number, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& why) {
+    work_failed(number, bootstrap::failure_of(why));
+  } catch (...) {
+    work_failed(number, {bootstrap::FailureKind::kRuntimeFailure, "a kernel threw what is no std::exception"});
+  }
+}
+
+StreamUse Pes::use(int number, const std::string& stream) {
+  const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
+  wire::Proxy* const own = proxy(number);
+  wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
+  return {pe(number).device, number,  num_pes(),     stream,  machine_.gpu.sm_count,
+          sharing_,          mailbox, early_launch_, on_error};
+}
+
+std::uint32_t* Pes::wait_words_of(int pe) const {
   return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kWaitWordsOffset);
 }
 
@@ -80,8 +109,8 @@ Context Pes::context(const Team& team) const {
   Context context;
   context.team = team;
   const int me = team.world_pe(team.me);
-  context.abort = abort_of(me);
-  context.abort_on_pe0 = abort_of(0);
+  context.abort = wait_words_of(me);
+  context.abort_on_pe0 = wait_words_of(0);
   context.abort_stride = segment().stride();
   context.world_pes = num_pes_;
   context.world_pe = me;
@@ -158,7 +187,25 @@ void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
   pe.stream->synchronize();
 }
 
+void WorldView::copy(void* to, const void* from, Size bytes) const {
+  wire::Proxy* const proxy = pes_.proxy(pe_);
+  if (proxy == nullptr || bytes == 0 || !proxy->copy(to, from, bytes))
+    return copy_and_wait(pes_.pe(pe_), to, from, bytes);
+  if (const auto end = pes_.end(pe_, std::nullopt)) end->raise();
+}
+
+void WorldView::barrier() {
+  pes_.settle(pe_);
+  pes_.barrier();
+}
+
+void WorldView::free_symmetric(const void* memory) {
+  pes_.settle(pe_);
+  pes_.free(pe_, true, offset_of(memory));
+}
+
 void* WorldView::allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) {
+  pes_.settle(pe_);  // memory that is used again gets no late signal
   const CurrentDevice current(pes_.devices(), pes_.pe(pe_).device);
   return pes_.segment().base() + pes_.allocate(pe_, true, kind_of(control), bytes, name, element_bytes);
 }

@@ -9,6 +9,7 @@
 #include "runtime/heap_allocator.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/worlds.h"
+#include "wire/proxy.h"
 #include "world/device/devices.h"
 #include "world/memory/segment.h"
 
@@ -29,6 +30,9 @@ struct Pe {
   std::unique_ptr<WaitReport, PinnedFree> report;
 };
 
+/// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
+double seconds_of(double given, const char* option, const char* variable);
+
 /// Starts the device and makes it current.
 Pe make_pe(Devices& devices, int device);
 
@@ -41,7 +45,8 @@ class Pes {
 
   Devices& devices() const { return devices_; }
   int num_pes() const { return num_pes_; }
-  Team team(int pe) const { return {0, 1, num_pes_, pe, num_pes_}; }
+  int node_size() const { return node_size_; }
+  Team team(int pe) const { return {0, 1, num_pes_, pe, node_size_}; }
   /// Returns the machine for plans: for a shared device, it has only the SMs that this PE may use.
   const Machine& machine() const { return machine_; }
   Context context(const Team& team) const;
@@ -68,6 +73,10 @@ class Pes {
   virtual std::optional<Size> bytes_from(int pe, Size offset) const = 0;
   /// Returns the detector to which PE `pe` of this process reports its calls; null if calls are not compared.
   virtual MismatchDetector* calls(int pe) const = 0;
+  /// Returns the proxy of PE `pe` of this process; null in a world of one node.
+  virtual wire::Proxy* proxy(int pe) const = 0;
+  /// Blocks until the operations of PE `pe` on other nodes are complete there. Work of the PE has ended before.
+  void settle(int pe) const;
   /// Returns null if nothing is recorded.
   virtual Profiler* profiler() const { return nullptr; }
   /// Waits for the host programs of all PEs. Throws if one of them has failed.
@@ -85,18 +94,29 @@ class Pes {
   static constexpr Size kWaitWordsOffset = 0;
   static constexpr const char* kWaitWordsName = "wait words";
 
+  /// Makes every `size` consecutive PEs a node. The constructor makes one node of all PEs.
+  void set_node_size(int size);
+  /// Returns whether kernels reach some PEs through a mailbox alone.
+  bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
+  /// Starts the proxy of PE `number` of this process.
+  std::unique_ptr<wire::Proxy> make_proxy(int number, const bootstrap::Key& secret,
+                                          std::unique_ptr<wire::Endpoint> endpoint,
+                                          std::optional<wire::Heartbeat> heartbeat = {});
   /// Ends the waits of PE `number`, which belongs to this process.
   void end_waits(int number) const;
+  /// Returns the WaitWords of PE `pe`. On another host they are a stand-in in this process.
+  std::uint32_t* wait_words_of(int pe) const;
   void load_kernels(const std::vector<int>& on_devices);
   /// Returns the part in which memory of a kind lies: packets may be too large for the control part.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
  private:
-  std::uint32_t* abort_of(int pe) const;
-
+  /// Ends the world for an error of PE `number` that no host program waits for.
+  void report(int number, const std::exception_ptr& error);
   Devices& devices_;
   int num_pes_;
+  int node_size_ = 1;
   /// The number of PEs on the device that the most PEs share. It is the same for all PEs, so that all refuse and choose
   /// alike.
   int sharing_;
@@ -132,22 +152,23 @@ class WorldView : public detail::WorldBackend {
   std::optional<Size> bytes_from(const void* memory) const override;
   void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) override;
   void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) override;
-  void free_symmetric(const void* memory) override { pes_.free(pe_, true, offset_of(memory)); }
+  void free_symmetric(const void* memory) override;
   void release_symmetric(const void* memory) override {
     pes_.release(pe_, static_cast<const std::byte*>(memory) - pes_.segment().base());
   }
   void free_local(const void* memory) override { pes_.free(pe_, false, offset_of(memory)); }
-  void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
-  void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
+  void copy_in(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
   void check_launch(const detail::KernelLaunch& kernel) const override { pes_.check_launch(kernel); }
   void check_gemm(const Gemm& gemm) const override;
-  void barrier() override { pes_.barrier(); }
+  void barrier() override;
   double time_us() const override;
   bool checks_calls() const override { return pes_.checks_calls(); }
   MismatchDetector* calls() override { return pes_.calls(pe_); }
 
  private:
+  void copy(void* to, const void* from, Size bytes) const;
   Size offset_of(const void* memory) const;
 
   Pes& pes_;

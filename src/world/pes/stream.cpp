@@ -15,7 +15,7 @@ void PeStream::launch(detail::KernelLaunch kernel) {
 
 void PeStream::copy(void* to, const void* from, Size bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("copy_async: {} bytes given, must not be negative", bytes));
-  if (bytes > 0) stream_->copy(to, from, bytes);
+  if (bytes > 0) stream_->copy(context_, to, from, bytes);
 }
 
 void PeStream::wait(const std::shared_ptr<detail::EventState>& event) {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
+#include "world/pes/nodes.h"
 #include "world/pes/profiler.h"
 
 namespace tandem {
@@ -54,12 +55,13 @@ std::vector<int> numbers_of(const std::vector<Pe>& pes) {
 
 }  // namespace
 
-Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
+Threads::Threads(Devices& devices, int pes, const WorldOptions& options, const wire::Disorder& disorder)
     : Pes(devices, pes, first_device(devices, pes), most_on_a_device(devices, pes), options),
       pes_(make_pes(devices, pes)),
       allocator_(pes, options.heap_bytes, options.heap_limit_bytes),
       segment_(devices, numbers_of(pes_), {allocator_.range_bytes(), allocator_.most_bytes()}),
       records_(pes) {
+  set_node_size(node_size_of(pes));
   std::vector<int> used = numbers_of(pes_);
   used.resize(static_cast<std::size_t>(std::min(pes, devices.count())));  // the rest are these once more
   load_kernels(used);
@@ -78,6 +80,13 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options)
           }));
   }
   if (options.record.on) profiler_ = make_profiler(*this, std::move(clocks), options);
+  if (needs_proxies()) start_proxies(disorder);
+}
+
+void Threads::start_proxies(const wire::Disorder& disorder) {
+  const wire::Loop loop(num_pes(), disorder);
+  const bootstrap::Key secret = bootstrap::random_key();
+  for (int i = 0; i < num_pes(); ++i) proxies_.push_back(make_proxy(i, secret, loop.endpoint(i)));
 }
 
 ClockPe Threads::clock_of(int number) {
@@ -89,6 +98,7 @@ ClockPe Threads::clock_of(int number) {
 
 Threads::~Threads() {
   drain();
+  proxies_.clear();
   for (Pe& pe : pes_) {
     try {
       const CurrentDevice current(devices(), pe.device);
@@ -117,6 +127,7 @@ Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, 
     if (const Size more = symmetric && place == MemoryKind::kData ? allocator_.growth_for(number, bytes) : 0) {
       segment_.grow(numbers_of(pes_), more);
       allocator_.grow(more);
+      for (const auto& proxy : proxies_) proxy->set_bytes(segment_.bytes());
     }
     offset = symmetric ? allocator_.allocate_symmetric(number, place, bytes, name, element_bytes)
                        : allocator_.allocate_local(number, place, bytes, name, element_bytes);

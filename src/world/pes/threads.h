@@ -5,13 +5,15 @@
 #include <mutex>
 #include <vector>
 
+#include "wire/loop.h"
 #include "world/pes/pes.h"
 
 namespace tandem::world {
 
 class Threads : public Pes {
  public:
-  Threads(Devices& devices, int pes, const WorldOptions& options);
+  /// `disorder` is that of messages between nodes, for tests.
+  Threads(Devices& devices, int pes, const WorldOptions& options, const wire::Disorder& disorder = {});
   ~Threads() override;
 
   const Pe& pe(int number) const override { return pes_[static_cast<std::size_t>(number)]; }
@@ -34,10 +36,14 @@ class Threads : public Pes {
   void fail(const bootstrap::Failure& why);
   /// Blocks until the devices are idle. Throws nothing: synchronizing a stream reports errors.
   void drain() const;
+  wire::Proxy* proxy(int pe) const override {
+    return proxies_.empty() ? nullptr : proxies_[static_cast<std::size_t>(pe)].get();
+  }
   Profiler* profiler() const override { return profiler_.get(); }
 
  private:
   ClockPe clock_of(int number);
+  void start_proxies(const wire::Disorder& disorder);
 
   std::vector<Pe> pes_;
   mutable std::mutex mutex_;
@@ -50,6 +56,7 @@ class Threads : public Pes {
   CallRecords records_;
   std::vector<std::unique_ptr<MismatchDetector>> calls_;  // by PE
   std::unique_ptr<Profiler> profiler_;
+  std::vector<std::unique_ptr<wire::Proxy>> proxies_;  // by PE
 };
 
 /// Runs `program` as PE `pe` on the calling thread.

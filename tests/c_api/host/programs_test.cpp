@@ -1,5 +1,8 @@
 // Programs in C on CPUs: the shared library as it is installed, PEs as threads, data that really moves.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <numeric>
 #include <string>
@@ -117,6 +120,50 @@ TEST_P(CProgramsOnHost, RunAnOverlappedOperator) {
   });
 }
 
+TEST_P(CProgramsOnHost, PutToPeersAndSignal) {
+  run(GetParam(), [](const Peer& p) {
+    const int next = (p.pe + 1) % p.n;
+    void* memory = nullptr;
+    ASSERT_EQ(error_of(tandem_alloc(p.world, 64, &memory)), "");
+    auto* const word = static_cast<uint64_t*>(memory);
+    auto* const values = reinterpret_cast<int*>(word + 1);
+    *word = 0;
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    const std::vector<int> mine{p.pe, p.pe * 2};
+    EXPECT_EQ(error_of(tandem_put(p.world, values, mine.data(), 8, next, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_write_signal(p.world, word, 7, next, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_wait_signal(p.world, word, 7, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    const int before = (p.pe + p.n - 1) % p.n;
+    EXPECT_EQ(values[1], before * 2);
+    void* theirs = nullptr;
+    EXPECT_EQ(error_of(tandem_peer_pointer(p.world, values + 1, next, &theirs)), "");
+    EXPECT_EQ(*static_cast<int*>(theirs), p.pe * 2);
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_free(p.world, memory)), "");
+  });
+}
+
+TEST_P(CProgramsOnHost, RefusePlacesThatAreNotSymmetric) {
+  run(GetParam(), [](const Peer& p) {
+    void* memory = nullptr;
+    ASSERT_EQ(error_of(tandem_alloc(p.world, 64, &memory)), "");
+    auto* const word = static_cast<uint64_t*>(memory);
+    void* peer = nullptr;
+    int own = 0;
+    EXPECT_THAT(error_of(tandem_peer_pointer(p.world, memory, p.n, &peer)),
+                HasSubstr("pe: " + std::to_string(p.n) + " given, allowed is 0 to"));
+    EXPECT_THAT(error_of(tandem_peer_pointer(p.world, &own, 0, &peer)), HasSubstr("allowed is memory of tandem_alloc"));
+    EXPECT_THAT(error_of(tandem_put(p.world, memory, &own, 65, 0, nullptr)), HasSubstr("to: "));
+    EXPECT_THAT(error_of(tandem_put(p.world, memory, nullptr, 4, 0, nullptr)), HasSubstr("from: NULL given"));
+    auto* const askew = reinterpret_cast<uint64_t*>(static_cast<char*>(memory) + 4);
+    EXPECT_THAT(error_of(tandem_write_signal(p.world, askew, 1, 0, nullptr)), HasSubstr("a multiple of 8"));
+    EXPECT_THAT(error_of(tandem_wait_signal(p.world, word + 8, 1, nullptr)), HasSubstr("word: "));
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_free(p.world, memory)), "");
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Pes, CProgramsOnHost, ::testing::Values(1, 2, 3, 5));
 
 TEST(CProgram, SplitTheirWorld) {
@@ -142,6 +189,26 @@ TEST(CProgram, HearOfEachOthersCalls) {
     if (text.empty()) text = error_of(tandem_synchronize(p.world, nullptr));
     EXPECT_THAT(text, HasSubstr("status 1: "));
     EXPECT_THAT(text, HasSubstr("count"));
+  });
+}
+
+TEST(CProgram, UseRegisteredMemoryInPlace) {
+  run(3, [](const Peer& p) {
+    constexpr size_t kBytes = size_t{1} << 20, kCount = 100'000;
+    const int file = ::memfd_create("of the program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(file, kBytes), 0);
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    ASSERT_EQ(error_of(tandem_register(p.world, memory, kBytes)), "");
+    ::close(file);
+    auto* const data = static_cast<float*>(memory);
+    std::fill(data, data + kCount, static_cast<float>(p.pe + 1));
+    EXPECT_EQ(error_of(tandem_all_reduce(p.world, data, data, kCount, TANDEM_F32, TANDEM_SUM, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    EXPECT_THAT(std::vector<float>(data, data + kCount), Each(6.0F));
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_unregister(p.world, memory)), "");
+    ::munmap(memory, kBytes);
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Pull all-gather: every PE reads its peers' inputs, the next PE's first. docs/how-to/add_a_collective.md shows it.
 
+#include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
 
 namespace tandem::kernels {
@@ -27,6 +28,8 @@ struct AllGatherPull : MoveKernel {
     wait_peers(block, a.arrived, epoch);  // no peer reads this PE's input any more
   }
 };
+
+TANDEM_GPU_KERNEL(AllGatherPull, 512);
 // end of listing
 
 }  // namespace tandem::kernels

@@ -11,6 +11,7 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 #include "tools/tandem/tune/sweep.h"
 
@@ -23,7 +24,7 @@ std::string wrong_of(const Result& r) { return r.check ? fmt::format("{}", r.che
 class Table {
  public:
   /// `speaks`: whether this process prints and writes.
-  Table(const Arguments& arguments, bool speaks) : arguments_(arguments), speaks_(speaks) {}
+  Table(const BenchOptions& arguments, bool speaks) : arguments_(arguments), speaks_(speaks) {}
 
   void print(const std::string& line) const {
     if (arguments_.json_to_stdout() || !speaks_) return;
@@ -48,13 +49,13 @@ class Table {
   }
 
  private:
-  const Arguments& arguments_;
+  const BenchOptions& arguments_;
   bool speaks_;
   nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
   Size wrong_ = 0;
 };
 
-std::string place(const Arguments& a, const Setup& setup) {
+std::string place(const BenchOptions& a, const Setup& setup) {
   const std::string machine = printable(setup.machine.name);
   std::string text = fmt::format(
       "# {} on {} PEs of {}, seed {}, warm-up calls {}, timed calls {}{}{}\n# times are predicted with the "
@@ -65,7 +66,7 @@ std::string place(const Arguments& a, const Setup& setup) {
   return text;
 }
 
-std::string place(const Arguments& a, const HostJob& job) {
+std::string place(const BenchOptions& a, const HostJob& job) {
   Result where;
   job.describe(where);
   return fmt::format("# {} on {} PEs of {}, {}, seed {}, warm-up calls {}, timed calls {}{}\n# times are measured",
@@ -89,7 +90,7 @@ void print_collective_header(Table& table) {
 }
 
 /// Returns a function that benches the collective. Throws at once for bad options.
-std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a) {
+std::function<void(Table&)> collective_bench(Collective collective, const BenchOptions& a) {
   const Setup setup = make_setup(a);
   const CollectiveRun run = make_collective_run(collective, a, setup.pes);
   return [a, setup, run, sizes = bench_sizes(a)](Table& table) {
@@ -110,7 +111,7 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
 }
 
 /// The same on CPUs.
-std::function<void(Table&)> collective_bench(Collective collective, const Arguments& a, const HostJob& job) {
+std::function<void(Table&)> collective_bench(Collective collective, const BenchOptions& a, const HostJob& job) {
   const CollectiveRun run = make_collective_run(collective, a, job.pes);
   return [a, job, run, sizes = bench_sizes(a)](Table& table) {
     table.print(place(a, job));
@@ -123,13 +124,6 @@ std::function<void(Table&)> collective_bench(Collective collective, const Argume
 }
 
 std::string or_none(const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "N/A"; }
-
-std::vector<Size> rows_of(const OperatorRun& run, const Arguments& a) {
-  constexpr Size first_rows = 512;
-  const Size last = a.last ? parse_size("-e", *a.last) : run.options.m;
-  const Size first = a.first ? parse_size("-b", *a.first) : min(first_rows, last);
-  return sweep(first, last, a.factor);
-}
 
 void print_operator_header(Table& table) {
   table.print(fmt::format("#{:>8} {:>8} {:>8} {:>6} {:>11} {:>11} {:>11} {:>9} {:>7}  {}", "M", "N", "K", "type",
@@ -145,10 +139,10 @@ std::string operator_row(const OperatorRun& run, const Result& r) {
 }
 
 /// Returns a function that benches the operator. Throws at once for bad options.
-std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
+std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a) {
   const Setup setup = make_setup(a);
   const OperatorRun all_rows = make_operator_run(op, a);
-  return [a, setup, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+  return [a, setup, all_rows, rows = bench_rows(a, all_rows.options.m)](Table& table) {
     table.print(place(a, setup));
     print_operator_header(table);
     Pictures none;
@@ -166,9 +160,9 @@ std::function<void(Table&)> operator_bench(Operator op, const Arguments& a) {
 }
 
 /// The same on CPUs.
-std::function<void(Table&)> operator_bench(Operator op, const Arguments& a, const HostJob& job) {
+std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a, const HostJob& job) {
   const OperatorRun all_rows = make_operator_run(op, a);
-  return [a, job, all_rows, rows = rows_of(all_rows, a)](Table& table) {
+  return [a, job, all_rows, rows = bench_rows(a, all_rows.options.m)](Table& table) {
     table.print(place(a, job));
     print_operator_header(table);
     OperatorRun run = all_rows;
@@ -180,15 +174,53 @@ std::function<void(Table&)> operator_bench(Operator op, const Arguments& a, cons
   };
 }
 
+Result norm_result(const NormRun& run, const Setup& setup, Progress& progress) {
+  Pictures none;
+  return run_norm(run, setup, none, progress);
+}
+Result norm_result(const NormRun& run, const HostJob& job, Progress&) { return run_norm_on_host(run, job); }
+
+/// Returns a function that benches all_reduce_norm over numbers of rows, on either place.
+template <class Place>
+std::function<void(Table&)> norm_bench(const BenchOptions& a, const Place& where) {
+  constexpr Size kFirstRows = 1, kLastRows = 1024;
+  const NormRun all_rows = make_norm_run(a);
+  const Size last = a.last ? parse_size("-e", *a.last) : kLastRows;
+  const Size first = a.first ? parse_size("-b", *a.first) : min(kFirstRows, last);
+  return [a, where, all_rows, rows = sweep(first, last, a.factor)](Table& table) {
+    table.print(place(a, where));
+    table.print(fmt::format("#{:>8} {:>8} {:>6} {:>11} {:>7}  {:<16}{}", "rows", "hidden", "type", "time (us)",
+                            "#wrong", "algorithm", "result"));
+    NormRun run = all_rows;
+    const int parts = parts_of(run), count = static_cast<int>(rows.size());
+    for (int row = 0; row < count; ++row) {
+      run.options.max_rows = rows[static_cast<std::size_t>(row)];
+      const Result result = [&] {
+        Progress progress(count * parts, row * parts);
+        return norm_result(run, where, progress);
+      }();
+      table.add(result,
+                fmt::format("{:>9} {:>8} {:>6} {:>11.2f} {:>7}  {:<16}{}", run.options.max_rows, run.options.hidden,
+                            result.dtype, result.time_us, wrong_of(result), result.algorithm, result.extras));
+    }
+  };
+}
+
 template <class... Place>
-std::function<void(Table&)> bench_of(const Subject& subject, const Arguments& a, const Place&... place) {
+std::function<void(Table&)> bench_of(const Subject& subject, const BenchOptions& a, const Place&... place) {
   if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
+  if (std::holds_alternative<NormSubject>(subject)) {
+    if constexpr (sizeof...(Place) == 0)
+      return norm_bench(a, make_setup(a));
+    else
+      return norm_bench(a, place...);
+  }
   return collective_bench(std::get<Collective>(subject), a, place...);
 }
 
 }  // namespace
 
-int bench(const Arguments& arguments) {
+int execute(const BenchOptions& arguments) {
   for (const std::string& text : arguments.subjects) check_peer(parse_subject(text), arguments);
   check_json_file(arguments);
   if (arguments.on_gpus()) return bench_on_gpus(arguments);
@@ -197,7 +229,7 @@ int bench(const Arguments& arguments) {
   // All operations are checked before the first one runs.
   std::vector<std::function<void(Table&)>> work;
   for (const std::string& text : arguments.subjects) {
-    Arguments one = arguments;
+    BenchOptions one = arguments;
     one.subject = text;
     const Subject subject = parse_subject(text);
     work.push_back(host ? bench_of(subject, one, *host) : bench_of(subject, one));

@@ -12,14 +12,13 @@
 
 namespace tandem::cli {
 
-int calibrate(const Arguments& a) {
+int execute(const CalibrateOptions& a) {
   trace::check_writable(a.out);
-  const std::string base = a.base.empty() ? "h200x4" : a.base;
-  load_machine(base);
+  load_machine(a.base);
   const Calibration calibration = measure_gpus();
   const std::string model =
-      calibrated_model(calibration, base, std::filesystem::path(a.out).stem().string(),
-                       sweep_source(a, std::to_string(calibration.gpus) + " x " + calibration.gpu_name));
+      calibrated_model(calibration, a.base, std::filesystem::path(a.out).stem().string(),
+                       sweep_source(a.command_line, std::to_string(calibration.gpus) + " x " + calibration.gpu_name));
   trace::write_file(a.out, [&](std::ostream& out) { out << model; });
   std::cout << explain(parse_machine(model, a.out)) << "\nwrote " << a.out << '\n';
   return kRight;

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_all(const Arguments& a) { return a.check.subject.empty() || a.check.subject == "all"; }
+bool is_all(const CheckArguments& a) { return a.subject.empty() || a.subject == "all"; }
 
 /// The number of schedules in the mutation suite.
 std::vector<CheckCase> mutation_cases() {
@@ -37,10 +37,10 @@ void leave_out_twins(std::vector<CheckCase>& cases) {
   std::erase_if(cases, [](const CheckCase& one) { return one.has_twin; });
 }
 
-std::vector<CheckCase> known_cases(const Arguments& a) {
-  if (!a.check.pes.empty()) return check_cases(a.check.pes);
-  if (!a.check.one_case.empty()) return check_cases({2, 3, 4, 5, 6, 7, 8});
-  return a.check.mutants ? mutation_cases() : check_cases({2, 3, 4});
+std::vector<CheckCase> known_cases(const CheckArguments& a) {
+  if (!a.pes.empty()) return check_cases(a.pes);
+  if (!a.one_case.empty()) return check_cases({2, 3, 4, 5, 6, 7, 8});
+  return a.mutants ? mutation_cases() : check_cases({2, 3, 4});
 }
 
 void keep_algorithm(std::vector<CheckCase>& cases, const std::string& algorithm, const std::string& of) {
@@ -52,28 +52,28 @@ void keep_algorithm(std::vector<CheckCase>& cases, const std::string& algorithm,
   std::erase_if(cases, [&](const CheckCase& one) { return one.algorithm != algorithm; });
 }
 
-std::vector<CheckCase> chosen_cases(const Arguments& a) {
+std::vector<CheckCase> chosen_cases(const CheckArguments& a) {
   std::vector<CheckCase> all = known_cases(a);
   std::set<std::string> ops;
   for (const CheckCase& one : all) ops.insert(one.op);
-  if (!is_all(a) && ops.count(a.check.subject) == 0)
+  if (!is_all(a) && ops.count(a.subject) == 0)
     throw InvalidArgument(
-        fmt::format("check: '{}' is not known; allowed are all, {}", a.check.subject, fmt::join(ops, ", ")));
-  std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != a.check.subject; });
-  if (a.check.mutants) leave_out_twins(all);
+        fmt::format("check: '{}' is not known; allowed are all, {}", a.subject, fmt::join(ops, ", ")));
+  std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != a.subject; });
+  if (a.mutants) leave_out_twins(all);
   if (all.empty())
     throw InvalidArgument(fmt::format(
         "--mutants: '{}' given, whose call sites are all those of other operations; their mutants break them",
-        a.check.subject));
-  const std::string of = is_all(a) ? "" : fmt::format(" of {}", a.check.subject);
-  if (!a.check.algorithm.empty()) keep_algorithm(all, a.check.algorithm, of);
-  if (!a.check.one_case.empty()) {
-    std::erase_if(all, [&](const CheckCase& one) { return one.name() != a.check.one_case; });
+        a.subject));
+  const std::string of = is_all(a) ? "" : fmt::format(" of {}", a.subject);
+  if (!a.algorithm.empty()) keep_algorithm(all, a.algorithm, of);
+  if (!a.one_case.empty()) {
+    std::erase_if(all, [&](const CheckCase& one) { return one.name() != a.one_case; });
     if (all.empty())
       throw InvalidArgument(
           fmt::format("--case: '{}' given, which is no configuration{} on these numbers of PEs; "
                       "`tandem check --list` names them, as all_reduce.ring.4x2",
-                      a.check.one_case, of));
+                      a.one_case, of));
   }
   return all;
 }
@@ -85,12 +85,12 @@ std::function<void(std::size_t)> advance(Progress& progress) {
   };
 }
 
-CheckOptions options_of(const CheckCase& one, const Arguments& a) {
+CheckOptions options_of(const CheckCase& one, const CheckArguments& a) {
   CheckOptions options = check_options(one);
-  options.schedules = a.check.schedules;
-  options.strategy = parse_strategy(a.check.strategy);
+  options.schedules = a.schedules;
+  options.strategy = parse_strategy(a.strategy);
   options.seed = a.seed;
-  if (!a.check.broken.empty()) options.replay += fmt::format(" --break '{}'", a.check.broken);
+  if (!a.broken.empty()) options.replay += fmt::format(" --break '{}'", a.broken);
   return options;
 }
 
@@ -110,7 +110,7 @@ std::vector<Portion> portions(const std::vector<CheckCase>& cases, int schedules
   return all;
 }
 
-Json check_portion(const Portion& portion, const Arguments& a, sim::Faults* faults) {
+Json check_portion(const Portion& portion, const CheckArguments& a, sim::Faults* faults) {
   CheckOptions options = options_of(*portion.one, a);
   options.seed += static_cast<std::uint64_t>(portion.first);
   options.schedules = portion.schedules;
@@ -134,8 +134,8 @@ std::string key_of(const Json& finding) {
   return key;
 }
 
-int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
-  const std::vector<Portion> work = portions(cases, a.check.schedules);
+int check_schedules(const CheckArguments& a, const std::vector<CheckCase>& cases, sim::Faults* faults) {
+  const std::vector<Portion> work = portions(cases, a.schedules);
   // Starts with the last ones, which are the largest, so that no worker gets a large one at the end.
   const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
   const auto results = [&] {
@@ -169,14 +169,10 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
       findings.push_back(std::move(finding));
     }
   }
-  Json json{{"op", is_all(a) ? "all" : a.check.subject},
-            {"schedules", a.check.schedules},
-            {"strategy", a.check.strategy},
-            {"seed", a.seed},
-            {"configurations", cases.size()},
-            {"runs", schedules},
-            {"findings", findings}};
-  const bool is_dfs = a.check.strategy == name(Strategy::kDfs);
+  Json json{
+      {"op", is_all(a) ? "all" : a.subject}, {"schedules", a.schedules}, {"strategy", a.strategy}, {"seed", a.seed},
+      {"configurations", cases.size()},      {"runs", schedules},        {"findings", findings}};
+  const bool is_dfs = a.strategy == name(Strategy::kDfs);
   if (is_dfs) json["exhausted"] = exhausted.size() == cases.size();
   write_json(a, json);
   if (!a.json_to_stdout())
@@ -190,7 +186,7 @@ int check_schedules(const Arguments& a, const std::vector<CheckCase>& cases, sim
 }
 
 /// The values of --algo and --case.
-int list_cases(const Arguments& a, const std::vector<CheckCase>& cases) {
+int list_cases(const CheckArguments& a, const std::vector<CheckCase>& cases) {
   Json rows = Json::array();
   std::string text, last;
   for (const CheckCase& one : cases) {
@@ -213,7 +209,7 @@ std::vector<PlannedMutant> plan_all_mutants(const std::vector<CheckCase>& cases)
 }
 
 /// Lists the values of --break.
-int list_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
+int list_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) {
   Json rows = Json::array();
   std::string text;
   for (const PlannedMutant& planned : plan_all_mutants(cases)) {
@@ -226,12 +222,11 @@ int list_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
   return kRight;
 }
 
-int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
+int check_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) {
   // A number of schedules that the user gives is run in full.
-  const Effort effort =
-      a.check.schedules_given ? Effort{a.check.schedules, std::numeric_limits<std::uint64_t>::max()} : Effort{};
+  const Effort effort = a.schedules_given ? Effort{a.schedules, std::numeric_limits<std::uint64_t>::max()} : Effort{};
   const std::vector<PlannedMutant> planned = plan_all_mutants(cases);
-  const bool everything = is_all(a) && a.check.pes.empty() && a.check.algorithm.empty() && a.check.one_case.empty();
+  const bool everything = is_all(a) && a.pes.empty() && a.algorithm.empty() && a.one_case.empty();
   const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
   const auto results = [&] {
     Progress progress(static_cast<int>(planned.size()));
@@ -248,20 +243,19 @@ int check_mutants(const Arguments& a, const std::vector<CheckCase>& cases) {
 
 }  // namespace
 
-int check(const Arguments& arguments) {
-  validate(arguments.check);
-  check_json_file(arguments);
-  if (!arguments.report.empty()) trace::check_writable(arguments.report);
-  std::vector<CheckCase> cases = chosen_cases(arguments);
-  if (arguments.check.list && arguments.check.mutants) return list_mutants(arguments, cases);
-  if (arguments.check.list) {
+int execute(const CheckArguments& a) {
+  check_json_file(a, {a.report});
+  if (!a.report.empty()) trace::check_writable(a.report);
+  std::vector<CheckCase> cases = chosen_cases(a);
+  if (a.list && a.mutants) return list_mutants(a, cases);
+  if (a.list) {
     std::ranges::stable_sort(cases, {}, [](const CheckCase& one) { return std::pair(one.op, one.algorithm); });
-    return list_cases(arguments, cases);
+    return list_cases(a, cases);
   }
-  if (arguments.check.mutants) return check_mutants(arguments, cases);
-  if (arguments.check.broken.empty()) return check_schedules(arguments, cases, nullptr);
-  checker::OneFault fault(choose_mutant(arguments.check.broken, cases));
-  return check_schedules(arguments, cases, &fault);
+  if (a.mutants) return check_mutants(a, cases);
+  if (a.broken.empty()) return check_schedules(a, cases, nullptr);
+  checker::OneFault fault(choose_mutant(a.broken, cases));
+  return check_schedules(a, cases, &fault);
 }
 
 }  // namespace tandem::cli

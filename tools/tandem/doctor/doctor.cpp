@@ -82,7 +82,7 @@ void print_system(const Json& report) {
 
 }  // namespace
 
-int doctor(const Arguments& arguments) {
+int execute(const DoctorOptions& arguments) {
   check_json_file(arguments);
   std::vector<Finding> findings;
   Json report = inspect_system("", findings);

@@ -62,11 +62,12 @@ std::string line(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
 
 std::string cuda_build() { return "with CUDA for " TANDEM_CUDA_BUILD; }
 
-int run_on_gpus(const Arguments& a) {
+int run_on_gpus(const RunOptions& a) {
   if (names_operators({a.subject})) return run_operator_on_gpus(a);
   Pictures pictures(a);
-  GpuJob job = make_gpu_job(a, {a.subject}, {parse_size("--bytes", a.bytes.value_or("1M"))});
+  GpuJob job = make_gpu_job(a, {a.subject}, {bytes_of(a)});
   job.record = pictures.wanted();
+  job.runs.front().explain = a.explain;
   const CollectiveRun& run = job.runs.front();
   GpuSize measured;
   const auto on_timeline = [&](const trace::Timeline& timeline, const ProfileInfo& info) {
@@ -97,7 +98,7 @@ int run_on_gpus(const Arguments& a) {
   return result.check->correct() ? kRight : kWrong;
 }
 
-int bench_on_gpus(const Arguments& a) {
+int bench_on_gpus(const BenchOptions& a) {
   if (names_operators(a.subjects)) return bench_operators_on_gpus(a);
   const GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
   nlohmann::ordered_json json = result_head(job, a);

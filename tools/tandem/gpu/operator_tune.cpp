@@ -35,7 +35,7 @@ double time_of(World& world, Stream& stream, const std::function<void()>& call, 
 
 }  // namespace
 
-OperatorTuneSetup operator_tune_on_gpus(const Arguments& a, const OperatorRun& run) {
+OperatorTuneSetup operator_tune_on_gpus(const TuneOptions& a, const OperatorRun& run) {
   GpuJob job = make_gpu_job(a, {}, {1});
   job.heap_bytes = operator_heap(run, job.pes);
   job.nccl = nullptr;

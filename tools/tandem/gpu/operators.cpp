@@ -28,9 +28,10 @@ struct OperatorJob {
   GpuJob job;
 };
 
-OperatorJob make_job(const Arguments& a, const std::string& subject) {
+template <class Options>
+OperatorJob make_job(const Options& a, const std::string& subject) {
   OperatorJob all;
-  Arguments one = a;
+  Options one = a;
   one.subject = subject;
   all.run = make_operator_run(std::get<Operator>(parse_subject(subject)), one);
   all.job = make_gpu_job(a, {}, {1});
@@ -140,7 +141,7 @@ bool names_operators(const std::vector<std::string>& subjects) {
   return operators != 0;
 }
 
-int run_operator_on_gpus(const Arguments& a) {
+int run_operator_on_gpus(const RunOptions& a) {
   if (Pictures(a).wanted())
     throw Unsupported("--trace, --report, --svg: on GPUs the tool records collectives, not operators");
   OperatorJob job = make_job(a, a.subject);
@@ -161,7 +162,7 @@ int run_operator_on_gpus(const Arguments& a) {
   return code;
 }
 
-int bench_operators_on_gpus(const Arguments& a) {
+int bench_operators_on_gpus(const BenchOptions& a) {
   nlohmann::ordered_json json;
   Size wrong = 0;
   bool speaks = true;
@@ -172,11 +173,9 @@ int bench_operators_on_gpus(const Arguments& a) {
   };
   for (const std::string& subject : a.subjects) {
     OperatorJob job = make_job(a, subject);
-    constexpr Size first_rows = 512;
-    const Size last = a.last ? parse_size("-e", *a.last) : job.run.options.m;
-    const Size first = a.first ? parse_size("-b", *a.first) : std::min(first_rows, last);
-    if (first < 1) throw InvalidArgument(fmt::format("-b: {} given, allowed on GPUs is 1 or more", first));
-    job.rows = sweep(first, last, a.factor);
+    job.rows = bench_rows(a, job.run.options.m);
+    if (job.rows.front() < 1)
+      throw InvalidArgument(fmt::format("-b: {} given, allowed on GPUs is 1 or more", job.rows.front()));
     job.run.options.m = job.rows.back();  // one plan for all
     if (json.empty()) json = result_head(job.job, a);
     speaks = job.job.speaks;

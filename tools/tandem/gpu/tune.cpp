@@ -38,7 +38,7 @@ Size sweep_heap(const GpuJob& job) {
 }
 
 /// Measures some sizes in one world.
-void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::Contest& contest, Sweep& sweep) {
+void sweep_band(const TuneOptions& a, GpuJob job, const CollectiveRun& run, tune::Contest& contest, Sweep& sweep) {
   job.heap_bytes = sweep_heap(job);
   const tune::Contest before = contest;
   run_job(job, [&](World& world, CollectiveBenchmark& turns) {
@@ -63,7 +63,7 @@ void sweep_band(const Arguments& a, GpuJob job, const CollectiveRun& run, tune::
 
 }  // namespace
 
-std::vector<Sweep> tune_on_gpus(const Arguments& a) {
+std::vector<Sweep> tune_on_gpus(const TuneOptions& a) {
   GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
   job.method.checked_whole = kCheckedWhole;
   job.method.sample_elements = kSampleElements;
@@ -73,7 +73,7 @@ std::vector<Sweep> tune_on_gpus(const Arguments& a) {
   for (const CollectiveRun& run : job.runs) {
     Sweep& sweep = sweeps.emplace_back();
     sweep.group.pes = job.pes;
-    sweep.group.source = sweep_source(a, job.machine());
+    sweep.group.source = sweep_source(a.command_line, job.machine());
     tune::Contest contest(tune::candidates(run.collective, true, a.algorithm.value_or("")));
     for (const std::vector<Size>& band : bands(sizes)) {
       job.sizes = band;

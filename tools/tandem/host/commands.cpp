@@ -6,26 +6,33 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/tune/sweep.h"
 
 namespace tandem::cli {
 
 namespace {
 
-constexpr const char* kDefaultBytes = "1M";
 constexpr int kTuneCalls = 5;
-constexpr int kBlockThreads = 512;  // of the collectives' kernels
+/// The most blocks of candidates. The threads of a grid share its blocks. Two for each thread let one go on while
+/// another waits, and more of them add signals.
+int most_tuned_blocks(int pes) {
+  const int threads = static_cast<int>(std::thread::hardware_concurrency()) / pes;
+  return std::max(4, 2 * threads);
+}
 
-Result run_subject(const Subject& subject, const Arguments& a, const HostJob& job) {
+Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
+  if (std::holds_alternative<NormSubject>(subject)) return run_norm_on_host(make_norm_run(a), job);
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
-  return run_collective_on_host(run, job, parse_size("--bytes", a.bytes.value_or(kDefaultBytes)));
+  return run_collective_on_host(run, job, bytes_of(a));
 }
 
 /// Mean of some calls, of the slowest PE.
@@ -62,7 +69,7 @@ std::vector<tune::Measured> measure(const CollectiveRun& asked, const HostJob& j
 
 }  // namespace
 
-int run_on_host(const Arguments& a) {
+int run_on_host(const RunOptions& a) {
   const HostJob job = make_host_job(a);
   const Result result = run_subject(parse_subject(a.subject), a, job);
   if (job.speaks) {
@@ -72,25 +79,23 @@ int run_on_host(const Arguments& a) {
   return result.check && !result.check->correct() ? kWrong : kRight;
 }
 
-std::vector<Sweep> tune_on_host(const Arguments& a) {
+std::vector<Sweep> tune_on_host(const TuneOptions& a) {
   const HostJob job = make_host_job(a);
   std::vector<Sweep> sweeps;
   for (const std::string& subject : a.subjects) {
-    Arguments one = a;
+    TuneOptions one = a;
     one.subject = subject;
     CollectiveRun run = make_collective_run(std::get<Collective>(parse_subject(subject)), one, job.pes);
     run.iterations = a.iterations.value_or(kTuneCalls);
     Sweep sweep;
-    Size most_blocks = 0;
     job.run(0, [&](World& world, Shared&) {
-      if (!job.keeps_result_of(world.pe())) return;
-      sweep.machine = world.machine().name;
-      most_blocks = Size{world.machine().gpu.sm_count} * world.machine().gpu.max_threads_per_sm / kBlockThreads;
+      if (job.keeps_result_of(world.pe())) sweep.machine = world.machine().name;
     });
     sweep.group.pes = job.pes;
-    sweep.group.source = sweep_source(a, sweep.machine);
+    sweep.group.source = sweep_source(a.command_line, HostJob::machine());
     std::vector<tune::Candidate> candidates = tune::candidates(run.collective, true, a.algorithm.value_or(""));
-    std::erase_if(candidates, [&](const tune::Candidate& candidate) { return candidate.blocks > most_blocks; });
+    std::erase_if(candidates,
+                  [&](const tune::Candidate& candidate) { return candidate.blocks > most_tuned_blocks(job.pes); });
     tune::Contest contest(candidates);
     for (const Size bytes : bench_sizes(a)) {
       const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
@@ -104,7 +109,7 @@ std::vector<Sweep> tune_on_host(const Arguments& a) {
   return sweeps;
 }
 
-OperatorTuneSetup operator_tune_on_host(const Arguments& a, const OperatorRun& run) {
+OperatorTuneSetup operator_tune_on_host(const TuneOptions& a, const OperatorRun& run) {
   const HostJob job = make_host_job(a);
   OperatorTuneSetup tune;
   tune.speaks = job.speaks;

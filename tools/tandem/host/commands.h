@@ -5,16 +5,18 @@
 
 #include "tandem/advanced/operator_tuning.h"
 #include "tools/tandem/run/run_operator.h"
+#include "tools/tandem/run/run_options.h"
 #include "tools/tandem/tune/tune.h"
+#include "tools/tandem/tune/tune_options.h"
 
 namespace tandem::cli {
 
-int run_on_host(const Arguments& arguments);
+int run_on_host(const RunOptions& arguments);
 
 /// All sweeps of `tandem tune`; none in a process that leaves the table to another one.
-std::vector<Sweep> tune_on_host(const Arguments& arguments);
+std::vector<Sweep> tune_on_host(const TuneOptions& arguments);
 
 /// How `tandem tune` tries an operator.
-OperatorTuneSetup operator_tune_on_host(const Arguments& arguments, const OperatorRun& run);
+OperatorTuneSetup operator_tune_on_host(const TuneOptions& arguments, const OperatorRun& run);
 
 }  // namespace tandem::cli

@@ -50,9 +50,13 @@ void HostJob::run(double bytes_per_pe, const std::function<void(World&, Shared&)
   WorldThreads(pes, options).run(with_shared);
 }
 
+std::string HostJob::machine() {
+  return fmt::format("host, {} CPUs", std::max(1U, std::thread::hardware_concurrency()));
+}
+
 void HostJob::describe(Result& result) const {
   result.backend = "host";
-  result.machine = fmt::format("host, {} CPUs", std::max(1U, std::thread::hardware_concurrency()));
+  result.machine = machine();
   result.seed = seed;
 }
 

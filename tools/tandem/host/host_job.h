@@ -18,6 +18,8 @@ struct HostJob : JobPlace {
   void run(double bytes_per_pe, const std::function<void(World&, Shared&)>& program) const;
   /// Whether this PE keeps what all PEs of this process have found alike.
   bool keeps_result_of(int pe) const { return by_processes || pe == 0; }
+  /// Returns the name of this computer for people.
+  static std::string machine();
   /// Adds where it ran.
   void describe(Result& result) const;
 };

@@ -28,7 +28,9 @@ struct Pipe {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    throw RuntimeFailure(fmt::format("pipe: {}", std::generic_category().message(errno)));
+    throw RuntimeFailure(
+        fmt::format("launch: a pipe for the output of a PE: {}",
+                    errno == EMFILE ? "too many open files (ulimit -n)" : std::generic_category().message(errno)));
   return {Fd(ends[0]), Fd(ends[1])};
 }
 

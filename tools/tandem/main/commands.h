@@ -6,7 +6,7 @@
 
 #include "tandem/collectives.h"
 #include "tandem/operators.h"
-#include "tools/tandem/options/arguments.h"
+#include "tools/tandem/options/parse.h"
 
 namespace tandem::cli {
 
@@ -15,17 +15,20 @@ inline constexpr int kWrong = 1;    ///< a wrong result or a violated check
 inline constexpr int kUsage = 2;    ///< invalid usage
 inline constexpr int kFailure = 3;  ///< the run itself failed
 
-int list();
-int machines(const Arguments& arguments);
-int run(const Arguments& arguments);
-int bench(const Arguments& arguments);
-int check(const Arguments& arguments);
-int tune(const Arguments& arguments);
-int doctor(const Arguments& arguments);
-int calibrate(const Arguments& arguments);
+int execute(const ListOptions& options);
+int execute(const MachinesOptions& options);
+int execute(const RunOptions& options);
+int execute(const BenchOptions& options);
+int execute(const CheckArguments& options);
+int execute(const TuneOptions& options);
+int execute(const DoctorOptions& options);
+int execute(const CalibrateOptions& options);
+
+/// all_reduce_norm, which is a collective with options of its own.
+struct NormSubject {};
 
 /// The collective or operator that OP names. The parser throws InvalidArgument, with all names, if it is neither.
-using Subject = std::variant<Collective, Operator>;
+using Subject = std::variant<Collective, Operator, NormSubject>;
 Subject parse_subject(const std::string& text);
 /// Throws InvalidArgument if --vs names a peer that collectives do not have.
 void check_peer(const Subject& subject, const Arguments& arguments);

@@ -4,11 +4,13 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "tools/tandem/bench/bench_options.h"
 #include "tools/tandem/calibrate/calibrate.h"
 #include "tools/tandem/doctor/doctor.h"
-#include "tools/tandem/options/arguments.h"
 #include "tools/tandem/run/run_operator.h"
+#include "tools/tandem/run/run_options.h"
 #include "tools/tandem/tune/tune.h"
+#include "tools/tandem/tune/tune_options.h"
 
 namespace tandem::cli {
 
@@ -16,15 +18,15 @@ namespace tandem::cli {
 std::string cuda_build();
 
 /// `tandem run` and `tandem bench` with --backend cuda. They throw Unsupported if this build or this machine cannot.
-int run_on_gpus(const Arguments& arguments);
-int bench_on_gpus(const Arguments& arguments);
+int run_on_gpus(const RunOptions& arguments);
+int bench_on_gpus(const BenchOptions& arguments);
 
 /// `tandem tune` with --backend cuda: all sweeps, with the source for their table. Returns none in a process that does
 /// not write the table.
-std::vector<Sweep> tune_on_gpus(const Arguments& arguments);
+std::vector<Sweep> tune_on_gpus(const TuneOptions& arguments);
 
 /// Returns the trials of an operator by `tandem tune` with --backend cuda.
-OperatorTuneSetup operator_tune_on_gpus(const Arguments& arguments, const OperatorRun& run);
+OperatorTuneSetup operator_tune_on_gpus(const TuneOptions& arguments, const OperatorRun& run);
 
 /// The GPU part of `tandem doctor`: keys `build`, `cuda_driver`, `gpus`, `links`. It never throws for missing features.
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings);

@@ -8,32 +8,11 @@
 #include "tools/tandem/launch/launch.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
+#include "tools/tandem/rendezvous/rendezvous.h"
 #include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
 namespace {
-
-int dispatch_command(const Arguments& arguments) {
-  switch (arguments.command) {
-    case Command::kList:
-      return list();
-    case Command::kMachines:
-      return machines(arguments);
-    case Command::kRun:
-      return run(arguments);
-    case Command::kBench:
-      return bench(arguments);
-    case Command::kCheck:
-      return check(arguments);
-    case Command::kTune:
-      return tune(arguments);
-    case Command::kDoctor:
-      return doctor(arguments);
-    case Command::kCalibrate:
-      return calibrate(arguments);
-  }
-  return kUsage;
-}
 
 int run_command(int argc, const char* const* argv) {
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
@@ -42,8 +21,12 @@ int run_command(int argc, const char* const* argv) {
     const auto job = parse_launch({words.begin() + 1, words.end()});
     return job ? launch(*job) : kRight;
   }
-  const auto arguments = parse_arguments(words);
-  return arguments ? dispatch_command(*arguments) : kRight;
+  if (!words.empty() && words[0] == "rendezvous") {
+    const auto address = parse_rendezvous({words.begin() + 1, words.end()});
+    return address ? rendezvous(*address) : kRight;
+  }
+  const auto command = parse_command(words);
+  return command ? std::visit([](const auto& options) { return execute(options); }, *command) : kRight;
 }
 
 int fail(int code, const char* message, Lines lines = Lines::kOne) {

@@ -16,10 +16,10 @@ constexpr const char* kAdvice = "this build has no CUDA backend: configure with 
 
 std::string cuda_build() { return "without CUDA"; }
 
-int run_on_gpus(const Arguments&) { refuse(); }
-int bench_on_gpus(const Arguments&) { refuse(); }
-OperatorTuneSetup operator_tune_on_gpus(const Arguments&, const OperatorRun&) { refuse(); }
-std::vector<Sweep> tune_on_gpus(const Arguments&) { refuse(); }
+int run_on_gpus(const RunOptions&) { refuse(); }
+int bench_on_gpus(const BenchOptions&) { refuse(); }
+OperatorTuneSetup operator_tune_on_gpus(const TuneOptions&, const OperatorRun&) { refuse(); }
+std::vector<Sweep> tune_on_gpus(const TuneOptions&) { refuse(); }
 Calibration measure_gpus() { throw Unsupported(std::string("calibrate: ") + kAdvice); }
 
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings) {

@@ -2,218 +2,69 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <charconv>
-#include <iostream>
-
-#include "base/version.h"
 #include "tandem/error.h"
-#include "tools/tandem/main/console.h"
-#include "tools/tandem/main/gpu.h"
-#include "tools/tandem/options/examples.h"
-#include "tools/tandem/options/options.h"
-#include "tools/tandem/options/usage_message.h"
 
 namespace tandem::cli {
 namespace {
 
-void add_place(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_option("--backend", a.backend, "sim: the simulator; cuda: the GPUs of this machine; host: its CPUs")
-      ->capture_default_str();
-  app.add_option("--machine", a.machine,
-                 "machine model: a name from `tandem machines`, or a JSON file (default: h200x4)");
-  app.add_option("--nodes", a.nodes, "number of nodes (default: the machine's)");
-  app.add_option("--pes", a.pes, "number of PEs; on several nodes they fill whole nodes (default: one for each GPU)");
-  app.add_option("--pes-per-node", a.pes_per_node, "PEs of each virtual node into which a one-node machine is split");
-  app.add_option("--dtype", a.dtype, "element type (default: bf16 for operators, f32 for collectives)");
-  app.add_option("--algo", a.algorithm, "name of the algorithm (see `tandem list`)");
-  app.add_option("--seed", seed, "seed of the data and of the order of simultaneous events")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_flag("--phantom", a.phantom, "simulate timing and signals only, without data and checks");
-  app.add_option("--iterations", a.iterations,
-                 "number of timed calls, whose mean is shown (default: 1); cuda: number of rounds of --calls calls, "
-                 "whose median is shown (default: by size)");
-  app.add_option("--warmup", a.warmups, "number of calls before the timed ones")->capture_default_str();
-  app.add_option("--json", a.json, "write the result as JSON to FILE, or to standard output (-)")->type_name("FILE|-");
+void refuse(bool given, const char* option, const std::string& what, const char* why) {
+  if (given) throw InvalidArgument(fmt::format("{}: does not apply to {}, {}", option, what, why));
+}
+void refuse(bool given, const char* option, const Arguments& a, const char* why) {
+  refuse(given, option, a.subject, why);
 }
 
-void add_gpu(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "GPUs (--backend cuda)";
-  app.add_flag("--graph", a.graph, "capture the calls in a CUDA graph and replay it")->group(group);
-  app.add_option("--calls", a.calls, "consecutive calls of a round, over which its time is averaged (default: 20)")
-      ->group(group);
-  app.add_flag("--late", a.late, "switch off programmatic dependent launch")->group(group);
-  app.add_option("--buffers", a.buffers,
-                 "memory of the calls: heap (default), registered (launched processes only) or plain (cudaMalloc)")
-      ->group(group);
+void refuse_simulator_options(const Arguments& a, const std::string& what) {
+  refuse(!a.machine.empty(), "--machine", what, "whose machine is this one");
+  refuse(a.nodes.has_value(), "--nodes", what, "which is one node");
+  refuse(a.pes_per_node.has_value(), "--pes-per-node", what, "which is one node");
+  refuse(a.phantom, "--phantom", what, "which runs in real time, on real data");
 }
 
-void add_versus(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "GPUs (--backend cuda)";
-  app.add_option("--vs", a.versus, "alternate with a baseline: nccl, or nccl+cublas for operators")->group(group);
-  app.add_option("--nccl", a.nccl, "library of NCCL (default: TANDEM_NCCL_LIBRARY, else libnccl.so.2)")
-      ->type_name("FILE")
-      ->group(group);
+void refuse_gpu_options(const Arguments& a, const std::string& what, const char* why) {
+  refuse(a.calls.has_value(), "--calls", what, why);
+  refuse(a.late, "--late", what, why);
+  refuse(a.buffers.has_value(), "--buffers", what, why);
+  refuse(a.versus.has_value(), "--vs", what, why);
+  refuse(a.nccl.has_value(), "--nccl", what, why);
 }
 
-void add_collective(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "Collectives";
-  app.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")->group(group);
-  app.add_option("--root", a.root, "root PE (default: 0)")->group(group);
-  app.add_option("--blocks", a.blocks, "blocks of the kernel (default: 0, chosen by size)")->group(group);
-  app.add_option("--selection", a.selection,
-                 "selection table with precedence over the builtin ones (default: TANDEM_SELECTION)")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group(group);
-  app.add_option("--data", a.data, "exact (every bit is checked) or normal (random normal, checked within a tolerance)")
-      ->group(group);
+void refuse_options_of_other_backends(const Arguments& a) {
+  const std::string what = "--backend " + a.backend;
+  if (a.is_measured()) refuse_simulator_options(a, what);
+  if (a.on_gpus()) return;
+  refuse_gpu_options(a, what, a.on_host() ? "which has no GPUs" : "which is simulated");
+  refuse(a.graph, "--graph", what,
+         a.on_host() ? "which has no CUDA graphs" : "because its kernels follow each other as in a graph anyway");
 }
 
-void add_shape(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "Operators";
-  app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
-  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up")->group(group);
-  app.add_option("--m", a.m, "rows in place of those of the shape or the model")->group(group);
-  app.add_option("--out-dtype", a.out_dtype, "type of C (default: type of A and B; bf16 for fp8_e4m3)")->group(group);
-  app.add_option("--b-layout", a.b_layout, "layout of B: NxK, as the weights of PyTorch's Linear (default), or KxN")
-      ->group(group);
-  app.add_flag("--bias", a.bias, "add a bias to each column of C")->group(group);
-  app.add_option("--activation", a.activation, "activation of C: none (default), relu, gelu or silu")->group(group);
-  app.add_option("--scales", a.scales,
-                 "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C) or rows+columns "
-                 "(default: none)")
-      ->group(group);
+void refuse_options_of_gemms(const Arguments& a, const char* why) {
+  refuse(a.shape.has_value(), "--shape", a, why);
+  refuse(a.model.has_value(), "--model", a, why);
+  refuse(a.m.has_value(), "--m", a, why);
+  refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
+  refuse(a.b_layout.has_value(), "--b-layout", a, why);
+  refuse(a.bias, "--bias", a, why);
+  refuse(a.activation.has_value(), "--activation", a, why);
+  refuse(a.scales.has_value(), "--scales", a, why);
+  refuse(a.transport.has_value(), "--transport", a, why);
+  refuse(a.direction.has_value(), "--direction", a, why);
+  refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.shots.has_value(), "--shots", a, why);
+  refuse(a.order.has_value(), "--order", a, why);
+  refuse(a.tile.has_value(), "--tile", a, why);
+  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
+  refuse(a.compute_only, "--compute-only", a, why);
+  refuse(a.communication_only, "--communication-only", a, why);
+  refuse(a.decomposed, "--decomposed", a, why);
 }
 
-void add_operator(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "Operators";
-  add_shape(app, a);
-  app.add_option("--transport", a.transport, "transport: ce (copy engines) or sm")->group(group);
-  app.add_option("--direction", a.direction, "push or pull")->group(group);
-  app.add_option("--splits", a.splits, "chunks of each shard with a signal of their own, 1 to 8")->group(group);
-  app.add_option("--shots", a.shots,
-                 "gemm_all_reduce: 1 (every PE adds all sums) or 2 (the owners do) (default: by the rows)")
-      ->group(group);
-  app.add_option("--order", a.order, "order of the tiles (see `tandem list`)")->group(group);
-  app.add_option("--tile", a.tile, "tile of the GEMM (default: 128x256)")->type_name("MxN")->group(group);
-  app.add_option("--communication-sms", a.communication_sms,
-                 "SMs that the GEMM leaves free (default: those that the transport needs)")
-      ->group(group);
-  app.add_flag("--compute-only", a.compute_only, "run the GEMM alone, like --algo compute_only")->group(group);
-  app.add_flag("--communication-only", a.communication_only, "run the collective alone, like --algo communication_only")
-      ->group(group);
-  app.add_flag("--decomposed", a.decomposed, "run the GEMM in chunks between stream waits, like --algo decomposed")
-      ->group(group);
-}
+}  // namespace
 
-void add_run(CLI::App& app, Arguments& a, std::string& seed) {
-  CLI::App& run = *app.add_subcommand("run", "run a collective or an operator once, check it and time it");
-  run.add_option("OP", a.subject, "collective or operator (see `tandem list`)")->required();
-  add_place(run, a, seed);
-  add_gpu(run, a);
-  add_versus(run, a);
-  add_collective(run, a);
-  run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
-  add_operator(run, a);
-  run.add_flag("--explain", a.explain,
-               "print every option with its value and its source: caller, cache, table or rule");
-  constexpr const char* group = "Pictures";
-  run.add_option("--trace", a.trace, "write a trace for the Perfetto viewer")->type_name("FILE")->group(group);
-  run.add_option("--report", a.report, "write the timelines as one HTML page")->type_name("FILE.html")->group(group);
-  run.add_option("--svg", a.svg, "write the timelines as a picture")->type_name("FILE.svg")->group(group);
-}
-
-void add_sizes(CLI::App& app, Arguments& a) {
-  app.add_option("-b", a.first,
-                 "first size, with K, M or G (default: 1K); operators: first number of rows (default: 512)");
-  app.add_option("-e", a.last, "last size (default: 16M); operators: last number of rows (default: rows of the shape)");
-  app.add_option("-f", a.factor, "factor from one size to the next")->capture_default_str();
-}
-
-void add_bench(CLI::App& app, Arguments& a, std::string& seed) {
-  CLI::App& bench =
-      *app.add_subcommand("bench", "run a collective over sizes, or an operator over rows, like nccl-tests");
-  bench.add_option("OP", a.subjects, "collectives or operators, one after the other (see `tandem list`)")->required();
-  add_place(bench, a, seed);
-  add_gpu(bench, a);
-  add_versus(bench, a);
-  add_sizes(bench, a);
-  add_collective(bench, a);
-  add_operator(bench, a);
-}
-
-void add_tune(CLI::App& app, Arguments& a, std::string& seed) {
-  CLI::App& tune = *app.add_subcommand(
-      "tune", "measure algorithms of collectives, or configurations of operators, and write the fastest into a table");
-  tune.add_option("OP", a.subjects, "collectives or operators, one after the other")->required();
-  tune.add_option("--out", a.out, "table of collectives or cache of operators; other entries of an existing file stay")
-      ->type_name("FILE")
-      ->required();
-  add_place(tune, a, seed);
-  add_gpu(tune, a);
-  add_sizes(tune, a);
-  // Operators are tuned as a whole, for the rows of their shape.
-  tune.get_option("--algo")->description("collectives: only this algorithm (default: all)");
-  tune.get_option("-b")->description("collectives: first size, with K, M or G (default: 1K)");
-  tune.get_option("-e")->description("collectives: last size (default: 16M)");
-  tune.get_option("-f")->description("collectives: factor from one size to the next");
-  tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
-      ->group("Collectives");
-  add_shape(tune, a);
-  tune.add_option("--most", a.most,
-                  "operators on GPUs: number of configurations to try, fastest predictions of the simulator first "
-                  "(default: 24)");
-}
-
-Command command_of(const CLI::App& app) {
-  if (app.got_subcommand("machines")) return Command::kMachines;
-  if (app.got_subcommand("run")) return Command::kRun;
-  if (app.got_subcommand("bench")) return Command::kBench;
-  if (app.got_subcommand("check")) return Command::kCheck;
-  if (app.got_subcommand("tune")) return Command::kTune;
-  if (app.got_subcommand("doctor")) return Command::kDoctor;
-  if (app.got_subcommand("calibrate")) return Command::kCalibrate;
-  return Command::kList;
-}
-
-/// Rejects --phantom=3 and --phantom=0.
-void refuse_values_of_flags(CLI::App& app) {
-  for (CLI::App* const subcommand : app.get_subcommands({}))
-    for (CLI::Option* const option : subcommand->get_options())
-      if (option->get_expected_max() == 0) option->disable_flag_override();
-}
-
-/// Applies one rule to all whole numbers. CLI11 itself also accepts "+1", " 1" and "0x10".
-void take_whole_numbers_alone(CLI::App& app) {
-  for (CLI::App* const subcommand : app.get_subcommands({}))
-    for (CLI::Option* const option : subcommand->get_options()) {
-      if (option->get_type_name() != "INT") continue;
-      option->type_name("N");
-      option->check([](const std::string& text) {
-        return whole_number(text) ? "" : fmt::format("'{}' given, allowed is a whole number below 2^31", text);
-      });
-    }
-}
-
-std::uint64_t parse_seed(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
-    throw InvalidArgument(fmt::format("--seed: '{}' given, allowed is a whole number from 0 to 2^64 - 1", text));
-  return seed;
-}
-
-/// The most calls of a run.
-constexpr int kMostCalls = 1'000'000;
-
-void check_count(const char* option, int least, const std::optional<int>& value) {
-  if (value && (*value < least || *value > kMostCalls))
-    throw InvalidArgument(fmt::format("{}: {} given, allowed is {} to {}", option, *value, least, kMostCalls));
-}
-
-void check_backend(const Arguments& a) {
+void validate_shared(const Arguments& a) {
+  check_count("--iterations", 1, a.iterations);
+  check_count("--calls", 1, a.calls);
+  check_count("--warmup", 0, a.warmups);
   if (a.backend != "sim" && !a.is_measured())
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed are sim, cuda, host", a.backend));
   refuse_options_of_other_backends(a);
@@ -224,73 +75,57 @@ void check_backend(const Arguments& a) {
   if (a.nccl && !a.versus) throw InvalidArgument("--nccl: does not apply without --vs nccl");
 }
 
-void add_commands(CLI::App& app, Arguments& a, std::string& seed) {
-  app.add_subcommand("list", "list collectives and operators with their algorithms");
-  app.add_subcommand("machines", "list machine models, or print the figures of one with their sources")
-      ->add_option("MACHINE", a.subject, "name or JSON file");
-  add_run(app, a, seed);
-  add_bench(app, a, seed);
-  add_check(app, a.check, seed, a.json, a.report);
-  app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
-  add_tune(app, a, seed);
-  CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
-  calibrate.add_option("--out", a.out, "file of the model")->type_name("FILE.json")->required();
-  calibrate.add_option("--base", a.base, "model with the figures that are not measured (default: h200x4)");
-  app.add_subcommand("doctor", "report the properties and problems of this machine, with remedies")
-      ->add_option("--json", a.json, "write the report as JSON to FILE, or to standard output (-)")
-      ->type_name("FILE|-");
-  app.add_subcommand("help", "print this text, or the help of a subcommand (tandem help run)");
-  refuse_values_of_flags(app);
-  take_whole_numbers_alone(app);
-  add_examples(app);
-}
-
-void check_values(const Arguments& a) {
-  check_count("--iterations", 1, a.iterations);
-  check_count("--calls", 1, a.calls);
-  check_count("--most", 1, a.most);
-  check_count("--warmup", 0, a.warmups);
+void validate_sweep(const SweepOptions& a) {
   if (a.factor < 2) throw InvalidArgument(fmt::format("-f: {} given, allowed is 2 or more", a.factor));
-  check_backend(a);
+  validate_shared(a);
 }
 
-}  // namespace
-
-std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
-  if (words.empty() || words[0] != "help") return words;
-  if (words.size() > 2)
-    throw InvalidArgument(fmt::format("help: '{}' given, one subcommand is allowed (tandem help run)", words[2]));
-  words.erase(words.begin());
-  words.emplace_back("--help");
-  return words;
+void check_count(const char* option, int least, const std::optional<int>& value) {
+  constexpr int most = 1'000'000;
+  if (value && (*value < least || *value > most))
+    throw InvalidArgument(fmt::format("{}: {} given, allowed is {} to {}", option, *value, least, most));
 }
 
-std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) {
-  Arguments a;
-  std::string seed = "1";
-  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
-  app.require_subcommand(0, 1);
-  app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
-  add_commands(app, a, seed);
-  for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i].empty())
-      throw InvalidArgument(
-          fmt::format("{}: '' given; leave the option out to get its default", i > 0 ? words[i - 1] : "argument"));
-  if (!words.empty() && words[0][0] != '-') check_subcommand(app, words[0]);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw InvalidArgument(message_of(app, error));
-    app.exit(error, std::cout, std::cerr);
-    return std::nullopt;
-  }
-  if (app.get_subcommands().empty())
-    throw InvalidArgument("a subcommand is missing; `tandem help` names them all (tandem --help)");
-  a.command = command_of(app);
-  a.command_line = printable(fmt::format("tandem {}", fmt::join(words, " ")));
-  a.seed = parse_seed(seed);
-  check_values(a);
-  return a;
+void refuse_collective_options(const Arguments& a) {
+  refuse_norm_options(a);
+  constexpr const char* why = "which is an operator";
+  refuse(a.reduction.has_value(), "--op", a, why);
+  refuse(a.root.has_value(), "--root", a, why);
+  refuse(a.blocks.has_value(), "--blocks", a, why);
+  refuse(a.selection.has_value(), "--selection", a, why);
+  refuse(a.data.has_value(), "--data", a, why);
+  refuse(a.in_place, "--in-place", a, why);
+  refuse(a.buffers.has_value(), "--buffers", a, why);
+}
+
+void refuse_sweep_options(const SweepOptions& a) {
+  constexpr const char* why = "which is an operator: all its configurations are tried, for the rows of its shape";
+  refuse(a.algorithm.has_value(), "--algo", a, why);
+  refuse(a.first.has_value(), "-b", a, why);
+  refuse(a.last.has_value(), "-e", a, why);
+}
+
+void refuse_norm_options(const Arguments& a) {
+  constexpr const char* why = "but to all_reduce_norm alone";
+  refuse(a.rows.has_value(), "--rows", a, why);
+  refuse(a.hidden.has_value(), "--hidden", a, why);
+  refuse(a.norm.has_value(), "--norm", a, why);
+  refuse(a.quantise.has_value(), "--quantise", a, why);
+  refuse(a.sharded_residual, "--sharded-residual", a, why);
+}
+
+void refuse_all_but_norm_options(const Arguments& a) {
+  refuse_options_of_gemms(a, "which multiplies no matrices");
+  refuse(a.reduction.has_value(), "--op", a, "which adds");
+  refuse(a.root.has_value(), "--root", a, "which has no root");
+  refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
+  refuse(a.data.has_value(), "--data", a, "whose data is exact");
+  refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
+}
+
+void refuse_operator_options(const Arguments& a) {
+  refuse_norm_options(a);
+  refuse_options_of_gemms(a, "which is a collective");
 }
 
 }  // namespace tandem::cli

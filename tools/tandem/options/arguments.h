@@ -1,5 +1,5 @@
 #pragma once
-/// The command line as typed: each word in its type, without interpretation.
+/// The command line as typed: each word in its type, without interpretation. A command's own options are in its folder.
 
 #include <cstdint>
 #include <optional>
@@ -7,17 +7,21 @@
 #include <vector>
 
 #include "tandem/range.h"
-#include "tools/tandem/check/check_arguments.h"
 
 namespace tandem::cli {
 
-enum class Command { kList, kMachines, kRun, kBench, kCheck, kTune, kDoctor, kCalibrate };
+/// The options of a command that writes a result.
+struct OutputOptions {
+  std::string json;  ///< a file, "-" or, if empty, none
 
-struct Arguments {
-  Command command = Command::kList;
-  std::string subject;                ///< OP of run; NAME or FILE of machines, which may be empty
-  std::vector<std::string> subjects;  ///< OP... of bench
-  std::string command_line;           ///< "tandem run ...", as results show it
+  /// Whether the JSON goes to standard output, which then has nothing else.
+  bool json_to_stdout() const { return json == "-"; }
+};
+
+/// The options that run, bench and tune share.
+struct Arguments : OutputOptions {
+  std::string subject;       ///< one OP
+  std::string command_line;  ///< "tandem run ...", as results show it
 
   // The place of the run.
   std::string backend = "sim";
@@ -32,16 +36,19 @@ struct Arguments {
   bool graph = false, late = false;
   std::optional<int> calls;
   std::optional<std::string> versus, nccl, buffers;
-  std::optional<int> most;  ///< only for tune
 
   // The operation.
   std::string dtype;  ///< empty: bf16 for operators, f32 for collectives
   std::optional<std::string> algorithm;
 
   // Collectives.
-  std::optional<std::string> bytes, reduction, data;
+  std::optional<std::string> reduction, data;
   std::optional<int> root, blocks;
   bool in_place = false;
+
+  // all_reduce_norm.
+  std::optional<std::string> rows, hidden, norm, quantise;
+  bool sharded_residual = false;
 
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
@@ -53,40 +60,33 @@ struct Arguments {
 
   std::optional<std::string> selection;
 
-  bool explain = false;  ///< of run
-
-  // The sweep of bench and tune.
-  std::optional<std::string> first, last;
-  int factor = 2;
-
-  CheckArguments check;
-
-  // Output files; empty: none.
-  std::string json, trace, report, svg;
-  std::string out;   ///< for tune and calibrate
-  std::string base;  ///< for calibrate; empty: h200x4
-
   bool on_gpus() const { return backend == "cuda"; }
   bool on_host() const { return backend == "host"; }
   /// Returns whether it runs in real time: the times are no predictions.
   bool is_measured() const { return on_gpus() || on_host(); }
-  /// Whether the JSON goes to standard output, which then has nothing else.
-  bool json_to_stdout() const { return json == "-"; }
 };
 
-/// Converts the words after "tandem": "help run" becomes "run --help". Throws InvalidArgument for "help" of several.
-std::vector<std::string> with_help_as_option(std::vector<std::string> words);
+/// The sizes of bench and tune: OP... from -b to -e by factors of -f.
+struct SweepOptions : Arguments {
+  std::vector<std::string> subjects;
+  std::optional<std::string> first, last;
+  int factor = 2;
+};
 
-/// Throws InvalidArgument with one line for an invalid command line. Returns nothing if the user asked for help, which
-/// is printed.
-std::optional<Arguments> parse_arguments(const std::vector<std::string>& words);
+/// Throws InvalidArgument for values that are invalid for every operation, and for options that the backend does not
+/// use.
+void validate_shared(const Arguments& arguments);
+void validate_sweep(const SweepOptions& options);
+/// Throws InvalidArgument unless the value, if given, is from `least` to a million.
+void check_count(const char* option, int least, const std::optional<int>& value);
 
 /// Throws InvalidArgument with the name of an option that does not apply to an operator (or to a collective).
 void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
+/// Throws InvalidArgument with the name of an option that applies to all_reduce_norm alone, or not to it.
+void refuse_norm_options(const Arguments& arguments);
+void refuse_all_but_norm_options(const Arguments& arguments);
 /// Does the same for options of `tune` that do not apply to operators.
-void refuse_sweep_options(const Arguments& arguments);
-/// Does the same for options that the chosen backend does not use.
-void refuse_options_of_other_backends(const Arguments& arguments);
+void refuse_sweep_options(const SweepOptions& options);
 
 }  // namespace tandem::cli

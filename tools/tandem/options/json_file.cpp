@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -11,14 +12,14 @@
 
 namespace tandem::cli {
 
-void check_json_file(const Arguments& a) {
+void check_json_file(const OutputOptions& a, std::initializer_list<std::string> other_files) {
   if (a.json.empty() || a.json_to_stdout()) return;
-  if (a.json == a.trace || a.json == a.report || a.json == a.svg)
+  if (std::ranges::find(other_files, a.json) != other_files.end())
     throw InvalidArgument(fmt::format("'{}' was given for two files", a.json));
   trace::check_writable(a.json);
 }
 
-void write_json(const Arguments& a, const nlohmann::ordered_json& json) {
+void write_json(const OutputOptions& a, const nlohmann::ordered_json& json) {
   const std::string text = json.dump(2) + "\n";
   if (a.json_to_stdout()) std::cout << text;
   if (!a.json.empty() && !a.json_to_stdout()) trace::write_file(a.json, [&](std::ostream& out) { out << text; });

@@ -137,7 +137,6 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   run.op = op;
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
-  run.explain = a.explain;
   if (a.shots && op != Operator::kGemmAllReduce)
     throw InvalidArgument(fmt::format("--shots: does not apply to {}, which is no gemm_all_reduce", name(op)));
   OperatorOptions& o = run.options;
@@ -166,6 +165,15 @@ OperatorRun make_operator_run(Operator op, const Arguments& a) {
   o.communication_sms = a.communication_sms.value_or(-1);
   if (a.communication_sms && *a.communication_sms < 0)
     throw InvalidArgument(fmt::format("--communication-sms: {} given, allowed is 0 or more", *a.communication_sms));
+  return run;
+}
+
+OperatorRun make_operator_run(Operator op, const RunOptions& options) {
+  if (options.bytes)
+    throw InvalidArgument(
+        fmt::format("--bytes: does not apply to {}, which is an operator: give --shape or --model", options.subject));
+  OperatorRun run = make_operator_run(op, static_cast<const Arguments&>(options));
+  run.explain = options.explain;
   return run;
 }
 

@@ -58,8 +58,7 @@ std::vector<std::pair<std::string, std::string>> summary_of(const Result& r, con
 
 }  // namespace
 
-Pictures::Pictures(const Arguments& arguments)
-    : trace_(arguments.trace), report_(arguments.report), svg_(arguments.svg) {
+Pictures::Pictures(const RunOptions& options) : trace_(options.trace), report_(options.report), svg_(options.svg) {
   std::set<std::string> paths;
   for (const std::string& path : {trace_, report_, svg_}) {
     if (path.empty()) continue;

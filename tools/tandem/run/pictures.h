@@ -7,9 +7,9 @@
 
 #include "tandem/machine.h"
 #include "tandem/timeline.h"
-#include "tools/tandem/options/arguments.h"
 #include "tools/tandem/run/measure.h"
 #include "tools/tandem/run/result.h"
+#include "tools/tandem/run/run_options.h"
 
 namespace tandem::cli {
 
@@ -18,7 +18,7 @@ class Pictures {
   /// Writes no files.
   Pictures() = default;
   /// Throws InvalidArgument if a file could not be written, or if two names are one file.
-  explicit Pictures(const Arguments& arguments);
+  explicit Pictures(const RunOptions& options);
 
   /// Records timelines without a file, too.
   void keep() { keeps_ = true; }

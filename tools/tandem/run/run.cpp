@@ -9,22 +9,26 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 
 namespace tandem::cli {
 namespace {
 
-constexpr const char* kDefaultBytes = "1M";
-
-Result run_subject(const Subject& subject, const Arguments& a, Pictures& pictures) {
+Result run_subject(const Subject& subject, const RunOptions& a, Pictures& pictures) {
   const Setup setup = make_setup(a);
   if (const auto* const op = std::get_if<Operator>(&subject)) {
     const OperatorRun operator_run = make_operator_run(*op, a);
     Progress progress(parts_of(operator_run));
     return run_operator(operator_run, setup, pictures, progress);
   }
+  if (std::holds_alternative<NormSubject>(subject)) {
+    const NormRun norm_run = make_norm_run(a);
+    Progress progress(parts_of(norm_run));
+    return run_norm(norm_run, setup, pictures, progress);
+  }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
-  const Size bytes = parse_size("--bytes", a.bytes.value_or(kDefaultBytes));
+  const Size bytes = bytes_of(a);
   note_cost(collective_run, setup);
   Progress progress(parts_of(collective_run));
   return run_collective(collective_run, setup, bytes, pictures, progress);
@@ -32,10 +36,10 @@ Result run_subject(const Subject& subject, const Arguments& a, Pictures& picture
 
 }  // namespace
 
-int run(const Arguments& arguments) {
+int execute(const RunOptions& arguments) {
   const Subject subject = parse_subject(arguments.subject);
   check_peer(subject, arguments);
-  check_json_file(arguments);
+  check_json_file(arguments, {arguments.trace, arguments.report, arguments.svg});
   if (arguments.on_gpus()) return run_on_gpus(arguments);
   if (arguments.on_host()) return run_on_host(arguments);
   Pictures pictures(arguments);

@@ -193,7 +193,12 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   if (run.in_place) check_in_place(collective);
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
-  run.explain = a.explain;
+  return run;
+}
+
+CollectiveRun make_collective_run(Collective collective, const RunOptions& options, int pes) {
+  CollectiveRun run = make_collective_run(collective, static_cast<const Arguments&>(options), pes);
+  run.explain = options.explain;
   return run;
 }
 

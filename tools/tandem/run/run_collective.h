@@ -5,10 +5,10 @@
 #include "tools/tandem/data/collective_data.h"
 #include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
-#include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/progress.h"
 #include "tools/tandem/run/pictures.h"
 #include "tools/tandem/run/result.h"
+#include "tools/tandem/run/run_options.h"
 
 namespace tandem::cli {
 
@@ -34,6 +34,7 @@ struct CollectiveRun {
 
 /// Throws InvalidArgument for options that are invalid or inconsistent.
 CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, int pes);
+CollectiveRun make_collective_run(Collective collective, const RunOptions& options, int pes);
 /// The bytes of the larger input and of the larger output of any PE. Symmetric buffers are equal on all PEs.
 struct BufferBytes {
   Size in = 0;

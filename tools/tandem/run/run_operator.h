@@ -4,11 +4,11 @@
 #include "tandem/operators.h"
 #include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
-#include "tools/tandem/options/arguments.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/options/progress.h"
 #include "tools/tandem/run/pictures.h"
 #include "tools/tandem/run/result.h"
+#include "tools/tandem/run/run_options.h"
 
 namespace tandem::cli {
 
@@ -37,6 +37,7 @@ std::string extras_text(const OperatorRun& run);
 
 /// Throws InvalidArgument for options that are invalid or inconsistent.
 OperatorRun make_operator_run(Operator op, const Arguments& arguments);
+OperatorRun make_operator_run(Operator op, const RunOptions& options);
 /// Returns the parts of a Progress for `run_operator`: the calls of the run and of its baselines.
 int parts_of(const OperatorRun& run);
 /// Runs it on CPUs and checks every element of every PE's result. The time is the slowest PE's.

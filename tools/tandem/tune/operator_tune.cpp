@@ -64,13 +64,13 @@ nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning, bool p
 
 }  // namespace
 
-int tune_operators(const Arguments& a, const std::vector<Operator>& operators) {
+int tune_operators(const TuneOptions& a, const std::vector<Operator>& operators) {
   check_json_file(a);
   trace::check_writable(a.out);
   check_output_kind(a.out, TuneOutput::kOperatorCache);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Operator op : operators) {
-    Arguments one = a;
+    TuneOptions one = a;
     one.subject = name(op);
     refuse_sweep_options(one);
     const OperatorRun run = make_operator_run(op, one);

@@ -2,10 +2,10 @@
 /// `tandem tune` of operators: whole configurations, stored in a cache file.
 
 #include "tandem/operators.h"
-#include "tools/tandem/options/arguments.h"
+#include "tools/tandem/tune/tune_options.h"
 
 namespace tandem::cli {
 
-int tune_operators(const Arguments& arguments, const std::vector<Operator>& operators);
+int tune_operators(const TuneOptions& options, const std::vector<Operator>& operators);
 
 }  // namespace tandem::cli

@@ -18,8 +18,14 @@ std::vector<Size> sweep(Size first, Size last, int factor) {
   return sizes;
 }
 
-std::vector<Size> bench_sizes(const Arguments& a) {
+std::vector<Size> bench_sizes(const SweepOptions& a) {
   return sweep(parse_size("-b", a.first.value_or("1K")), parse_size("-e", a.last.value_or("16M")), a.factor);
+}
+
+std::vector<Size> bench_rows(const SweepOptions& a, Size most) {
+  constexpr Size first_rows = 512;
+  const Size last = a.last ? parse_size("-e", *a.last) : most;
+  return sweep(a.first ? parse_size("-b", *a.first) : min(first_rows, last), last, a.factor);
 }
 
 }  // namespace tandem::cli

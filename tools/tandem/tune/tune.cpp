@@ -35,6 +35,9 @@ std::string today() {
 Collective collective_of(const std::string& text) {
   const Subject subject = parse_subject(text);
   if (const auto* const collective = std::get_if<Collective>(&subject)) return *collective;
+  if (std::holds_alternative<NormSubject>(subject))
+    throw InvalidArgument(fmt::format(
+        "OP: '{}' given, which has a rule instead of a table; --algo and --blocks of run override it", text));
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
@@ -46,10 +49,10 @@ std::vector<tune::Candidate> simulated_candidates(Collective collective, bool on
 }
 
 /// Times in the simulator do not depend on data, so none is moved.
-Sweep tune_in_simulator(const Arguments& a, Collective collective) {
+Sweep tune_in_simulator(const TuneOptions& a, Collective collective) {
   Setup setup = make_setup(a);
   setup.options.phantom = true;
-  Arguments one = a;
+  TuneOptions one = a;
   one.subject = name(collective);
   CollectiveRun run = make_collective_run(collective, one, setup.pes);
   const int per_node = setup.options.pes_per_node > 0 ? setup.options.pes_per_node : setup.machine.pes_per_node;
@@ -77,12 +80,13 @@ Sweep tune_in_simulator(const Arguments& a, Collective collective) {
     print_sweep_line(a, collective, bytes, all);
   }
   sweep.measured = contest.measured();
-  sweep.group.source = sweep_source(a, fmt::format("predicted with the machine model {}", setup.machine.name));
+  sweep.group.source =
+      sweep_source(a.command_line, fmt::format("predicted with the machine model {}", setup.machine.name));
   return sweep;
 }
 
 /// Returns the existing table of --out, or a new one.
-tune::SelectionTable open_table(const Arguments& a, const std::string& machine) {
+tune::SelectionTable open_table(const TuneOptions& a, const std::string& machine) {
   tune::SelectionTable table;
   if (std::filesystem::exists(a.out)) table = tune::load_selection(a.out);
   if (table.name.empty()) {
@@ -112,8 +116,8 @@ nlohmann::ordered_json to_json(const Sweep& sweep, bool predicted) {
 
 }  // namespace
 
-std::string sweep_source(const Arguments& a, const std::string& machine) {
-  return fmt::format("{}; {}; {}", a.command_line, today(), machine);
+std::string sweep_source(const std::string& command_line, const std::string& machine) {
+  return fmt::format("{}; {}; {}", command_line, today(), machine);
 }
 
 void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std::vector<tune::Measured> all) {
@@ -127,7 +131,7 @@ void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std
   flush_output();
 }
 
-int tune(const Arguments& a) {
+int execute(const TuneOptions& a) {
   std::vector<Operator> operators;
   for (const std::string& text : a.subjects)
     if (const Subject subject = parse_subject(text); std::holds_alternative<Operator>(subject))

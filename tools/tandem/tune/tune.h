@@ -24,7 +24,7 @@ struct OperatorTuneSetup {
 };
 
 /// Returns the source of a sweep: "tandem tune ...; 2026-11-21; NVIDIA H200 x2".
-std::string sweep_source(const Arguments& arguments, const std::string& machine);
+std::string sweep_source(const std::string& command_line, const std::string& machine);
 
 /// Prints a line for people: the size, and the fastest candidates.
 void print_sweep_line(const Arguments& arguments, Collective collective, Size bytes, std::vector<tune::Measured> all);

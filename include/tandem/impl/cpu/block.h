@@ -98,6 +98,31 @@ class Block : public BlockOps<Block> {
     return total;
   }
 
+  template <class T>
+  T greatest(const Fragment<T>& values, Site site = Site::here()) {
+    sync(site);
+    return values.backed() ? greatest_of(values.data(), values.size()) : T{};
+  }
+  template <int Group, class T>
+  Fragment<T> group_greatest(const Fragment<T>& values, Site site = Site::here()) {
+    sync(site);
+    Fragment<T> result(values.size(), values.backed(), values.layout());
+    if (!result.backed()) return result;
+    for (const Range group : Tiles({0, values.size()}, Group)) {
+      const T most = greatest_of(values.data() + group.begin, group.size());
+      for (Size i = group.begin; i < group.end; ++i) result.data()[i] = most;
+    }
+    return result;
+  }
+  template <int Group, class T, class A>
+  void store_group_firsts(T* to, const Fragment<A>& values, Site site = Site::here()) {
+    const Size groups = ceil_div(values.size(), Group);
+    Fragment<A> firsts(groups, values.backed(), values.layout());
+    if (firsts.backed())
+      for (Size i = 0; i < groups; ++i) firsts.data()[i] = values.data()[i * Group];
+    store(to, {0, groups}, firsts, site);
+  }
+
   // --- put, get ----------------------------------------------------------------------------------------------------
 
   template <class T>
@@ -293,6 +318,13 @@ class Block : public BlockOps<Block> {
   }
 
  private:
+  template <class T>
+  static T greatest_of(const T* values, Size count) {
+    T most{};
+    for (Size i = 0; i < count; ++i) most = apply(ReduceOp::kMax, most, values[i]);
+    return most;
+  }
+
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
     Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(T)));
@@ -301,16 +333,17 @@ class Block : public BlockOps<Block> {
   }
   template <class A, class T>
   Fragment<A> gather_all(Symm<T> from, Range range, ReduceOp op) const {
-    Fragment<A> result = gather<A>(from.on(0), range);
+    if (num_pes() == 1) return gather<A>(from.on(0), range);
+    Fragment<A> result(range.size(), core_->backed(from.on(0)), core_->layout(sizeof(T)));
     if (!result.backed() || range.empty()) return result;
+    const auto values = [&](int other) { return from.on(other) + range.begin; };
     by_operation<A>(op, [&](auto operation) {
-      for (int other = 1; other < num_pes(); ++other) {
-        const auto* const values = from.on(other) + range.begin;
-        Fragment<A> sum(range.size(), true, result.layout());
-        impl::for_each_pair(sum.data(), result.data(), values, range.size(),
-                            [operation](A x, T y) { return operation(x, tandem::convert<A>(y)); });
-        result = std::move(sum);
-      }
+      impl::for_each_pair(result.data(), values(0), values(1), range.size(), [operation](auto x, auto y) {
+        return operation(tandem::convert<A>(x), tandem::convert<A>(y));
+      });
+      for (int other = 2; other < num_pes(); ++other)
+        impl::combine_each_element(result.data(), values(other), range.size(),
+                                   [operation](A x, auto y) { return operation(x, tandem::convert<A>(y)); });
     });
     return result;
   }

@@ -157,6 +157,47 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       return static_cast<T>(sum_of_warp(lane < kWarps ? of_warps[lane] : Sum{}));
     }
   }
+  template <class T, int W, int V>
+  __device__ T greatest(const Fragment<T, W, V>& values) {
+    constexpr int kWarps = Threads / 32;
+    const T own = greatest_of_warp(greatest_of_thread(values));
+    sync();  // waits for readers of an earlier value
+    if constexpr (kWarps == 1) {
+      return own;
+    } else {
+      __shared__ T of_warps[kWarps];
+      const int lane = thread_ % 32;
+      if (lane == 0) of_warps[thread_ / 32] = own;
+      sync();
+      return greatest_of_warp(lane < kWarps ? of_warps[lane] : T{});
+    }
+  }
+  /// The bits of floats that are not negative are ordered like the floats, with NaN above all.
+  template <int kGroup, class T, int W, int V>
+  __device__ auto group_greatest(const Fragment<T, W, V>& values) {
+    static_assert(std::is_same_v<T, float> && kGroup % W == 0, "a vector lies within one group");
+    constexpr int kGroups = (Layout<Threads, P>::kPlaces * W * V + kGroup - 1) / kGroup;
+    __shared__ unsigned of_groups[kGroups];
+    sync();  // waits for readers of an earlier call
+    for (int i = thread_; i < kGroups; i += Threads) of_groups[i] = 0;
+    sync();
+    place_.each_vector(values, [&](int at, int u) {
+      atomicMax(of_groups + at / kGroup, __float_as_uint(greatest_of_vector(values, at, u)));
+    });
+    sync();
+    Fragment<T, W, V> result(values.size(), values.valid());
+    place_.each_vector(values, [&](int at, int u) {
+#pragma unroll
+      for (int i = 0; i < W; ++i) result.at(u, i) = __uint_as_float(of_groups[at / kGroup]);
+    });
+    return result;
+  }
+  template <int kGroup, class T, class A, int W, int V>
+  __device__ void store_group_firsts(T* to, const Fragment<A, W, V>& values) {
+    place_.each_vector(values, [&](int at, int u) {
+      if (at % kGroup == 0) to[at / kGroup] = convert<T>(values.at(u, 0));
+    });
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------
@@ -409,6 +450,22 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   }
 
  private:
+  template <class T, int W, int V>
+  __device__ static T greatest_of_vector(const Fragment<T, W, V>& values, int at, int u) {
+    T most{};
+#pragma unroll
+    for (int i = 0; i < W; ++i)
+      if (at + i < static_cast<int>(values.size())) most = apply(ReduceOp::kMax, most, values.at(u, i));
+    return most;
+  }
+  template <class T, int W, int V>
+  __device__ T greatest_of_thread(const Fragment<T, W, V>& values) const {
+    T most{};
+    place_.each_vector(values,
+                       [&](int at, int u) { most = apply(ReduceOp::kMax, most, greatest_of_vector(values, at, u)); });
+    return most;
+  }
+
   template <class Q>
   static constexpr bool kIsPacket = std::is_same_v<P, Q>;
   template <class T>

@@ -79,7 +79,22 @@ class FragmentPlace {
   /// For values whose vectors are not 16 bytes of T.
   template <class T, class A, int W, int V>
   __device__ void store_converted(T* to, Range range, const Fragment<A, W, V>& values) const {
-    each(values, [&](int at, A value) { to[range.begin + at] = convert<T>(value); });
+    if constexpr (sizeof(T) == 1 && (W == 4 || W == 8)) {
+      store_bytes(to + range.begin, values);
+    } else {
+      each(values, [&](int at, A value) { to[range.begin + at] = convert<T>(value); });
+    }
+  }
+
+  /// Calls f(number of its first element, number of the vector) for this thread's vectors that hold elements.
+  template <class A, int W, int V, class F>
+  __device__ void each_vector(const Fragment<A, W, V>& values, const F& f) const {
+    const int size = static_cast<int>(values.size());
+#pragma unroll
+    for (int u = 0; u < V; ++u) {
+      const int at = (u * Layout<Threads, P>::kPlaces + place_) * W;
+      if (at < size) f(at, u);
+    }
   }
 
   /// For this thread's elements, in their order.
@@ -103,6 +118,26 @@ class FragmentPlace {
       for (int i = 0; i < W; ++i)
         if (at + i < size) f(at + i, values.at(u, i));
     }
+  }
+
+  /// Stores a vector's bytes as one word. Single bytes would take as many stores, each over a peer's link.
+  template <class T, class A, int W, int V>
+  __device__ void store_bytes(T* to, const Fragment<A, W, V>& values) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % W == 0;
+    const int size = static_cast<int>(values.size());
+    each_vector(values, [&](int at, int u) {
+      alignas(W) T bytes[W];
+#pragma unroll
+      for (int i = 0; i < W; ++i) bytes[i] = convert<T>(values.at(u, i));
+      if (aligned && at + W <= size) {
+        using Word = WordOfSize<W>;
+        *reinterpret_cast<Word*>(to + at) = *reinterpret_cast<const Word*>(bytes);
+      } else {
+#pragma unroll
+        for (int i = 0; i < W; ++i)
+          if (at + i < size) to[at + i] = bytes[i];
+      }
+    });
   }
 
   template <class T>

@@ -95,6 +95,19 @@ class Profiled : public Base {
   __device__ auto sum(const Values& values) {
     return recorded({RecordKind::kSync}, [&] { return Base::sum(values); });
   }
+  template <class Values>
+  __device__ auto greatest(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::greatest(values); });
+  }
+  template <int kGroup, class Values>
+  __device__ auto group_greatest(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::template group_greatest<kGroup>(values); });
+  }
+  template <int kGroup, class T, class Values>
+  __device__ void store_group_firsts(T* to, const Values& values) {
+    const Range groups{0, ceil_div(values.size(), kGroup)};
+    recorded(of_tile(RecordKind::kStore, to, groups), [&] { Base::template store_group_firsts<kGroup>(to, values); });
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 #pragma once
-/// Sums over a warp.
+/// Sums and maxima over a warp.
+
+#include "tandem/reduce_op.h"
 
 namespace tandem::cuda {
 
@@ -9,6 +11,15 @@ template <class T>
 __device__ inline T sum_of_warp(T value) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0U, value, distance);
+  return value;
+}
+
+/// Does the same for the greatest value.
+template <class T>
+__device__ inline T greatest_of_warp(T value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = apply(ReduceOp::kMax, value, __shfl_xor_sync(~0U, value, distance));
   return value;
 }
 

@@ -1,0 +1,188 @@
+"""The C API by ctypes, which worlds call. The first world loads the library.
+
+The package's own library has the C API for CPUs. TANDEM_LIBRARY names another one, such as a libtandem_c.so for GPUs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+from . import errors
+from ._library import FOLDER
+
+VERSION = "0.1"
+"""The version of include/tandem.h that this file was written for."""
+
+UNIQUE_ID_BYTES = 128
+_ERRORS: dict[int, type[errors.Error]] = {
+    1: errors.InvalidArgument,
+    2: errors.Unsupported,
+    3: errors.OutOfMemory,
+    4: errors.Timeout,
+    5: errors.Failure,
+}
+DEVICES = {"gpu": 1, "host": 2}
+OPERATIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
+OPERATORS = {"all_gather_gemm": 0, "gemm_reduce_scatter": 1, "gemm_all_reduce": 2}
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
+LAYOUTS = {"NxK": 0, "KxN": 1}
+TYPES = {
+    "float32": 1,
+    "float16": 2,
+    "bfloat16": 3,
+    "float8_e4m3fn": 4,
+    "float8_e5m2": 5,
+    "int8": 6,
+    "uint8": 7,
+    "int32": 8,
+    "uint32": 9,
+    "int64": 10,
+    "uint64": 11,
+    "float64": 12,
+}
+
+_int, _size, _double, _address = ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_void_p
+
+
+class Options(ctypes.Structure):
+    """tandem_options."""
+
+    _fields_ = [
+        ("heap_bytes", _size),
+        ("staging_bytes", _size),
+        ("timeout_s", _double),
+        ("arrival_timeout_s", _double),
+        ("join_timeout_s", _double),
+        ("heap_limit_bytes", _size),
+        ("any_memory", _int),
+        ("max_blocks", _int),
+        ("algorithms", ctypes.c_char_p),
+        ("device", _int),
+    ]
+
+
+class Message(ctypes.Structure):
+    """tandem_message."""
+
+    _fields_ = [("data", _address), ("count", _size), ("type", _int), ("peer", _int)]
+
+
+class Problem(ctypes.Structure):
+    """tandem_problem."""
+
+    _fields_ = [
+        ("m", _size),
+        ("n", _size),
+        ("k", _size),
+        ("type", _int),
+        ("ns", ctypes.POINTER(_size)),
+        ("num_b", _size),
+        ("out_type", _int),
+        ("b_layout", _int),
+        ("activation", _int),
+        ("a_scale_per_row", _int),
+        ("b_scale_per_column", _int),
+    ]
+
+
+class Run(ctypes.Structure):
+    """tandem_run."""
+
+    _fields_ = [
+        ("m", _size),
+        ("a", _address),
+        ("b", ctypes.POINTER(_address)),
+        ("c", ctypes.POINTER(_address)),
+        ("bias", ctypes.POINTER(_address)),
+        ("a_scale", _address),
+        ("b_scale", ctypes.POINTER(_address)),
+        ("c_scale", ctypes.POINTER(_address)),
+    ]
+
+
+_out = ctypes.POINTER(_address)
+_options = ctypes.POINTER(Options)
+_messages = ctypes.POINTER(Message)
+_MOVE = [_address, _address, _address, _size, _int]  # world, in, out, count, type
+_ARGUMENTS: dict[str, list[Any]] = {
+    "unique_id_create": [_address, ctypes.c_char_p],
+    "world_create": [_out, _address, _int, _int, _options],
+    "world_from_environment": [_out, _options],
+    "world_destroy": [_address],
+    "world_split": [_out, _address, _int, _int, _options],
+    "world_abort": [_address, ctypes.c_char_p],
+    "world_error": [_address],
+    "device_of": [_address],
+    "pe": [_address],
+    "num_pes": [_address],
+    "alloc": [_address, _size, _out],
+    "free": [_address, _address],
+    "peer_pointer": [_address, _address, _int, _out],
+    "put": [_address, _address, _address, _size, _int, _address],
+    "write_signal": [_address, _address, ctypes.c_uint64, _int, _address],
+    "wait_signal": [_address, _address, ctypes.c_uint64, _address],
+    "all_reduce": [*_MOVE, _int, _address],
+    "reduce": [*_MOVE, _int, _int, _address],
+    "reduce_scatter": [*_MOVE, _int, _address],
+    "all_gather": [*_MOVE, _address],
+    "all_to_all": [*_MOVE, _address],
+    "broadcast": [*_MOVE, _int, _address],
+    "gather": [*_MOVE, _int, _address],
+    "scatter": [*_MOVE, _int, _address],
+    "send_recv": [_address, _messages, _size, _messages, _size, _address],
+    "plan_create": [_out, _address, _int, ctypes.POINTER(Problem)],
+    "plan_run_with": [_address, ctypes.POINTER(Run), _address],
+    "plan_destroy": [_address],
+    "synchronize": [_address, _address],
+    "barrier": [_address],
+}
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The library. Raises Failure where it does not load."""
+    path = os.environ.get("TANDEM_LIBRARY") or FOLDER / "lib" / "libtandem_sim.so"
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise errors.Failure(f"the library of worlds does not load: {error}") from error
+    loaded.tandem_version.restype = ctypes.c_char_p
+    loaded.tandem_last_error.restype = ctypes.c_char_p
+    version = loaded.tandem_version().decode()
+    if version.rsplit(".", 1)[0] != VERSION:
+        raise errors.Failure(f"{path} has version {version}, this package needs {VERSION}: install it again")
+    for name, arguments in _ARGUMENTS.items():
+        function = getattr(loaded, f"tandem_{name}")
+        function.restype = ctypes.c_int
+        function.argtypes = arguments
+    return loaded
+
+
+def error_of(status: int) -> errors.Error | None:
+    """The error of this thread's last call, or None if it succeeded."""
+    if status == 0:
+        return None
+    text = library().tandem_last_error().decode(errors="replace")
+    return _ERRORS.get(status, errors.Failure)(text)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls tandem_NAME. The GIL is released meanwhile. Raises the library's errors."""
+    error = error_of(getattr(library(), f"tandem_{name}")(*arguments))
+    if error is not None:
+        raise error
+
+
+def created(name: str, *arguments: Any) -> int | None:
+    """Calls tandem_NAME, whose first argument receives a handle. Returns the handle, or None for NULL."""
+    handle = ctypes.c_void_p()
+    call(name, ctypes.byref(handle), *arguments)
+    return handle.value
+
+
+def addresses(values: list[int]) -> Any:
+    """A C array of addresses, or NULL for an empty list."""
+    return (ctypes.c_void_p * len(values))(*values) if values else None

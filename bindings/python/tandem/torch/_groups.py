@@ -1,0 +1,138 @@
+"""Worlds of torch process groups: one for each group and kind of device, made by its first use."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from .. import errors
+from .._library import shown
+from .._memory import Memory
+from .._plan import Plan
+from ..world import World, unique_id
+
+# A world that a group's operators make begins small, because its heap grows. Hosts have less memory than GPUs.
+HOST_OPTIONS = {"heap_bytes": 16 << 20, "staging_bytes": 16 << 20}
+_KINDS = {"cpu": "host", "cuda": "gpu"}
+
+
+@dataclass
+class GroupWorld:
+    """The world of a group, and the plans of its operators."""
+
+    group: Any
+    world: World
+    plans: dict[Any, Plan] = field(default_factory=dict)
+
+
+_lock = threading.Lock()
+_worlds: dict[tuple[str, str], GroupWorld] = {}
+
+
+def resolve(group: Any) -> str:
+    """The name of a process group, as operators take it."""
+    if isinstance(group, str):
+        return group
+    if group is None:
+        if not dist.is_initialized():
+            raise errors.InvalidArgument(
+                "group: None given, allowed without a default process group is a group or its name"
+            )
+        group = dist.group.WORLD
+    if not isinstance(group, dist.ProcessGroup):
+        raise errors.InvalidType(f"group: {shown(group)} given, allowed is a process group, its name, or None")
+    return str(group.group_name)
+
+
+def find(name: str) -> Any:
+    """The process group called `name`."""
+    try:
+        return c10d._resolve_process_group(name)  # type: ignore[arg-type, attr-defined]
+    except (RuntimeError, ValueError, TypeError, LookupError) as error:
+        raise errors.InvalidArgument(
+            f"group: {shown(name)} given, allowed is the name of a process group of this process"
+        ) from error
+
+
+def size_of(name: str) -> int:
+    """The number of processes of a group. It needs no world, so that compilers may ask."""
+    return int(find(name).size())
+
+
+def rank_in(name: str) -> int:
+    """This process's number in a group."""
+    return int(find(name).rank())
+
+
+def exchange_id(group: Any, store: Any = None) -> tuple[bytes, int, int]:
+    """An id that the processes of a group share, through its store, with the rank and the size."""
+    pg = find(resolve(group))
+    return share_id(store or c10d._get_process_group_store(pg), pg.rank(), pg.size())
+
+
+def share_id(store: Any, rank: int, size: int) -> tuple[bytes, int, int]:
+    """The same with a store of the group alone."""
+    # Every process counts the worlds of this store alike, so that each world has a key of its own.
+    arrival = int(store.add(f"tandem/arrivals/{rank}", 1))
+    key = f"tandem/world/{arrival}"
+    if rank == 0:
+        made = unique_id()
+        store.set(key, made.hex())
+        return made, rank, size
+    return bytes.fromhex(bytes(store.get(key)).decode()), rank, size
+
+
+def world_for(name: str, device_type: str, **options: Any) -> GroupWorld:
+    """The world of the group `name` for tensors of a device. The group's processes make it together."""
+    if device_type not in _KINDS:
+        raise errors.InvalidType(f"x: a tensor on {device_type} given, allowed are cpu and cuda")
+    pg = find(name)
+    with _lock:
+        found = _worlds.get((name, device_type))
+        if found is None or found.group is not pg or found.world._handle is None:
+            if device_type == "cpu":
+                options = {**HOST_OPTIONS, **options}
+            made = World.from_torch(name, device=_KINDS[device_type], **options)
+            found = _worlds[name, device_type] = GroupWorld(pg, made)
+        return found
+
+
+def world_of(group: Any = None, device: str = "cpu", **options: Any) -> World:
+    """The world that operators on this group and kind of device use. The group's processes call it together.
+
+    `options` are those of `World.from_environment`. They count only where this call makes the world.
+    """
+    return world_for(resolve(group), torch.device(device).type, **options).world
+
+
+def shutdown() -> None:
+    """Closes the worlds of all groups. All processes call it, before they destroy their process groups."""
+    with _lock:
+        found = list(_worlds.values())
+        _worlds.clear()
+    for one in found:
+        one.world.close()
+
+
+def tensor_memory(x: torch.Tensor) -> Memory:
+    """The memory of a contiguous tensor."""
+    return Memory(x.data_ptr(), tuple(x.shape), str(x.dtype).removeprefix("torch."), True, x.is_cuda, x)
+
+
+def stream_of(x: torch.Tensor) -> int | None:
+    """torch's current stream where `x` is."""
+    return int(torch.cuda.current_stream(x.device).cuda_stream) if x.is_cuda else None
+
+
+def check_tensor(name: str, x: Any, allowed: tuple[torch.dtype, ...]) -> None:
+    """Raises InvalidType for anything but a tensor of one of the types."""
+    if not isinstance(x, torch.Tensor):
+        raise errors.InvalidType(f"{name}: {shown(x)} given, allowed is a tensor")
+    if x.dtype not in allowed:
+        names = ", ".join(str(one).removeprefix("torch.") for one in allowed)
+        raise errors.InvalidType(f"{name}: {str(x.dtype).removeprefix('torch.')} given, allowed are {names}")

@@ -1,0 +1,388 @@
+"""Matrix products that overlap their collective, as operators of PyTorch.
+
+    all_gather_matmul       gather(x) @ w of each of several weights; x holds this PE's rows
+    matmul_reduce_scatter   this PE's rows of the sum of x @ w over all PEs
+    matmul_all_reduce       the sum of x @ w over all PEs
+    replicated_matmul       x @ w of an x that all PEs hold; the gradient of x is summed over all PEs
+
+Weights are k x n, as torch.matmul has them: a contiguous one, or the transpose of a contiguous one. Leading axes of x
+are rows, and the first of them is gathered or scattered. A bias is added once, and then the activation is applied.
+
+In gradients the result of matmul_all_reduce counts as one that all PEs use alike, as tensor-parallel layers do. A bias
+whose values are the same on all PEs gets its complete gradient on each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from .. import errors
+from .._c import ACTIVATIONS
+from .._library import shown
+from .._plan import Plan
+from . import _groups
+
+_TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+# GPUs have no tensor cores for the first and no such operator; CPUs have all but float64.
+_FUSED = {"cpu": (torch.float32, torch.bfloat16, torch.float16), "cuda": (torch.bfloat16, torch.float16)}
+_ALIGNMENT = 16
+
+
+def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor], activation: str) -> None:
+    _groups.check_tensor("x", x, _TYPES)
+    if x.dim() < 2:
+        raise errors.InvalidArgument(f"x: shape {tuple(x.shape)} given, allowed are two axes or more")
+    if activation not in ACTIVATIONS:
+        raise errors.InvalidArgument(
+            f"activation: {shown(activation)} given, allowed is one of {', '.join(ACTIVATIONS)}"
+        )
+    if len(weights) == 0:
+        raise errors.InvalidArgument("weight: an empty list given, allowed is at least one weight")
+    if len(biases) not in (0, len(weights)):
+        raise errors.InvalidArgument(f"bias: {len(biases)} given, allowed are none or {len(weights)}, as weights")
+    for name, tensors, dims in (("weight", weights, 2), ("bias", biases, 1)):
+        for one in tensors:
+            _groups.check_tensor(name, one, _TYPES)
+            if one.dtype != x.dtype or one.device != x.device:
+                raise errors.InvalidArgument(
+                    f"{name}: {one.dtype} on {one.device} given, allowed is {x.dtype} on {x.device}, as x"
+                )
+            if one.dim() != dims:
+                raise errors.InvalidArgument(f"{name}: {one.dim()} axes given, allowed are {dims}")
+    for one in weights:
+        if one.shape[0] != x.shape[-1]:
+            raise errors.InvalidArgument(
+                f"weight: {one.shape[0]} rows given, allowed are {x.shape[-1]}, the columns of x"
+            )
+    for weight, bias in zip(weights, biases, strict=False):
+        if bias.shape[0] != weight.shape[1]:
+            raise errors.InvalidArgument(f"bias: {bias.shape[0]} elements given, allowed are {weight.shape[1]}")
+
+
+def _scattered_rows(x: torch.Tensor, group: str) -> int:
+    pes = _groups.size_of(group)
+    if x.shape[0] % pes != 0:
+        raise errors.InvalidArgument(
+            f"x: shape {tuple(x.shape)} given, allowed is a first axis that is a multiple of {pes} PEs"
+        )
+    return x.shape[0] // pes
+
+
+def _activated(z: torch.Tensor, activation: str) -> torch.Tensor:
+    return z if activation == "none" else getattr(F, activation)(z)
+
+
+def _is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
+    """Whether an operator of the library takes these matrices. All PEs have the same shapes, so they answer alike."""
+    size = x.element_size()
+    lengths = [x.shape[-1], *(w.shape[1] for w in weights)]
+    return (
+        x.dtype in _FUSED[x.device.type]
+        and x.numel() > 0
+        and all(length > 0 and length * size % _ALIGNMENT == 0 for length in lengths)
+    )
+
+
+def _aligned(x: torch.Tensor) -> torch.Tensor:
+    return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
+
+
+def _laid_out(weights: Sequence[torch.Tensor]) -> tuple[str, list[torch.Tensor]]:
+    """The layout of all weights, and their memory in that layout."""
+    if all(w.t().is_contiguous() for w in weights):
+        return "NxK", [_aligned(w.t()) for w in weights]
+    return "KxN", [_aligned(w.contiguous()) for w in weights]
+
+
+def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> Plan:
+    """A plan for `m` rows. One that is too small is replaced by one for a power of two."""
+    operator, ns, k, dtype, layout, activation = key
+    plan = found.plans.get(key)
+    if plan is None or plan.m < m:
+        if plan is not None:
+            plan.close()
+            del found.plans[key]
+        rows = max(16, 1 << (m - 1).bit_length())
+        plan = Plan(found.world, operator, rows, list(ns), k, dtype=dtype, layout=layout, activation=activation)
+        found.plans[key] = plan
+    return plan
+
+
+def _run(
+    operator: str,
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    biases: Sequence[torch.Tensor],
+    activation: str,
+    group: str,
+    rows: tuple[int, int],
+) -> list[torch.Tensor]:
+    """Runs an operator. `rows` are those of the global problem, and those of this PE's result."""
+    found = _groups.world_for(group, x.device.type)
+    pes = found.world.pes
+    gathers = operator == "all_gather_gemm"
+    layout, b = _laid_out(weights)
+    a = _aligned(x.contiguous())
+    bias = [_aligned(one.contiguous()) for one in biases]
+    c = [x.new_empty((rows[1], w.shape[1])) for w in weights]
+    ns = tuple(w.shape[1] * (pes if gathers else 1) for w in weights)
+    k = x.shape[-1] * (1 if gathers else pes)
+    dtype = str(x.dtype).removeprefix("torch.")
+    plan = _plan(found, (operator, ns, k, dtype, layout, activation), rows[0])
+    to_b, to_c, to_bias = ([one.data_ptr() for one in tensors] for tensors in (b, c, bias))
+    plan.run(rows[0], a.data_ptr(), to_b, to_c, to_bias, _groups.stream_of(x))
+    return c
+
+
+def _all_gather_matmul(
+    x: torch.Tensor, weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str, group: str
+) -> list[torch.Tensor]:
+    _checked(x, weights, biases, activation)
+    pes = _groups.size_of(group)
+    shape = (pes * x.shape[0], *x.shape[1:-1])
+    flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
+    if _is_fused(x, weights):
+        m = pes * flat.shape[0]
+        results = _run("all_gather_gemm", flat, weights, biases, activation, group, (m, m))
+    else:
+        gathered = torch.ops.tandem.all_gather(flat, group)
+        sums = [gathered @ w for w in weights]
+        results = (
+            [_activated(s + b, activation) for s, b in zip(sums, biases, strict=True)]
+            if biases
+            else [_activated(s, activation) for s in sums]
+        )
+    return [r.reshape(*shape, w.shape[1]) for r, w in zip(results, weights, strict=True)]
+
+
+def _sum(
+    operator: str, x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str, rows: int
+) -> torch.Tensor:
+    """The sum of x @ w over all PEs; of its rows this PE gets those whose first axis has `rows` elements."""
+    shape = (rows, *x.shape[1:-1], w.shape[1])
+    biases = [] if bias is None else [bias]
+    flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
+    own = flat.shape[0] * rows // x.shape[0] if x.shape[0] > 0 else 0
+    if _is_fused(x, [w]):
+        result = _run(operator, flat, [w], biases, activation, group, (flat.shape[0], own))[0]
+        return result.reshape(shape)
+    product = (x @ w).contiguous()
+    if operator == "gemm_reduce_scatter":
+        product = torch.ops.tandem.reduce_scatter(product, "sum", group)
+    else:
+        product = torch.ops.tandem.all_reduce(product, "sum", group)
+    if bias is not None:
+        product = product + bias
+    result = _activated(product, activation)
+    return result
+
+
+def _matmul_reduce_scatter(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
+) -> torch.Tensor:
+    _checked(x, [weight], [] if bias is None else [bias], activation)
+    return _sum("gemm_reduce_scatter", x, weight, bias, activation, group, _scattered_rows(x, group))
+
+
+def _matmul_all_reduce(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
+) -> torch.Tensor:
+    _checked(x, [weight], [] if bias is None else [bias], activation)
+    return _sum("gemm_all_reduce", x, weight, bias, activation, group, x.shape[0])
+
+
+def _replicated_matmul(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
+) -> torch.Tensor:
+    _checked(x, [weight], [] if bias is None else [bias], activation)
+    _groups.find(group)
+    z = x @ weight if bias is None else x @ weight + bias
+    return _activated(z, activation).contiguous()
+
+
+# Shapes.
+
+
+def _all_gather_matmul_shape(
+    x: torch.Tensor, weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str, group: str
+) -> list[torch.Tensor]:
+    _checked(x, weights, biases, activation)
+    rows = _groups.size_of(group) * x.shape[0]
+    return [x.new_empty((rows, *x.shape[1:-1], w.shape[1])) for w in weights]
+
+
+def _matmul_reduce_scatter_shape(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
+) -> torch.Tensor:
+    _checked(x, [weight], [] if bias is None else [bias], activation)
+    return x.new_empty((_scattered_rows(x, group), *x.shape[1:-1], weight.shape[1]))
+
+
+def _whole_shape(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
+) -> torch.Tensor:
+    _checked(x, [weight], [] if bias is None else [bias], activation)
+    return x.new_empty((*x.shape[:-1], weight.shape[1]))
+
+
+# Gradients. Activations other than relu need the sum before them: backward computes it again.
+
+
+def _before(activation: str, grad: torch.Tensor, result: torch.Tensor, again: Any) -> torch.Tensor:
+    """The gradient of the sum before the activation."""
+    if activation == "none":
+        return grad
+    if activation == "relu":
+        return grad * (result > 0)
+    z = again()
+    backward = torch.ops.aten.gelu_backward if activation == "gelu" else torch.ops.aten.silu_backward
+    return backward(grad, z)
+
+
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(-1, x.shape[-1])
+
+
+def _all_gather_matmul_keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
+    x, weights, biases, ctx.activation, ctx.group = inputs
+    ctx.count, ctx.biased = len(weights), len(biases) > 0
+    kept = output if ctx.activation == "relu" else biases
+    ctx.save_for_backward(x, *weights, *kept)
+
+
+def _all_gather_matmul_gradient(ctx: Any, grads: list[torch.Tensor]) -> tuple[Any, ...]:
+    x, *rest = ctx.saved_tensors
+    weights, kept = rest[: ctx.count], rest[ctx.count :]
+
+    def again() -> list[torch.Tensor]:
+        return torch.ops.tandem.all_gather_matmul(x, weights, kept, "none", ctx.group)
+
+    if ctx.activation in ("gelu", "silu"):
+        sums = again()
+        grads = [_before(ctx.activation, g, z, lambda z=z: z) for g, z in zip(grads, sums, strict=True)]
+    elif ctx.activation == "relu":
+        grads = [g * (y > 0) for g, y in zip(grads, kept, strict=True)]
+    # One product with all weights side by side sums their gradients.
+    whole = grads[0] if ctx.count == 1 else torch.cat(list(grads), -1)
+    weight = weights[0] if ctx.count == 1 else torch.cat(list(weights), 1)
+    x_grad = torch.ops.tandem.matmul_reduce_scatter(whole, weight.t(), None, "none", ctx.group)
+    gathered = torch.ops.tandem.all_gather(_rows(x), ctx.group)
+    weight_grads = [gathered.t() @ _rows(g) for g in grads]
+    bias_grads = [_rows(g).sum(0) for g in grads] if ctx.biased else []
+    return x_grad, weight_grads, bias_grads, None, None
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    x, weight, bias, ctx.activation, ctx.group = inputs
+    ctx.save_for_backward(x, weight, bias, output if ctx.activation == "relu" else None)
+
+
+def _matmul_reduce_scatter_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    x, weight, bias, result = ctx.saved_tensors
+    grad = _before(
+        ctx.activation,
+        grad,
+        result,
+        lambda: torch.ops.tandem.matmul_reduce_scatter(x, weight, bias, "none", ctx.group),
+    )
+    x_grad = torch.ops.tandem.all_gather_matmul(grad, [weight.t()], [], "none", ctx.group)[0]
+    gathered = torch.ops.tandem.all_gather(_rows(grad), ctx.group)
+    return x_grad, _rows(x).t() @ gathered, gathered.sum(0) if bias is not None else None, None, None
+
+
+def _matmul_all_reduce_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    x, weight, bias, result = ctx.saved_tensors
+    grad = _before(
+        ctx.activation, grad, result, lambda: torch.ops.tandem.matmul_all_reduce(x, weight, bias, "none", ctx.group)
+    )
+    rows = _rows(grad)
+    return grad @ weight.t(), _rows(x).t() @ rows, rows.sum(0) if bias is not None else None, None, None
+
+
+def _replicated_matmul_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    x, weight, bias, result = ctx.saved_tensors
+    grad = _before(
+        ctx.activation, grad, result, lambda: torch.ops.tandem.replicated_matmul(x, weight, bias, "none", ctx.group)
+    )
+    rows = _rows(grad)
+    x_grad = torch.ops.tandem.matmul_all_reduce(grad, weight.t(), None, "none", ctx.group)
+    return x_grad, _rows(x).t() @ rows, rows.sum(0) if bias is not None else None, None, None
+
+
+_ONE = "(Tensor x, Tensor weight, Tensor? bias, str activation, str group) -> Tensor"
+for _name, _schema, _kernel, _fake, _gradient, _setup in (
+    (
+        "all_gather_matmul",
+        "(Tensor x, Tensor[] weights, Tensor[] biases, str activation, str group) -> Tensor[]",
+        _all_gather_matmul,
+        _all_gather_matmul_shape,
+        _all_gather_matmul_gradient,
+        _all_gather_matmul_keep,
+    ),
+    (
+        "matmul_reduce_scatter",
+        _ONE,
+        _matmul_reduce_scatter,
+        _matmul_reduce_scatter_shape,
+        _matmul_reduce_scatter_gradient,
+        _keep,
+    ),
+    ("matmul_all_reduce", _ONE, _matmul_all_reduce, _whole_shape, _matmul_all_reduce_gradient, _keep),
+    ("replicated_matmul", _ONE, _replicated_matmul, _whole_shape, _replicated_matmul_gradient, _keep),
+):
+    _operator = torch.library.custom_op(
+        f"tandem::{_name}", _kernel, mutates_args=(), schema=_schema, device_types=("cpu", "cuda")
+    )
+    _operator.register_fake(_fake)
+    _operator.register_autograd(_gradient, setup_context=_setup)
+
+
+def _tensors(name: str, value: object) -> list[torch.Tensor]:
+    made = list(value) if isinstance(value, (list, tuple)) else [value]
+    for one in made:
+        _groups.check_tensor(name, one, _TYPES)
+    return made  # type: ignore[return-value]
+
+
+def all_gather_matmul(
+    x: torch.Tensor, weight: Any, bias: Any = None, activation: str = "none", group: Any = None
+) -> Any:
+    """gather(x) @ weight + bias, activated. A list of weights gives a list of results from one gather."""
+    biases = [] if bias is None else _tensors("bias", bias)
+    results = torch.ops.tandem.all_gather_matmul(
+        _tensors("x", x)[0], _tensors("weight", weight), biases, str(activation), _groups.resolve(group)
+    )
+    return results if isinstance(weight, (list, tuple)) else results[0]
+
+
+def _one(operator: Any, x: Any, weight: Any, bias: Any, activation: str, group: Any) -> torch.Tensor:
+    _groups.check_tensor("x", x, _TYPES)
+    _groups.check_tensor("weight", weight, _TYPES)
+    if bias is not None:
+        _groups.check_tensor("bias", bias, _TYPES)
+    return operator(x, weight, bias, str(activation), _groups.resolve(group))
+
+
+def matmul_reduce_scatter(
+    x: torch.Tensor, weight: torch.Tensor, bias: Any = None, activation: str = "none", group: Any = None
+) -> torch.Tensor:
+    """This PE's rows of the sum of x @ weight over all PEs, with bias and activation."""
+    return _one(torch.ops.tandem.matmul_reduce_scatter, x, weight, bias, activation, group)
+
+
+def matmul_all_reduce(
+    x: torch.Tensor, weight: torch.Tensor, bias: Any = None, activation: str = "none", group: Any = None
+) -> torch.Tensor:
+    """The sum of x @ weight over all PEs, with bias and activation."""
+    return _one(torch.ops.tandem.matmul_all_reduce, x, weight, bias, activation, group)
+
+
+def replicated_matmul(
+    x: torch.Tensor, weight: torch.Tensor, bias: Any = None, activation: str = "none", group: Any = None
+) -> torch.Tensor:
+    """x @ weight + bias of an x that all PEs hold. The gradient of x is the sum over all PEs."""
+    return _one(torch.ops.tandem.replicated_matmul, x, weight, bias, activation, group)

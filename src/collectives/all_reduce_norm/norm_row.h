@@ -1,0 +1,176 @@
+#pragma once
+/// The part of all_reduce_norm behind the sums: a row's bias, residual, norm and quantisation.
+
+#include <cmath>
+
+#include "tandem/block.h"
+#include "tandem/layer/all_reduce_norm.h"
+
+namespace tandem::kernels {
+
+/// Elements that share a scale under Quantisation::kGroup. Pieces of rows are multiples of it.
+inline constexpr int kScaleGroup = 128;
+
+/// Arguments that the algorithms share: tandem/layer/all_reduce_norm.h. Null pointers are arguments that are not given.
+template <class T, class Q>
+struct NormArgs {
+  Symm<const T> in;
+  const T* residual = nullptr;
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  const T* norm_bias = nullptr;
+  Symm<Q> out;
+  Symm<T> sum;
+  Symm<float> scales;
+  T* kept = nullptr;  // [block][hidden]: the sums of a row, if `sum` is null
+  Size rows = 0;
+  Size hidden = 0;
+  Norm norm = Norm::kNone;
+  Quantisation quantisation = Quantisation::kNone;
+  float epsilon = 0;
+  float scale = 1;
+  bool sharded_residual = false;
+};
+
+/// Returns the scale of values up to `greatest`. It is 1 for values so small that their scale has no inverse.
+TANDEM_DEVICE inline float scale_for(float greatest) { return greatest < 1e-30F ? 1.0F : greatest / 448.0F; }
+
+/// One row. `kToAll`: its owner writes it to all PEs; else every PE writes its own.
+template <bool kToAll, class T, class Q, class Block>
+class NormRow {
+ public:
+  /// The row is number `row` of the call, and number `held` of residual and sum.
+  TANDEM_DEVICE NormRow(Block& block, const NormArgs<T, Q>& a, Size row, Size held, Size step)
+      : block_(block),
+        a_(a),
+        row_(row),
+        held_(held),
+        pieces_({0, a.hidden}, step),
+        in_pieces_(a.hidden > step),
+        kept_(a.sum ? a.sum.local() + held * a.hidden : a.kept + Size{block.index()} * a.hidden) {}
+
+  /// `sums(piece)` returns the sums over all PEs, for the pieces in order.
+  template <class Sums>
+  TANDEM_DEVICE void run(const Sums& sums) {
+    float total = 0;
+    for (const Range piece : pieces_) {
+      last_ = completed(piece, sums(piece));
+      keep(piece);
+      if (a_.norm == Norm::kRms) total += block_.sum(last_.map([](float x) { return x * x; }));
+      if (a_.norm == Norm::kLayer) total += block_.sum(last_);
+    }
+    normalise(total);
+    if constexpr (std::is_same_v<Q, fp8_e4m3>) {
+      if (a_.quantisation == Quantisation::kGroup) return write_groups();
+      const float scale = a_.quantisation == Quantisation::kRow ? row_scale() : a_.scale;
+      const float inverse = 1.0F / scale;
+      for (const Range piece : pieces_) write(piece, normed(piece) * inverse);
+    } else {
+      for (const Range piece : pieces_) write(piece, normed(piece));
+    }
+  }
+
+ private:
+  using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
+
+  template <class F>
+  TANDEM_DEVICE void for_targets(bool to_all, const F& f) const {
+    if (!to_all) return f(block_.pe());
+    for (const int pe : block_.pes_from_self()) f(pe);
+  }
+
+  TANDEM_DEVICE Values completed(Range piece, Values sums) const {
+    if (a_.bias != nullptr) sums = sums + block_.template load<float>(a_.bias, piece);
+    if (a_.residual != nullptr) sums = sums + block_.template load<float>(a_.residual + held_ * a_.hidden, piece);
+    return sums.map([](float x) { return convert<float>(convert<T>(x)); });
+  }
+
+  TANDEM_DEVICE void keep(Range piece) const {
+    if (a_.sum)
+      for_targets(kToAll && !a_.sharded_residual,
+                  [&](int pe) { block_.store(a_.sum.on(pe) + held_ * a_.hidden, piece, last_); });
+    else if (in_pieces_)
+      block_.store(kept_, piece, last_);
+  }
+
+  /// The rounded sums again. A row of one piece stays in registers.
+  TANDEM_DEVICE Values values(Range piece) const {
+    return in_pieces_ ? block_.template load<float>(static_cast<const T*>(kept_), piece) : last_.copy();
+  }
+
+  TANDEM_DEVICE void normalise(float total) {
+    const auto count = static_cast<float>(a_.hidden);
+    if (a_.norm == Norm::kNone) return;
+    if (a_.norm == Norm::kLayer) {
+      const float mean = total / count;
+      total = 0;
+      for (const Range piece : pieces_)
+        total += block_.sum(values(piece).map([mean](float x) { return (x - mean) * (x - mean); }));
+      mean_ = mean;
+    }
+    factor_ = 1.0F / sqrtf(total / count + a_.epsilon);
+  }
+
+  TANDEM_DEVICE Values normed(Range piece) const {
+    Values y = values(piece);
+    if (a_.norm == Norm::kNone) return y;
+    const float mean = mean_;
+    const float factor = factor_;
+    y = y.zip(block_.template load<float>(a_.weight, piece),
+              [mean, factor](float x, float weight) { return (x - mean) * factor * weight; });
+    if (a_.norm_bias != nullptr) y = y + block_.template load<float>(a_.norm_bias, piece);
+    return y;
+  }
+
+  TANDEM_DEVICE static Values magnitudes(const Values& values) {
+    return values.map([](float x) { return fabsf(x); });
+  }
+
+  TANDEM_DEVICE float row_scale() const {
+    float greatest = 0;
+    for (const Range piece : pieces_)
+      greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(normed(piece))));
+    const float scale = scale_for(greatest);
+    for_targets(kToAll, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + row_, scale); });
+    return scale;
+  }
+
+  TANDEM_DEVICE void write_groups() const {
+    const Size scales = row_ * ceil_div(a_.hidden, kScaleGroup);
+    for (const Range piece : pieces_) {
+      const Values y = normed(piece);
+      const Values of_groups =
+          block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float x) { return scale_for(x); });
+      for_targets(kToAll, [&](int pe) {
+        block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + scales + piece.begin / kScaleGroup,
+                                                        of_groups);
+      });
+      write(piece, y.zip(of_groups, [](float x, float scale) { return x * (1.0F / scale); }));
+    }
+  }
+
+  TANDEM_DEVICE void write(Range piece, const Values& y) const {
+    const auto out = y.template convert<Q>();
+    for_targets(kToAll, [&](int pe) { block_.store(a_.out.on(pe) + row_ * a_.hidden, piece, out); });
+  }
+
+  Block& block_;
+  const NormArgs<T, Q>& a_;
+  Size row_;
+  Size held_;
+  Tiles pieces_;
+  bool in_pieces_;
+  T* kept_;
+  Values last_;
+  float mean_ = 0;
+  float factor_ = 1;
+};
+
+/// Returns the elements of a row that a block takes at once, of at most `most`.
+template <class T, class Block>
+TANDEM_DEVICE Size norm_step(Block& block, Size most) {
+  const Size tile = (*block.template tiles<T>({0, most}).begin()).size();
+  return max(kScaleGroup, tile / kScaleGroup * kScaleGroup);
+}
+
+}  // namespace tandem::kernels

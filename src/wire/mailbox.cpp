@@ -1,0 +1,47 @@
+#include "wire/mailbox.h"
+
+namespace tandem::wire {
+
+Mailbox::Mailbox(const Place& place, std::function<void()> wake)
+    : place_(place), wake_(std::move(wake)), ring_(kLetters) {}
+
+std::optional<Spot> Mailbox::far_spot(const void* address) const {
+  const auto from_base = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(place_.base);
+  const auto stride = static_cast<std::uintptr_t>(place_.stride);
+  if (from_base / stride >= static_cast<std::uintptr_t>(place_.pes)) return std::nullopt;
+  const int pe = static_cast<int>(from_base / stride);
+  if (place_.is_near(pe)) return std::nullopt;
+  return Spot{pe, static_cast<Size>(from_base % stride)};
+}
+
+std::uint64_t Mailbox::try_post(const Letter& letter) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    number = posted_.load(std::memory_order_relaxed) + 1;
+    if (number - taken_ > kLetters) return 0;
+    ring_[number % kLetters] = letter;
+    posted_.store(number, std::memory_order_release);
+  }
+  wake_();
+  return number;
+}
+
+bool Mailbox::is_quiet() const {
+  return posted_.load(std::memory_order_acquire) == flushed_.load(std::memory_order_acquire);
+}
+
+std::optional<std::pair<Letter, std::uint64_t>> Mailbox::take() {
+  const std::lock_guard lock(mutex_);
+  if (taken_ == posted_.load(std::memory_order_relaxed)) return std::nullopt;
+  ++taken_;
+  return std::pair(ring_[taken_ % kLetters], taken_);
+}
+
+void Mailbox::note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed) {
+  sent_.store(sent, std::memory_order_release);
+  answered_.store(answered, std::memory_order_release);
+  flushed_.store(flushed, std::memory_order_release);
+}
+
+}  // namespace tandem::wire

@@ -1,0 +1,90 @@
+#pragma once
+/// A PE's mailbox: the operations that its kernels post for PEs of other nodes, and how far the proxy has come.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "tandem/signal.h"
+
+namespace tandem::wire {
+
+/// One operation.
+struct Letter {
+  enum class Kind : std::uint8_t { kPut, kGet, kFlush };
+
+  Kind kind = Kind::kPut;
+  SignalOp op = SignalOp::kSet;
+  bool has_word = false;  ///< of a put: a signal follows the data, if there is any
+  int pe = 0;             ///< PE of the world
+  void* local = nullptr;  ///< the source of a put, the destination of a get
+  Size offset = 0;        ///< in the part of `pe`
+  Size bytes = 0;
+  Size word = 0;  ///< offset of the signal's word
+  Epoch value = 0;
+};
+static_assert(sizeof(Letter) <= 64);
+
+/// The symmetric memory of a world, as one PE addresses it, and the PE's node.
+struct Place {
+  std::byte* base = nullptr;
+  Size stride = 0;
+  int pes = 1;
+  int me = 0;
+  int node_size = 1;
+
+  bool is_near(int pe) const { return pe / node_size == me / node_size; }
+};
+
+/// Where an address lies in the memory of a PE.
+struct Spot {
+  int pe = 0;
+  Size offset = 0;
+};
+
+class Mailbox {
+ public:
+  /// `wake` wakes the proxy.
+  Mailbox(const Place& place, std::function<void()> wake);
+
+  bool is_near(int pe) const { return place_.is_near(pe); }
+  /// Returns the place of an address in a PE of another node; nothing for every other address.
+  std::optional<Spot> far_spot(const void* address) const;
+
+  // Any thread of the PE may call these functions. Letters are carried out in their order.
+
+  /// Returns the letter's number; 0 if the mailbox is full.
+  std::uint64_t try_post(const Letter& letter);
+  /// Returns whether the sources of all puts up to this letter may change.
+  bool is_sent(std::uint64_t number) const { return sent_.load(std::memory_order_acquire) >= number; }
+  /// Returns whether all gets and flushes up to this letter are answered.
+  bool is_answered(std::uint64_t number) const { return answered_.load(std::memory_order_acquire) >= number; }
+  /// Returns whether no letter was posted since the last flush that was answered.
+  bool is_quiet() const;
+  std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
+
+  // The proxy calls these functions.
+
+  /// Returns the next letter and its number.
+  std::optional<std::pair<Letter, std::uint64_t>> take();
+  /// Notes how far the proxy has come.
+  void note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed);
+
+ private:
+  static constexpr std::size_t kLetters = 4096;
+
+  const Place place_;
+  const std::function<void()> wake_;
+  std::mutex mutex_;
+  std::vector<Letter> ring_;
+  std::uint64_t taken_ = 0;
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> answered_{0};
+  std::atomic<std::uint64_t> flushed_{0};
+};
+
+}  // namespace tandem::wire

@@ -1,0 +1,350 @@
+#include "wire/proxy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "tandem/error.h"
+
+namespace tandem::wire {
+
+namespace {
+
+constexpr int kLongestWaitMs = 25;
+constexpr std::chrono::milliseconds kBeat{250};
+/// The time between heartbeats while the PE waits. Waits of other hosts take it for one that goes on (kStaleNs).
+constexpr std::chrono::milliseconds kBeatOfWait{25};
+/// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
+constexpr std::size_t kMostEarly = std::size_t{1} << 16;
+
+}  // namespace
+
+Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
+    : setup_(std::move(setup)),
+      keys_(setup_.secret, setup_.seal, setup_.place.pes, setup_.place.me),
+      endpoint_(std::move(endpoint)),
+      piece_(endpoint_->most_bytes() - kHeaderBytes),
+      bytes_(bytes),
+      peers_(static_cast<std::size_t>(setup_.place.pes)),
+      mailbox_(setup_.place, [this] { endpoint_->wake(); }),
+      thread_([this] { run(); }) {}
+
+Proxy::~Proxy() {
+  is_stopping_ = true;
+  endpoint_->wake();
+  thread_.join();
+}
+
+/// Posts a letter for the host program, and waits until it is answered or the world is over.
+void Proxy::carry_out_now(const Letter& letter) {
+  std::uint64_t number = 0;
+  while (!setup_.is_over() && (number == 0 || !mailbox_.is_answered(number))) {
+    if (number == 0) number = mailbox_.try_post(letter);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void Proxy::settle() {
+  if (!mailbox_.is_quiet()) carry_out_now({.kind = Letter::Kind::kFlush});
+}
+
+bool Proxy::copy(void* to, const void* from, Size bytes) {
+  const auto source = mailbox_.far_spot(from);
+  const auto spot = source ? source : mailbox_.far_spot(to);
+  if (!spot) return false;
+  Letter letter;
+  letter.kind = source ? Letter::Kind::kGet : Letter::Kind::kPut;
+  letter.pe = spot->pe;
+  letter.local = source ? to : const_cast<void*>(from);
+  letter.offset = spot->offset;
+  letter.bytes = bytes;
+  carry_out_now(letter);
+  settle();
+  return true;
+}
+
+void Proxy::run() {
+  try {
+    while (!is_stopping_) {
+      const bool has_moved = step();
+      if (setup_.heartbeat) beat();
+      // A message that found no room may find some soon, and nothing has to announce it.
+      const bool is_held_up = current_ || !answers_.empty();
+      if (!has_moved) endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
+    }
+  } catch (...) {
+    setup_.on_error(std::current_exception());
+  }
+}
+
+/// Returns whether there was anything to do.
+bool Proxy::step() {
+  constexpr int most_messages = 64;
+  bool has_moved = false;
+  for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { receive(message); }); ++i)
+    has_moved = true;
+  has_moved |= send_answers();
+  has_moved |= send_letter();
+  return has_moved;
+}
+
+void Proxy::beat() {
+  const Clock::time_point now = Clock::now();
+  const std::uint64_t look = setup_.heartbeat->look();
+  if (now - beaten_ >= (look != look_ ? kBeatOfWait : kBeat)) {
+    for (int pe = 0; pe < setup_.place.pes; ++pe) {
+      if (setup_.place.is_near(pe)) continue;
+      Header header;
+      header.kind = Kind::kBeat;
+      header.to = pe;
+      header.value = look;
+      send(header, nullptr);  // a later one will do where there is no room
+    }
+    beaten_ = now;
+    look_ = look;
+  }
+  look_for_silence(now);
+}
+
+void Proxy::look_for_silence(Clock::time_point now) {
+  const std::chrono::duration<double> silence(setup_.heartbeat->silence_s);
+  std::vector<int> silent;
+  // This process may have been stopped itself. Then it has to read first.
+  const bool was_away = now - looked_ > silence / 2;
+  looked_ = now;
+  for (int pe = 0; pe < setup_.place.pes; ++pe) {
+    Clock::time_point& heard = peer(pe).heard;
+    if (heard == Clock::time_point{}) continue;
+    if (was_away)
+      heard = now;
+    else if (now - heard > silence)
+      silent.push_back(pe);
+  }
+  if (silent.empty() || setup_.is_over()) return;
+  for (const int pe : silent) peer(pe).heard = {};
+  setup_.heartbeat->on_silence(silent);
+}
+
+bool Proxy::send_answers() {
+  bool has_moved = false;
+  for (; !answers_.empty() && send(answers_.front().header, answers_.front().data); answers_.pop_front())
+    has_moved = true;
+  return has_moved;
+}
+
+/// Sends the next letter, or as much of it as there is room for. Returns whether anything was sent.
+bool Proxy::send_letter() {
+  if (!current_) {
+    auto next = mailbox_.take();
+    if (!next) return false;
+    current_ = Current{next->first, next->second};
+  }
+  const Current before = *current_;
+  const bool is_sent = setup_.is_over() || (current_->letter.kind == Letter::Kind::kPut   ? send_put(*current_)
+                                            : current_->letter.kind == Letter::Kind::kGet ? send_get(*current_)
+                                                                                          : send_flush(*current_));
+  if (!is_sent) return current_->done != before.done || current_->next_peer != before.next_peer;
+  sent_ = current_->number;
+  current_.reset();
+  note();
+  return true;
+}
+
+bool Proxy::send_put(Current& current) {
+  const Letter& letter = current.letter;
+  do {
+    Header header;
+    header.kind = Kind::kPut;
+    header.to = letter.pe;
+    header.bytes = std::min(piece_, letter.bytes - current.done);
+    header.offset = letter.offset + current.done;
+    header.has_word = letter.has_word && current.done + header.bytes == letter.bytes;
+    if (header.has_word) {
+      header.op = letter.op;
+      header.word = letter.word;
+      header.value = letter.value;
+    }
+    if (!send(header, static_cast<const std::byte*>(letter.local) + current.done)) return false;
+    current.done += header.bytes;
+  } while (current.done < letter.bytes);
+  peer(letter.pe).is_unflushed = true;
+  return true;
+}
+
+bool Proxy::send_get(Current& current) {
+  const Letter& letter = current.letter;
+  while (current.done < letter.bytes) {
+    Header header;
+    header.kind = Kind::kGet;
+    header.to = letter.pe;
+    header.bytes = std::min(piece_, letter.bytes - current.done);
+    header.offset = letter.offset + current.done;
+    header.value = questions_ + 1;
+    if (!send(header, nullptr)) return false;
+    asked_[++questions_] = {static_cast<std::byte*>(letter.local) + current.done, header.bytes, letter.pe,
+                            current.number};
+    ++open_[current.number];
+    current.done += header.bytes;
+  }
+  return true;
+}
+
+bool Proxy::send_flush(Current& current) {
+  for (int& pe = current.next_peer; pe < setup_.place.pes; ++pe) {
+    if (!peer(pe).is_unflushed) continue;
+    Header header;
+    header.kind = Kind::kFlush;
+    header.to = pe;
+    header.value = questions_ + 1;
+    if (!send(header, nullptr)) return false;
+    asked_[++questions_] = {nullptr, 0, pe, current.number};
+    ++open_[current.number];
+    peer(pe).is_unflushed = false;
+  }
+  flushes_.insert(current.number);
+  return true;
+}
+
+/// Returns false if there is no room.
+bool Proxy::send(Header header, const std::byte* data) {
+  header.from = setup_.place.me;
+  header.number = peer(header.to).sent + 1;
+  const bool carries = header.kind == Kind::kPut || header.kind == Kind::kGot;
+  View payload(data, carries ? static_cast<std::size_t>(header.bytes) : 0);
+  if (keys_.seal_choice() == Seal::kAll) {
+    sealed_.assign(payload.begin(), payload.end());
+    payload = sealed_;
+  }
+  const auto sealed = keys_.seal(header, sealed_);
+  if (!endpoint_->send(header.to, sealed, payload)) return false;
+  ++peer(header.to).sent;
+  return true;
+}
+
+void Proxy::receive(View message) {
+  const auto header = keys_.open(message, plain_);
+  if (!header) {
+    if (!has_dropped_)
+      log_line(LogLevel::kWarn,
+               [&] { return fmt::format("PE {} drops messages that no PE has sent", setup_.place.me); });
+    has_dropped_ = true;
+    return;
+  }
+  Peer& from = peer(header->from);
+  from.heard = Clock::now();
+  if (header->number <= from.received) return;
+  if (header->number > from.received + 1) {
+    if (from.early.size() >= kMostEarly)
+      throw RuntimeFailure(fmt::format("message {} of PE {} has not arrived, {} later ones have", from.received + 1,
+                                       header->from, from.early.size()));
+    from.early.emplace(header->number, Bytes(message.begin(), message.end()));
+    return;
+  }
+  carry_out_next(from, *header, message);
+  for (auto next = from.early.begin(); next != from.early.end() && next->first == from.received + 1;
+       next = from.early.begin()) {
+    const Bytes waiting = std::move(next->second);
+    from.early.erase(next);
+    carry_out_next(from, *keys_.open(waiting, plain_), waiting);
+  }
+}
+
+/// Carries out the message of which `plain_` is the decrypted data.
+void Proxy::carry_out_next(Peer& from, const Header& header, View message) {
+  const View data = message.subspan(static_cast<std::size_t>(kHeaderBytes));
+  carry_out(header, keys_.seal_choice() == Seal::kAll ? View(plain_) : data);
+  from.received = header.number;
+}
+
+void Proxy::carry_out(const Header& header, View data) {
+  if (setup_.is_over()) return;
+  switch (header.kind) {
+    case Kind::kPut:
+      return put(header, data);
+    case Kind::kGet:
+      return answer_get(header);
+    case Kind::kFlush: {
+      Answer answer;
+      answer.header.kind = Kind::kFlushed;
+      answer.header.to = header.from;
+      answer.header.value = header.value;
+      answers_.push_back(answer);
+      return;
+    }
+    case Kind::kGot:
+    case Kind::kFlushed:
+      return take_answer(header, data);
+    case Kind::kBeat:
+      if (setup_.heartbeat) setup_.heartbeat->on_look(header.from, header.value);
+      return;
+  }
+}
+
+void Proxy::require_within(const Header& header, Size offset, Size bytes) const {
+  const Size most = bytes_.load(std::memory_order_acquire);
+  if (offset < 0 || bytes < 0 || bytes > most || offset > most - bytes)
+    throw InvalidArgument(fmt::format("PE {} reaches for bytes {} to {} of PE {}, which has {}", header.from, offset,
+                                      static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(bytes),
+                                      setup_.place.me, most));
+}
+
+void Proxy::put(const Header& header, View data) {
+  require_within(header, header.offset, header.bytes);
+  if (header.has_word) {
+    require_within(header, header.word, Size{sizeof(Signal)});
+    if (header.word % Size{sizeof(Signal)} != 0)
+      throw InvalidArgument(fmt::format("PE {} signals offset {} of PE {}, allowed are multiples of {}", header.from,
+                                        header.word, setup_.place.me, sizeof(Signal)));
+  }
+  std::byte* const own = setup_.place.base + setup_.place.me * setup_.place.stride;
+  if (!data.empty()) std::memcpy(own + header.offset, data.data(), data.size());
+  if (!header.has_word) return;
+  const std::atomic_ref<Epoch> word(reinterpret_cast<Signal*>(own + header.word)->value);
+  if (header.op == SignalOp::kSet)
+    word.store(header.value, std::memory_order_release);
+  else
+    word.fetch_add(header.value, std::memory_order_release);
+  setup_.ring();
+}
+
+void Proxy::answer_get(const Header& header) {
+  require_within(header, header.offset, header.bytes);
+  if (header.bytes > piece_)
+    throw InvalidArgument(
+        fmt::format("PE {} asks for {} bytes at once, allowed are {}", header.from, header.bytes, piece_));
+  Answer answer;
+  answer.header.kind = Kind::kGot;
+  answer.header.to = header.from;
+  answer.header.bytes = header.bytes;
+  answer.header.value = header.value;
+  answer.data = setup_.place.base + setup_.place.me * setup_.place.stride + header.offset;
+  answers_.push_back(answer);
+}
+
+void Proxy::take_answer(const Header& header, View data) {
+  const auto found = asked_.find(header.value);
+  if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes)
+    throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
+  if (!data.empty()) std::memcpy(found->second.to, data.data(), data.size());
+  const std::uint64_t letter = found->second.letter;
+  asked_.erase(found);
+  if (--open_[letter] > 0) return;
+  open_.erase(letter);
+  note();
+}
+
+/// Letters before the first one that waits for an answer are done.
+void Proxy::note() {
+  const std::uint64_t first = current_ ? current_->number : sent_ + 1;
+  const std::uint64_t answered = (open_.empty() ? first : std::min(first, open_.begin()->first)) - 1;
+  while (!flushes_.empty() && *flushes_.begin() <= answered) {
+    flushed_ = *flushes_.begin();
+    flushes_.erase(flushes_.begin());
+  }
+  mailbox_.note(sent_, answered, flushed_);
+  setup_.ring();
+}
+
+}  // namespace tandem::wire

@@ -1,0 +1,201 @@
+/// all_reduce_norm on the simulator and on CPUs against exact results: patterns, types, algorithms, sizes, places.
+
+#include "tandem/layer/all_reduce_norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/host_pes.h"
+#include "support/norm_cases.h"
+#include "tandem/check.h"
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+using kernels::NormRuns;
+using ::testing::HasSubstr;
+
+/// Returns the first error, also if it is an exception.
+std::string wrong(World& world, const NormRuns& runs) {
+  try {
+    return kernels::wrong_of_runs(world, runs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_right_in_simulator(const NormRuns& runs, int pes) {
+  SCOPED_TRACE(test::describe(runs, pes));
+  Simulation simulation(load_machine("h200x8"), pes);
+  simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+}
+
+void expect_right_on_cpus(const NormRuns& runs, int pes) {
+  SCOPED_TRACE(test::describe(runs, pes));
+  test::HostPes(pes).run([&](World& world) {
+    EXPECT_EQ(wrong(world, runs), "");
+    world.barrier();
+  });
+}
+
+TEST(AllReduceNorm, IsExactInTheSimulator) {
+  for (const NormRuns& runs : test::norm_cases())
+    for (const int pes : {1, 2, 3}) expect_right_in_simulator(runs, pes);
+}
+
+TEST(AllReduceNorm, IsExactOnManyPes) {
+  std::size_t number = 0;
+  for (const NormRuns& runs : test::norm_cases())
+    if (number++ % 4 == 0) expect_right_in_simulator(runs, 4 + static_cast<int>(number / 4 % 5));
+}
+
+TEST(AllReduceNorm, IsExactOnCpus) {
+  int number = 0;
+  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 5);
+}
+
+/// A small call with all arguments, as a program whose argument or option `change` breaks.
+template <class Change>
+std::string refusal(const Change& change) {
+  std::string text;
+  Simulation simulation(load_machine("h200x4"), 2);
+  simulation.run([&](World& world) {
+    AllReduceNormOptions options{.type = DType::kF32, .hidden = 8, .max_rows = 4};
+    const auto buffer = [&](const char* name) { return world.heap().allocate<std::byte>(4 * 8 * 4, name); };
+    const auto in = buffer("in"), out = buffer("out"), sum = buffer("sum"), residual = buffer("residual");
+    AllReduceNormCall call{.rows = 4,
+                           .in = in,
+                           .residual = residual.local(),
+                           .weight = world.heap().allocate_local<float>(8, "weight"),
+                           .out = out,
+                           .sum = sum};
+    change(options, call);
+    try {
+      const auto plan = make_all_reduce_norm(world, options);
+      Stream stream = world.make_stream("main");
+      plan->run(stream, call);
+      stream.synchronize();
+    } catch (const Error& error) {
+      if (world.pe() == 0) text = error.what();
+    }
+  });
+  return text;
+}
+
+TEST(AllReduceNorm, RefusesOptionsByName) {
+  using O = AllReduceNormOptions;
+  const auto of = [](auto change) { return refusal([&](O& options, AllReduceNormCall&) { change(options); }); };
+  EXPECT_EQ(of([](O& o) { o.type = DType::kI32; }),
+            "type: i32 given to all_reduce_norm, allowed are f32, f16 and bf16");
+  EXPECT_EQ(of([](O& o) { o.hidden = 0; }), "hidden: 0 given to all_reduce_norm, allowed are 1 to 1048576");
+  EXPECT_THAT(of([](O& o) { o.max_rows = -1; }), HasSubstr("max_rows: -1 given to all_reduce_norm, allowed are 0 to "));
+  EXPECT_EQ(of([](O& o) { o.epsilon = 0; }),
+            "epsilon: 0 given to all_reduce_norm, allowed are positive finite numbers of f32");
+  EXPECT_THAT(of([](O& o) { o.epsilon = std::nan(""); }), HasSubstr("epsilon: nan given"));
+  for (const double scale : {0.0, -1.0, 1e-60, 1e60, std::nan("")})
+    EXPECT_THAT(of([=](O& o) { o.quantisation = Quantisation::kStatic, o.scale = scale; }), HasSubstr("scale: "));
+  EXPECT_THAT(of([](O& o) { o.scale = 2; }), HasSubstr("scale: 2 given to all_reduce_norm with quantisation none"));
+  EXPECT_THAT(of([](O& o) { o.norm = Norm::kNone, o.norm_bias = true; }), HasSubstr("norm_bias: given"));
+  EXPECT_THAT(of([](O& o) { o.blocks = 1 << 20; }), HasSubstr("blocks: 1048576 given"));
+  EXPECT_THAT(of([](O& o) { o.threads = 31; }), HasSubstr("threads: 31 given"));
+  EXPECT_EQ(of([](O& o) { o.algorithm = "ring"; }),
+            "algorithm: all_reduce_norm has no 'ring'; it has one_shot_ll, one_shot_ll128, two_shot");
+  EXPECT_THAT(of([](O& o) { o.algorithm = "one_shot_ll", o.sharded_residual = true; }),
+              HasSubstr("all_reduce_norm algorithm 'one_shot_ll': cannot norm rows whose residual another PE holds"));
+  EXPECT_THAT(of([](O& o) { o.norm = static_cast<Norm>(7); }), HasSubstr("norm: 7 given"));
+}
+
+TEST(AllReduceNorm, RefusesArgumentsByName) {
+  using C = AllReduceNormCall;
+  const auto of = [](auto change) { return refusal([&](AllReduceNormOptions&, C& call) { change(call); }); };
+  EXPECT_EQ(of([](C&) {}), "");
+  EXPECT_EQ(of([](C& c) { c.rows = 5; }), "rows: 5 given to all_reduce_norm, allowed are 0 to 4");
+  EXPECT_EQ(of([](C& c) { c.rows = -1; }), "rows: -1 given to all_reduce_norm, allowed are 0 to 4");
+  EXPECT_EQ(of([](C& c) { c.weight = nullptr; }),
+            "weight: none given to all_reduce_norm, the plan's options announce one");
+  EXPECT_EQ(of([](C& c) { c.in = {}; }), "in: none given to all_reduce_norm, the plan's options announce one");
+  EXPECT_EQ(of([](C& c) { c.bias = c.weight; }),
+            "bias: given to all_reduce_norm, but the plan's options announce none");
+  EXPECT_THAT(of([](C& c) { c.out = c.out + 2; }), HasSubstr("allowed are multiples of 4 bytes"));
+  EXPECT_THAT(of([](C& c) { c.in = c.in + 4; }), HasSubstr("in: a buffer that has 124 bytes"));
+  EXPECT_THAT(of([](C& c) { c.sum = c.out; }), HasSubstr("sum, out: buffers that overlap given to all_reduce_norm"));
+  EXPECT_THAT(of([](C& c) { c.rows = 2, c.sum = c.out + 32; }), HasSubstr("sum, out: buffers that overlap"));
+  EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
+}
+
+TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
+  const auto chosen = [](int pes, Size rows, Quantisation quantisation, bool sharded) {
+    std::string algorithm;
+    Simulation simulation(load_machine("h200x8"), pes, {.phantom = true});
+    simulation.run([&](World& world) {
+      AllReduceNormOptions options{.hidden = 8192, .max_rows = rows};
+      options.quantisation = quantisation;
+      options.sharded_residual = sharded;
+      const auto plan = make_all_reduce_norm(world, options);
+      if (world.pe() == 0) algorithm = plan->options().algorithm;
+    });
+    return algorithm;
+  };
+  using enum Quantisation;
+  EXPECT_EQ(chosen(2, 4096, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");
+  EXPECT_EQ(chosen(4, 16, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(4, 64, kNone, false), "two_shot");
+  EXPECT_EQ(chosen(2, 1, kNone, true), "two_shot");
+}
+
+TEST(AllReduceNorm, NeedsOneNode) {
+  Simulation simulation(load_machine("h200x4"), 4, {.pes_per_node = 2});
+  simulation.run(
+      [](World& world) { EXPECT_THROW(make_all_reduce_norm(world, {.hidden = 8, .max_rows = 1}), Unsupported); });
+}
+
+TEST(AllReduceNorm, FindsPesThatDiffer) {
+  std::string text;
+  Simulation simulation(load_machine("h200x4"), 2);
+  const auto run = [&] {
+    simulation.run([&](World& world) {
+      const auto buffer = world.heap().allocate<std::byte>(64, "all");
+      AllReduceNormOptions options{.type = DType::kF32, .hidden = 4, .max_rows = 4, .norm = Norm::kNone};
+      options.residual = options.sum = false;
+      const auto plan = make_all_reduce_norm(world, options);
+      Stream stream = world.make_stream("main");
+      plan->run(stream, {.rows = 1 + world.pe(), .in = buffer, .out = buffer});
+      stream.synchronize();
+    });
+  };
+  EXPECT_THROW(run(), InvalidArgument);
+}
+
+/// The order of additions and the algorithm's way through a row are the same on all PEs.
+TEST(AllReduceNorm, GivesAllPesTheSameBits) {
+  for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms()) {
+    constexpr int kPes = 4;
+    constexpr Size kBytes = Size{3} * 1000 * 4;
+    std::vector<std::vector<std::byte>> results(kPes, std::vector<std::byte>(kBytes));
+    Simulation simulation(load_machine("h200x4"), kPes);
+    simulation.run([&](World& world) {
+      const auto in = world.heap().allocate<float>(kBytes / 4, "in");
+      const auto out = world.heap().allocate<float>(kBytes / 4, "out");
+      float* const weight = world.heap().allocate_local<float>(1000, "weight");
+      for (Size i = 0; i < kBytes / 4; ++i) in.local()[i] = 1.0F / static_cast<float>(i + world.pe() + 1);
+      for (Size i = 0; i < 1000; ++i) weight[i] = 1.0F / static_cast<float>(i + 3);
+      AllReduceNormOptions options{.type = DType::kF32, .hidden = 1000, .max_rows = 3, .norm = Norm::kLayer};
+      options.residual = options.sum = false;
+      options.algorithm = algorithm.name;
+      const auto plan = make_all_reduce_norm(world, options);
+      Stream stream = world.make_stream("main");
+      plan->run(stream, {.rows = 3, .in = in.as<const std::byte>(), .weight = weight, .out = out.as<std::byte>()});
+      stream.synchronize();
+      world.copy_out(results[static_cast<std::size_t>(world.pe())].data(), out.local(), kBytes);
+    });
+    for (const auto& result : results) EXPECT_EQ(result, results[0]) << algorithm.name;
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,216 @@
+// Letters between proxies, over messages that are late, out of order and repeated.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "wire/pes.h"
+
+namespace tandem::wire {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Pes;
+
+constexpr Size kWord = Pes::kBytes - 8;
+
+/// Blocks until `condition` holds.
+template <class Condition>
+void await(const Condition& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+Letter put(int pe, void* from, Size offset, Size bytes) {
+  Letter letter;
+  letter.pe = pe;
+  letter.local = from;
+  letter.offset = offset;
+  letter.bytes = bytes;
+  return letter;
+}
+
+Letter with_word(Letter letter, Epoch value, SignalOp op = SignalOp::kSet) {
+  letter.has_word = true;
+  letter.word = kWord;
+  letter.value = value;
+  letter.op = op;
+  return letter;
+}
+
+Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
+
+/// Puts of growing values to one place. At every change of the word the place has its value.
+TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
+  constexpr std::uint64_t kPuts = 12;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    std::vector<std::uint64_t> source(kPuts + 1);
+    std::atomic<int> wrong{0};
+    Pes* all = nullptr;
+    const auto check = [&](int pe) {
+      if (pe != 1 || all == nullptr) return;
+      const std::uint64_t word = all->word(1, kWord);
+      if (all->word(1, 0) < word || all->word(1, 0) > word) ++wrong;
+    };
+    std::atomic<bool> is_made{false};
+    Pes pes(2, disorder(seed), Seal::kHeaders, [&](int pe) {
+      if (is_made) check(pe);
+    });
+    all = &pes;
+    is_made = true;
+    for (std::uint64_t i = 1; i <= kPuts; ++i) {
+      source[i] = i;
+      pes.post(0, with_word(put(1, &source[i], 0, 8), i));
+    }
+    await([&] { return pes.word(1, kWord) == kPuts; });
+    pes.proxy(0).settle();
+    EXPECT_EQ(wrong, 0) << "seed " << seed;
+    EXPECT_EQ(pes.error(), "");
+  }
+}
+
+TEST(Proxies, AddEachSignalOnce) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Pes pes(3, disorder(seed));
+    for (int i = 0; i < 20; ++i)
+      for (const int from : {0, 2}) pes.post(from, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
+    for (const int from : {0, 2}) pes.proxy(from).settle();
+    EXPECT_EQ(pes.word(1, kWord), 40U) << "seed " << seed;
+  }
+}
+
+/// Data of several messages: the word changes after the last.
+TEST(Proxies, SendDataInPieces) {
+  for (const Seal seal : {Seal::kHeaders, Seal::kAll})
+    for (const Size bytes : {Size{1}, (Size{64} << 10) - 64, (Size{64} << 10) - 63, Size{200'003}}) {
+      Pes pes(2, disorder(3), seal);
+      std::vector<std::byte> source(static_cast<std::size_t>(bytes));
+      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
+      pes.post(0, with_word(put(1, source.data(), 16, bytes), 1));
+      await([&] { return pes.word(1, kWord) == 1; });
+      EXPECT_EQ(std::memcmp(pes.memory(1) + 16, source.data(), source.size()), 0);
+      EXPECT_EQ(pes.memory(1)[15], std::byte{});
+      EXPECT_EQ(pes.memory(1)[16 + bytes], std::byte{});
+    }
+}
+
+TEST(Proxies, TellWhenASourceMayChange) {
+  Pes pes(2);
+  std::uint64_t source = 1;
+  const std::uint64_t number = pes.post(0, with_word(put(1, &source, 0, 8), 1));
+  await([&] { return pes.proxy(0).mailbox().is_sent(number); });
+  source = 2;
+  await([&] { return pes.word(1, kWord) == 1; });
+  EXPECT_EQ(pes.word(1, 0), 1U);
+}
+
+/// A get sees the puts before it, and is complete when it is answered.
+TEST(Proxies, FetchData) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Pes pes(2, disorder(seed));
+    std::vector<std::byte> source(100'000, std::byte{5});
+    std::vector<std::byte> copy(source.size());
+    pes.post(0, put(1, source.data(), 8, static_cast<Size>(source.size())));
+    Letter get = put(1, copy.data(), 8, static_cast<Size>(copy.size()));
+    get.kind = Letter::Kind::kGet;
+    const std::uint64_t number = pes.post(0, get);
+    await([&] { return pes.proxy(0).mailbox().is_answered(number); });
+    EXPECT_EQ(copy, source) << "seed " << seed;
+  }
+}
+
+/// Puts are complete once the flush is answered.
+TEST(Proxies, FlushPuts) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Pes pes(3, disorder(seed));
+    std::uint64_t source = seed + 1;
+    for (const int to : {1, 2}) pes.post(0, put(to, &source, 8, 8));
+    pes.proxy(0).settle();
+    for (const int to : {1, 2}) EXPECT_EQ(pes.word(to, 8), seed + 1) << "seed " << seed;
+    EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
+  }
+}
+
+TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
+  const auto error_of = [](Letter letter) {
+    Pes pes(2);
+    std::vector<std::byte> source(4096);
+    letter.local = source.data();
+    pes.post(0, letter);
+    await([&] { return !pes.error().empty(); });
+    for (Size i = 0; i < Pes::kBytes; ++i)
+      if (pes.memory(1)[i] != std::byte{}) return std::string("memory was written");
+    return pes.error();
+  };
+  constexpr Size kEnd = Pes::kBytes;
+  EXPECT_THAT(error_of(put(1, nullptr, kEnd - 8, 9)),
+              HasSubstr("PE 1: PE 0 reaches for bytes 524280 to 524289 of PE 1"));
+  EXPECT_THAT(error_of(put(1, nullptr, -8, 8)), HasSubstr("PE 0 reaches for bytes -8"));
+  Letter far_word = with_word(put(1, nullptr, 0, 0), 1);
+  far_word.word = kEnd;
+  EXPECT_THAT(error_of(far_word), HasSubstr("PE 0 reaches for bytes 524288 to 524296"));
+  Letter odd_word = with_word(put(1, nullptr, 0, 0), 1);
+  odd_word.word = 12;
+  EXPECT_THAT(error_of(odd_word), HasSubstr("PE 0 signals offset 12 of PE 1, allowed are multiples of 8"));
+  Letter get = put(1, nullptr, kEnd, 1);
+  get.kind = Letter::Kind::kGet;
+  EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
+}
+
+/// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.
+class Noisy final : public Endpoint {
+ public:
+  explicit Noisy(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
+
+  std::string name() const override { return inner_->name(); }
+  Bytes address() const override { return inner_->address(); }
+  void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
+  Size most_bytes() const override { return inner_->most_bytes(); }
+  bool send(int pe, View header, View data) override {
+    Bytes changed(header.begin(), header.end());
+    changed[static_cast<std::size_t>(sent_ % kHeaderBytes)] ^= std::byte{1};
+    inner_->send(pe, changed, data);
+    inner_->send(pe, header.first(static_cast<std::size_t>(sent_ % kHeaderBytes)), {});
+    inner_->send(pe, Bytes(static_cast<std::size_t>(sent_ % 200), static_cast<std::byte>(sent_)), {});
+    ++sent_;
+    return inner_->send(pe, header, data);
+  }
+  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
+  void wait(int ms) override { inner_->wait(ms); }
+  void wake() override { inner_->wake(); }
+
+ private:
+  std::unique_ptr<Endpoint> inner_;
+  Size sent_ = 0;
+};
+
+TEST(Proxies, DropWhatIsNotAuthentic) {
+  Pes pes(2, disorder(1), Seal::kHeaders, {},
+          [](int, std::unique_ptr<Endpoint> inner) { return std::make_unique<Noisy>(std::move(inner)); });
+  for (int i = 0; i < 200; ++i) pes.post(0, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
+  pes.proxy(0).settle();
+  EXPECT_EQ(pes.word(1, kWord), 200U);
+  EXPECT_EQ(pes.error(), "");
+}
+
+TEST(Mailbox, TakesNoMoreLettersThanItHolds) {
+  Mailbox mailbox({nullptr, 64, 2, 0, 1}, [] {});
+  for (std::uint64_t i = 1; i <= 4096; ++i) ASSERT_EQ(mailbox.try_post({}), i);
+  EXPECT_EQ(mailbox.try_post({}), 0U);
+  EXPECT_EQ(mailbox.take()->second, 1U);
+  EXPECT_EQ(mailbox.try_post({}), 4097U);
+}
+
+TEST(Mailbox, FindsThePesOfOtherNodes) {
+  std::vector<std::byte> memory(64 * 4);
+  const Mailbox mailbox({memory.data(), 64, 4, 1, 2}, [] {});
+  EXPECT_FALSE(mailbox.far_spot(memory.data()));
+  EXPECT_FALSE(mailbox.far_spot(memory.data() + 127));
+  EXPECT_FALSE(mailbox.far_spot(memory.data() - 1));
+  EXPECT_FALSE(mailbox.far_spot(memory.data() + 256));
+  const auto spot = mailbox.far_spot(memory.data() + 128 + 3);
+  ASSERT_TRUE(spot);
+  EXPECT_EQ(spot->pe, 2);
+  EXPECT_EQ(spot->offset, 3);
+}
+
+}  // namespace
+}  // namespace tandem::wire
