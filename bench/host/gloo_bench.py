@@ -155,6 +155,13 @@ def processor():
     return names[0] if names else platform.machine()
 
 
+def to_text(result):
+    """Returns the result as JSON with a row a line."""
+    head = json.dumps({name: value for name, value in result.items() if name != "rows"}, indent=1).removesuffix("\n}")
+    rows = ",\n  ".join(json.dumps(row) for row in result["rows"])
+    return f'{head},\n "rows": [\n  {rows}\n ]\n}}\n'
+
+
 def make_environment():
     if not (VENV / "bin/python").exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
@@ -190,7 +197,7 @@ def main():
         result["rows"] += about.pop("rows")
         result.update(about)
     if arguments.out:
-        Path(arguments.out).write_text(json.dumps(result, indent=1) + "\n")
+        Path(arguments.out).write_text(to_text(result))
     return 1 if any(row["wrong"] for row in result["rows"]) else 0
 
 

@@ -5,11 +5,6 @@
 
 namespace tandem::host {
 
-int processors() {
-  static const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return all;
-}
-
 Crew::~Crew() {
   {
     const std::lock_guard lock(mutex_);

@@ -43,7 +43,4 @@ struct GridThreads {
   int most = 1;          ///< with the calling thread
 };
 
-/// Returns the number of processors that this process may use.
-int processors();
-
 }  // namespace tandem::host

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/bell.h"
+#include "host/processors.h"
 
 namespace tandem::host {
 

@@ -322,6 +322,7 @@ TEST(HostGrid, WhatLeavesABlockEndsThoseOfOtherThreads) {
     EXPECT_STREQ(error.what(), "from a kernel");
   }
   EXPECT_EQ(alive, 0);
+  EXPECT_EQ(pes.report(0).set, 0U) << "no wait has timed out";
 }
 
 TEST(HostGrid, BadInputHasOneClearLine) {

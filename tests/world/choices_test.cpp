@@ -1,4 +1,4 @@
-// What worlds on CPUs choose by themselves, and that their results have the same bits in every run.
+// Choices of worlds on CPUs. Their results have the same bits in every run.
 #include <gmock/gmock.h>
 
 #include <cstring>

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
 
+#include "host/processors.h"
+
 namespace tandem::host {
 
 namespace {
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::optional<Size> number(const std::string& text) {
   Size value = 0;
@@ -35,14 +29,6 @@ std::optional<Size> field(const std::string& text, const std::string& key) {
   return std::nullopt;
 }
 
-/// The folder of this process's control group, in version 2 of them; empty: there is none.
-std::string group_folder() {
-  std::istringstream lines(contents("/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3) + "/";
-  return "";
-}
-
 }  // namespace
 
 AvailableMemory available_memory(const std::string& meminfo, const std::string& group_most,
@@ -57,9 +43,8 @@ AvailableMemory available_memory(const std::string& meminfo, const std::string& 
 }
 
 AvailableMemory available_memory() {
-  const std::string group = group_folder();
-  return available_memory(contents("/proc/meminfo"), contents(group + "memory.max"), contents(group + "memory.current"),
-                          contents(group + "memory.stat"));
+  return available_memory(contents("/proc/meminfo"), group_file("memory.max"), group_file("memory.current"),
+                          group_file("memory.stat"));
 }
 
 }  // namespace tandem::host

@@ -16,7 +16,8 @@ namespace {
 constexpr int kMostThreads = 1024;  // of a block
 constexpr int kWarp = 32;
 
-/// The same figures on every computer, so that all PEs choose alike. Blocks are fibers: more of them than CPUs cost little.
+/// The same figures on every computer, so that all PEs choose alike. Blocks are fibers: more of them than CPUs cost
+/// little.
 const Machine& model() {
   static const Machine machine = load_machine("host");
   return machine;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "host/grid.h"
+#include "host/processors.h"
 
 namespace tandem::host {
 
