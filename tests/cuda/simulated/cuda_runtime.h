@@ -12,8 +12,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorUnknown = 999
+  cudaErrorInvalidDevice = 101
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,

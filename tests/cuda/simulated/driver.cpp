@@ -1,7 +1,5 @@
-// Memory is that of memory files, so that processes can hand it to each other.
-#include <sys/mman.h>
+// Memory is that of PEs on CPUs, which processes can hand to each other.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <map>
@@ -11,6 +9,8 @@
 
 #include "cuda/simulated/gpus.h"
 #include "cuda_runtime.h"
+#include "host/world/memory.h"
+#include "tandem/error.h"
 
 struct CUctx_st {
   int device;
@@ -19,27 +19,19 @@ struct CUctx_st {
 
 namespace {
 
-constexpr std::size_t kGranularity = std::size_t{2} << 20;
+using tandem::Size;
+using tandem::world::Handles;
 
-struct Physical {
-  int fd;
-  std::size_t bytes;
-  int owners;
-  CUmemAllocationProp properties;
-};
-struct Mapping {
-  CUmemGenericAllocationHandle handle;
-  std::size_t bytes;
-};
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 struct State {
   std::mutex mutex;
-  std::map<CUmemGenericAllocationHandle, Physical> memory;
-  std::map<CUdeviceptr, Mapping> mappings;
-  CUmemGenericAllocationHandle last_handle = 0;
+  tandem::host::HostMemory memory;
+  std::map<CUdeviceptr, std::size_t> mappings;      // their sizes
+  std::map<ino_t, CUmemAllocationProp> properties;  // by memory file
   std::map<std::string, CUresult> to_fail;
   std::set<int> used;
-  CUctx_st contexts[tandem::test::kSimulatedGpus];
+  CUctx_st contexts[tandem::test::kSimulatedGpus] = {};
 };
 State& state() {
   static State& all = *new State;  // stays for worlds that are destroyed at the program's end
@@ -60,7 +52,7 @@ CUcontext primary(int device) {
   return &state().contexts[device];
 }
 
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+std::byte* pointer(CUdeviceptr address) { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)); }
 
 /// Returns the result that a test wants for the call of that function. The caller holds the lock.
 CUresult asked_failure(const std::string& function) {
@@ -71,25 +63,32 @@ CUresult asked_failure(const std::string& function) {
   return code;
 }
 
-CUmemGenericAllocationHandle add(int fd, std::size_t bytes, const CUmemAllocationProp& properties) {
-  state().memory[++state().last_handle] = {fd, bytes, 1, properties};
-  return state().last_handle;
+/// Returns the result of a function of the driver: the one that a test wants, or that of `work`.
+template <class Work>
+CUresult result_of(const char* function, const Work& work) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult code = asked_failure(function); code != CUDA_SUCCESS) return code;
+  try {
+    work(state().memory);
+    return CUDA_SUCCESS;
+  } catch (const tandem::InvalidArgument&) {
+    return CUDA_ERROR_INVALID_VALUE;
+  } catch (const tandem::OutOfMemory&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const tandem::Error&) {
+    return CUDA_ERROR_UNKNOWN;
+  }
 }
 
-std::map<CUdeviceptr, Mapping>::iterator mapping_at(CUdeviceptr address) {
-  auto found = state().mappings.upper_bound(address);
-  if (found == state().mappings.begin()) return state().mappings.end();
-  --found;
-  return address < found->first + found->second.bytes ? found : state().mappings.end();
+void require(bool holds) {
+  if (!holds) throw tandem::InvalidArgument("a call of the driver");
 }
 
-bool release(CUmemGenericAllocationHandle handle) {
-  const auto found = state().memory.find(handle);
-  if (found == state().memory.end()) return false;
-  if (--found->second.owners > 0) return true;
-  ::close(found->second.fd);
-  state().memory.erase(found);
-  return true;
+/// Returns what the system knows of a handle's memory file: the handle is its descriptor.
+struct stat about(CUmemGenericAllocationHandle handle) {
+  struct stat known {};
+  require(::fstat(static_cast<int>(handle), &known) == 0);
+  return known;
 }
 
 }  // namespace
@@ -137,61 +136,50 @@ void* exportable_memory(int device, std::size_t bytes) {
 }  // namespace tandem::test
 
 CUresult cuMemAddressReserve(CUdeviceptr* base, std::size_t bytes, std::size_t, CUdeviceptr, unsigned long long) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult code = asked_failure("cuMemAddressReserve"); code != CUDA_SUCCESS) return code;
-  void* const range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  *base = reinterpret_cast<std::uintptr_t>(range);
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    *base = reinterpret_cast<std::uintptr_t>(memory.reserve(static_cast<Size>(bytes)));
+  });
 }
 
 CUresult cuMemAddressFree(CUdeviceptr base, std::size_t bytes) {
-  return ::munmap(pointer(base), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return result_of(__func__, [&](auto& memory) { memory.give_back(pointer(base), static_cast<Size>(bytes)); });
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* properties,
                      unsigned long long) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult code = asked_failure("cuMemCreate"); code != CUDA_SUCCESS) return code;
-  if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  const int fd = ::memfd_create("simulated GPU", MFD_CLOEXEC);
-  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  *handle = add(fd, bytes, *properties);
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    require(bytes > 0 && bytes % kGranularity == 0);
+    *handle = memory.create(0, Handles::kDescriptors, static_cast<Size>(bytes));
+    state().properties[about(*handle).st_ino] = *properties;
+  });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(state().mutex);
-  return release(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return result_of(__func__, [&](auto& memory) {
+    about(handle);
+    memory.release(handle);
+  });
 }
 
 CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle handle,
                   unsigned long long) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult code = asked_failure("cuMemMap"); code != CUDA_SUCCESS) return code;
-  const auto found = state().memory.find(handle);
-  if (found == state().memory.end() || found->second.bytes != bytes || mapping_at(at) != state().mappings.end())
-    return CUDA_ERROR_INVALID_VALUE;
-  if (::mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.fd, 0) == MAP_FAILED)
-    return CUDA_ERROR_UNKNOWN;
-  ++found->second.owners;
-  state().mappings[at] = {handle, bytes};
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    require(about(handle).st_size == static_cast<Size>(bytes) && state().mappings.try_emplace(at, bytes).second);
+    memory.map(pointer(at), {handle, static_cast<Size>(bytes)});
+  });
 }
 
 CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
-  const std::lock_guard lock(state().mutex);
-  const auto found = state().mappings.find(at);
-  if (found == state().mappings.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  release(found->second.handle);
-  state().mappings.erase(found);
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  return ::mmap(pointer(at), bytes, PROT_NONE, flags, -1, 0) != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return result_of(__func__, [&](auto& memory) {
+    const auto found = state().mappings.find(at);
+    require(found != state().mappings.end() && found->second == bytes);
+    state().mappings.erase(found);
+    memory.unmap(pointer(at), static_cast<Size>(bytes));
+  });
 }
 
 CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
-  const std::lock_guard lock(state().mutex);
-  return asked_failure("cuMemSetAccess");
+  return result_of(__func__, [](auto&) {});
 }
 
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
@@ -202,47 +190,37 @@ CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocation
 
 CUresult cuMemExportToShareableHandle(void* exported, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
                                       unsigned long long) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult code = asked_failure("cuMemExportToShareableHandle"); code != CUDA_SUCCESS) return code;
-  const auto found = state().memory.find(handle);
-  if (found == state().memory.end()) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int*>(exported) = ::dup(found->second.fd);
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) { *static_cast<int*>(exported) = memory.export_descriptor(handle); });
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* exported,
                                         CUmemAllocationHandleType) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult code = asked_failure("cuMemImportFromShareableHandle"); code != CUDA_SUCCESS) return code;
-  const int fd = ::dup(static_cast<int>(reinterpret_cast<std::uintptr_t>(exported)));
-  struct stat status {};
-  if (fd < 0 || ::fstat(fd, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  *handle = add(fd, static_cast<std::size_t>(status.st_size), {});
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    const auto descriptor = reinterpret_cast<std::uintptr_t>(exported);
+    *handle = memory.import_descriptor(static_cast<int>(descriptor), about(descriptor).st_size);
+  });
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  const std::lock_guard lock(state().mutex);
-  const auto found = mapping_at(reinterpret_cast<std::uintptr_t>(address));
-  if (found == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-  *handle = found->second.handle;
-  ++state().memory.at(*handle).owners;
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    const auto holder = memory.holder_of(address);
+    require(holder.is_retained);
+    *handle = holder.chunk.handle;
+  });
 }
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(state().mutex);
-  *properties = state().memory.at(handle).properties;
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto&) { *properties = state().properties[about(handle).st_ino]; });
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
-  const std::lock_guard lock(state().mutex);
-  const auto found = mapping_at(address);
-  if (found == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-  *base = found->first;
-  *bytes = found->second.bytes;
-  return CUDA_SUCCESS;
+  return result_of(__func__, [&](auto& memory) {
+    const auto holder = memory.holder_of(pointer(address));
+    require(holder.is_retained);
+    *base = reinterpret_cast<std::uintptr_t>(holder.base);
+    *bytes = static_cast<std::size_t>(holder.chunk.bytes);
+    memory.release(holder.chunk.handle);
+  });
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
