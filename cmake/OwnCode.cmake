@@ -15,11 +15,3 @@ function(tandem_own_code target)
   endif()
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
 endfunction()
-
-# Links what wheels hold. Wheels run where the C++ library is older. Unused parts of the static one would need a newer C
-# library. GNU's linker drops them with the symbols that they need. mold keeps the symbols.
-function(tandem_for_wheel target)
-  if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND NOT TANDEM_SANITIZE)
-    target_link_options(${target} PRIVATE -static-libstdc++ -Wl,--gc-sections -fuse-ld=bfd)
-  endif()
-endfunction()

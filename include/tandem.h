@@ -149,7 +149,7 @@ const char* tandem_last_error(void);
 tandem_status tandem_unique_id_create(void* id, const char* address);
 
 /** Joins a world, on GPUs with the current GPU, and returns once all PEs have joined. On CPUs `stream` is NULL
- * everywhere, memory may lie anywhere, and tandem_register() gives TANDEM_UNSUPPORTED. */
+ * everywhere, and memory may lie anywhere. */
 tandem_status tandem_world_create(tandem_world** world, const void* id, int pe, int pes, const tandem_options* options);
 /** The same with the id and the numbers from the environment of torchrun, srun or tandem launch
  * (docs/reference/worlds.md). */
@@ -193,7 +193,9 @@ tandem_status tandem_free(tandem_world* world, void* pointer);
 
 /** Registers memory of the caller, so that calls use it in place. All PEs call it with the same size, at the same place
  * of allocations of the same sizes. The allocator must use CUDA virtual memory management with exportable handles, as
- * PyTorch's expandable segments do. If one PE's memory is of another kind, all PEs get TANDEM_UNSUPPORTED. */
+ * PyTorch's expandable segments do. On CPUs the memory lies in a memory file (memfd_create with MFD_ALLOW_SEALING) that
+ * is mapped as a whole and shared, and whose descriptor is open; it is sealed against shrinking. If one PE's memory is
+ * of another kind, all PEs get TANDEM_UNSUPPORTED. */
 tandem_status tandem_register(tandem_world* world, void* pointer, size_t bytes);
 /** Ends a registration. All PEs call it; no kernel may still use the memory. */
 tandem_status tandem_unregister(tandem_world* world, void* pointer);
@@ -342,6 +344,66 @@ tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const 
 /** Destroys the plan without waiting. No pending run and no graph may still use it. Its heap memory is reused once all
  * processes have destroyed their plans. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
+
+/** All-reduce with bias, residual, norm and fp8 quantisation in one call. tandem/layer/all_reduce_norm.h defines the
+ * results.
+ *
+ *   tandem_norm_problem problem = {.hidden = 8192, .max_rows = 64, .type = TANDEM_BF16, .norm = TANDEM_RMS_NORM,
+ *                                  .residual = 1, .sum = 1};
+ *   tandem_norm_plan_create(&plan, world, &problem);
+ *   tandem_norm_run run = {.rows = 16, .in = in, .residual = residual, .weight = weight, .out = out, .sum = sum};
+ *   tandem_norm_plan_run(plan, &run, stream); */
+typedef enum TANDEM_INT { TANDEM_NO_NORM = 0, TANDEM_RMS_NORM = 1, TANDEM_LAYER_NORM = 2 } tandem_norm;
+/** The scale of an fp8_e4m3 output: none for an output of the input's type, a given one, one for each row, or one for
+ * each 128 elements of a row. */
+typedef enum TANDEM_INT {
+  TANDEM_NOT_QUANTISED = 0,
+  TANDEM_STATIC_SCALE = 1,
+  TANDEM_SCALE_PER_ROW = 2,
+  TANDEM_SCALE_PER_128 = 3
+} tandem_quantisation;
+
+/** The calls of a plan, the same on all PEs. A zero means the default, or no, for every field after `type`. */
+typedef struct {
+  size_t hidden;                    /**< elements of a row */
+  size_t max_rows;                  /**< the largest number of rows of a run */
+  tandem_dtype type;                /**< TANDEM_F32, TANDEM_F16 or TANDEM_BF16 */
+  tandem_norm norm;                 /**< the norm of each row */
+  double epsilon;                   /**< added to the mean of squares; 0: 1e-6 */
+  int residual;                     /**< 0 or 1: a residual is added */
+  int bias;                         /**< 0 or 1: a bias is added to each row of sums */
+  int norm_bias;                    /**< 0 or 1: a bias is added to each normed row */
+  int sum;                          /**< 0 or 1: the sums are an output, too */
+  int sharded_residual;             /**< 0 or 1: residual and sum hold only the rows of their owner */
+  tandem_quantisation quantisation; /**< the form of the output */
+  double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
+} tandem_norm_problem;
+
+/** The arguments of one run, NULL for those that the problem does not have. A plan for many rows, or with a sharded
+ * residual, needs `in`, `out`, `sum` and `scales` in memory of tandem_alloc() or tandem_register(), at the same place
+ * on all PEs. */
+typedef struct {
+  size_t rows;           /**< rows of this run */
+  const void* in;        /**< rows x hidden: this PE's partial sums */
+  const void* residual;  /**< rows x hidden, or the own rows */
+  const void* weight;    /**< hidden, with a norm */
+  const void* bias;      /**< hidden */
+  const void* norm_bias; /**< hidden */
+  void* out;             /**< rows x hidden, of the type or fp8_e4m3 */
+  void* sum;             /**< rows x hidden, or the own rows */
+  float* scales;         /**< rows, or rows x ceil(hidden / 128) */
+} tandem_norm_run;
+
+/** An all_reduce_norm that is ready to run. */
+typedef struct tandem_norm_plan tandem_norm_plan;
+
+/** Makes a plan. All PEs call it with the same problem. */
+tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* world, const tandem_norm_problem* problem);
+/** Enqueues one run in `stream`; all PEs call it with the same number of rows. It allocates nothing, never blocks, and
+ * may be captured. */
+tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run* run, void* stream);
+/** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
+tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan);
 
 /** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);

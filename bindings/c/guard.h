@@ -68,6 +68,12 @@ E one_of(E value, E first, E last, const char* what, const char* type) {
   return value;
 }
 
+/// A truth value as C gives it.
+inline bool flag(int value, const char* what) {
+  if (value != 0 && value != 1) throw InvalidArgument(fmt::format("{}: {} given, allowed is 0 or 1", what, value));
+  return value == 1;
+}
+
 inline DType type_of(tandem_dtype type, const char* what = "type") {
   return static_cast<DType>(one_of(type, TANDEM_F32, TANDEM_F64, what, "tandem_dtype") - TANDEM_F32);
 }

@@ -23,6 +23,7 @@ struct tandem_plan {
 namespace {
 
 using tandem::Size;
+using tandem::c::flag;
 using tandem::c::given;
 using tandem::c::guarded;
 using tandem::c::one_of;
@@ -31,12 +32,6 @@ using tandem::c::size_of_c;
 tandem::c::Handles<tandem_plan>& plans() {
   static auto& all = *new tandem::c::Handles<tandem_plan>("tandem_plan");  // never destroyed, as worlds() is not
   return all;
-}
-
-bool flag(int value, const char* what) {
-  if (value != 0 && value != 1)
-    throw tandem::InvalidArgument(std::string(what) + ": " + std::to_string(value) + " given, allowed is 0 or 1");
-  return value == 1;
 }
 
 tandem::OperatorOptions options_of(const tandem_problem& problem) {

@@ -103,6 +103,12 @@ void* CWorld::on_pe(const void* pointer, Size bytes, int pe, const char* what) c
   return place.memory->on(pe);
 }
 
+Symm<std::byte> CWorld::handle_of(const void* pointer) {
+  if (pointer == nullptr) return {};
+  if (const Place place = place_of(pointer, 0); place.memory && !any_memory_) return *place.memory;
+  return local_handle(world(), static_cast<std::byte*>(const_cast<void*>(pointer)));
+}
+
 void CWorld::run(const Call& call) {
   // On every PE, since it is where they lie that decides what is copied.
   if (call.count > 0 && (call.in == nullptr || call.out == nullptr))

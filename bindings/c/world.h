@@ -9,6 +9,7 @@
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"
+#include "tandem/layer/all_reduce_norm.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
 #include "tandem/worlds.h"
@@ -76,6 +77,11 @@ class CWorld {
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
+  std::unique_ptr<AllReduceNormPlan> make_norm_plan(const AllReduceNormOptions& options) {
+    return make_all_reduce_norm(world(), options);
+  }
+  /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.
+  Symm<std::byte> handle_of(const void* pointer);
   Stream borrow_stream(void* stream) { return process_->borrow_stream(stream); }
   /// Calls `enqueue(is_captured)`. Its work in `stream` runs after the previous call, in any stream. Throws if the
   /// world is over.

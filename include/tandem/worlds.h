@@ -153,8 +153,9 @@ class WorldProcess {
   ///
   /// Collective: all PEs give memory of the same size, at the same place within allocations of the same sizes. The
   /// memory must come from an allocator that uses CUDA virtual memory management with exportable handles, such as
-  /// torch's expandable segments. It must stay until it is unregistered. The handle's addresses differ from `pointer`;
-  /// one kernel must not use both. Memory of CPUs cannot be registered.
+  /// torch's expandable segments. On CPUs it lies in a memory file (memfd_create with MFD_ALLOW_SEALING) that is mapped
+  /// as a whole and shared. The file's descriptor is open, and the call seals it against shrinking. The memory must
+  /// stay until it is unregistered. The handle's addresses differ from `pointer`; one kernel must not use both.
   ///
   /// Throws on all PEs, and the world goes on: Unsupported if one PE's memory is of another kind. InvalidArgument for
   /// missing, repeated or inconsistent memory. RuntimeFailure if one PE cannot map it.

@@ -90,11 +90,13 @@ void run_grid(const GridRequest& request) {
   });
 }
 
-void copy(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox* mailbox) {
-  const bool is_far = mailbox != nullptr && (mailbox->far_spot(to) || mailbox->far_spot(from));
-  if (!is_far) return static_cast<void>(std::memcpy(to, from, static_cast<std::size_t>(bytes)));
-  run_alone(context, mailbox, [&](Strand&, BlockCore& core) {
-    if (mailbox->far_spot(from))
+bool is_far(const wire::Mailbox* mailbox, const void* to, const void* from) {
+  return mailbox != nullptr && (mailbox->far_spot(to) || mailbox->far_spot(from));
+}
+
+void copy_far(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox& mailbox) {
+  run_alone(context, &mailbox, [&](Strand&, BlockCore& core) {
+    if (mailbox.far_spot(from))
       core.get(to, from, bytes, cpu::Completion::kBlocking, Site::here());
     else
       core.put(to, from, bytes, cpu::Completion::kNonBlocking, nullptr, Site::here());

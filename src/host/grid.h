@@ -37,8 +37,10 @@ void check_gemm(const Gemm& gemm, int sms);
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by = {},
               wire::Mailbox* mailbox = nullptr);
 
-/// Copies between the memory of PEs, to or from this PE. A copy to another node is complete when the call returns.
-void copy(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox* mailbox);
+/// Returns whether a copy reaches another node.
+bool is_far(const wire::Mailbox* mailbox, const void* to, const void* from);
+/// Copies to or from a PE of another node. The copy is complete when the call returns.
+void copy_far(const cuda::Context& context, void* to, const void* from, Size bytes, wire::Mailbox& mailbox);
 
 /// Sets a word of this PE or of a peer, with release order at system scope.
 void write_signal(const cuda::Context& context, Signal* word, Epoch value, wire::Mailbox* mailbox = nullptr);

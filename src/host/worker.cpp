@@ -10,11 +10,10 @@ namespace tandem::host {
 
 namespace {
 
-/// Polls before a thread sleeps, if the world has more PEs than this process has processors, and else. A thread does
-/// not yield its processor in between: on a busy machine each yield may cost a time slice. A thread that a futex wakes
-/// runs soon (bench/host_engine), but a processor that had nothing to do needs some 50 us.
-constexpr int kSpinsIfCrowded = 100;
-constexpr int kSpins = 2000;
+/// Polls before a thread sleeps. It does not yield its processor in between: on a busy machine each yield may cost a
+/// time slice. A thread that a futex wakes runs soon (bench/host_engine), but an idle processor takes some 50 us.
+constexpr int kLeastSpins = 100;
+constexpr int kMostSpins = 1000;
 /// Passes of a busy thread after which it checks its waits for aborts and timeouts.
 constexpr int kPassesBetweenWatches = 1024;
 
@@ -23,7 +22,30 @@ StackPool& stacks() {
   return pool;
 }
 
-int most_spins(const cuda::Context& context) { return context.world_pes <= processors() ? kSpins : kSpinsIfCrowded; }
+/// The number of polls of a thread's next wait. A long poll is in vain if the awaited PE needs this processor. If most
+/// of them are, few waits try one.
+class Spins {
+ public:
+  int next() {
+    if (short_ones_ == 0) return kMostSpins;
+    --short_ones_;
+    return kLeastSpins;
+  }
+  void note_long_poll(bool is_answered) {
+    constexpr int kMostInVain = 7;
+    in_vain_ = std::clamp(in_vain_ + (is_answered ? -1 : 1), 0, kMostInVain);
+    short_ones_ = in_vain_ > 1 ? 1 << in_vain_ : 0;
+  }
+
+ private:
+  int in_vain_ = 0;     // long polls in vain, less those that were answered
+  int short_ones_ = 0;  // waits until the next long poll
+};
+
+Spins& spins() {
+  thread_local Spins spins;
+  return spins;
+}
 
 void relax() {
 #if defined(__x86_64__)
@@ -63,7 +85,7 @@ void Strand::run(void* strand) {
 }
 
 Worker::Worker(const cuda::Context& context, const std::atomic<bool>* stop)
-    : context_(context), stop_(stop), most_spins_(most_spins(context)) {}
+    : context_(context), stop_(stop), has_processors_(context.world_pes <= processors()) {}
 
 Worker::~Worker() { unwind_all(); }
 
@@ -74,7 +96,9 @@ void Worker::add(std::function<void(Strand&)> body) {
 void Worker::run() {
   int idle = 0;
   for (int passes = 1; !strands_.empty() && !is_stopped(); ++passes) {
-    idle = pass() ? 0 : idle + 1;
+    const bool has_moved = pass();
+    if (has_moved && idle > kLeastSpins && idle <= most_spins_) spins().note_long_poll(true);
+    idle = has_moved ? 0 : idle + 1;
     if (passes % kPassesBetweenWatches == 0) watch();
     if (idle > 0 && pause(idle)) idle = 0;  // a strand that polls several words needs as many passes
   }
@@ -109,10 +133,12 @@ bool Worker::has_answer() const {
 }
 
 bool Worker::pause(int times) {
+  if (times == 1) most_spins_ = has_processors_ ? spins().next() : kLeastSpins;
   if (times <= most_spins_) {
     relax();
     return false;
   }
+  if (times == kMostSpins + 1 && most_spins_ == kMostSpins) spins().note_long_poll(false);
   watch();
   set_bell(context_);
   return has_answer() || who_aborted(context_) != 0 || sleep_until_rung(context_);

@@ -94,7 +94,8 @@ class Worker {
 
   const cuda::Context context_;
   const std::atomic<bool>* const stop_;
-  const int most_spins_;
+  const bool has_processors_;  // for each PE of the world
+  int most_spins_ = 0;         // of the present wait
   std::vector<std::unique_ptr<Strand>> strands_;
 };
 

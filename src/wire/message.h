@@ -16,11 +16,12 @@
 namespace tandem::wire {
 
 enum class Kind : std::uint8_t {
-  kPut,     ///< data for `offset`, then `value` for `word` if `has_word`
-  kGet,     ///< asks for `bytes` bytes at `offset`
-  kGot,     ///< the data that was asked for
-  kFlush,   ///< asks whether all messages before it have been carried out
-  kFlushed  ///< they have
+  kPut,      ///< data for `offset`, then `value` for `word` if `has_word`
+  kGet,      ///< asks for `bytes` bytes at `offset`
+  kGot,      ///< the data that was asked for
+  kFlush,    ///< asks whether all messages before it have been carried out
+  kFlushed,  ///< they have
+  kBeat      ///< the sender lives; `value` is its Heartbeat::look
 };
 
 struct Header {

@@ -12,7 +12,10 @@ namespace tandem::wire {
 
 namespace {
 
-constexpr int kLongestWaitMs = 100;
+constexpr int kLongestWaitMs = 25;
+constexpr std::chrono::milliseconds kBeat{250};
+/// The time between heartbeats while the PE waits. Waits of other hosts take it for one that goes on (kStaleNs).
+constexpr std::chrono::milliseconds kBeatOfWait{25};
 /// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
 constexpr std::size_t kMostEarly = std::size_t{1} << 16;
 
@@ -34,19 +37,43 @@ Proxy::~Proxy() {
   thread_.join();
 }
 
-void Proxy::settle() {
-  if (mailbox_.is_quiet()) return;
+/// Posts a letter for the host program, and waits until it is answered or the world is over.
+void Proxy::carry_out_now(const Letter& letter) {
   std::uint64_t number = 0;
   while (!setup_.is_over() && (number == 0 || !mailbox_.is_answered(number))) {
-    if (number == 0) number = mailbox_.try_post({.kind = Letter::Kind::kFlush});
+    if (number == 0) number = mailbox_.try_post(letter);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
+void Proxy::settle() {
+  if (!mailbox_.is_quiet()) carry_out_now({.kind = Letter::Kind::kFlush});
+}
+
+bool Proxy::copy(void* to, const void* from, Size bytes) {
+  const auto source = mailbox_.far_spot(from);
+  const auto spot = source ? source : mailbox_.far_spot(to);
+  if (!spot) return false;
+  Letter letter;
+  letter.kind = source ? Letter::Kind::kGet : Letter::Kind::kPut;
+  letter.pe = spot->pe;
+  letter.local = source ? to : const_cast<void*>(from);
+  letter.offset = spot->offset;
+  letter.bytes = bytes;
+  carry_out_now(letter);
+  settle();
+  return true;
+}
+
 void Proxy::run() {
   try {
-    while (!is_stopping_)
-      if (!step()) endpoint_->wait(kLongestWaitMs);
+    while (!is_stopping_) {
+      const bool has_moved = step();
+      if (setup_.heartbeat) beat();
+      // A message that found no room may find some soon, and nothing has to announce it.
+      const bool is_held_up = current_ || !answers_.empty();
+      if (!has_moved) endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
+    }
   } catch (...) {
     setup_.on_error(std::current_exception());
   }
@@ -61,6 +88,43 @@ bool Proxy::step() {
   has_moved |= send_answers();
   has_moved |= send_letter();
   return has_moved;
+}
+
+void Proxy::beat() {
+  const Clock::time_point now = Clock::now();
+  const std::uint64_t look = setup_.heartbeat->look();
+  if (now - beaten_ >= (look != look_ ? kBeatOfWait : kBeat)) {
+    for (int pe = 0; pe < setup_.place.pes; ++pe) {
+      if (setup_.place.is_near(pe)) continue;
+      Header header;
+      header.kind = Kind::kBeat;
+      header.to = pe;
+      header.value = look;
+      send(header, nullptr);  // a later one will do where there is no room
+    }
+    beaten_ = now;
+    look_ = look;
+  }
+  look_for_silence(now);
+}
+
+void Proxy::look_for_silence(Clock::time_point now) {
+  const std::chrono::duration<double> silence(setup_.heartbeat->silence_s);
+  std::vector<int> silent;
+  // This process may have been stopped itself. Then it has to read first.
+  const bool was_away = now - looked_ > silence / 2;
+  looked_ = now;
+  for (int pe = 0; pe < setup_.place.pes; ++pe) {
+    Clock::time_point& heard = peer(pe).heard;
+    if (heard == Clock::time_point{}) continue;
+    if (was_away)
+      heard = now;
+    else if (now - heard > silence)
+      silent.push_back(pe);
+  }
+  if (silent.empty() || setup_.is_over()) return;
+  for (const int pe : silent) peer(pe).heard = {};
+  setup_.heartbeat->on_silence(silent);
 }
 
 bool Proxy::send_answers() {
@@ -169,6 +233,7 @@ void Proxy::receive(View message) {
     return;
   }
   Peer& from = peer(header->from);
+  from.heard = Clock::now();
   if (header->number <= from.received) return;
   if (header->number > from.received + 1) {
     if (from.early.size() >= kMostEarly)
@@ -211,6 +276,9 @@ void Proxy::carry_out(const Header& header, View data) {
     case Kind::kGot:
     case Kind::kFlushed:
       return take_answer(header, data);
+    case Kind::kBeat:
+      if (setup_.heartbeat) setup_.heartbeat->on_look(header.from, header.value);
+      return;
   }
 }
 

@@ -5,6 +5,7 @@
 /// the word of its signal changes. A message that comes twice is carried out once. One that is not authentic is
 /// dropped, and one that reaches beyond this PE's memory ends the world before a byte is placed.
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -18,6 +19,16 @@
 
 namespace tandem::wire {
 
+/// Messages by which PEs of several hosts know that the others live, and whether they wait.
+struct Heartbeat {
+  double silence_s = 3;  ///< after which a PE that was heard before is lost
+  /// Returns a value that changes while a wait of this PE lasts.
+  std::function<std::uint64_t()> look;
+  /// Takes that value of another PE.
+  std::function<void(int pe, std::uint64_t look)> on_look;
+  std::function<void(const std::vector<int>& pes)> on_silence;
+};
+
 /// The parts of a world that a proxy needs. The functions are called on the proxy's thread.
 struct ProxySetup {
   Place place;
@@ -29,6 +40,7 @@ struct ProxySetup {
   std::function<bool()> is_over;
   /// Ends the world.
   std::function<void(const std::exception_ptr&)> on_error;
+  std::optional<Heartbeat> heartbeat = {};
 };
 
 class Proxy {
@@ -43,14 +55,20 @@ class Proxy {
   Mailbox& mailbox() { return mailbox_; }
   /// Notes that the PE's memory has grown.
   void set_bytes(Size bytes) { bytes_.store(bytes, std::memory_order_release); }
+  /// Copies between memory of this process and another node, for the host program. Returns once the copy is complete or
+  /// the world is over. Returns false, and copies nothing, if neither address is on another node.
+  bool copy(void* to, const void* from, Size bytes);
   /// Blocks until other PEs have carried out all letters so far, or the world is over.
   void settle();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   /// The messages to and from one PE.
   struct Peer {
     std::uint64_t sent = 0;                ///< number of the last message to it
     std::uint64_t received = 0;            ///< number of the last message of it that was carried out
+    Clock::time_point heard = {};          ///< when a message of it last arrived; 0: never
     bool is_unflushed = false;             ///< a put was sent since the last flush
     std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
   };
@@ -74,8 +92,11 @@ class Proxy {
     std::uint64_t letter = 0;
   };
 
+  void carry_out_now(const Letter& letter);
   void run();
   bool step();
+  void beat();
+  void look_for_silence(Clock::time_point now);
   bool send_answers();
   bool send_letter();
   bool send_put(Current& current);
@@ -107,7 +128,10 @@ class Proxy {
   std::uint64_t sent_ = 0;     // letters
   std::uint64_t flushed_ = 0;  // the last flush that is answered
   Bytes plain_, sealed_;
-  bool has_dropped_ = false;  // a message that is not authentic
+  Clock::time_point beaten_ = {};  // when the last heartbeat was sent
+  Clock::time_point looked_ = {};  // when this PE last looked for silence
+  std::uint64_t look_ = 0;         // value of the last heartbeat
+  bool has_dropped_ = false;       // a message that is not authentic
   std::atomic<bool> is_stopping_{false};
   Mailbox mailbox_;
   std::thread thread_;

@@ -161,7 +161,8 @@ TEST(BadInput, Memory) {
 TEST(BadInput, Messages) {
   run_in_c(2, [](CPeer& peer) {
     tandem_world* const w = peer.world;
-    void* const x = peer.simulated.heap().allocate_local<float>(64, "x");
+    std::vector<float> own(64);
+    void* const x = own.data();
     const auto f32 = TANDEM_F32;
     const tandem_message message{x, 4, f32, 0};
     EXPECT_EQ(unlike(tandem_send(w, x, 4, f32, 2, peer.stream), kInvalid, "peer 2 given, allowed are 0 to 1"), "");

@@ -132,8 +132,8 @@ TEST(Controls, OfAllPesAreTheSame) {
 }
 
 TEST(Controls, AreThisMachines) {
-  EXPECT_THAT(refusal({.max_blocks = 133}), HasSubstr("max_blocks: 133 given, allowed are 1 to 132, the SMs of"));
-  EXPECT_EQ(refusal({.max_blocks = 132}), "");
+  EXPECT_THAT(refusal({.max_blocks = 17}), HasSubstr("max_blocks: 17 given, allowed are 1 to 16, the SMs of"));
+  EXPECT_EQ(refusal({.max_blocks = 16}), "");
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ TEST(MixedMemoryText, NumbersOfFreedAllocationsComeAgain) {
       const Memory& out = peer.pe == 0 ? third : fourth;
       if (call(peer, Collective::kGather, first.at(), out.at(), 4, 0) != TANDEM_SUCCESS)
         throw InvalidArgument(tandem_last_error());
-      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+      synchronize(peer);
     });
   } catch (const std::exception& error) {
     text = error.what();
@@ -244,7 +244,7 @@ TEST(OrderOfCalls, IsOneForAllPlans) {
       const bool first = peer.pe == 0;
       make(first ? Collective::kAllReduce : Collective::kBroadcast);
       make(first ? Collective::kBroadcast : Collective::kAllReduce);
-      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+      synchronize(peer);
     });
   } catch (const std::exception& error) {
     text = error.what();
@@ -322,7 +322,7 @@ TEST(InPlace, WherePeersReadTheInput) {
       const bool fails =
           call(peer, Collective::kAllGather, both.at(), (peer.pe == 0 ? both : other).at(), 100, 0) != TANDEM_SUCCESS;
       if (fails) throw InvalidArgument(tandem_last_error());
-      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+      synchronize(peer);
     });
     ADD_FAILURE() << "was taken";
   } catch (const InvalidArgument& error) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "c_api/simulated/process.h"
+#include "tandem/numeric.h"
 
 namespace tandem::test {
 namespace {
@@ -58,27 +59,21 @@ TEST(Plans, NullsAreNamed) {
 class Layer {
  public:
   Layer(CPeer& peer, tandem_operator op) : peer_(peer) {
-    const tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_F32, .out_type = TANDEM_F32};
+    const tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_BF16};
     EXPECT_EQ(unlike(tandem_plan_create(&plan, peer.world, op, &problem), TANDEM_SUCCESS), "");
-    for (float*& matrix : matrices) {
-      matrix = peer.simulated.heap().allocate_local<float>(kSize * kSize, "matrix");
-      const std::vector<float> ones(kSize * kSize, 1);
-      peer.simulated.copy_in(matrix, ones.data(), kSize * kSize * 4);
-    }
+    for (std::vector<bf16>& matrix : matrices) matrix.assign(kSize * kSize, convert<bf16>(1.0F));
   }
   tandem_status run(size_t m, const void* a, const void* b, void* c) {
     return tandem_plan_run(plan, m, a, &b, &c, peer_.stream);
   }
-  float result() {
+  bf16 result() {
     EXPECT_EQ(unlike(tandem_synchronize(peer_.world, peer_.stream), TANDEM_SUCCESS), "");
-    float first = 0;
-    peer_.simulated.copy_out(&first, matrices[2], sizeof first);
-    return first;
+    return matrices[2][0];
   }
 
-  static constexpr Size kSize = 64;
+  static constexpr size_t kSize = 64;
   tandem_plan* plan = nullptr;
-  float* matrices[3] = {};
+  std::vector<bf16> matrices[3];
 
  private:
   CPeer& peer_;
@@ -88,12 +83,13 @@ TEST(Plans, RunsThatCannotBeLeaveTheNextOneRight) {
   for (const auto op : {TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_REDUCE_SCATTER, TANDEM_GEMM_ALL_REDUCE})
     run_in_c(2, [&](CPeer& peer) {
       Layer layer(peer, op);
-      float* const a = layer.matrices[0];
-      float* const b = layer.matrices[1];
-      float* const c = layer.matrices[2];
+      bf16* const a = layer.matrices[0].data();
+      bf16* const b = layer.matrices[1].data();
+      bf16* const c = layer.matrices[2].data();
       const void* const some_b = b;
       void* const some_c = c;
       tandem_plan* const plan = layer.plan;
+      const float scale = 1;
       EXPECT_EQ(unlike(layer.run(65, a, b, c), kInvalid, "m: 65 given, allowed is 0 to the plan's 64"), "");
       EXPECT_EQ(unlike(layer.run(~size_t{0}, a, b, c), kInvalid, "m: 18446744073709551615 given"), "");
       EXPECT_EQ(unlike(layer.run(64, nullptr, b, c), kInvalid, "a: a null address given"), "");
@@ -102,12 +98,12 @@ TEST(Plans, RunsThatCannotBeLeaveTheNextOneRight) {
       EXPECT_EQ(unlike(tandem_plan_run_with(plan, nullptr, peer.stream), kInvalid, "run: NULL given"), "");
       EXPECT_EQ(unlike(tandem_plan_run(plan, 64, a, nullptr, &some_c, peer.stream), kInvalid, "b: NULL given"), "");
       EXPECT_EQ(unlike(tandem_plan_run(plan, 64, a, &some_b, nullptr, peer.stream), kInvalid, "c: NULL given"), "");
-      const tandem_run scaled{.m = 64, .a = a, .b = &some_b, .c = &some_c, .a_scale = a};
+      const tandem_run scaled{.m = 64, .a = a, .b = &some_b, .c = &some_c, .a_scale = &scale};
       EXPECT_EQ(unlike(tandem_plan_run_with(plan, &scaled, peer.stream), kInvalid, "scales: given"), "");
       EXPECT_EQ(unlike(tandem_world_destroy(peer.world), kInvalid, "1 plans of it are left"), "");
       EXPECT_EQ(unlike(layer.run(0, nullptr, nullptr, nullptr), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike(layer.run(64, a, b, c), TANDEM_SUCCESS), "");
-      EXPECT_EQ(layer.result(), 64);
+      EXPECT_EQ(convert<float>(layer.result()), 64);
       EXPECT_EQ(unlike(tandem_plan_destroy(plan), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike(tandem_plan_destroy(plan), kInvalid, "allowed is a tandem_plan that was made"), "");
       EXPECT_EQ(unlike(layer.run(64, a, b, c), kInvalid, "plan: "), "");

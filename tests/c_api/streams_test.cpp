@@ -1,5 +1,4 @@
 // Calls in several streams: each runs behind the one before, whatever has become of that one's stream.
-#include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,11 +45,11 @@ TEST(Streams, EachWaitsForTheOneBefore) {
   for (const Call call : kCalls)
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated);
+      CStream first, second;
       for (CStream* const stream : {&first, &first, &second, &first})
         EXPECT_EQ(unlike((caller.*call)(*stream), TANDEM_SUCCESS), "");
-      EXPECT_THAT(second.waited_for(), ElementsAre(first.number()));
-      EXPECT_THAT(first.waited_for(), ElementsAre(second.number()));
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number));
+      EXPECT_THAT(first.waited_for, ElementsAre(second.number));
       for (CStream* const stream : {&first, &second})
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
     });
@@ -60,7 +59,7 @@ TEST(Streams, OneThatWasDestroyedIsNotTouched) {
   for (const Call call : kCalls)
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated);
+      CStream first, second;
       EXPECT_EQ(unlike((caller.*call)(first), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike(tandem_synchronize(peer.world, first.handle()), TANDEM_SUCCESS), "");
       first.destroy();
@@ -73,12 +72,12 @@ TEST(Streams, OneThatWasDestroyedIsNotTouched) {
 TEST(Streams, ANewOneOfTheSameAddressWaitsToo) {
   run_in_c(2, [](CPeer& peer) {
     Caller caller(peer);
-    CStream stream(peer.simulated), other(peer.simulated);
+    CStream stream, other;
     for (CStream* const each : {&stream, &other, &stream}) EXPECT_EQ(unlike(caller.reduce(*each), TANDEM_SUCCESS), "");
-    const unsigned long long before = stream.number();
-    stream.make_again(peer.simulated);
+    const unsigned long long before = stream.number;
+    stream.make_again();
     EXPECT_EQ(unlike(caller.reduce(stream), TANDEM_SUCCESS), "");
-    EXPECT_THAT(stream.waited_for(), ElementsAre(before));
+    EXPECT_THAT(stream.waited_for, ElementsAre(before));
     EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream.handle()), TANDEM_SUCCESS), "");
   });
 }
@@ -88,16 +87,16 @@ TEST(Streams, ThreadsHaveTheirOwnBehindOneHandle) {
   for (const unsigned long long capture : {0ULL, 7ULL})
     run_in_c(1, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated);
+      CStream first, second;
       for (CStream* const own : {&first, &second}) {
         own->capture(capture);
         stream_of_thread() = own;
-        EXPECT_EQ(unlike(caller.reduce_in(cudaStreamPerThread), TANDEM_SUCCESS), "");
+        EXPECT_EQ(unlike(caller.reduce_in(handle_of_thread()), TANDEM_SUCCESS), "");
       }
-      EXPECT_THAT(first.waited_for(), IsEmpty());
-      EXPECT_THAT(second.waited_for(), ElementsAre(first.number())) << "capture " << capture;
+      EXPECT_THAT(first.waited_for, IsEmpty());
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number)) << "capture " << capture;
       second.capture(0);
-      EXPECT_EQ(unlike(tandem_synchronize(peer.world, cudaStreamPerThread), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, handle_of_thread()), TANDEM_SUCCESS), "");
       stream_of_thread() = nullptr;
     });
 }
@@ -106,16 +105,16 @@ TEST(Streams, OthersAreNotDrawnIntoACapture) {
   for (const Call call : kCalls)
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated);
+      CStream first, second;
       EXPECT_EQ(unlike((caller.*call)(second), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike((caller.*call)(first), TANDEM_SUCCESS), "");
-      EXPECT_THAT(first.waited_for(), ElementsAre(second.number()));
+      EXPECT_THAT(first.waited_for, ElementsAre(second.number));
       first.capture(7);
       EXPECT_EQ(unlike((caller.*call)(first), TANDEM_SUCCESS), "");
-      EXPECT_THAT(first.waited_for(), ElementsAre(second.number())) << "a graph waits for nothing outside of it";
+      EXPECT_THAT(first.waited_for, ElementsAre(second.number)) << "a graph waits for nothing outside of it";
       EXPECT_EQ(unlike((caller.*call)(second), TANDEM_SUCCESS), "");
-      EXPECT_EQ(second.captured_in(), 0U);
-      EXPECT_THAT(second.waited_for(), ElementsAre(first.number())) << "the plain call there";
+      EXPECT_EQ(second.captured_in, 0U);
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number)) << "the plain call there";
       first.capture(0);
       for (CStream* const stream : {&first, &second})
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
@@ -127,15 +126,15 @@ TEST(Streams, TheOnlyOneIsSynchronizedBeforeItsCapture) {
   for (const bool is_synchronized : {false, true})
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated);
+      CStream first, second;
       EXPECT_EQ(unlike(caller.reduce(first), TANDEM_SUCCESS), "");
       if (is_synchronized) {
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, first.handle()), TANDEM_SUCCESS), "");
       }
       first.capture(7);
       EXPECT_EQ(unlike(caller.reduce(second), is_synchronized ? TANDEM_SUCCESS : TANDEM_INVALID_ARGUMENT), "");
-      EXPECT_EQ(second.captured_in(), 0U);
-      EXPECT_THAT(second.waited_for(), IsEmpty());
+      EXPECT_EQ(second.captured_in, 0U);
+      EXPECT_THAT(second.waited_for, IsEmpty());
       first.capture(0);
       for (CStream* const stream : {&first, &second})
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
@@ -147,14 +146,14 @@ TEST(Streams, CallsOfOneCaptureFollowEachOther) {
   for (const Call call : kCalls)
     run_in_c(2, [&](CPeer& peer) {
       Caller caller(peer);
-      CStream first(peer.simulated), second(peer.simulated), other(peer.simulated), third(peer.simulated);
+      CStream first, second, other, third;
       for (CStream* const stream : {&first, &second, &third}) stream->capture(7);
       other.capture(8);
       for (CStream* const stream : {&first, &second, &other, &third})
         EXPECT_EQ(unlike((caller.*call)(*stream), TANDEM_SUCCESS), "");
-      EXPECT_THAT(second.waited_for(), ElementsAre(first.number()));
-      EXPECT_THAT(other.waited_for(), IsEmpty());
-      EXPECT_THAT(third.waited_for(), ElementsAre(second.number()));
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number));
+      EXPECT_THAT(other.waited_for, IsEmpty());
+      EXPECT_THAT(third.waited_for, ElementsAre(second.number));
       for (CStream* const stream : {&first, &second, &other, &third}) {
         stream->capture(0);
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
@@ -166,7 +165,7 @@ TEST(Streams, CallsOfOneCaptureFollowEachOther) {
 TEST(Streams, ACallEndsWithItsOwnPart) {
   run_in_c(1, [](CPeer& peer) {
     const Memory in(peer, false, words(0, 0, 100)), middle(peer, false, Words(100)), out(peer, false, Words(100));
-    CStream first(peer.simulated), second(peer.simulated);
+    CStream first, second;
     const size_t count = 100, offset = 0;
     EXPECT_EQ(unlike(tandem_all_gather_v(peer.world, in.at(), middle.at(), &count, &offset, TANDEM_U32, first.handle()),
                      TANDEM_SUCCESS),

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "../../bindings/c/guard.h"
 #include "c_api/simulated/memory.h"
 
 namespace tandem::test {
@@ -16,13 +17,12 @@ using ::testing::Each;
 
 /// Runs a program on one PE, whose GPU is 1, while GPU 0 is current.
 void run_beside_its_gpu(const std::function<void(CPeer&)>& program) {
-  current_gpu() = 1;
-  run_in_c(1, [&](CPeer& peer) {
+  const auto beside = [&](CPeer& peer) {
     current_gpu() = 0;
     program(peer);
     current_gpu() = 1;
-  });
-  current_gpu() = 0;
+  };
+  run_in_c(1, beside, {.first_gpu = 1});
 }
 
 TEST(CurrentGpu, IsTheWorldsInEveryCall) {
@@ -38,7 +38,7 @@ TEST(CurrentGpu, IsTheWorldsInEveryCall) {
     const auto u32 = TANDEM_U32;
     const tandem_message to{x, count, u32, 0}, from{y, count, u32, 0};
     tandem_plan* plan = nullptr;
-    const tandem_problem problem{.m = 16, .n = 16, .k = 16, .type = TANDEM_F32, .out_type = TANDEM_F32};
+    const tandem_problem problem{.m = 16, .n = 16, .k = 16, .type = TANDEM_BF16};
     const std::vector<std::function<tandem_status()>> calls{
         [&] { return tandem_alloc(w, 64, &memory); },
         [&] { return tandem_free(w, memory); },
@@ -62,48 +62,45 @@ TEST(CurrentGpu, IsTheWorldsInEveryCall) {
 }
 
 TEST(Destroying, AnswersOtherThreadsUntilItsWaitsAreOver) {
-  process_hooks() = {};
   run_in_c(1, [](CPeer& peer) {
     int calls = 0;
     const auto other_thread = [&] {
       ++calls;
       EXPECT_EQ(unlike(tandem_world_error(peer.world), TANDEM_SUCCESS), "");
       EXPECT_EQ(unlike(tandem_world_abort(peer.world, "a peer hangs"), TANDEM_SUCCESS), "");
-      EXPECT_EQ(unlike(tandem_world_error(peer.world), TANDEM_FAILED, "aborted: a peer hangs"), "");
+      EXPECT_EQ(unlike(error_of(peer.world), TANDEM_FAILED, "aborted: a peer hangs"), "");
       EXPECT_EQ(unlike(tandem_world_destroy(peer.world), TANDEM_INVALID_ARGUMENT, "made and not destroyed"), "");
       EXPECT_EQ(unlike(tandem_barrier(peer.world), TANDEM_INVALID_ARGUMENT, "made and not destroyed"), "");
     };
-    process_hooks().waits_at_the_end = [&] { std::thread(other_thread).join(); };
+    waits_for_gpu() = [&] { std::thread(other_thread).join(); };
     EXPECT_EQ(unlike(tandem_world_destroy(peer.world), TANDEM_SUCCESS), "");
     EXPECT_EQ(calls, 1);
-    process_hooks() = {};
     EXPECT_EQ(unlike(tandem_world_abort(peer.world, "late"), TANDEM_INVALID_ARGUMENT, "made and not destroyed"), "");
     peer.world = nullptr;
   });
 }
 
-/// One that has begun to ask a world goes on asking it when another one has come to the end of destroying it.
+/// A thread that has begun to ask a world goes on asking it when another one has come to the end of destroying it.
 TEST(Destroying, WaitsForThreadsThatAsk) {
-  process_hooks() = {};
-  run_in_c(1, [](CPeer& peer) {
-    std::atomic<bool> asks = false, waits_are_over = false, is_gone = false, was_gone = false;
-    process_hooks().checks = [&] {
-      asks = true;
-      while (!waits_are_over) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that who does not wait is gone by now
-      was_gone = is_gone.load();
-    };
-    process_hooks().waits_at_the_end = [&] { waits_are_over = true; };
-    process_hooks().goes = [&] { is_gone = true; };
-    std::thread asking([&] { EXPECT_EQ(unlike(tandem_world_error(peer.world), TANDEM_SUCCESS), ""); });
-    while (!asks) std::this_thread::yield();
-    EXPECT_EQ(unlike(tandem_world_destroy(peer.world), TANDEM_SUCCESS), "");
-    asking.join();
-    EXPECT_TRUE(is_gone);
-    EXPECT_FALSE(was_gone);
-    process_hooks() = {};
-    peer.world = nullptr;
+  struct Thing {
+    std::atomic<bool>& is_gone;
+    ~Thing() { is_gone = true; }
+  };
+  c::Handles<Thing> things("thing");
+  std::atomic<bool> asks = false, waits_are_over = false, is_gone = false, was_gone = false;
+  Thing* const thing = things.keep(std::unique_ptr<Thing>(new Thing{is_gone}));
+  std::thread asking([&] {
+    const auto use = things.at_the_end(thing, "thing");
+    asks = true;
+    while (!waits_are_over) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that what is not waited for is gone by now
+    was_gone = is_gone.load();
   });
+  while (!asks) std::this_thread::yield();
+  things.destroy(thing, "thing", [&](Thing&) { waits_are_over = true; });
+  asking.join();
+  EXPECT_TRUE(is_gone);
+  EXPECT_FALSE(was_gone);
 }
 
 }  // namespace

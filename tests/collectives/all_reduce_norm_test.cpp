@@ -1,15 +1,14 @@
 /// all_reduce_norm on the simulator and on CPUs against exact results: patterns, types, algorithms, sizes, places.
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "collectives/all_reduce_norm/runs.h"
 #include "support/host_pes.h"
-#include "support/pairwise.h"
+#include "support/norm_cases.h"
 #include "tandem/check.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -17,23 +16,8 @@
 namespace tandem {
 namespace {
 
-using kernels::NormPlaces;
 using kernels::NormRuns;
 using ::testing::HasSubstr;
-
-constexpr DType kTypes[] = {DType::kBF16, DType::kF32, DType::kF16};
-constexpr Quantisation kQuantisations[] = {Quantisation::kNone, Quantisation::kStatic, Quantisation::kRow,
-                                           Quantisation::kGroup};
-constexpr Size kHidden[] = {128, 1000, 517, 4096, 16384, 1, 2};
-
-std::string describe(const NormRuns& runs, int pes) {
-  const AllReduceNormOptions& o = runs.options;
-  return fmt::format("{} {} hidden {} norm {} quantise {}{}{}{}{}{} places {} fractions {} blocks {} on {} PEs",
-                     o.algorithm, name(o.type), o.hidden, name(o.norm), name(o.quantisation),
-                     o.residual ? " residual" : "", o.bias ? " bias" : "", o.norm_bias ? " norm_bias" : "",
-                     o.sum ? " sum" : "", o.sharded_residual ? " sharded" : "", static_cast<int>(runs.places),
-                     runs.fractions, o.blocks, pes);
-}
 
 /// Returns the first error, also if it is an exception.
 std::string wrong(World& world, const NormRuns& runs) {
@@ -45,81 +29,33 @@ std::string wrong(World& world, const NormRuns& runs) {
 }
 
 void expect_right_in_simulator(const NormRuns& runs, int pes) {
-  SCOPED_TRACE(describe(runs, pes));
+  SCOPED_TRACE(test::describe(runs, pes));
   Simulation simulation(load_machine("h200x8"), pes);
   simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
 }
 
 void expect_right_on_cpus(const NormRuns& runs, int pes) {
-  SCOPED_TRACE(describe(runs, pes));
+  SCOPED_TRACE(test::describe(runs, pes));
   test::HostPes(pes).run([&](World& world) {
     EXPECT_EQ(wrong(world, runs), "");
     world.barrier();
   });
 }
 
-/// Every pair of values of the options, with rows 0, 1, odd, and more than blocks.
-std::vector<NormRuns> cases() {
-  enum : std::size_t {
-    kAlgorithm,
-    kType,
-    kNorm,
-    kQuantise,
-    kHiddenSize,
-    kResidual,
-    kBias,
-    kNormBias,
-    kSum,
-    kPlace,
-    kFractions,
-    kBlocks,
-    kFactors
-  };
-  const auto& algorithms = all_reduce_norm_algorithms();
-  const auto allowed = [&](std::size_t i, int a, std::size_t j, int b) {
-    if (i == kNorm && j == kNormBias) return a != 0 || b == 0;
-    return !(i == kAlgorithm && j == kResidual) || b < 2 || algorithms[static_cast<std::size_t>(a)].two_shots;
-  };
-  const test::Pairwise pairwise({static_cast<int>(algorithms.size()), 3, 3, 4, 7, 3, 2, 2, 2, 3, 2, 2}, allowed);
-  std::vector<NormRuns> list;
-  for (const std::vector<int>& row : pairwise.rows()) {
-    NormRuns runs;
-    AllReduceNormOptions& o = runs.options;
-    o.algorithm = algorithms[static_cast<std::size_t>(row[kAlgorithm])].name;
-    o.type = kTypes[row[kType]];
-    o.norm = static_cast<Norm>(row[kNorm]);
-    o.quantisation = kQuantisations[row[kQuantise]];
-    if (o.quantisation == Quantisation::kStatic) o.scale = 0.25;
-    o.hidden = kHidden[row[kHiddenSize]];
-    o.max_rows = 5;
-    o.residual = row[kResidual] > 0;
-    o.sharded_residual = row[kResidual] == 2;
-    o.bias = row[kBias] == 1;
-    o.norm_bias = row[kNormBias] == 1;
-    o.sum = row[kSum] == 1;
-    o.blocks = row[kBlocks] == 0 ? 0 : 2;
-    runs.places = static_cast<NormPlaces>(row[kPlace]);
-    runs.fractions = row[kFractions] == 1;
-    runs.rows = {5, 0, 1, 3, 5, 5, 2};
-    list.push_back(runs);
-  }
-  return list;
-}
-
 TEST(AllReduceNorm, IsExactInTheSimulator) {
-  for (const NormRuns& runs : cases())
+  for (const NormRuns& runs : test::norm_cases())
     for (const int pes : {1, 2, 3}) expect_right_in_simulator(runs, pes);
 }
 
 TEST(AllReduceNorm, IsExactOnManyPes) {
   std::size_t number = 0;
-  for (const NormRuns& runs : cases())
+  for (const NormRuns& runs : test::norm_cases())
     if (number++ % 4 == 0) expect_right_in_simulator(runs, 4 + static_cast<int>(number / 4 % 5));
 }
 
 TEST(AllReduceNorm, IsExactOnCpus) {
   int number = 0;
-  for (const NormRuns& runs : cases()) expect_right_on_cpus(runs, 1 + number++ % 5);
+  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 5);
 }
 
 /// A small call with all arguments, as a program whose argument or option `change` breaks.
@@ -189,6 +125,27 @@ TEST(AllReduceNorm, RefusesArgumentsByName) {
   EXPECT_THAT(of([](C& c) { c.sum = c.out; }), HasSubstr("sum, out: buffers that overlap given to all_reduce_norm"));
   EXPECT_THAT(of([](C& c) { c.rows = 2, c.sum = c.out + 32; }), HasSubstr("sum, out: buffers that overlap"));
   EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
+}
+
+TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
+  const auto chosen = [](int pes, Size rows, Quantisation quantisation, bool sharded) {
+    std::string algorithm;
+    Simulation simulation(load_machine("h200x8"), pes, {.phantom = true});
+    simulation.run([&](World& world) {
+      AllReduceNormOptions options{.hidden = 8192, .max_rows = rows};
+      options.quantisation = quantisation;
+      options.sharded_residual = sharded;
+      const auto plan = make_all_reduce_norm(world, options);
+      if (world.pe() == 0) algorithm = plan->options().algorithm;
+    });
+    return algorithm;
+  };
+  using enum Quantisation;
+  EXPECT_EQ(chosen(2, 4096, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");
+  EXPECT_EQ(chosen(4, 16, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(4, 64, kNone, false), "two_shot");
+  EXPECT_EQ(chosen(2, 1, kNone, true), "two_shot");
 }
 
 TEST(AllReduceNorm, NeedsOneNode) {

@@ -61,6 +61,51 @@ TEST(HostMemory, IsTheSameWhereItsDescriptorIsImported) {
   memory.release(imported);
 }
 
+/// Maps a new memory file, which stays mapped until the process ends.
+std::byte* mapped_file(const Fd& file, Size bytes, int flags = MAP_SHARED, Size offset = 0) {
+  void* const at = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, flags, file.get(), offset);
+  EXPECT_NE(at, MAP_FAILED);
+  return static_cast<std::byte*>(at);
+}
+
+TEST(HostMemory, IsFoundInMemoryFilesOfTheProgram) {
+  HostMemory memory;
+  const Fd file = file_of(kBytes, F_SEAL_GROW);
+  std::byte* const at = mapped_file(file, kBytes);
+  const world::Holder holder = memory.holder_of(at + 12345);
+  ASSERT_EQ(holder.problem, "");
+  EXPECT_EQ(holder.base, at);
+  EXPECT_EQ(holder.chunk.bytes, kBytes);
+  EXPECT_NE(::ftruncate(file.get(), 0), 0) << "it keeps its size";
+  const Fd exported(memory.export_descriptor(holder.chunk.handle));
+  const auto imported = memory.import_descriptor(exported.get(), kBytes);
+  std::byte* const range = memory.reserve(kBytes);
+  memory.map(range, {imported, kBytes});
+  at[77] = std::byte{9};
+  EXPECT_EQ(range[77], std::byte{9});
+  memory.unmap(range, kBytes);
+  memory.give_back(range, kBytes);
+  memory.release(imported);
+  memory.release(holder.chunk.handle);
+}
+
+TEST(HostMemory, OfTheProgramIsRefusedWhereOthersCannotMapIt) {
+  HostMemory memory;
+  const auto problem = [&](const std::byte* at) { return memory.holder_of(const_cast<std::byte*>(at)).problem; };
+  const std::vector<std::byte> own(100);
+  EXPECT_THAT(problem(own.data()), HasSubstr("not in a shared mapping of a memory file (memfd_create)"));
+  const Fd file = file_of(kBytes, F_SEAL_GROW);
+  EXPECT_THAT(problem(mapped_file(file, kBytes, MAP_PRIVATE)), HasSubstr("not in a shared mapping"));
+  EXPECT_THAT(problem(mapped_file(file, kBytes / 2)), HasSubstr("not mapped as a whole"));
+  EXPECT_THAT(problem(mapped_file(file, kBytes / 2, MAP_SHARED, kBytes / 2)), HasSubstr("not mapped as a whole"));
+  const Fd odd = file_of(5000, F_SEAL_GROW);
+  EXPECT_THAT(problem(mapped_file(odd, 5000)), HasSubstr("has 5000 bytes, allowed are multiples of 4096"));
+  const Fd sealed = file_of(kBytes, F_SEAL_SEAL);
+  EXPECT_THAT(problem(mapped_file(sealed, kBytes)), HasSubstr("MFD_ALLOW_SEALING"));
+  const std::byte* const closed = mapped_file(file_of(kBytes, F_SEAL_GROW), kBytes);
+  EXPECT_THAT(problem(closed), HasSubstr("no descriptor of its file is open"));
+}
+
 /// A file that shrinks would end its readers by SIGBUS.
 TEST(HostMemory, OfOtherProcessesKeepsItsSize) {
   HostMemory memory;
@@ -86,16 +131,14 @@ TEST(HostMemory, NamesLimitsOfTheProcess) {
   EXPECT_THAT(text, AllOf(HasSubstr("4194304 bytes asked for"), HasSubstr("at most 2097152 (ulimit -f)")));
 }
 
-#if !defined(__SANITIZE_THREAD__)  // whose address space has no such range
 TEST(HostMemory, IsNotPromisedWhereThereIsNone) {
   HostMemory memory;
-  const Size most = Size{1} << 44;  // more than any computer has
+  const Size most = 4 * available_memory().bytes;
   std::byte* const range = memory.reserve(most);
   EXPECT_THAT(error_of<OutOfMemory>([&] { memory.commit(range, most); }),
               AllOf(HasSubstr("bytes of memory are needed"), HasSubstr("are left")));
   memory.give_back(range, most);
 }
-#endif
 
 TEST(AvailableMemory, IsTheLeastOfComputerAndControlGroup) {
   const std::string meminfo = "MemTotal:  1000 kB\nMemAvailable:   500 kB\n";

@@ -58,7 +58,7 @@ TEST(Curve, IsLinearBetweenPointsAndConstantOutside) {
 TEST(Machines, AllBuiltinModelsLoad) {
   EXPECT_THAT(machine_names(),
               ::testing::ElementsAre("h100x8", "h100x8-rail", "h200x2", "h200x2-calibrated", "h200x4",
-                                     "h200x4-calibrated", "h200x8", "h800x8", "mi300x8", "pcie-2numa"));
+                                     "h200x4-calibrated", "h200x8", "h800x8", "host", "mi300x8", "pcie-2numa"));
   for (const std::string& name : machine_names()) {
     const Machine machine = load_machine(name);
     EXPECT_EQ(machine.name, name);

@@ -1,11 +1,15 @@
 // One process of a world on CPUs: what it is asked for is its first argument. Prints what went wrong; exit
 // code 1 then.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -79,8 +83,15 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
   world.barrier();
   std::memset(memory.local(), 'a' + world.pe(), 16);
   world.barrier();
-  for (int pe = 0; pe < world.num_pes(); ++pe)
-    expect(memory.on(pe)[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
+  Stream stream = world.make_stream("copies");
+  for (int pe = 0; pe < world.num_pes(); ++pe) {
+    std::array<std::byte, 16> copy{}, host_copy{};
+    stream.copy_async(copy.data(), memory.on(pe), Size{16});
+    stream.synchronize();
+    world.copy_out(host_copy.data(), memory.on(pe), Size{16});
+    expect(copy == host_copy, "the same by both copies");
+    expect(copy[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
+  }
   world.barrier();
 }
 
@@ -188,6 +199,13 @@ void register_memory(const PeerPlace& place) {
                                 [&] { process.unregister_buffer(place.pe == 2 ? &process : memory); });
   process.unregister_buffer(memory);
   check_reach(world, process.register_buffer(memory, 64));
+  const int file = ::memfd_create("of the program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (::ftruncate(file, kMiB) != 0) throw std::runtime_error("no memory file");
+  void* const in_file = ::mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  check_reach(world, process.register_buffer(in_file, 64));
+  process.unregister_buffer(in_file);
+  ::munmap(in_file, kMiB);
+  ::close(file);
 }
 
 /// Likewise the growth of the heap.
@@ -355,6 +373,94 @@ void exhaust_the_heap(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// A PE is stopped. The other learns its name and host, and makes a new world.
+void lose_a_stopped_pe(const PeerPlace& place) {
+  {
+    WorldProcess process(place.id, place.pe, place.pes, options());
+    check_all_reduce(process.world());
+    if (place.pe == 1) ::raise(SIGSTOP);
+    const std::string end = end_of(process);
+    expect(end.find("PE 1 (host b) not heard for 2 s") != std::string::npos, "the stopped PE, not: " + end);
+  }
+  WorldProcess process(UniqueId::create(), 0, 1, options());
+  check_all_reduce(process.world());
+}
+
+/// The link between two hosts is cut, during calls on PE 0 and 1, between calls on the others. All learn which PEs are
+/// lost.
+void lose_the_other_host(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  World& world = process.world();
+  check_all_reduce(world);
+  const Team rail = world.rail_team();
+  const Symm<float> data = world.heap().allocate<float>(1000, "more");
+  Stream stream = world.make_stream("main");
+  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, rail);
+  world.barrier();
+  std::cout << "ready" << std::endl;
+  if (place.pe % 2 == 0)
+    expect_error<RuntimeFailure>("not heard for 2 s", [&] {
+      for (;;) {
+        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
+        stream.synchronize();
+      }
+    });
+  const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
+  const std::string end = end_of(process);
+  expect(end.find("not heard for 2 s") != std::string::npos && end.find("(host ") != std::string::npos,
+         other + " lost, not: " + end);
+}
+
+/// The engine's libraries change no signal handler of the program.
+void keep_handlers(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int signal = 1; signal < 32; ++signal) {
+    struct sigaction handler {};
+    ::sigaction(signal, nullptr, &handler);
+    expect(handler.sa_handler == SIG_DFL, "no handler of signal " + std::to_string(signal));
+  }
+  // The host program writes to the next PE, wherever that is.
+  World& world = process.world();
+  const Symm<int> word = world.heap().allocate<int>(1, "word");
+  const int own = place.pe + 1;
+  world.copy_in(word.on((place.pe + 1) % place.pes), &own, Size{sizeof own});
+  world.barrier();
+  expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
+}
+
+/// A world cannot be made. The environment holds a part of the error's text.
+void be_refused(const PeerPlace& place) {
+  const char* const text = std::getenv("TANDEM_TEST_ERROR");
+  const auto make = [&] { WorldProcess(place.id, place.pe, place.pes, options()); };
+  if (std::getenv("TANDEM_TEST_INVALID") != nullptr)
+    expect_error<InvalidArgument>(text, make);
+  else
+    expect_error<Unsupported>(text, make);
+}
+
+/// A world of one host loads no engine.
+void load_no_engine(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  check_all_reduce(process.world());
+  expect(::dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr, "no libfabric in this process");
+}
+
+/// Memory of the user is refused between hosts, and the world goes on.
+void register_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  std::array<std::byte, 64> memory{};
+  expect_error<Unsupported>("a world of several hosts has no registered memory",
+                            [&] { process.register_buffer(memory.data(), 64); });
+  check_reach(process.world(), process.world().heap().allocate<std::byte>(64, "data"));
+}
+
+/// The heap grows, and peers reach the new memory.
+void grow_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int i = 0; i < 3; ++i)
+    check_reach(process.world(), process.world().heap().allocate<std::byte>(6 * kMiB, "more"));
+}
+
 void report(const std::vector<std::string>& wrong) {
   for (const std::string& one : wrong) std::cout << one << std::endl;
   if (!wrong.empty()) throw std::runtime_error("wrong results");
@@ -362,7 +468,8 @@ void report(const std::vector<std::string>& wrong) {
 
 void run_all_collectives(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, host_options());
-  report(run_collectives(process.world(), collective_cases(place.pes, place.pes == 3)));
+  const auto cases = collective_cases(place.pes, place.pes == 3);
+  report(run_collectives(process.world(), process.world().team().one_node() ? cases : between_nodes(cases)));
 }
 
 void run_all_operators(const PeerPlace& place) {
@@ -389,10 +496,25 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"differ", [](const PeerPlace& place) { differ(place, false); }},
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
+      {"lose_a_stopped_pe", lose_a_stopped_pe},
+      {"lose_the_other_host", lose_the_other_host},
+      {"keep_handlers", keep_handlers},
+      {"be_refused", be_refused},
+      {"load_no_engine", load_no_engine},
+      {"register_between_hosts", register_between_hosts},
+      {"grow_between_hosts", grow_between_hosts},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
   };
   return all;
+}
+
+/// "new:ADDRESS" makes one there and prints it, for the other processes.
+UniqueId id_of(const std::string& text) {
+  if (text.rfind("new:", 0) != 0) return UniqueId::from_text(text);
+  UniqueId id = UniqueId::create(text.substr(4));
+  std::cout << id.text() << std::endl;
+  return id;
 }
 
 int run_peer(int argc, char** argv) {
@@ -404,7 +526,7 @@ int run_peer(int argc, char** argv) {
       return 0;
     }
     if (argc < 5) return 2;
-    const PeerPlace place{UniqueId::from_text(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
+    const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     const auto found = programs().find(what);
     if (found == programs().end()) return 2;
     found->second(place);

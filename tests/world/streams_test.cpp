@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 
 #include "tandem/error.h"
@@ -71,6 +72,26 @@ TEST(HostStreams, TakeWorkInTheOrderThatEventsGive) {
                        int found[3];
                        world.copy_out(found, data.local(), sizeof found);
                        EXPECT_EQ(found[2], 1);
+                     }),
+            "no error");
+}
+
+/// Long copies are shared by threads.
+TEST(HostStreams, CopyEveryByte) {
+  EXPECT_EQ(error_of(1,
+                     [](World& world) {
+                       constexpr Size kBytes = (Size{3} << 20) + 77;
+                       const auto from = world.heap().allocate<std::uint8_t>(kBytes, "from");
+                       const auto to = world.heap().allocate<std::uint8_t>(kBytes + 1, "to");
+                       for (Size i = 0; i < kBytes; ++i) from.local()[i] = static_cast<std::uint8_t>(i % 251 + 1);
+                       Stream stream = world.make_stream("main");
+                       for (const Size bytes : {Size{1}, kBytes / 2, kBytes}) {
+                         std::memset(to.local(), 0, kBytes + 1);
+                         stream.copy_async(to.local(), from.local(), bytes);
+                         stream.synchronize();
+                         EXPECT_EQ(std::memcmp(to.local(), from.local(), static_cast<std::size_t>(bytes)), 0);
+                         EXPECT_EQ(to.local()[bytes], 0);
+                       }
                      }),
             "no error");
 }

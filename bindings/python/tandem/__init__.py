@@ -12,6 +12,8 @@ Importing it needs neither numpy nor a GPU. Errors derive from `tandem.Error`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import simulate
 from ._check import CheckResult, Finding, Mutant, Site, check, mutants
 from ._lists import Algorithm, Layer, Machine, algorithms, layers, machines
@@ -27,8 +29,10 @@ from .errors import (
     Timeout,
     Unsupported,
 )
-from .symmetric import Buffer, Symmetric
-from .world import World, unique_id
+
+if TYPE_CHECKING:
+    from .symmetric import Buffer, Symmetric
+    from .world import World, unique_id
 
 __all__ = [
     "Algorithm",
@@ -61,7 +65,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+# Modules of these names are imported when they are used: the import of the package has to be quick.
+_LATER = {"Buffer": "symmetric", "Symmetric": "symmetric", "World": "world", "unique_id": "world"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
     if name == "__version__":  # found only when asked for: it reads the installed package's files
         from importlib.metadata import version
 

@@ -1,9 +1,13 @@
-"""The C library (libtandem_c.so) by ctypes, which worlds call. The first world loads it."""
+"""The C API by ctypes, which worlds call. The first world loads the library.
+
+The package's own library has the C API for CPUs. TANDEM_LIBRARY names another one, such as a libtandem_c.so for GPUs.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from typing import Any
 
 from . import errors
@@ -140,7 +144,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library. Raises Failure where it does not load."""
-    path = FOLDER / "lib" / "libtandem_c.so"
+    path = os.environ.get("TANDEM_LIBRARY") or FOLDER / "lib" / "libtandem_sim.so"
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:

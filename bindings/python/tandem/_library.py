@@ -97,8 +97,8 @@ def whole_option(name: str, value: object) -> int:
     if not isinstance(value, bool):
         try:
             return operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
+        except Exception as error:  # an __index__ of the caller's own may raise anything
+            raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a whole number") from error
     raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a whole number")
 
 
@@ -107,7 +107,7 @@ def _number(name: str, value: object) -> float:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # a __float__ of the caller's own may raise anything
         raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a number") from error
     if not math.isfinite(number):
         raise errors.InvalidArgument(f"{name}: {shown(value)} given, allowed is a finite number")

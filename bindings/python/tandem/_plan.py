@@ -24,14 +24,10 @@ class Plan:
         if len(ns) > 1:
             problem.ns, problem.num_b = (ctypes.c_size_t * len(ns))(*ns), len(ns)
         with world._lock:
-            self._handle = _c.created(
-                "plan_create", world._handle, _c.OPERATORS[operator], ctypes.byref(problem)
-            )
+            self._handle = _c.created("plan_create", world._handle, _c.OPERATORS[operator], ctypes.byref(problem))
             world._plans.append(self)
 
-    def run(
-        self, m: int, a: int, b: list[int], c: list[int], bias: list[int], stream: int | None
-    ) -> None:
+    def run(self, m: int, a: int, b: list[int], c: list[int], bias: list[int], stream: int | None) -> None:
         """Runs `m` rows of matrices at these addresses. On CPUs it returns when the result is there."""
         run = _c.Run(m=m, a=a, b=_c.addresses(b), c=_c.addresses(c), bias=_c.addresses(bias))
         with self._world._lock:

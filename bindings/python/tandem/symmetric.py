@@ -45,7 +45,7 @@ class Views:
 
 
 class Buffer:
-    """One PE's copy of symmetric memory. numpy, DLPack-free torch code and collectives of a world take it as an array."""
+    """One PE's copy of symmetric memory. numpy and the calls of a world take it as an array."""
 
     def __init__(self, of: Symmetric, address: int) -> None:
         self.of = of
@@ -236,5 +236,3 @@ def _value(value: object) -> int:
     if not 0 <= number < 2**64:
         raise errors.InvalidArgument(f"value: {number} given, allowed is 0 to 2**64 - 1")
     return number
-
-

@@ -50,13 +50,13 @@ def _choice(name: str, value: object, allowed: dict[str, int]) -> int:
 def options_of(device: str | None, given: dict[str, Any]) -> _c.Options:
     """The options of a world. `given` holds fields of tandem_options by name."""
     made = _c.Options()
+    kinds = {field[0]: field[1] for field in _c.Options._fields_}
     if device is not None:
         made.device = _choice("device", device, _c.DEVICES)
     for name, value in given.items():
-        kind = dict(_c.Options._fields_).get(name)
+        kind = kinds.get(name)
         if kind is None:
-            allowed = ", ".join(field for field, _ in _c.Options._fields_)
-            raise errors.InvalidArgument(f"{shown(name)}: no such option, allowed are {allowed}")
+            raise errors.InvalidArgument(f"{shown(name)}: no such option, allowed are {', '.join(kinds)}")
         if kind is ctypes.c_double:
             setattr(made, name, numbers_option(name, [value])[0])
         elif kind is ctypes.c_char_p:
@@ -255,9 +255,7 @@ class World:
         outgoing = [(self._input(f"sends[{i}]", x), pe) for i, (x, pe) in enumerate(out)]
         incoming = [(self._output(x, f"receives[{i}]"), pe) for i, (x, pe) in enumerate(coming)]
         with self._lock:
-            _c.call(
-                "send_recv", self._handle, *_messages(outgoing), *_messages(incoming), self._stream(stream)
-            )
+            _c.call("send_recv", self._handle, *_messages(outgoing), *_messages(incoming), self._stream(stream))
             self._wait()
 
     # Symmetric memory.

@@ -23,3 +23,12 @@ def test_example(name, said, examples, tmp_path):
     assert said in done.stdout
     for file in files:
         assert "<html" in file.read_text()
+
+
+def test_llama_predicts_its_step(examples):
+    llama = examples.parent / "llama" / "llama.py"
+    done = subprocess.run([sys.executable, llama, "--simulate", "h200x8"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "ms a step of 2 layers" in done.stdout
+    done = subprocess.run([sys.executable, llama, "--simulate", "x"], capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("--simulate: x given, allowed is one of ")

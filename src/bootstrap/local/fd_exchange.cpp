@@ -207,6 +207,14 @@ void FdExchange::receive(Round& round, int fd) const {
   if (member.has_come) member.descriptors = std::move(given->descriptors);
 }
 
+Team FdExchange::host_team() const {
+  int first = member_.pe();
+  int end = first + 1;
+  while (first > 0 && is_on_this_host(first - 1)) --first;
+  while (end < member_.size() && is_on_this_host(end)) ++end;
+  return {first, 1, end - first, member_.pe() - first, end - first};
+}
+
 void FdExchange::check_here(const Team& team) const {
   for (int i = 0; i < team.size; ++i)
     if (!is_on_this_host(team.world_pe(i)))

@@ -23,6 +23,8 @@ class FdExchange {
 
   /// Returns whether the process of PE `pe` runs on this host, in the same network name space.
   bool is_on_this_host(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host == arrivals_[me()].host; }
+  /// Returns the consecutive PEs of this host around this PE.
+  Team host_team() const;
   /// Returns an identity that PEs on one host, in one network name space, have in common.
   const std::string& host_of(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host; }
   /// Returns the name of the host of PE `pe`: its TANDEM_HOST, else what the system calls it.

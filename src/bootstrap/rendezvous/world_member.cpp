@@ -223,6 +223,11 @@ void WorldMember::fail(const Failure& failure) {
   }
 }
 
+void WorldMember::fail_here(const Failure& failure) {
+  fail(failure);
+  end(failure);
+}
+
 std::optional<Failure> WorldMember::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;

@@ -68,6 +68,8 @@ class WorldMember {
 
   /// Ends the world for all PEs. Their waits end with this text.
   void fail(const Failure& failure);
+  /// Ends the world here at once, and for all PEs that the rendezvous still reaches.
+  void fail_here(const Failure& failure);
   /// Returns the reason of the world's end, if it has ended.
   std::optional<Failure> failure() const;
   /// Sets a callback for the world's end, which a thread of the session calls once.

@@ -1,7 +1,7 @@
 #pragma once
 /// Checks of the options and arguments of all_reduce_norm.
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
 

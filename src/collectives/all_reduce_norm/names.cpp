@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "tandem/all_reduce_norm.h"
 #include "tandem/error.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem {
 

@@ -3,15 +3,15 @@
 
 #include <cmath>
 
-#include "tandem/all_reduce_norm.h"
 #include "tandem/block.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
 
 /// Elements that share a scale under Quantisation::kGroup. Pieces of rows are multiples of it.
 inline constexpr int kScaleGroup = 128;
 
-/// Arguments that the algorithms share: tandem/all_reduce_norm.h. Null pointers are arguments that are not given.
+/// Arguments that the algorithms share: tandem/layer/all_reduce_norm.h. Null pointers are arguments that are not given.
 template <class T, class Q>
 struct NormArgs {
   Symm<const T> in;

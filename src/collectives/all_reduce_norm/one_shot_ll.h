@@ -27,8 +27,8 @@ struct AllReduceNormOneShotPackets {
     a.staging = PacketStaging<P>::of(setup, setup.blocks() * min(row, kMostBytes));
   }
 
-  // The next piece is sent after a barrier behind the previous one's arrival: warps without elements in the last piece
-  // of a row wait for those that have some. Slots are then safe as in PacketRounds::exchange.
+  // Warps without elements in the last piece of a row get no packets of it. So the block synchronises before it sends
+  // the next piece, and slots are safe as in PacketRounds::exchange.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Range rows = split(a.rows, block.count())[block.index()];

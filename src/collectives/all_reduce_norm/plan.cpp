@@ -1,5 +1,5 @@
-/// Plans of all_reduce_norm. A call has up to eight buffers and counts rows, so the interface of CollectivePlan (in,
-/// out, count) does not fit it; signals, staging and the comparison of calls are those of collectives.
+/// Plans of all_reduce_norm. A call has up to eight buffers and counts rows, so CollectivePlan::run does not fit it.
+/// Signals, staging and the comparison of calls are those of collectives.
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
 

@@ -13,12 +13,14 @@ namespace tandem::host {
 
 namespace {
 
-/// Constants, so that PEs on differing hosts choose alike. Blocks are fibers: more of them than CPUs cost little.
-constexpr int kSms = 16;
-constexpr int kBlocksPerSm = 32;
-constexpr int kThreadsPerSm = 2048;
 constexpr int kMostThreads = 1024;  // of a block
 constexpr int kWarp = 32;
+
+/// The same figures on every computer, so that all PEs choose alike. Blocks are fibers: more of them than CPUs cost little.
+const Machine& model() {
+  static const Machine machine = load_machine("host");
+  return machine;
+}
 
 class Kernels final : public world::LoadedKernels {
  public:
@@ -27,9 +29,9 @@ class Kernels final : public world::LoadedKernels {
     if (grid.threads < kWarp || grid.threads > kMostThreads || grid.threads % kWarp != 0)
       throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of {} up to {}",
                                         kernel.name, grid.threads, kWarp, kMostThreads));
-    if (grid.blocks > kSms * kBlocksPerSm)
+    if (const int most = model().gpu.sm_count * model().gpu.max_blocks_per_sm; grid.blocks > most)
       throw Unsupported(fmt::format("launch of {}: {} blocks given, the host holds {} of a PE at once", kernel.name,
-                                    grid.blocks, kSms * kBlocksPerSm));
+                                    grid.blocks, most));
   }
 };
 
@@ -41,15 +43,7 @@ class Kernels final : public world::LoadedKernels {
 
 std::string HostDevices::name_of(int) const { return "the host's CPUs"; }
 
-Machine HostDevices::describe(int) {
-  Machine machine;
-  machine.name = "host";
-  machine.gpu.sm_count = kSms;
-  machine.gpu.max_blocks_per_sm = kBlocksPerSm;
-  machine.gpu.max_threads_per_sm = kThreadsPerSm;
-  machine.gpu.copy_engines = 1;  // a stream's thread
-  return machine;
-}
+Machine HostDevices::describe(int) { return model(); }
 
 void HostDevices::wake_waits(const world::Context& context) noexcept { ring(context, context.world_pe); }
 
@@ -77,7 +71,7 @@ std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vecto
   return std::make_unique<Kernels>();
 }
 
-void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, kSms); }
+void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, model().gpu.sm_count); }
 
 std::shared_ptr<TaskQueue> HostDevices::make_queue(int device) {
   forget_ended(device);

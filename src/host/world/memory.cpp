@@ -12,6 +12,7 @@
 
 #include "bootstrap/protocol/fd.h"
 #include "host/world/available_memory.h"
+#include "host/world/memory_file.h"
 #include "tandem/error.h"
 
 namespace tandem::host {
@@ -34,6 +35,18 @@ Fd copy_of(int descriptor) {
   Fd copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   if (!copy) throw RuntimeFailure(fmt::format("shared memory of the host: {}", std::strerror(errno)));
   return copy;
+}
+
+/// The holder of an address in a memory file of the program's own.
+Holder holder_in_file(std::byte* at) {
+  MemoryFile own = memory_file_at(at);
+  Holder holder;
+  holder.problem = std::move(own.problem);
+  if (!holder.problem.empty()) return holder;
+  holder.chunk = {handle_of(std::move(own.file)), own.bytes};
+  holder.base = own.base;
+  holder.is_retained = true;
+  return holder;
 }
 
 /// A larger file would end the process by a signal.
@@ -138,11 +151,9 @@ Holder HostMemory::holder_of(void* address) {
   const std::lock_guard lock(mutex_);
   auto found = mapped_.upper_bound(at);
   if (found != mapped_.begin()) --found;
+  if (found == mapped_.end() || at < found->first || at >= found->first + found->second.bytes)
+    return holder_in_file(at);
   Holder holder;
-  if (found == mapped_.end() || at < found->first || at >= found->first + found->second.bytes) {
-    holder.problem = "it is not from a symmetric heap";
-    return holder;
-  }
   holder.chunk = {handle_of(copy_of(descriptor_of(found->second.handle))), found->second.bytes};
   holder.base = found->first;
   holder.is_retained = true;

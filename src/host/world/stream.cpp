@@ -30,6 +30,16 @@ class HostEvent final : public detail::EventState {
   bool is_set_ = false;
 };
 
+void copy_by(const GridThreads& threads, std::byte* to, const std::byte* from, Size bytes) {
+  constexpr Size kLeast = Size{256} << 10;  // of a thread: waking one for less takes longer than the copy
+  const auto most = static_cast<int>(min(threads.most, bytes / kLeast));
+  const auto copy_part = [&](int part, int parts) {
+    const Range range = split(bytes, parts, 64)[part];
+    std::memcpy(to + range.begin, from + range.begin, static_cast<std::size_t>(range.size()));
+  };
+  most > 1 ? threads.crew->run(most, copy_part) : copy_part(0, 1);
+}
+
 std::uint64_t pattern(int from, int to, Size word, int round) {
   std::uint64_t bits = static_cast<std::uint64_t>(word) * 0x9E3779B97F4A7C15U;
   bits ^= static_cast<std::uint64_t>(from) << 48 ^ static_cast<std::uint64_t>(to) << 32;
@@ -51,9 +61,7 @@ std::uint32_t wrong_words(const world::SelfTest& test, int on, int from) {
 }  // namespace
 
 /// PEs share the processors of their computer.
-GridThreads HostStream::threads_of(const world::Context& context) {
-  return {&queue_->crew(), std::max(1, processors() / context.world_pes)};
-}
+GridThreads HostStream::threads() { return {&queue_->crew(), use_.pes > 0 ? std::max(1, processors() / use_.pes) : 1}; }
 
 HostStream::~HostStream() {
   if (is_own_) queue_->close();
@@ -68,19 +76,22 @@ void HostStream::launch(const detail::KernelLaunch& kernel, const world::Context
   request.machine = "host";
   request.mailbox = use_.mailbox;
   request.body = kernel.on_cpu;
-  request.by = threads_of(context);
+  request.by = threads();
   add([request = std::move(request)] { run_grid(request); });
 }
 
 void HostStream::gemm(const Gemm& gemm, const world::Context& context) {
   check_gemm(gemm, use_.sms);
-  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms, by = threads_of(context), mailbox = use_.mailbox] {
+  add([gemm, context, sms = gemm.sms > 0 ? gemm.sms : use_.sms, by = threads(), mailbox = use_.mailbox] {
     run_gemm(context, gemm, sms, by, mailbox);
   });
 }
 
 void HostStream::copy(const world::Context& context, void* to, const void* from, Size bytes) {
-  add([context, to, from, bytes, mailbox = use_.mailbox] { host::copy(context, to, from, bytes, mailbox); });
+  add([context, to, from, bytes, by = threads(), mailbox = use_.mailbox] {
+    if (is_far(mailbox, to, from)) return copy_far(context, to, from, bytes, *mailbox);
+    copy_by(by, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+  });
 }
 
 void HostStream::write_signal(const world::Context& context, Signal* word, const Epoch* from, Epoch value) {

@@ -38,7 +38,7 @@ class HostStream final : public world::DeviceStream {
   void read_patterns(const world::SelfTest& test, std::uint32_t* wrong) override;
 
  private:
-  GridThreads threads_of(const world::Context& context);
+  GridThreads threads();
   void add(std::function<void()> task) { queue_->add(std::move(task), use_.on_error); }
 
   world::StreamUse use_;

@@ -22,6 +22,7 @@ using cuda::WaitReport;
 struct StreamUse {
   int device = 0;
   int pe = 0;
+  int pes = 0;  ///< PEs of the world; 0: not known
   std::string name;
   int sms = 1;      ///< SMs of the device that the PE may use
   int sharing = 1;  ///< PEs on the device

@@ -22,12 +22,12 @@ std::string chosen() {
 
 /// Returns why this process cannot use descriptors; empty if it can.
 std::string lacks_descriptors(const bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange,
-                              DeviceMemory& memory, int device) {
+                              Devices& devices, int device) {
   if (chosen() == "fabric") return "TANDEM_HANDLES is fabric";
-  for (int pe = 0; pe < member.size(); ++pe)
+  for (int pe = 0; pe < member.size() && !devices.has_mailbox(); ++pe)
     if (!exchange.is_on_this_host(pe))
       return fmt::format("PE {} is on another host, or in another network name space", pe);
-  return memory.lacks(device, Handles::kDescriptors);
+  return devices.memory().lacks(device, Handles::kDescriptors);
 }
 
 std::string lacks_fabric(DeviceMemory& memory, int device) {
@@ -47,12 +47,14 @@ void exchange_descriptors(bootstrap::WorldMember& member, bootstrap::FdExchange&
       numbers.push_back(exported.back().get());
     }
   });
-  const auto received = exchange.exchange(numbers, member.world());
+  const Team host = exchange.host_team();
+  const auto received = exchange.exchange(numbers, host);
   member.all_or_none("memory is imported", [&] {
-    for (std::size_t pe = 0; pe < received.size(); ++pe)
-      for (std::size_t i = 0; i < received[pe].size(); ++i) {
+    for (std::size_t member_number = 0; member_number < received.size(); ++member_number)
+      for (std::size_t i = 0; i < received[member_number].size(); ++i) {
         const Size bytes = own.at(i).bytes;
-        all[pe].push_back({memory.import_descriptor(received[pe][i].get(), bytes), bytes});
+        const auto pe = static_cast<std::size_t>(host.first) + member_number;
+        all[pe].push_back({memory.import_descriptor(received[member_number][i].get(), bytes), bytes});
       }
   });
 }
@@ -91,7 +93,7 @@ std::string first_problem(bootstrap::WorldMember& member, const std::string& own
 Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device) {
   DeviceMemory& memory = devices.memory();
-  const std::string no_descriptors = first_problem(member, lacks_descriptors(member, exchange, memory, device));
+  const std::string no_descriptors = first_problem(member, lacks_descriptors(member, exchange, devices, device));
   if (no_descriptors.empty()) return Handles::kDescriptors;
   const std::string no_fabric = first_problem(member, lacks_fabric(memory, device));
   if (no_fabric.empty()) return Handles::kFabric;

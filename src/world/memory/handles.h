@@ -15,7 +15,8 @@ namespace tandem::world {
 Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device);
 
-/// Imports the chunks of all other PEs, and returns them by PE, with none for this PE. All PEs give equally many chunks
+/// Imports the chunks of all other PEs, and returns them by PE, with none for this PE. There are none of PEs on other
+/// hosts, which are reached through mailboxes. All PEs give equally many chunks
 /// (at most FdExchange::kMost) of the same sizes. Collective. If one PE cannot export or import a chunk, all PEs throw.
 std::vector<std::vector<Chunk>> exchange_chunks(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange,
                                                 DeviceMemory& memory, Handles handles, const std::vector<Chunk>& own);

@@ -125,7 +125,10 @@ void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& excha
   member.all_or_none("memory is mapped", [&] {
     int next = 0;
     try {
-      if (base_ == nullptr) reserve();
+      if (base_ == nullptr) {
+        reserve();
+        add_stand_ins(all, device);
+      }
       while (next < pes_) {
         const int pe = next++;
         map(pe, all[static_cast<std::size_t>(pe)], {device});
@@ -138,12 +141,23 @@ void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& excha
   for (const Chunk& chunk : own) there_ += chunk.bytes;
 }
 
+/// Adds memory of this process for each PE of another host, in place of that PE's WaitWords.
+void Segment::add_stand_ins(std::vector<std::vector<Chunk>>& all, int device) const {
+  DeviceMemory& memory = devices_.memory();
+  for (std::vector<Chunk>& chunks : all) {
+    if (!chunks.empty()) continue;
+    const Size bytes = memory.granularity(device, Handles::kNone);
+    chunks.push_back({memory.create(device, Handles::kNone, bytes), bytes});
+  }
+}
+
 /// Takes the chunks, even if it fails.
 void Segment::map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers) {
   DeviceMemory& memory = devices_.memory();
   std::byte* const begin = base_ + stride_ * pe + there_;
   std::byte* address = begin;
   std::size_t taken = 0;
+  if (chunks.empty()) return;  // a PE of another host
   try {
     for (const Chunk& chunk : chunks) {
       memory.map(address, chunk);

@@ -55,6 +55,7 @@ class Segment {
   void make_all(const std::vector<int>& numbers, Size bytes);
   void share(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
              const std::vector<Chunk>& own);
+  void add_stand_ins(std::vector<std::vector<Chunk>>& all, int device) const;
   void map(int pe, const std::vector<Chunk>& chunks, const std::vector<int>& numbers);
   void unmap_down_to(std::size_t mappings);
   void release();

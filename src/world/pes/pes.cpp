@@ -14,10 +14,12 @@ namespace tandem::world {
 
 namespace {
 
-constexpr double kMostSeconds = 1e6;
+MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
 
-/// The environment's, where it has them, else `given`.
+}  // namespace
+
 double seconds_of(double given, const char* option, const char* variable) {
+  constexpr double kMostSeconds = 1e6;
   const char* const text = std::getenv(variable);
   if (text == nullptr || *text == '\0') {
     if (!(given > 0 && given <= kMostSeconds))
@@ -30,10 +32,6 @@ double seconds_of(double given, const char* option, const char* variable) {
     throw InvalidArgument(fmt::format("{}: '{}' given, allowed are seconds up to {}", variable, text, kMostSeconds));
   return seconds;
 }
-
-MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : MemoryKind::kData; }
-
-}  // namespace
 
 Pe make_pe(Devices& devices, int device) {
   Pe pe;
@@ -71,7 +69,8 @@ void Pes::settle(int pe) const {
 }
 
 std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& secret,
-                                             std::unique_ptr<wire::Endpoint> endpoint) {
+                                             std::unique_ptr<wire::Endpoint> endpoint,
+                                             std::optional<wire::Heartbeat> heartbeat) {
   const Context own = context(team(number));
   wire::ProxySetup setup;
   setup.place = {segment().base(), segment().stride(), num_pes_, number, node_size_};
@@ -80,6 +79,7 @@ std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& s
   setup.ring = [this, own] { devices_.wake_waits(own); };
   setup.is_over = [own] { return cuda::peek(*own.abort) != 0; };
   setup.on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
+  setup.heartbeat = std::move(heartbeat);
   return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
 }
 
@@ -97,10 +97,11 @@ StreamUse Pes::use(int number, const std::string& stream) {
   const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   wire::Proxy* const own = proxy(number);
   wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
-  return {pe(number).device, number, stream, machine_.gpu.sm_count, sharing_, mailbox, early_launch_, on_error};
+  return {pe(number).device, number,  num_pes(),     stream,  machine_.gpu.sm_count,
+          sharing_,          mailbox, early_launch_, on_error};
 }
 
-std::uint32_t* Pes::abort_of(int pe) const {
+std::uint32_t* Pes::wait_words_of(int pe) const {
   return reinterpret_cast<std::uint32_t*>(segment().base() + pe * segment().stride() + kWaitWordsOffset);
 }
 
@@ -108,8 +109,8 @@ Context Pes::context(const Team& team) const {
   Context context;
   context.team = team;
   const int me = team.world_pe(team.me);
-  context.abort = abort_of(me);
-  context.abort_on_pe0 = abort_of(0);
+  context.abort = wait_words_of(me);
+  context.abort_on_pe0 = wait_words_of(0);
   context.abort_stride = segment().stride();
   context.world_pes = num_pes_;
   context.world_pe = me;
@@ -184,6 +185,13 @@ void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {
   if (bytes == 0) return;
   pe.stream->copy_host(to, from, bytes);
   pe.stream->synchronize();
+}
+
+void WorldView::copy(void* to, const void* from, Size bytes) const {
+  wire::Proxy* const proxy = pes_.proxy(pe_);
+  if (proxy == nullptr || bytes == 0 || !proxy->copy(to, from, bytes))
+    return copy_and_wait(pes_.pe(pe_), to, from, bytes);
+  if (const auto end = pes_.end(pe_, std::nullopt)) end->raise();
 }
 
 void WorldView::barrier() {

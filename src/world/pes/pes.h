@@ -30,6 +30,9 @@ struct Pe {
   std::unique_ptr<WaitReport, PinnedFree> report;
 };
 
+/// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
+double seconds_of(double given, const char* option, const char* variable);
+
 /// Starts the device and makes it current.
 Pe make_pe(Devices& devices, int device);
 
@@ -42,6 +45,7 @@ class Pes {
 
   Devices& devices() const { return devices_; }
   int num_pes() const { return num_pes_; }
+  int node_size() const { return node_size_; }
   Team team(int pe) const { return {0, 1, num_pes_, pe, node_size_}; }
   /// Returns the machine for plans: for a shared device, it has only the SMs that this PE may use.
   const Machine& machine() const { return machine_; }
@@ -96,9 +100,12 @@ class Pes {
   bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
   /// Starts the proxy of PE `number` of this process.
   std::unique_ptr<wire::Proxy> make_proxy(int number, const bootstrap::Key& secret,
-                                          std::unique_ptr<wire::Endpoint> endpoint);
+                                          std::unique_ptr<wire::Endpoint> endpoint,
+                                          std::optional<wire::Heartbeat> heartbeat = {});
   /// Ends the waits of PE `number`, which belongs to this process.
   void end_waits(int number) const;
+  /// Returns the WaitWords of PE `pe`. On another host they are a stand-in in this process.
+  std::uint32_t* wait_words_of(int pe) const;
   void load_kernels(const std::vector<int>& on_devices);
   /// Returns the part in which memory of a kind lies: packets may be too large for the control part.
   static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
@@ -107,8 +114,6 @@ class Pes {
  private:
   /// Ends the world for an error of PE `number` that no host program waits for.
   void report(int number, const std::exception_ptr& error);
-  std::uint32_t* abort_of(int pe) const;
-
   Devices& devices_;
   int num_pes_;
   int node_size_ = 1;
@@ -152,8 +157,8 @@ class WorldView : public detail::WorldBackend {
     pes_.release(pe_, static_cast<const std::byte*>(memory) - pes_.segment().base());
   }
   void free_local(const void* memory) override { pes_.free(pe_, false, offset_of(memory)); }
-  void copy_in(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
-  void copy_out(void* to, const void* from, Size bytes) override { copy_and_wait(pes_.pe(pe_), to, from, bytes); }
+  void copy_in(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
+  void copy_out(void* to, const void* from, Size bytes) override { copy(to, from, bytes); }
   std::shared_ptr<detail::StreamBackend> make_stream(const std::string& name) override;
   void check_launch(const detail::KernelLaunch& kernel) const override { pes_.check_launch(kernel); }
   void check_gemm(const Gemm& gemm) const override;
@@ -163,6 +168,7 @@ class WorldView : public detail::WorldBackend {
   MismatchDetector* calls() override { return pes_.calls(pe_); }
 
  private:
+  void copy(void* to, const void* from, Size bytes) const;
   Size offset_of(const void* memory) const;
 
   Pes& pes_;

@@ -11,6 +11,7 @@
 
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
+#include "wire/fabric.h"
 #include "world/pes/nodes.h"
 
 namespace tandem::world {
@@ -66,6 +67,7 @@ void Processes::prepare(const WorldOptions& options) {
   allocator_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
   clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
   if (options.self_test) test_links();
+  if (needs_proxies()) start_proxy();
   load_kernels({pe_.device});
   if (options.compare_calls) share_calls();
   if (options.record.on) start_profiler(options);
@@ -74,11 +76,15 @@ void Processes::prepare(const WorldOptions& options) {
 }
 
 Processes::~Processes() {
-  if (!member_.is_own_process()) return;  // the parent's, of which this process is a child
+  if (!member_.is_own_process()) {        // the parent's, of which this process is a child
+    static_cast<void>(proxy_.release());  // its thread is the parent's
+    return;
+  }
   // An exception on its way through the host program: the others are not left to wait for this PE.
   if (std::uncaught_exceptions() > exceptions_before_)
     member_.fail({bootstrap::FailureKind::kRuntimeFailure, "its host program has failed"});
   wait_for_device();
+  settle(me());
   member_.expect_end();
   barrier_or_report("the world's end");  // peers read and write this PE's memory until they are here too
 }
@@ -86,6 +92,7 @@ Processes::~Processes() {
 void Processes::leave() {
   if (!member_.is_own_process()) return;
   wait_for_device();
+  settle(me());
   barrier_or_report("the end of all calls");
 }
 
@@ -117,6 +124,55 @@ int Processes::count_pes_of_host() const {
   std::vector<HostOfPe> hosts;
   for (int pe = 0; pe < num_pes(); ++pe) hosts.push_back({exchange_.host_of(pe), exchange_.host_name_of(pe)});
   return pes_per_host(hosts);
+}
+
+std::string Processes::name_of(int pe) const {
+  return has_hosts() ? fmt::format("PE {} (host {})", pe, exchange_.host_name_of(pe)) : fmt::format("PE {}", pe);
+}
+
+/// Connects this PE with those of other nodes, which have the same engine.
+void Processes::start_proxy() {
+  std::unique_ptr<wire::Endpoint> endpoint;
+  member_.all_or_none("messages between nodes", [&] { endpoint = wire::make_fabric_endpoint(member_.address()); });
+  const char* const seal = wire::seal_of_environment() == wire::Seal::kAll ? "all" : "headers";
+  const std::string engine = fmt::format("{}, TANDEM_SEAL={}", endpoint->name(), seal);
+  const Bytes own = Writer().text(engine).bytes(endpoint->address()).result();
+  std::vector<Bytes> addresses;
+  for (const Bytes& blob : member_.all_gather(own, "addresses of messages")) {
+    Reader reader(blob);
+    const int pe = static_cast<int>(addresses.size());
+    if (const std::string its = reader.text(); its != engine)
+      throw Unsupported(fmt::format("several nodes: {} has {}, {} has {}; all must have the same", name_of(pe), its,
+                                    name_of(me()), engine));
+    const View address = reader.bytes();
+    const bool is_near = pe / node_size() == me() / node_size();
+    addresses.push_back(is_near ? Bytes{} : Bytes(address.begin(), address.end()));
+  }
+  endpoint->connect(addresses);
+  proxy_ = make_proxy(me(), bootstrap::derive(member_.secret(), "messages between nodes"), std::move(endpoint),
+                      has_hosts() ? std::optional(heartbeat()) : std::nullopt);
+}
+
+/// The looks of PEs on other hosts go to the stand-ins of their WaitWords, where waits of this host look for them.
+wire::Heartbeat Processes::heartbeat() {
+  const auto words = [this](int pe) { return reinterpret_cast<volatile cuda::WaitWords*>(wait_words_of(pe)); };
+  wire::Heartbeat heartbeat;
+  heartbeat.silence_s = seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
+  heartbeat.look = [own = words(me())] { return cuda::peek(own->look); };
+  heartbeat.on_look = [this, words](int pe, std::uint64_t look) {
+    if (!exchange_.is_on_this_host(pe)) cuda::poke(words(pe)->look, look);
+  };
+  heartbeat.on_silence = [this, silence_s = heartbeat.silence_s](const std::vector<int>& pes) { lose(pes, silence_s); };
+  return heartbeat;
+}
+
+void Processes::lose(const std::vector<int>& pes, double silence_s) {
+  std::string names;
+  for (const int pe : pes) names += (names.empty() ? "" : ", ") + name_of(pe);
+  member_.fail_here({bootstrap::FailureKind::kRuntimeFailure,
+                     fmt::format("{} not heard for {} s: the process or its host is stopped, or the link is cut "
+                                 "(TANDEM_HEARTBEAT_S)",
+                                 names, silence_s)});
 }
 
 /// Requires a GPU for each process, since blocks of two processes are not on a GPU at once. A kernel would wait for
@@ -184,6 +240,7 @@ Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const
     if (const Size more = place == MemoryKind::kData ? allocator_.growth_for(me(), bytes, left) : 0) {
       segment_.grow(member_, exchange_, pe_.device, more);
       allocator_.grow(more);
+      if (proxy_ != nullptr) proxy_->set_bytes(segment_.bytes());
     }
     offset = allocator_.allocate_symmetric(me(), place, bytes, name, element_bytes, left);
   } else {
@@ -252,10 +309,14 @@ void Processes::share_calls() {
 }
 
 void Processes::test_links() {
-  const Size bytes = num_pes() * kSelfTestWords * Size{8};
-  SelfTest test{segment_.base() + HeapAllocator::kControlBytes, segment_.stride(), num_pes(), me(), 0};
+  const Team host = exchange_.host_team();
+  const int tested = devices().has_mailbox() ? host.size : num_pes();
+  const int first = devices().has_mailbox() ? host.first : 0;
+  const Size bytes = tested * kSelfTestWords * Size{8};
+  SelfTest test{segment_.base() + first * segment_.stride() + HeapAllocator::kControlBytes, segment_.stride(), tested,
+                me() - first, 0};
   if (allocator_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
-  const Size counter_bytes = 2 * num_pes() * Size{sizeof(std::uint32_t)};
+  const Size counter_bytes = 2 * tested * Size{sizeof(std::uint32_t)};
   const std::unique_ptr<std::uint32_t[], PinnedFree> wrong(
       static_cast<std::uint32_t*>(devices().allocate_pinned(counter_bytes)), PinnedFree{&devices()});
   std::memset(wrong.get(), 0, static_cast<std::size_t>(counter_bytes));
@@ -268,12 +329,12 @@ void Processes::test_links() {
     pe_.stream->synchronize();
     member_.barrier("self-test read");
   }
-  for (int pe = 0; pe < num_pes(); ++pe)
+  for (int pe = 0; pe < tested; ++pe)
     for (const bool is_here : {true, false})
-      if (const std::uint32_t count = wrong[pe + (is_here ? 0 : num_pes())])
+      if (const std::uint32_t count = wrong[pe + (is_here ? 0 : tested)])
         throw RuntimeFailure(fmt::format(
             "self-test: {} of {} words {} PE {} {} PE {} are wrong; the link or its driver is faulty", count,
-            2 * kSelfTestWords, is_here ? "written by" : "read from", pe, is_here ? "to" : "by", me()));
+            2 * kSelfTestWords, is_here ? "written by" : "read from", first + pe, is_here ? "to" : "by", me()));
 }
 
 }  // namespace tandem::world

@@ -34,7 +34,7 @@ class Processes : public Pes {
   std::optional<bootstrap::Failure> end(int pe, std::optional<std::uint32_t> by) const override;
   void abort_waits(int, const bootstrap::Failure& why) override { member_.fail(why); }
   void work_failed(int, const bootstrap::Failure& why) override { member_.fail(why); }
-  wire::Proxy* proxy(int) const override { return nullptr; }
+  wire::Proxy* proxy(int) const override { return proxy_.get(); }
   Profiler* profiler() const override { return profiler_.get(); }
 
   /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
@@ -44,11 +44,18 @@ class Processes : public Pes {
   /// nothing.
   void leave();
 
+  /// Returns whether the world spans several hosts.
+  bool has_hosts() const { return pes_of_host_ < num_pes(); }
+
   /// Sends the recordings of all PEs to PE 0. Collective; nothing may run meanwhile.
   void gather_profiles();
 
  private:
   int count_pes_of_host() const;
+  std::string name_of(int pe) const;
+  void start_proxy();
+  wire::Heartbeat heartbeat();
+  void lose(const std::vector<int>& pes, double silence_s);
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
@@ -69,6 +76,7 @@ class Processes : public Pes {
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
   std::unique_ptr<MismatchDetector> calls_;
   std::unique_ptr<Profiler> profiler_;
+  std::unique_ptr<wire::Proxy> proxy_;
 };
 
 }  // namespace tandem::world

@@ -1,5 +1,8 @@
 // Programs in C on CPUs: the shared library as it is installed, PEs as threads, data that really moves.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <numeric>
 #include <string>
@@ -186,6 +189,26 @@ TEST(CProgram, HearOfEachOthersCalls) {
     if (text.empty()) text = error_of(tandem_synchronize(p.world, nullptr));
     EXPECT_THAT(text, HasSubstr("status 1: "));
     EXPECT_THAT(text, HasSubstr("count"));
+  });
+}
+
+TEST(CProgram, UseRegisteredMemoryInPlace) {
+  run(3, [](const Peer& p) {
+    constexpr size_t kBytes = size_t{1} << 20, kCount = 100'000;
+    const int file = ::memfd_create("of the program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(file, kBytes), 0);
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    ASSERT_EQ(error_of(tandem_register(p.world, memory, kBytes)), "");
+    ::close(file);
+    auto* const data = static_cast<float*>(memory);
+    std::fill(data, data + kCount, static_cast<float>(p.pe + 1));
+    EXPECT_EQ(error_of(tandem_all_reduce(p.world, data, data, kCount, TANDEM_F32, TANDEM_SUM, nullptr)), "");
+    EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    EXPECT_THAT(std::vector<float>(data, data + kCount), Each(6.0F));
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_unregister(p.world, memory)), "");
+    ::munmap(memory, kBytes);
   });
 }
 

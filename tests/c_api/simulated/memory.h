@@ -1,12 +1,14 @@
 #pragma once
-/// Memory of a simulated program in C, with words in it that say whose they are.
+/// Memory of a program in C, with words in it that say whose they are.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "c_api/simulated/process.h"
+#include "tandem/error.h"
 
 namespace tandem::test {
 
@@ -25,33 +27,38 @@ inline Words joined(const std::vector<Words>& parts) {
   return all;
 }
 
-/// Memory of one PE: of tandem_alloc, or anywhere else on its GPU.
+/// Throws InvalidArgument with the error that the stream or another PE reports.
+inline void synchronize(const CPeer& peer) {
+  if (tandem_synchronize(peer.world, peer.stream) != TANDEM_SUCCESS) throw InvalidArgument(tandem_last_error());
+}
+
+/// Memory of one PE: of tandem_alloc, or its own.
 class Memory {
  public:
-  Memory(CPeer& peer, bool symmetric, const Words& contents) : peer_(peer), size_(contents.size()) {
-    const auto bytes = static_cast<Size>(size_ * 4);
+  Memory(CPeer& peer, bool symmetric, const Words& contents)
+      : peer_(peer), own_(symmetric ? 0 : contents.size() + 1), size_(contents.size()), begin_(own_.data()) {
     if (symmetric) {
       EXPECT_EQ(unlike(tandem_alloc(peer.world, size_ * 4, &begin_), TANDEM_SUCCESS), "");
-    } else {
-      begin_ = peer.simulated.heap().allocate_local<unsigned>(bytes / 4, "anywhere");
     }
     fill(contents);
   }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
   void* at() const { return begin_; }
   void fill(const Words& contents) const {
-    peer_.simulated.copy_in(begin_, contents.data(), static_cast<Size>(size_ * 4));
+    std::copy(contents.begin(), contents.end(), static_cast<unsigned*>(begin_));
   }
   Words contents() const {
-    Words all(size_);
-    EXPECT_EQ(unlike(tandem_synchronize(peer_.world, peer_.stream), TANDEM_SUCCESS), "");
-    peer_.simulated.copy_out(all.data(), begin_, static_cast<Size>(size_ * 4));
-    return all;
+    synchronize(peer_);
+    const auto* const first = static_cast<const unsigned*>(begin_);
+    return {first, first + size_};
   }
 
  private:
   CPeer& peer_;
+  mutable Words own_;
   size_t size_;
-  void* begin_ = nullptr;
+  void* begin_;
 };
 
 }  // namespace tandem::test

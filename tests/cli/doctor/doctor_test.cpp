@@ -36,6 +36,16 @@ TEST(Doctor, ReportsOnAnyMachineWithOrWithoutGpus) {
   }
 }
 
+TEST(Doctor, SaysThatLibncclIsTandem) {
+  const auto folder = std::filesystem::path(TANDEM_CLI_PATH).parent_path().parent_path();
+  const std::string file = folder / "lib/tandem/nccl/libnccl.so.2";
+  ASSERT_EQ(::setenv("TANDEM_NCCL_LIBRARY", file.c_str(), 1), 0);
+  const auto library = tandem("doctor --json -").json()["libraries"]["nccl"];
+  ::unsetenv("TANDEM_NCCL_LIBRARY");
+  EXPECT_EQ(library["file"], file);
+  EXPECT_THAT(library["version"].get<std::string>(), HasSubstr("Tandem "));
+}
+
 /// A machine with one driver, one GPU beside a fast adapter, another GPU elsewhere.
 class PretendMachine {
  public:

@@ -1,9 +1,11 @@
 // The tool's runs on CPUs.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 
+#include "bootstrap/processes.h"
 #include "cli/tool.h"
 
 namespace tandem::cli {
@@ -39,6 +41,47 @@ TEST(OnHost, RunsAsProcesses) {
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_THAT(ended.out, HasSubstr("\"correct\": true"));
   }
+}
+
+bool has_libfabric() { return ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr; }
+
+TEST(OnHost, RunsBetweenHosts) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  const auto ended = tandem(std::string("launch -n 2 sh -c 'TANDEM_HOST=$RANK exec ") + TANDEM_CLI_PATH +
+                            " run all_gather_gemm --backend host --shape 512x1024x256 --dtype f16 --json -'");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("\"correct\": true"));
+}
+
+/// Two processes of a job without a launcher meet at the tool's rendezvous, which ends with their world.
+TEST(OnHost, RunsByARendezvous) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  using bootstrap::testing::Process;
+  Process meeting(TANDEM_CLI_PATH, {"rendezvous"});
+  meeting.wait_for_output();
+  std::string id;
+  for (char letter = 0; ::read(meeting.output(), &letter, 1) == 1 && letter != '\n';) id += letter;
+  std::vector<Process> all;
+  for (const char* const rank : {"0", "1"})
+    all.emplace_back(
+        TANDEM_CLI_PATH,
+        std::vector<std::string>{"run", "all_reduce", "--backend", "host", "--bytes", "64K", "--json", "-"},
+        std::vector<std::string>{"TANDEM_UNIQUE_ID=" + id, std::string("RANK=") + rank, "WORLD_SIZE=2",
+                                 std::string("TANDEM_HOST=") + rank});
+  for (Process& process : all) {
+    const auto ended = process.wait();
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    if (&process == &all[0]) {
+      EXPECT_THAT(ended.output, HasSubstr("\"correct\": true"));
+    }
+  }
+  EXPECT_EQ(meeting.wait().code, 0);
+}
+
+TEST(OnHost, RefusesARendezvousElsewhere) {
+  EXPECT_THAT(tandem("rendezvous --port 5").err, HasSubstr("rendezvous: no option '--port'"));
+  EXPECT_THAT(tandem("rendezvous --address").err, HasSubstr("--address: an address is missing"));
+  EXPECT_EQ(tandem("rendezvous --address 203.0.113.7").code, 2);
 }
 
 TEST(OnHost, Benches) {

@@ -16,6 +16,7 @@
 namespace tandem::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::read_file;
@@ -114,6 +115,17 @@ TEST(Launch, GivesTheProgramItsOwnOptions) {
   const Outcome outcome = tandem("launch -n 1 printf '%s|' -n 7 --help");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out, "[0] -n|7|--help|\n");
+}
+
+TEST(Launch, PutsItsOwnNcclBeforeAllOthers) {
+  ASSERT_EQ(::setenv("LD_PRELOAD", "libm.so.6", 1), 0);
+  const Outcome outcome = tandem("launch -n 2 --nccl printenv LD_PRELOAD VLLM_NCCL_SO_PATH SGLANG_NCCL_SO_PATH");
+  ::unsetenv("LD_PRELOAD");
+  EXPECT_EQ(outcome.code, 0);
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  ASSERT_EQ(lines.size(), 6U);
+  for (const std::string& line : lines) EXPECT_THAT(line, HasSubstr("/tandem/nccl/libnccl.so.2"));
+  EXPECT_THAT(lines, Contains(HasSubstr("libnccl.so.2:libm.so.6")));
 }
 
 TEST(Launch, EndsTheOthersWhenOneFails) {

@@ -11,6 +11,7 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 #include "tools/tandem/tune/sweep.h"
 
@@ -173,9 +174,47 @@ std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a, c
   };
 }
 
+Result norm_result(const NormRun& run, const Setup& setup, Progress& progress) {
+  Pictures none;
+  return run_norm(run, setup, none, progress);
+}
+Result norm_result(const NormRun& run, const HostJob& job, Progress&) { return run_norm_on_host(run, job); }
+
+/// Returns a function that benches all_reduce_norm over numbers of rows, on either place.
+template <class Place>
+std::function<void(Table&)> norm_bench(const BenchOptions& a, const Place& where) {
+  constexpr Size kFirstRows = 1, kLastRows = 1024;
+  const NormRun all_rows = make_norm_run(a);
+  const Size last = a.last ? parse_size("-e", *a.last) : kLastRows;
+  const Size first = a.first ? parse_size("-b", *a.first) : min(kFirstRows, last);
+  return [a, where, all_rows, rows = sweep(first, last, a.factor)](Table& table) {
+    table.print(place(a, where));
+    table.print(fmt::format("#{:>8} {:>8} {:>6} {:>11} {:>7}  {:<16}{}", "rows", "hidden", "type", "time (us)",
+                            "#wrong", "algorithm", "result"));
+    NormRun run = all_rows;
+    const int parts = parts_of(run), count = static_cast<int>(rows.size());
+    for (int row = 0; row < count; ++row) {
+      run.options.max_rows = rows[static_cast<std::size_t>(row)];
+      const Result result = [&] {
+        Progress progress(count * parts, row * parts);
+        return norm_result(run, where, progress);
+      }();
+      table.add(result,
+                fmt::format("{:>9} {:>8} {:>6} {:>11.2f} {:>7}  {:<16}{}", run.options.max_rows, run.options.hidden,
+                            result.dtype, result.time_us, wrong_of(result), result.algorithm, result.extras));
+    }
+  };
+}
+
 template <class... Place>
 std::function<void(Table&)> bench_of(const Subject& subject, const BenchOptions& a, const Place&... place) {
   if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
+  if (std::holds_alternative<NormSubject>(subject)) {
+    if constexpr (sizeof...(Place) == 0)
+      return norm_bench(a, make_setup(a));
+    else
+      return norm_bench(a, place...);
+  }
   return collective_bench(std::get<Collective>(subject), a, place...);
 }
 

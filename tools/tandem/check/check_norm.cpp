@@ -1,6 +1,6 @@
 // all_reduce_norm under `tandem check`.
 #include "check/run_once.h"
-#include "collectives/all_reduce_norm/runs.h"
+#include "collectives/reference/norm_runs.h"
 #include "tools/tandem/check/check_cases.h"
 
 namespace tandem::cli {

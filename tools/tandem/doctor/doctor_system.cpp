@@ -118,7 +118,9 @@ Json find_library(const char* variable, const char* name, const char* version_fu
   if (handle == nullptr || version_function == nullptr) return library;
   int number = 0;
   auto* const version = reinterpret_cast<int (*)(int*)>(dlsym(handle, version_function));
-  if (version != nullptr && version(&number) == 0)
+  if (auto* const identity = reinterpret_cast<const char* (*)()>(dlsym(handle, "tandem_nccl_identity")))
+    library["version"] = identity();
+  else if (version != nullptr && version(&number) == 0)
     library["version"] = fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
   return library;
 }

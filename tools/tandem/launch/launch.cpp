@@ -19,6 +19,7 @@
 #include "tandem/error.h"
 #include "tools/tandem/launch/descendants.h"
 #include "tools/tandem/launch/launched.h"
+#include "tools/tandem/launch/nccl_variables.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
 
@@ -78,13 +79,18 @@ class Job {
     const int port = bootstrap::port_of(bootstrap::listen_tcp("127.0.0.1"));
     std::string id;
     for (const std::byte byte : bootstrap::random_key()) id += fmt::format("{:02x}", static_cast<int>(byte));
-    for (int pe = 0; pe < arguments.pes; ++pe)
-      processes_.push_back(
-          start_process(arguments.program,
-                        {fmt::format("RANK={}", pe), fmt::format("LOCAL_RANK={}", pe),
-                         fmt::format("WORLD_SIZE={}", arguments.pes), fmt::format("LOCAL_WORLD_SIZE={}", arguments.pes),
-                         "MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port), "TANDEM_RUN_ID=" + id},
-                        pe));
+    const std::vector<std::string> for_nccl = arguments.with_nccl ? nccl_variables() : std::vector<std::string>{};
+    for (int pe = 0; pe < arguments.pes; ++pe) {
+      std::vector<std::string> variables{fmt::format("RANK={}", pe),
+                                         fmt::format("LOCAL_RANK={}", pe),
+                                         fmt::format("WORLD_SIZE={}", arguments.pes),
+                                         fmt::format("LOCAL_WORLD_SIZE={}", arguments.pes),
+                                         "MASTER_ADDR=127.0.0.1",
+                                         fmt::format("MASTER_PORT={}", port),
+                                         "TANDEM_RUN_ID=" + id};
+      variables.insert(variables.end(), for_nccl.begin(), for_nccl.end());
+      processes_.push_back(start_process(arguments.program, variables, pe));
+    }
   }
 
   int run() {

@@ -9,6 +9,7 @@ namespace tandem::cli {
 
 struct LaunchArguments {
   int pes = 0;
+  bool with_nccl = false;            ///< programs find Tandem's NCCL interface in place of NCCL
   std::vector<std::string> program;  ///< program and arguments
 };
 

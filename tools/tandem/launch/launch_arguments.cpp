@@ -11,13 +11,15 @@ namespace {
 constexpr int kMostPes = 1024;
 
 constexpr const char* kHelp =
-    "Usage: tandem launch -n PES [--] PROGRAM [ARGUMENTS...]\n"
+    "Usage: tandem launch -n PES [--nccl] [--] PROGRAM [ARGUMENTS...]\n"
     "\n"
     "Runs PROGRAM once for each of PES PEs on this host. The environment of each has RANK, LOCAL_RANK, WORLD_SIZE,\n"
     "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Each line of output starts with the PE's\n"
     "number. When one PE fails, the others are ended. The exit code is that of the first PE that failed (128 + "
     "signal).\n"
     "All processes that the PEs started end with them.\n"
+    "With --nccl the programs run on Tandem in place of NCCL: it sets LD_PRELOAD, VLLM_NCCL_SO_PATH and\n"
+    "SGLANG_NCCL_SO_PATH.\n"
     "\n"
     "Example:\n"
     "  tandem launch -n 4 tandem bench all_reduce --backend cuda --graph\n";
@@ -43,6 +45,10 @@ std::optional<LaunchArguments> parse_launch(const std::vector<std::string>& word
     if (word == "-n") {
       if (++at == words.size()) throw InvalidArgument("-n: a number of PEs is missing (tandem launch --help)");
       arguments.pes = parse_pes(words[at]);
+      continue;
+    }
+    if (word == "--nccl") {
+      arguments.with_nccl = true;
       continue;
     }
     if (word == "--")

@@ -8,6 +8,7 @@
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/options/usage_message.h"
+#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 
 namespace tandem::cli {
@@ -25,6 +26,9 @@ void list_collectives() {
       if (algorithm.collective == collective)
         fmt::print("  {} {:<22}{}\n", algorithm.one_node_only ? '*' : ' ', algorithm.name, algorithm.summary);
   }
+  fmt::print("\n  {}\n", kNormName);
+  for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
+    fmt::print("  * {:<22}{}\n", algorithm.name, algorithm.summary);
 }
 
 void list_operators() {
@@ -63,6 +67,8 @@ Subject parse_subject(const std::string& text) {
     if (text == name(collective)) return collective;
     names.emplace_back(name(collective));
   }
+  if (text == kNormName) return NormSubject{};
+  names.emplace_back(kNormName);
   for (const Operator op : kOperators) {
     if (text == name(op)) return op;
     names.emplace_back(name(op));
@@ -75,6 +81,8 @@ void check_peer(const Subject& subject, const Arguments& a) {
   if (std::holds_alternative<Collective>(subject) && a.versus && *a.versus != "nccl")
     throw InvalidArgument(
         fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
+  if (std::holds_alternative<NormSubject>(subject) && a.on_gpus())
+    throw Unsupported(fmt::format("--backend: cuda given, allowed for {} are sim and host", kNormName));
 }
 
 int execute(const ListOptions&) {

@@ -24,8 +24,11 @@ int execute(const TuneOptions& options);
 int execute(const DoctorOptions& options);
 int execute(const CalibrateOptions& options);
 
+/// all_reduce_norm, which is a collective with options of its own.
+struct NormSubject {};
+
 /// The collective or operator that OP names. The parser throws InvalidArgument, with all names, if it is neither.
-using Subject = std::variant<Collective, Operator>;
+using Subject = std::variant<Collective, Operator, NormSubject>;
 Subject parse_subject(const std::string& text);
 /// Throws InvalidArgument if --vs names a peer that collectives do not have.
 void check_peer(const Subject& subject, const Arguments& arguments);

@@ -8,6 +8,7 @@
 #include "tools/tandem/launch/launch.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
+#include "tools/tandem/rendezvous/rendezvous.h"
 #include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
@@ -19,6 +20,10 @@ int run_command(int argc, const char* const* argv) {
   if (!words.empty() && words[0] == "launch") {
     const auto job = parse_launch({words.begin() + 1, words.end()});
     return job ? launch(*job) : kRight;
+  }
+  if (!words.empty() && words[0] == "rendezvous") {
+    const auto address = parse_rendezvous({words.begin() + 1, words.end()});
+    return address ? rendezvous(*address) : kRight;
   }
   const auto command = parse_command(words);
   return command ? std::visit([](const auto& options) { return execute(options); }, *command) : kRight;

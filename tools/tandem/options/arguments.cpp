@@ -38,6 +38,27 @@ void refuse_options_of_other_backends(const Arguments& a) {
          a.on_host() ? "which has no CUDA graphs" : "because its kernels follow each other as in a graph anyway");
 }
 
+void refuse_options_of_gemms(const Arguments& a, const char* why) {
+  refuse(a.shape.has_value(), "--shape", a, why);
+  refuse(a.model.has_value(), "--model", a, why);
+  refuse(a.m.has_value(), "--m", a, why);
+  refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
+  refuse(a.b_layout.has_value(), "--b-layout", a, why);
+  refuse(a.bias, "--bias", a, why);
+  refuse(a.activation.has_value(), "--activation", a, why);
+  refuse(a.scales.has_value(), "--scales", a, why);
+  refuse(a.transport.has_value(), "--transport", a, why);
+  refuse(a.direction.has_value(), "--direction", a, why);
+  refuse(a.splits.has_value(), "--splits", a, why);
+  refuse(a.shots.has_value(), "--shots", a, why);
+  refuse(a.order.has_value(), "--order", a, why);
+  refuse(a.tile.has_value(), "--tile", a, why);
+  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
+  refuse(a.compute_only, "--compute-only", a, why);
+  refuse(a.communication_only, "--communication-only", a, why);
+  refuse(a.decomposed, "--decomposed", a, why);
+}
+
 }  // namespace
 
 void validate_shared(const Arguments& a) {
@@ -66,6 +87,7 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 }
 
 void refuse_collective_options(const Arguments& a) {
+  refuse_norm_options(a);
   constexpr const char* why = "which is an operator";
   refuse(a.reduction.has_value(), "--op", a, why);
   refuse(a.root.has_value(), "--root", a, why);
@@ -83,26 +105,27 @@ void refuse_sweep_options(const SweepOptions& a) {
   refuse(a.last.has_value(), "-e", a, why);
 }
 
+void refuse_norm_options(const Arguments& a) {
+  constexpr const char* why = "but to all_reduce_norm alone";
+  refuse(a.rows.has_value(), "--rows", a, why);
+  refuse(a.hidden.has_value(), "--hidden", a, why);
+  refuse(a.norm.has_value(), "--norm", a, why);
+  refuse(a.quantise.has_value(), "--quantise", a, why);
+  refuse(a.sharded_residual, "--sharded-residual", a, why);
+}
+
+void refuse_all_but_norm_options(const Arguments& a) {
+  refuse_options_of_gemms(a, "which multiplies no matrices");
+  refuse(a.reduction.has_value(), "--op", a, "which adds");
+  refuse(a.root.has_value(), "--root", a, "which has no root");
+  refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
+  refuse(a.data.has_value(), "--data", a, "whose data is exact");
+  refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
+}
+
 void refuse_operator_options(const Arguments& a) {
-  constexpr const char* why = "which is a collective";
-  refuse(a.shape.has_value(), "--shape", a, why);
-  refuse(a.model.has_value(), "--model", a, why);
-  refuse(a.m.has_value(), "--m", a, why);
-  refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
-  refuse(a.b_layout.has_value(), "--b-layout", a, why);
-  refuse(a.bias, "--bias", a, why);
-  refuse(a.activation.has_value(), "--activation", a, why);
-  refuse(a.scales.has_value(), "--scales", a, why);
-  refuse(a.transport.has_value(), "--transport", a, why);
-  refuse(a.direction.has_value(), "--direction", a, why);
-  refuse(a.splits.has_value(), "--splits", a, why);
-  refuse(a.shots.has_value(), "--shots", a, why);
-  refuse(a.order.has_value(), "--order", a, why);
-  refuse(a.tile.has_value(), "--tile", a, why);
-  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
-  refuse(a.compute_only, "--compute-only", a, why);
-  refuse(a.communication_only, "--communication-only", a, why);
-  refuse(a.decomposed, "--decomposed", a, why);
+  refuse_norm_options(a);
+  refuse_options_of_gemms(a, "which is a collective");
 }
 
 }  // namespace tandem::cli

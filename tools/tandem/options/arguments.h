@@ -46,6 +46,10 @@ struct Arguments : OutputOptions {
   std::optional<int> root, blocks;
   bool in_place = false;
 
+  // all_reduce_norm.
+  std::optional<std::string> rows, hidden, norm, quantise;
+  bool sharded_residual = false;
+
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<std::string> out_dtype, b_layout, activation, scales;
@@ -79,6 +83,9 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 /// Throws InvalidArgument with the name of an option that does not apply to an operator (or to a collective).
 void refuse_collective_options(const Arguments& arguments);
 void refuse_operator_options(const Arguments& arguments);
+/// Throws InvalidArgument with the name of an option that applies to all_reduce_norm alone, or not to it.
+void refuse_norm_options(const Arguments& arguments);
+void refuse_all_but_norm_options(const Arguments& arguments);
 /// Does the same for options of `tune` that do not apply to operators.
 void refuse_sweep_options(const SweepOptions& options);
 

@@ -79,6 +79,18 @@ void add_collective(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
+void add_norm(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "all_reduce_norm";
+  app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16)")->group(group);
+  app.add_option("--hidden", a.hidden, "elements of a row (default: 8192)")->group(group);
+  app.add_option("--norm", a.norm, "norm of each row: none, rms (default) or layer")->group(group);
+  app.add_option("--quantise", a.quantise,
+                 "scale of an fp8_e4m3 output: none (default, no fp8), static, row or 128 (one for 128 elements)")
+      ->group(group);
+  app.add_flag("--sharded-residual", a.sharded_residual, "keep residual and sums on the owner of each row only")
+      ->group(group);
+}
+
 void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
@@ -123,6 +135,7 @@ void add_run(CLI::App& app, RunOptions& a) {
   add_gpu(run, a);
   add_versus(run, a);
   add_collective(run, a);
+  add_norm(run, a);
   run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
   add_operator(run, a);
   run.add_flag("--explain", a.explain,
@@ -149,6 +162,7 @@ void add_bench(CLI::App& app, BenchOptions& a) {
   add_versus(bench, a);
   add_sizes(bench, a);
   add_collective(bench, a);
+  add_norm(bench, a);
   add_operator(bench, a);
 }
 
@@ -245,6 +259,7 @@ void add_commands(CLI::App& app, AllOptions& all) {
   add_bench(app, all.bench);
   add_check(app, all.check);
   app.add_subcommand("launch", "run a program as the PEs of one job on this computer (tandem launch --help)");
+  app.add_subcommand("rendezvous", "let processes of several hosts meet (tandem rendezvous --help)");
   add_tune(app, all.tune);
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
   calibrate.add_option("--out", all.calibrate.out, "file of the model")->type_name("FILE.json")->required();

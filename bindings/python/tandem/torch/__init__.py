@@ -7,7 +7,7 @@
                                         tensor-parallel layers, with and without sequence parallelism
     register_backend                    dist.init_process_group("cpu:tandem")
 
-`group` is a process group, its name, or None for the default group. A group's world is made by its first operator, on all
+`group` is a process group, its name, or None for the default group. A group's first operator makes its world, on all
 processes at once.
 """
 

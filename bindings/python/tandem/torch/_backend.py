@@ -58,19 +58,17 @@ class TandemGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self._name = ""
         unique, pe, pes = _groups.share_id(store, rank, size)
-        self.world = World.from_id(
-            unique, pe, pes, device="host", join_timeout_s=timeout_s, **_groups.HOST_OPTIONS
-        )
+        self.world = World.from_id(unique, pe, pes, device="host", join_timeout_s=timeout_s, **_groups.HOST_OPTIONS)
 
-    def getBackendName(self) -> str:  # noqa: N802: c10d's name
+    def getBackendName(self) -> str:
         """The name that c10d shows."""
         return "tandem"
 
-    def getGroupName(self) -> str:  # noqa: N802
+    def getGroupName(self) -> str:
         """The name by which functional collectives find the group."""
         return self._name
 
-    def setGroupName(self, name: str) -> None:  # noqa: N802
+    def setGroupName(self, name: str) -> None:
         """Takes the name."""
         self._name = name
 

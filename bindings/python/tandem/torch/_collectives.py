@@ -1,8 +1,8 @@
 """Collectives as operators of PyTorch: torch.ops.tandem.all_reduce and so on, out of place, with gradients.
 
-A gradient is that of the sum of all PEs' losses. So `all_reduce` is its own adjoint, `all_gather` and `reduce_scatter`
-are each other's, and so are `broadcast` and `reduce`, `gather` and `scatter`. Rooted operators give every PE a result of
-the same shape: on PEs other than the root of `reduce` and `gather` it holds zeros.
+A gradient is that of the sum of all PEs' losses. So `all_reduce` is its own adjoint. `all_gather` and `reduce_scatter`
+are each other's, and so are `broadcast` and `reduce`, `gather` and `scatter`. Rooted operators give every PE a result
+of the same shape: on PEs other than the root of `reduce` and `gather` it holds zeros.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def resolve(group: Any) -> str:
 def find(name: str) -> Any:
     """The process group called `name`."""
     try:
-        return c10d._resolve_process_group(name)
+        return c10d._resolve_process_group(name)  # type: ignore[arg-type, attr-defined]
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         raise errors.InvalidArgument(
             f"group: {shown(name)} given, allowed is the name of a process group of this process"

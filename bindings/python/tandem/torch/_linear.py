@@ -1,7 +1,7 @@
 """Tensor-parallel linear layers.
 
-Each process holds its part of torch.nn.Linear's weight. With sequence parallelism the activations between the layers are
-split along their first axis, else every process holds all of them.
+Each process holds its part of torch.nn.Linear's weight. With sequence parallelism the activations outside of a pair of
+layers are split along their first axis, else every process holds all of them.
 """
 
 from __future__ import annotations

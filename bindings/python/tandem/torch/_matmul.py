@@ -5,8 +5,8 @@
     matmul_all_reduce       the sum of x @ w over all PEs
     replicated_matmul       x @ w of an x that all PEs hold; the gradient of x is summed over all PEs
 
-Weights are k x n, as torch.matmul has them: a contiguous one, or the transpose of a contiguous one. Leading axes of x are
-rows, and the first of them is gathered or scattered. A bias is added once, and then the activation is applied.
+Weights are k x n, as torch.matmul has them: a contiguous one, or the transpose of a contiguous one. Leading axes of x
+are rows, and the first of them is gathered or scattered. A bias is added once, and then the activation is applied.
 
 In gradients the result of matmul_all_reduce counts as one that all PEs use alike, as tensor-parallel layers do. A bias
 whose values are the same on all PEs gets its complete gradient on each of them.
@@ -37,7 +37,9 @@ def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[
     if x.dim() < 2:
         raise errors.InvalidArgument(f"x: shape {tuple(x.shape)} given, allowed are two axes or more")
     if activation not in ACTIVATIONS:
-        raise errors.InvalidArgument(f"activation: {shown(activation)} given, allowed is one of {', '.join(ACTIVATIONS)}")
+        raise errors.InvalidArgument(
+            f"activation: {shown(activation)} given, allowed is one of {', '.join(ACTIVATIONS)}"
+        )
     if len(weights) == 0:
         raise errors.InvalidArgument("weight: an empty list given, allowed is at least one weight")
     if len(biases) not in (0, len(weights)):
@@ -53,7 +55,9 @@ def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[
                 raise errors.InvalidArgument(f"{name}: {one.dim()} axes given, allowed are {dims}")
     for one in weights:
         if one.shape[0] != x.shape[-1]:
-            raise errors.InvalidArgument(f"weight: {one.shape[0]} rows given, allowed are {x.shape[-1]}, the columns of x")
+            raise errors.InvalidArgument(
+                f"weight: {one.shape[0]} rows given, allowed are {x.shape[-1]}, the columns of x"
+            )
     for weight, bias in zip(weights, biases, strict=False):
         if bias.shape[0] != weight.shape[1]:
             raise errors.InvalidArgument(f"bias: {bias.shape[0]} elements given, allowed are {weight.shape[1]}")
@@ -129,8 +133,8 @@ def _run(
     k = x.shape[-1] * (1 if gathers else pes)
     dtype = str(x.dtype).removeprefix("torch.")
     plan = _plan(found, (operator, ns, k, dtype, layout, activation), rows[0])
-    addresses = [[one.data_ptr() for one in tensors] for tensors in (b, c, bias)]
-    plan.run(rows[0], a.data_ptr(), *addresses, _groups.stream_of(x))
+    to_b, to_c, to_bias = ([one.data_ptr() for one in tensors] for tensors in (b, c, bias))
+    plan.run(rows[0], a.data_ptr(), to_b, to_c, to_bias, _groups.stream_of(x))
     return c
 
 
@@ -147,9 +151,11 @@ def _all_gather_matmul(
     else:
         gathered = torch.ops.tandem.all_gather(flat, group)
         sums = [gathered @ w for w in weights]
-        results = [_activated(s + b, activation) for s, b in zip(sums, biases, strict=True)] if biases else [
-            _activated(s, activation) for s in sums
-        ]
+        results = (
+            [_activated(s + b, activation) for s, b in zip(sums, biases, strict=True)]
+            if biases
+            else [_activated(s, activation) for s in sums]
+        )
     return [r.reshape(*shape, w.shape[1]) for r, w in zip(results, weights, strict=True)]
 
 
@@ -193,6 +199,7 @@ def _replicated_matmul(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
     _checked(x, [weight], [] if bias is None else [bias], activation)
+    _groups.find(group)
     z = x @ weight if bias is None else x @ weight + bias
     return _activated(z, activation).contiguous()
 

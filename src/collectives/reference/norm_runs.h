@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
 

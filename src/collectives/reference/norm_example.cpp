@@ -1,4 +1,4 @@
-#include "collectives/all_reduce_norm/reference.h"
+#include "collectives/reference/norm_example.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +31,8 @@ int antisymmetric(unsigned vector, int number, Size row, Size column, Size hidde
   const int value = mixed(vector, number, row, std::min(column, mirrored), pe, most);
   return column < mirrored ? value : -value;
 }
+
+float weight_at(Size column) { return std::ldexp(1.0F, mixed(kWeight, 0, 0, column, 0, 1)); }
 
 }  // namespace
 
@@ -83,7 +85,7 @@ std::vector<std::byte> NormExample::residual(int pe) const {
 }
 // Vectors are the same for all calls, as weights are.
 std::vector<std::byte> NormExample::weight() const {
-  return bytes(1, [&](Size, Size column) { return std::ldexp(1.0F, mixed(kWeight, 0, 0, column, 0, 1)); });
+  return bytes(1, [&](Size, Size column) { return weight_at(column); });
 }
 std::vector<std::byte> NormExample::bias() const {
   return bytes(1, [&](Size, Size column) { return antisymmetric(kBias, 0, 0, column, options_.hidden, 0, 2); });
@@ -100,85 +102,114 @@ Size NormExample::sum_bytes(int pe) const {
 }
 Size NormExample::scales_bytes() const { return rows_ * scales_of_row(options_) * Size{sizeof(float)}; }
 
-NormExample::Row NormExample::row(Size number) const {
-  const Size hidden = options_.hidden;
-  Row row;
-  float total = 0;
-  for (Size i = 0; i < hidden; ++i) {
+void NormExample::add_sums(Row& row, Size number) const {
+  for (Size i = 0; i < options_.hidden; ++i) {
     float sum = input(0, number, i);
     for (int pe = 1; pe < pes_; ++pe) sum += input(pe, number, i);
-    if (options_.bias) sum += static_cast<float>(antisymmetric(kBias, 0, 0, i, hidden, 0, 2));
+    if (options_.bias) sum += static_cast<float>(antisymmetric(kBias, 0, 0, i, options_.hidden, 0, 2));
     if (options_.residual) sum += residual_at(number, i);
     row.sum.push_back(rounded(sum));
-    total += options_.norm == Norm::kRms ? row.sum.back() * row.sum.back() : row.sum.back();
   }
-  const auto count = static_cast<float>(hidden);
-  const float mean = options_.norm == Norm::kLayer ? total / count : 0;
+}
+
+void NormExample::add_norm(Row& row) const {
+  const auto count = static_cast<float>(options_.hidden);
+  float mean = 0;
+  float squares = 0;
   if (options_.norm == Norm::kLayer) {
-    total = 0;
-    for (const float x : row.sum) total += (x - mean) * (x - mean);
+    for (const float x : row.sum) mean += x;
+    mean /= count;
   }
-  const float factor = 1.0F / std::sqrt(total / count + static_cast<float>(options_.epsilon));
-  for (Size i = 0; i < hidden; ++i) {
+  for (const float x : row.sum) squares += (x - mean) * (x - mean);
+  const float factor = 1.0F / std::sqrt(squares / count + static_cast<float>(options_.epsilon));
+  for (Size i = 0; i < options_.hidden; ++i) {
     float y = row.sum[static_cast<std::size_t>(i)];
-    if (options_.norm != Norm::kNone) y = (y - mean) * factor * std::ldexp(1.0F, mixed(kWeight, 0, 0, i, 0, 1));
+    if (options_.norm != Norm::kNone) y = (y - mean) * factor * weight_at(i);
     if (options_.norm_bias) y += static_cast<float>(mixed(kNormBias, 0, 0, i, 0, 3));
     row.y.push_back(y);
   }
-  const Size group = options_.quantisation == Quantisation::kGroup ? kScaleGroup : hidden;
-  for (Size i = 0; i < hidden; ++i) {
+}
+
+void NormExample::add_scales(Row& row) const {
+  const Size group = options_.quantisation == Quantisation::kGroup ? kScaleGroup : options_.hidden;
+  for (const Range part : Tiles({0, options_.hidden}, group)) {
     float greatest = 0;
-    const Size begin = i / group * group;
-    if (i > begin) {
-      row.scales.push_back(row.scales.back());
-      continue;
-    }
-    for (Size k = begin; k < std::min(begin + group, hidden); ++k)
-      greatest = std::max(greatest, std::abs(row.y[static_cast<std::size_t>(k)]));
-    row.scales.push_back(options_.quantisation == Quantisation::kStatic ? static_cast<float>(options_.scale)
-                                                                        : scale_for(greatest));
+    for (Size i = part.begin; i < part.end; ++i)
+      greatest = std::max(greatest, std::abs(row.y[static_cast<std::size_t>(i)]));
+    const bool is_static = options_.quantisation == Quantisation::kStatic;
+    row.scales.insert(row.scales.end(), static_cast<std::size_t>(part.size()),
+                      is_static ? static_cast<float>(options_.scale) : scale_for(greatest));
   }
+}
+
+NormExample::Row NormExample::row(Size number) const {
+  Row row;
+  add_sums(row, number);
+  add_norm(row);
+  add_scales(row);
   return row;
 }
 
-std::string NormExample::wrong(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const {
-  const Range own = held(pe);
+bool NormExample::is(float got, float expected, float relative, float absolute) const {
+  return fractions_ ? std::abs(got - expected) <= relative * std::abs(expected) + absolute : got == expected;
+}
+
+float NormExample::scale_of(const std::byte* scales, Size row, Size column, float expected) const {
   const Size of_row = scales_of_row(options_);
-  const auto differs = [&](const char* what, Size r, Size i, float got, float want) {
-    return fmt::format("{} of row {}, element {}: {} instead of {}", what, r, i, got, want);
-  };
-  for (Size r = 0; r < rows_; ++r) {
-    const Row want = row(r);
-    for (Size i = 0; i < options_.hidden; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const Size place = r * options_.hidden + i;
-      if (options_.sum && r >= own.begin && r < own.end) {
-        const float got = element(sum, (r - own.begin) * options_.hidden + i);
-        if (got != want.sum[at]) return differs("sum", r, i, got, want.sum[at]);
-      }
-      float scale = want.scales[at];
-      if (of_row > 0) {
-        const Size which = r * of_row + (of_row > 1 ? i / kScaleGroup : 0);
-        float got;
-        std::memcpy(&got, scales + which * Size{sizeof(float)}, sizeof(float));
-        if (fractions_ ? std::abs(got - scale) > 1e-4F * scale : got != scale)
-          return differs("scale", r, i, got, scale);
-        scale = got;
-      }
-      if (options_.quantisation == Quantisation::kNone) {
-        const float got = element(out, place);
-        const float expected = rounded(want.y[at]);
-        if (fractions_ ? std::abs(got - expected) > 0.02F * std::abs(expected) + 1e-4F : got != expected)
-          return differs("out", r, i, got, expected);
-      } else {
-        const auto got = convert<float>(fp8_e4m3::from_bits(std::to_integer<std::uint8_t>(out[place])));
-        const auto expected = convert<float>(convert<fp8_e4m3>(want.y[at] * (1.0F / scale)));
-        if (fractions_ ? std::abs(got - expected) > 0.13F * std::abs(expected) + 0.01F : got != expected)
-          return differs("fp8 out", r, i, got, expected);
-      }
+  if (of_row == 0) return expected;
+  float scale;
+  const Size at = row * of_row + (of_row > 1 ? column / kScaleGroup : 0);
+  std::memcpy(&scale, scales + at * Size{sizeof(float)}, sizeof(float));
+  return scale;
+}
+
+namespace {
+
+void count(NormErrors& errors, bool is_right, const char* what, Size row, Size column, float got, float expected) {
+  ++errors.checked;
+  if (is_right) return;
+  if (errors.wrong++ == 0)
+    errors.first = fmt::format("{} of row {}, element {}: {} instead of {}", what, row, column, got, expected);
+}
+
+}  // namespace
+
+void NormExample::check_out(NormErrors& errors, const Row& expected, Size row, const std::byte* out,
+                            const std::byte* scales) const {
+  for (Size i = 0; i < options_.hidden; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Size place = row * options_.hidden + i;
+    if (options_.quantisation == Quantisation::kNone) {
+      const float got = element(out, place);
+      const float y = rounded(expected.y[at]);
+      count(errors, is(got, y, 0.02F, 1e-4F), "out", row, i, got, y);
+      continue;
     }
+    const float scale = scale_of(scales, row, i, expected.scales[at]);
+    if (!is(scale, expected.scales[at], 1e-4F, 0)) {
+      count(errors, false, "scale", row, i, scale, expected.scales[at]);
+      continue;
+    }
+    const auto got = convert<float>(fp8_e4m3::from_bits(std::to_integer<std::uint8_t>(out[place])));
+    const auto y = convert<float>(convert<fp8_e4m3>(expected.y[at] * (1.0F / scale)));
+    count(errors, is(got, y, 0.13F, 0.01F), "fp8 out", row, i, got, y);
   }
-  return "";
+}
+
+NormErrors NormExample::errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const {
+  const Range own = held(pe);
+  NormErrors errors;
+  for (Size r = 0; r < rows_; ++r) {
+    const Row expected = row(r);
+    if (options_.sum && r >= own.begin && r < own.end)
+      for (Size i = 0; i < options_.hidden; ++i) {
+        const float got = element(sum, (r - own.begin) * options_.hidden + i);
+        const float x = expected.sum[static_cast<std::size_t>(i)];
+        count(errors, got == x, "sum", r, i, got, x);
+      }
+    check_out(errors, expected, r, out, scales);
+  }
+  return errors;
 }
 
 }  // namespace tandem::kernels

@@ -1,11 +1,11 @@
-#include "collectives/all_reduce_norm/runs.h"
+#include "collectives/reference/norm_runs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "collectives/all_reduce_norm/check.h"
-#include "collectives/all_reduce_norm/reference.h"
+#include "collectives/reference/norm_example.h"
 
 namespace tandem::kernels {
 
@@ -103,7 +103,7 @@ class Runs {
     const Bytes out = of_device(call.out, call.example.out_bytes());
     const Bytes sum = of_device(call.sum, call.example.sum_bytes(world_.pe()));
     const Bytes scales = of_device(call.scales, call.example.scales_bytes());
-    return call.example.wrong(world_.pe(), out.data(), sum.data(), scales.data());
+    return call.example.errors(world_.pe(), out.data(), sum.data(), scales.data()).first;
   }
 
   World& world_;

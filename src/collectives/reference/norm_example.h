@@ -1,15 +1,22 @@
 #pragma once
 /// Examples of all_reduce_norm with their exact results, for tests, for `tandem check` and for verified runs.
 ///
-/// Values are small integers whose sums are exact in any order: a row is antisymmetric around an integer, which is its
-/// mean, and weights are powers of two. Fractions instead test the order of additions and the rounding of the sums.
+/// Values are small integers whose sums are exact in any order. A row is antisymmetric around an integer, which is its
+/// mean. Weights are powers of two. Fractions instead test the order of additions and the rounding of the sums.
 
 #include <string>
 #include <vector>
 
-#include "tandem/all_reduce_norm.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
+
+/// The comparison of results with their expectation.
+struct NormErrors {
+  Size checked = 0;   ///< elements
+  Size wrong = 0;     ///< elements
+  std::string first;  ///< the first wrong one
+};
 
 class NormExample {
  public:
@@ -28,8 +35,8 @@ class NormExample {
   Size out_bytes() const;
   Size sum_bytes(int pe) const;
   Size scales_bytes() const;
-  /// Returns the first error of the results of PE `pe`, or "".
-  std::string wrong(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
+  /// Compares the results of PE `pe`. An output that the options do not ask for may be null.
+  NormErrors errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
 
  private:
   struct Row {
@@ -37,6 +44,15 @@ class NormExample {
     std::vector<float> scales;  // of each element
   };
   Row row(Size number) const;
+  /// The sums of a row, which are rounded, and what the norm makes of them.
+  void add_sums(Row& row, Size number) const;
+  void add_norm(Row& row) const;
+  void add_scales(Row& row) const;
+  float scale_of(const std::byte* scales, Size row, Size column, float expected) const;
+  /// Returns whether the value is the expected one, or with fractions near it.
+  bool is(float got, float expected, float relative, float absolute) const;
+  void check_out(NormErrors& errors, const Row& expected, Size row, const std::byte* out,
+                 const std::byte* scales) const;
   float rounded(float value) const;
   float element(const std::byte* buffer, Size i) const;
   float input(int pe, Size row, Size column) const;

@@ -1,8 +1,6 @@
 #pragma once
 /// The order of a world's calls in several CUDA streams.
 
-#include <cuda_runtime.h>
-
 #include <map>
 #include <memory>
 
@@ -10,8 +8,28 @@
 
 namespace tandem::c {
 
+/// The calls of CUDA that the order needs. Each throws RuntimeFailure with CUDA's error. Tests have streams of their
+/// own.
+class StreamCalls {
+ public:
+  virtual ~StreamCalls() = default;
+
+  /// Returns the number of the capture that the stream belongs to; 0 if it is not captured.
+  virtual unsigned long long capture_of(void* stream) const = 0;
+  /// Returns the stream's number, which no other stream ever has. CUDA refuses this for a captured stream.
+  virtual unsigned long long number_of(void* stream) const = 0;
+  /// Returns whether the handle stands for another stream in each thread (cudaStreamPerThread).
+  virtual bool is_of_thread(void* stream) const = 0;
+  /// Makes an event of the current GPU.
+  virtual void* make_event() const = 0;
+  virtual void destroy_event(void* event) const noexcept = 0;
+  virtual void record(void* event, void* stream) const = 0;
+  virtual void wait(void* stream, void* event) const = 0;
+};
+
 struct EventDestroy {
-  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+  const StreamCalls* calls = nullptr;
+  void operator()(void* event) const { calls->destroy_event(event); }
 };
 
 /// An event behind every call would keep the next one in the stream from starting early (1 KB on two H200s: 6.4 us a
@@ -24,11 +42,14 @@ struct EventDestroy {
 /// calls do.
 class LastCall final : public StreamOrder {
  public:
+  /// `calls` lives as long.
+  explicit LastCall(const StreamCalls& calls) : calls_(calls) {}
+
   void ended(void* stream) override;
 
  protected:
   bool begin(void* stream) override;
-  void end(void* stream) override;
+  void end(void* stream) override { note(stream, place_); }
   void end_failed(void* stream) noexcept override;
 
  private:
@@ -39,9 +60,9 @@ class LastCall final : public StreamOrder {
     unsigned long long capture = 0;  ///< 0: none
   };
   struct End {
-    std::unique_ptr<CUevent_st, EventDestroy> event;
+    std::unique_ptr<void, EventDestroy> event;
     unsigned long long stream = 0;
-    cudaStream_t handle = nullptr;
+    void* handle = nullptr;
     bool is_set = false;    // there was a call
     bool is_over = false;   // ... and it is
     bool is_noted = false;  // ... with the event behind it
@@ -49,12 +70,13 @@ class LastCall final : public StreamOrder {
   /// Captures whose last call is known: more than are made at a time.
   static constexpr std::size_t kMostCaptures = 64;
 
-  static Place place_of(cudaStream_t stream);
+  Place place_of(void* stream) const;
   /// With an event of the current GPU.
   End& end_of(const Place& place);
-  void wait(cudaStream_t stream, const Place& place);
-  cudaError_t note(cudaStream_t stream, const Place& place);
+  void wait(void* stream, const Place& place);
+  void note(void* stream, const Place& place);
 
+  const StreamCalls& calls_;
   Place place_;                             // of the call that has begun
   std::map<unsigned long long, End> ends_;  // by capture
   bool several_streams_ = false;            // of plain calls

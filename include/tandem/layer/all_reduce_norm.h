@@ -68,12 +68,12 @@ struct AllReduceNormOptions {
 /// The arguments of a run. The options announce which of them are given.
 struct AllReduceNormCall {
   Size rows = 0;                    ///< rows of this run
-  Symm<const std::byte> in;         ///< [rows][hidden], this PE's partial sums; a heap buffer
+  Symm<const std::byte> in = {};    ///< [rows][hidden], this PE's partial sums; a heap buffer
   const void* residual = nullptr;   ///< [rows][hidden], or the own rows; the same values on all PEs otherwise
   const void* weight = nullptr;     ///< [hidden], given if there is a norm
   const void* bias = nullptr;       ///< [hidden]
   const void* norm_bias = nullptr;  ///< [hidden]
-  Symm<std::byte> out;              ///< [rows][hidden], of the type or fp8_e4m3; a heap buffer
+  Symm<std::byte> out = {};         ///< [rows][hidden], of the type or fp8_e4m3; a heap buffer
   Symm<std::byte> sum = {};         ///< [rows][hidden], or the own rows; a heap buffer
   Symm<float> scales = {};          ///< [rows], or [rows][ceil(hidden / 128)]; a heap buffer
 };
@@ -89,8 +89,8 @@ class AllReduceNormPlan {
   /// Buffers do not overlap, except that `sum` may be `in` or `residual`, and an unquantised `out` may be `in`, or
   /// `residual` where that is not sharded. Rows may start at any element; multiples of 16 bytes are the fastest.
   ///
-  /// Throws InvalidArgument for rows that are negative or above max_rows, for an argument that is missing or that the
-  /// options do not announce, for a heap buffer that is too small, and for buffers that overlap otherwise.
+  /// Throws InvalidArgument for rows that are negative or above max_rows. It also throws for an argument that is
+  /// missing or that the options do not announce. It refuses a heap buffer that is too small, and other overlaps.
   void run(Stream& stream, const AllReduceNormCall& call);
   /// Returns the options with every choice made.
   const AllReduceNormOptions& options() const { return options_; }

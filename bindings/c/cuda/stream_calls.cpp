@@ -1,0 +1,57 @@
+// CUDA's streams and events for the order of calls.
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include "host_order.h"
+#include "last_call.h"
+#include "tandem/error.h"
+
+namespace tandem::c {
+
+namespace {
+
+void check(cudaError_t code, const char* what) {
+  if (code != cudaSuccess) throw RuntimeFailure(fmt::format("{}: {}", what, cudaGetErrorString(code)));
+}
+
+cudaStream_t stream_of(void* handle) { return static_cast<cudaStream_t>(handle); }
+cudaEvent_t event_of(void* handle) { return static_cast<cudaEvent_t>(handle); }
+
+class CudaStreamCalls final : public StreamCalls {
+ public:
+  unsigned long long capture_of(void* stream) const override {
+    cudaStreamCaptureStatus status{};
+    unsigned long long capture = 0;
+    check(cudaStreamGetCaptureInfo(stream_of(stream), &status, &capture), "cudaStreamGetCaptureInfo");
+    if (status == cudaStreamCaptureStatusInvalidated) return ~0ULL;  // its number is lost
+    return status == cudaStreamCaptureStatusNone ? 0 : capture;
+  }
+  unsigned long long number_of(void* stream) const override {
+    unsigned long long number = 0;
+    check(cudaStreamGetId(stream_of(stream), &number), "cudaStreamGetId");
+    return number;
+  }
+  bool is_of_thread(void* stream) const override { return stream_of(stream) == cudaStreamPerThread; }
+  void* make_event() const override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    return event;
+  }
+  void destroy_event(void* event) const noexcept override { cudaEventDestroy(event_of(event)); }
+  void record(void* event, void* stream) const override {
+    check(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
+  }
+  void wait(void* stream, void* event) const override {
+    check(cudaStreamWaitEvent(stream_of(stream), event_of(event)), "cudaStreamWaitEvent");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+  static const CudaStreamCalls calls;
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls);
+  return std::make_unique<HostOrder>();
+}
+
+}  // namespace tandem::c

@@ -1,0 +1,77 @@
+#include "last_call.h"
+
+#include <cstdint>
+#include <exception>
+#include <iterator>
+
+#include "tandem/error.h"
+
+namespace tandem::c {
+
+LastCall::Place LastCall::place_of(void* stream) const {
+  Place place;
+  place.capture = calls_.capture_of(stream);
+  place.stream = place.capture == 0 ? calls_.number_of(stream) : reinterpret_cast<std::uintptr_t>(stream);
+  return place;
+}
+
+LastCall::End& LastCall::end_of(const Place& place) {
+  End& end = ends_[place.capture];
+  if (end.event != nullptr) return end;
+  end.event = {calls_.make_event(), EventDestroy{&calls_}};
+  // Numbers of captures grow: the oldest one has ended. That of plain calls is 0.
+  if (ends_.size() > kMostCaptures) ends_.erase(std::next(ends_.begin(), ends_.contains(0) ? 1 : 0));
+  return end;
+}
+
+bool LastCall::begin(void* stream) {
+  place_ = place_of(stream);
+  wait(stream, place_);
+  return place_.capture != 0;
+}
+
+void LastCall::end_failed(void* stream) noexcept {
+  try {
+    note(stream, place_);
+  } catch (const std::exception&) {
+    // The call's own error is thrown.
+  }
+}
+
+void LastCall::wait(void* stream, const Place& place) {
+  End& last = end_of(place);
+  // A captured stream is told by its handle, which stands for another one in every thread here.
+  const bool is_same = last.stream == place.stream && !(place.capture != 0 && calls_.is_of_thread(stream));
+  if (!last.is_set || is_same) return;
+  if (place.capture == 0) several_streams_ = true;
+  if (last.is_over) return;
+  if (!last.is_noted) {
+    if (calls_.capture_of(last.handle) != 0)
+      throw InvalidArgument(
+          "stream: another one than that of the calls before, which is being captured; allowed once tandem_synchronize "
+          "was called for that one before its capture");
+    calls_.record(last.event.get(), last.handle);
+    last.is_noted = true;
+  }
+  calls_.wait(stream, last.event.get());
+}
+
+void LastCall::note(void* stream, const Place& place) {
+  End& last = end_of(place);
+  // Another thread could not ask this one's own stream for the event.
+  const bool is_noted = several_streams_ || place.capture != 0 || calls_.is_of_thread(stream);
+  if (is_noted) calls_.record(last.event.get(), stream);
+  last.is_set = true;
+  last.is_over = false;
+  last.is_noted = is_noted;
+  last.stream = place.stream;
+  last.handle = stream;
+}
+
+void LastCall::ended(void* stream) {
+  const Place place = place_of(stream);
+  const auto last = ends_.find(0);
+  if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_over = true;
+}
+
+}  // namespace tandem::c

@@ -1,0 +1,195 @@
+#pragma once
+/// NCCL's C interface, declared from its public documentation: names, numbers, layouts and signatures. A test compares
+/// them with an installed nccl.h.
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+using cudaStream_t = struct CUstream_st*;
+using ncclComm_t = struct ncclComm*;
+using ncclWindow_t = struct ncclWindow_vidmem*;
+
+struct ncclUniqueId {
+  char internal[128];
+};
+
+enum ncclResult_t {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7,
+};
+
+enum ncclRedOp_t {
+  ncclSum = 0,
+  ncclProd = 1,
+  ncclMax = 2,
+  ncclMin = 3,
+  ncclAvg = 4,
+  ncclNumOps = 5,  ///< the first number of an operation that a program makes
+  ncclMaxRedOp = INT_MAX,
+};
+
+enum ncclDataType_t {
+  ncclInt8 = 0,
+  ncclUint8 = 1,
+  ncclInt32 = 2,
+  ncclUint32 = 3,
+  ncclInt64 = 4,
+  ncclUint64 = 5,
+  ncclFloat16 = 6,
+  ncclFloat32 = 7,
+  ncclFloat64 = 8,
+  ncclBfloat16 = 9,
+  ncclFloat8e4m3 = 10,
+  ncclFloat8e5m2 = 11,
+  ncclNumTypes = 12,
+};
+
+enum ncclScalarResidence_t { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 };
+
+/// Numbers that nccl.h has as macros.
+inline constexpr int kConfigUndefined = INT_MIN;
+inline constexpr unsigned kConfigMagic = 0xcafebeef;
+inline constexpr unsigned kSimInfoMagic = 0x74685283;
+inline constexpr int kNoColor = -1;
+inline constexpr int kShrinkAbort = 1;
+inline constexpr int kWindowSymmetric = 1;
+inline constexpr int kMostCtaPolicy = 3;
+
+/// A configuration. Later versions append fields, and `size` says how many the caller knows.
+struct ncclConfig_v22800 {
+  std::size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking;
+  int cgaClusterSize;
+  int minCTAs;
+  int maxCTAs;
+  const char* netName;
+  int splitShare;
+  int trafficClass;
+  const char* commName;
+  int collnetEnable;
+  int CTAPolicy;
+  int shrinkShare;
+  int nvlsCTAs;
+  int nChannelsPerNetPeer;
+  int nvlinkCentricSched;
+};
+using ncclConfig_t = ncclConfig_v22800;
+
+struct ncclSimInfo_v22200 {
+  std::size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime;
+};
+using ncclSimInfo_t = ncclSimInfo_v22200;
+
+struct ncclTeam {
+  int nRanks, rank, stride;
+};
+
+ncclResult_t ncclGetVersion(int* version);
+const char* ncclGetErrorString(ncclResult_t result);
+const char* ncclGetLastError(ncclComm_t comm);
+void ncclResetDebugInit();
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t* config);
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int nranks, int rank, int nid, ncclUniqueId* ids,
+                                      ncclConfig_t* config);
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const int* devices);
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config);
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* rest, ncclConfig_t* config,
+                            int flags);
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id);
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int rank, ncclComm_t* grown,
+                          ncclConfig_t* config);
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);
+ncclResult_t ncclCommCount(ncclComm_t comm, int* count);
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank);
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device);
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t ncclCommResume(ncclComm_t comm);
+ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, std::uint64_t* value);
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, void* properties);
+
+ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes);
+ncclResult_t ncclMemFree(void* memory);
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle);
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t bytes, ncclWindow_t* window, int flags);
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window);
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void** memory);
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t where,
+                                      ncclComm_t comm);
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                        ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream);
+ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream);
+ncclResult_t ncclBcast(void* data, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream);
+ncclResult_t ncclGather(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                        cudaStream_t stream);
+ncclResult_t ncclScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                         cudaStream_t stream);
+ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info);
+
+// Refused: calls of device code and one-sided calls. Structures that Tandem never reads are void here.
+ncclResult_t ncclPutSignal(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
+                           std::size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm,
+                           cudaStream_t stream);
+ncclResult_t ncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclWaitSignal(int count, void* descriptions, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements, void* made);
+ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void* made);
+ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, std::size_t offset, int rank, void** pointer);
+ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, std::size_t offset, int peer, void** pointer);
+ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void** pointer);
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void* multimem, void** pointer);
+ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam team, int barriers, void* handle,
+                                             void* requirement);
+ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam team, int barriers, void* handle, void* requirement);
+ncclResult_t ncclLLA2ACreateRequirement(int blocks, int slots, void* handle, void* requirement);
+int ncclLLA2ACalcSlots(int elements, int element_bytes);
+ncclTeam ncclTeamWorld(ncclComm_t comm);
+ncclTeam ncclTeamLsa(ncclComm_t comm);
+ncclTeam ncclTeamRail(ncclComm_t comm);
+int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam team, int rank);
+int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam team, int rank);
+
+/// Returns the name and version of this library. NCCL has no such function, so programs tell the two apart by it.
+const char* tandem_nccl_identity();
+
+}  // extern "C"

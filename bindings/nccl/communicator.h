@@ -1,0 +1,167 @@
+#pragma once
+/// A communicator: a world of Tandem with the states that NCCL's users know.
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bindings/c/world.h"
+#include "bindings/nccl/error.h"
+#include "bindings/nccl/premultiply.h"
+#include "bindings/nccl/settings.h"
+#include "bootstrap/protocol/mac.h"
+#include "host/world/task_queue.h"
+#include "tandem/advanced/unique_id.h"
+
+namespace tandem::nccl {
+
+/// A collective call, with the scalar of a multiplied sum.
+struct CollectiveCall {
+  c::Call call;
+  std::optional<Scalar> scalar;
+};
+
+/// A message to or from `peer`.
+struct Message {
+  bool is_send;
+  int peer;
+  void* data;
+  Size bytes;
+  void* stream;
+};
+
+/// The work of one communicator in a group: collectives in order, and messages that progress side by side.
+struct Work {
+  std::vector<CollectiveCall> collectives;
+  std::vector<Message> messages;
+  /// Changes of communicators, such as a split, in order. They come alone.
+  std::vector<std::function<void()>> changes;
+};
+
+/// Returns the secret that the ranks of a communicator have in common.
+bootstrap::Key lineage_of(const UniqueId& id);
+
+class Communicator {
+ public:
+  /// A registered range of memory.
+  struct Range {
+    void* memory;
+    std::size_t bytes;
+    bool is_window;
+  };
+
+  Communicator(const Settings& settings, int rank, int ranks, std::optional<int> device)
+      : settings_(settings), rank_(rank), ranks_(ranks), device_(device) {}
+
+  const Settings& settings() const { return settings_; }
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  /// Returns the device. Throws InvalidArgument before the communicator is ready.
+  int device();
+
+  // These functions meet the other ranks.
+
+  /// Joins the world of `id`. `lineage` is a secret of all ranks, from which those of its parts derive.
+  void join(const UniqueId& id, const bootstrap::Key& lineage);
+  /// Makes `part` from the ranks of one color; without a color there is none.
+  void split(int color, int key, Communicator& part);
+  /// Makes `rest` from all ranks but `excluded`, which are sorted and do not call.
+  void shrink(const std::vector<int>& excluded, Communicator& rest);
+  /// Makes the larger `grown`, whose id one rank made.
+  void grow(Communicator& grown);
+
+  /// Makes the id of the next larger communicator, on one rank.
+  UniqueId id_to_grow();
+  /// Runs a group's work. On CPUs it returns when the work is done.
+  void run(Work& work);
+  /// Throws unless calls are allowed now.
+  void check_usable();
+
+  /// Ends the world, if there is one, and all waits for it. Any thread may call it.
+  void abort(const std::string& why);
+  /// Ends the waits of all ranks, and refuses further calls but those that shrink or end the communicator.
+  void stop(const std::string& why);
+  /// Waits for the work so far. Refuses further calls.
+  void finalize();
+  /// Returns the state for ncclCommGetAsyncError: a failed call, or a lost peer while a call is under way.
+  Problem state();
+  /// Keeps the text and, if `is_lasting`, the failure for `state`.
+  ncclResult_t keep(Problem problem, bool is_lasting);
+  std::string last_problem();
+
+  /// The thread for calls that do not block, and for groups of several communicators.
+  host::TaskQueue& jobs() { return jobs_; }
+  /// Waits until no call reads or writes buffers any more. A new communicator may still wait for its ranks.
+  void wait_for_calls();
+  /// Counts uses by other threads, for which the end waits.
+  void enter();
+  void leave();
+  /// Returns whether its calls are complete when they return.
+  bool is_on_cpus();
+  /// Notes jobs that the caller does not wait for.
+  void begin_job();
+  void end_job();
+  /// Waits for the other ranks, unless the world is over, and gives everything back.
+  void close();
+
+  int add_scalar(const Scalar& scalar);
+  std::optional<Scalar> scalar(int number);
+  bool remove_scalar(int number);
+  void* add_range(const Range& range);
+  std::optional<Range> range(const void* handle, bool is_window);
+  bool remove_range(const void* handle, bool is_window);
+
+ private:
+  enum class Phase { kNew, kReady, kNone, kRevoked, kFinalized, kAborted };
+
+  WorldOptions world_options() const;
+  /// Throws unless calls are allowed; the caller holds the mutex.
+  void check_phase() const;
+  void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
+  c::CWorld& world();
+  void run_calls(Work& work);
+  void run_collective(CollectiveCall& call);
+  void copy_whole(const c::Call& call);
+  void run_messages(const std::vector<Message>& messages);
+  void copy_own(const std::vector<Message>& messages);
+  void* stream_of(void* given) const;
+  bootstrap::Key derived(const std::string& purpose) const;
+
+  const Settings settings_;
+  int rank_;
+  int ranks_;
+  std::optional<int> device_;
+
+  std::mutex running_;  // one call at a time
+  std::unique_ptr<c::CWorld> world_;
+  std::optional<Stream> own_stream_;  // on CPUs, where programs have no streams
+  bootstrap::Key lineage_{};
+  int splits_ = 0;
+  int grown_ = 0;
+  std::map<std::string, int> shrinks_;
+  std::optional<UniqueId> grow_id_;  // on the rank that made it
+  std::atomic<bool> has_called_ = false;
+  std::vector<std::vector<std::byte>> products_;  // inputs of multiplied sums, until the call is complete
+
+  std::mutex mutex_;  // never held during a wait for peers
+  std::condition_variable changed_;
+  Phase phase_ = Phase::kNew;
+  Problem problem_;        // lasting
+  std::string last_text_;  // of any problem
+  int uses_ = 0;
+  int calls_ = 0;
+  int jobs_under_way_ = 0;
+  int next_scalar_ = ncclNumOps;
+  std::map<int, Scalar> scalars_;
+  std::map<const void*, std::pair<std::unique_ptr<char>, Range>> ranges_;  // a handle is the address of its char
+  host::TaskQueue jobs_;
+};
+
+}  // namespace tandem::nccl

@@ -1,0 +1,161 @@
+// Memory of programs: allocations, registrations and windows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "bindings/nccl/functions/exports.h"
+#include "bindings/nccl/handles.h"
+#include "world/device/devices.h"
+
+namespace {
+
+using tandem::InvalidArgument;
+using tandem::Size;
+using tandem::nccl::Communicator;
+using tandem::nccl::communicator_of;
+using tandem::nccl::given;
+using tandem::nccl::guarded;
+using tandem::world::Chunk;
+using tandem::world::Devices;
+using tandem::world::Handles;
+
+/// The allocations of this process. Never destroyed: at the process's end other threads may still be in a call.
+struct Allocations {
+  std::mutex mutex;
+  std::map<void*, Chunk> all;
+};
+
+Allocations& allocations() {
+  static auto& all = *new Allocations;
+  return all;
+}
+
+/// Allocates memory whose handle other processes can import, so that it can be registered.
+void* allocate(std::size_t given_bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 46;
+  if (given_bytes > kMost)
+    throw InvalidArgument(
+        fmt::format("size: {} given, allowed is at most {}, more than any memory holds", given_bytes, kMost));
+  Devices& devices = tandem::world::devices_of(std::nullopt);
+  devices.require_any();
+  const int device = std::max(devices.current(), 0);
+  devices.start(device);
+  tandem::world::DeviceMemory& memory = devices.memory();
+  Chunk chunk;
+  chunk.bytes = tandem::round_up(static_cast<Size>(given_bytes), memory.granularity(device, Handles::kDescriptors));
+  chunk.handle = memory.create(device, Handles::kDescriptors, chunk.bytes);
+  std::byte* at = nullptr;
+  bool is_mapped = false;
+  try {
+    at = memory.reserve(chunk.bytes);
+    memory.map(at, chunk);
+    is_mapped = true;
+    memory.allow(at, chunk.bytes, {device});
+    memory.commit(at, chunk.bytes);
+    const std::lock_guard lock(allocations().mutex);
+    allocations().all.emplace(at, chunk);
+  } catch (...) {
+    if (is_mapped) memory.unmap(at, chunk.bytes);
+    if (at != nullptr) memory.give_back(at, chunk.bytes);
+    memory.release(chunk.handle);
+    throw;
+  }
+  return at;
+}
+
+void free_memory(void* at) {
+  Chunk chunk;
+  {
+    const std::lock_guard lock(allocations().mutex);
+    const auto found = allocations().all.find(at);
+    if (found == allocations().all.end())
+      throw InvalidArgument(fmt::format("ptr: {} given, allowed is an address from ncclMemAlloc", fmt::ptr(at)));
+    chunk = found->second;
+    allocations().all.erase(found);
+  }
+  tandem::world::DeviceMemory& memory = tandem::world::devices_of(std::nullopt).memory();
+  auto* const begin = static_cast<std::byte*>(at);
+  memory.unmap(begin, chunk.bytes);
+  memory.give_back(begin, chunk.bytes);
+  memory.release(chunk.handle);
+}
+
+/// Registered memory is noted, and calls copy it as any other.
+void* add_range(ncclComm_t comm, void* memory, std::size_t bytes, bool is_window) {
+  given(static_cast<char*>(memory), "buff");
+  if (bytes == 0) throw InvalidArgument("size: 0 given, allowed is at least 1");
+  const auto communicator = communicator_of(comm);
+  communicator->check_usable();
+  return communicator->add_range({memory, bytes, is_window});
+}
+
+ncclResult_t remove_range(ncclComm_t comm, const void* handle, bool is_window) {
+  if (!communicator_of(comm)->remove_range(handle, is_window))
+    throw InvalidArgument(fmt::format("{}: {} given, allowed is one of this communicator that was not deregistered",
+                                      is_window ? "win" : "handle", fmt::ptr(handle)));
+  return ncclSuccess;
+}
+
+}  // namespace
+
+TANDEM_NCCL_EXPORT(MemAlloc);
+ncclResult_t pncclMemAlloc(void** memory, std::size_t bytes) {
+  return guarded([&] {
+    given(memory, "ptr") = nullptr;
+    if (bytes > 0) *memory = allocate(bytes);
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(MemFree);
+ncclResult_t pncclMemFree(void* memory) {
+  return guarded([&] {
+    if (memory != nullptr) free_memory(memory);
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommRegister);
+ncclResult_t pncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
+  return guarded([&] {
+    given(handle, "handle") = nullptr;
+    *handle = add_range(comm, memory, bytes, false);
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommDeregister);
+ncclResult_t pncclCommDeregister(ncclComm_t comm, void* handle) {
+  return guarded([&] { return remove_range(comm, handle, false); });
+}
+
+TANDEM_NCCL_EXPORT(CommWindowRegister);
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t bytes, ncclWindow_t* window,
+                                     int flags) {
+  return guarded([&] {
+    given(window, "win") = nullptr;
+    if (flags < 0 || flags > kWindowSymmetric)
+      throw InvalidArgument(fmt::format("winFlags: {} given, allowed are 0 and {}", flags, kWindowSymmetric));
+    *window = static_cast<ncclWindow_t>(add_range(comm, memory, bytes, true));
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommWindowDeregister);
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  return guarded([&] { return remove_range(comm, window, true); });
+}
+
+TANDEM_NCCL_EXPORT(WinGetUserPtr);
+ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void** memory) {
+  return guarded([&] {
+    given(memory, "outUserPtr") = nullptr;
+    const auto range = communicator_of(comm)->range(window, true);
+    if (!range)
+      throw InvalidArgument(fmt::format("win: {} given, allowed is a window of this communicator", fmt::ptr(window)));
+    *memory = range->memory;
+    return ncclSuccess;
+  });
+}

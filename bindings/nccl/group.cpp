@@ -1,0 +1,148 @@
+#include "bindings/nccl/group.h"
+
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "bindings/nccl/handles.h"
+
+namespace tandem::nccl {
+
+namespace {
+
+/// The calls of one communicator in a group.
+struct Part {
+  std::shared_ptr<Communicator> communicator;
+  Work work;
+  std::vector<std::shared_ptr<Communicator>> made;
+};
+
+struct Group {
+  int depth = 0;
+  ncclResult_t error = ncclSuccess;
+  std::vector<Part> parts;
+  bool has_calls = false, has_changes = false;
+
+  Part& part(const std::shared_ptr<Communicator>& communicator) {
+    for (Part& part : parts)
+      if (part.communicator == communicator) return part;
+    return parts.emplace_back(Part{communicator, {}, {}});
+  }
+};
+
+Group& group() {
+  thread_local Group mine;
+  return mine;
+}
+
+/// `is_alone`: no other rank of this thread waits for this part.
+ncclResult_t run_part(Part& part, bool is_alone) {
+  const Use use(part.communicator);
+  try {
+    for (const auto& change : part.work.changes) change();
+    if (!part.work.collectives.empty() || !part.work.messages.empty()) part.communicator->run(part.work);
+    return ncclSuccess;
+  } catch (...) {
+    const Problem problem = problem_now();
+    // Ranks of this thread would wait for the call that has failed, and nobody could end that.
+    if (!is_alone) part.communicator->abort("a call of the same group has failed: " + problem.text);
+    const bool is_lasting = problem.result == ncclRemoteError || !part.communicator->settings().is_blocking;
+    for (const auto& made : part.made) made->keep(problem, true);
+    return part.communicator->keep(problem, is_lasting);
+  }
+}
+
+/// Runs a part on its communicator's thread. The result counts if the communicator blocks.
+std::future<ncclResult_t> start_part(Part part, bool is_alone) {
+  auto promise = std::make_shared<std::promise<ncclResult_t>>();
+  auto result = promise->get_future();
+  const auto communicator = part.communicator;
+  const auto made = part.made;
+  communicator->begin_job();
+  for (const auto& other : made)
+    if (other != communicator) other->begin_job();
+  const auto mine = std::make_shared<Part>(std::move(part));
+  communicator->jobs().add_always([mine, promise, is_alone] {
+    const ncclResult_t code = run_part(*mine, is_alone);
+    for (const auto& other : mine->made)
+      if (other != mine->communicator) other->end_job();
+    mine->communicator->end_job();
+    promise->set_value(code);
+  });
+  return result;
+}
+
+ncclResult_t run_parts(std::vector<Part> parts) {
+  if (parts.size() == 1 && parts.front().communicator->settings().is_blocking) return run_part(parts.front(), true);
+  const bool is_alone = parts.size() == 1;
+  std::vector<std::pair<std::future<ncclResult_t>, bool>> results;
+  for (Part& part : parts) {
+    const bool is_blocking = part.communicator->settings().is_blocking;
+    results.emplace_back(start_part(std::move(part), is_alone), is_blocking);
+  }
+  ncclResult_t all = ncclSuccess;
+  for (auto& [result, is_blocking] : results) {
+    const ncclResult_t code = is_blocking ? result.get() : ncclInProgress;
+    if (all == ncclSuccess || all == ncclInProgress) all = code == ncclSuccess ? all : code;
+  }
+  return all;
+}
+
+ncclResult_t end_outermost() {
+  Group ended = std::exchange(group(), Group{});
+  if (ended.error != ncclSuccess) return ended.error;
+  if (ended.has_calls && ended.has_changes)
+    throw Failed(ncclInvalidUsage, "group: calls and new communicators given, allowed is one of the two");
+  return run_parts(std::move(ended.parts));
+}
+
+}  // namespace
+
+void start_group() { ++group().depth; }
+
+ncclResult_t end_group() {
+  if (group().depth == 0) throw Failed(ncclInvalidUsage, "group: ncclGroupEnd without ncclGroupStart");
+  if (group().depth > 1) {
+    --group().depth;
+    return ncclSuccess;
+  }
+  return end_outermost();
+}
+
+void discard_group() { group() = Group{}; }
+
+ncclResult_t failed_in_group(ncclResult_t result) {
+  if (group().depth > 0 && group().error == ncclSuccess) group().error = result;
+  return result;
+}
+
+namespace {
+
+template <class Add>
+ncclResult_t add(const std::shared_ptr<Communicator>& communicator, bool is_change, const Add& add_to) {
+  start_group();
+  Group& mine = group();
+  add_to(mine.part(communicator));
+  (is_change ? mine.has_changes : mine.has_calls) = true;
+  return end_group();
+}
+
+}  // namespace
+
+ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const CollectiveCall& call) {
+  return add(communicator, false, [&](Part& part) { part.work.collectives.push_back(call); });
+}
+
+ncclResult_t add_message(const std::shared_ptr<Communicator>& communicator, const Message& message) {
+  return add(communicator, false, [&](Part& part) { part.work.messages.push_back(message); });
+}
+
+ncclResult_t add_change(const std::shared_ptr<Communicator>& on, const std::shared_ptr<Communicator>& made,
+                        std::function<void()> change) {
+  return add(on, true, [&](Part& part) {
+    part.work.changes.push_back(std::move(change));
+    if (made != on) part.made.push_back(made);
+  });
+}
+
+}  // namespace tandem::nccl

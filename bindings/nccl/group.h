@@ -1,0 +1,26 @@
+#pragma once
+/// Groups of calls. Each thread has its own; a single call is a group of one.
+
+#include <functional>
+#include <memory>
+
+#include "bindings/nccl/communicator.h"
+
+namespace tandem::nccl {
+
+void start_group();
+/// Ends a group. The outermost end runs the calls: those of several communicators at the same time.
+ncclResult_t end_group();
+/// Ends a group without running its calls.
+void discard_group();
+
+/// Adds calls to this thread's group, or runs them.
+ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const CollectiveCall& call);
+ncclResult_t add_message(const std::shared_ptr<Communicator>& communicator, const Message& message);
+/// `on`: the communicator whose calls the change comes after. `made`: the one that it makes, which may be the same.
+ncclResult_t add_change(const std::shared_ptr<Communicator>& on, const std::shared_ptr<Communicator>& made,
+                        std::function<void()> change);
+/// Notes the error of a call, which is then also that of the group.
+ncclResult_t failed_in_group(ncclResult_t result);
+
+}  // namespace tandem::nccl

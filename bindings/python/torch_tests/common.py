@@ -1,0 +1,38 @@
+"""The beginning of every program: its process group, and comparisons."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+def join(backend: str = "gloo") -> tuple[int, int]:
+    """Joins the default process group. Returns rank and size."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        backend, init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size, timeout=timedelta(seconds=600)
+    )
+    return rank, size
+
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def check_close(what: object, got: torch.Tensor, wanted: torch.Tensor) -> None:
+    """Raises where `got` differs from a float64 reference by more than its type explains."""
+    assert got.shape == wanted.shape, (what, got.shape, wanted.shape)
+    if wanted.numel() == 0:
+        return
+    error = (got.double() - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30)
+    assert error <= TOLERANCE[got.dtype], (what, got.dtype, float(error))
+
+
+def gathered(x: torch.Tensor, group: object = None) -> list[torch.Tensor]:
+    """The tensors of all processes, by torch.distributed."""
+    made = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
+    dist.all_gather(made, x.detach().contiguous(), group=group)
+    return made

@@ -1,0 +1,63 @@
+"""tandem.torch with processes on CPUs, beside gloo and float64 references."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import finish, run, start
+
+pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_values_and_gradients(processes, tmp_path):
+    for text in run("program_values.py", processes, tmp_path):
+        assert text.endswith("all equal")
+
+
+def test_compiler_and_opcheck(tmp_path):
+    for text in run("program_compile.py", 2, tmp_path):
+        assert text.endswith("all compiled")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_layers(processes, tmp_path):
+    for text in run("program_layers.py", processes, tmp_path):
+        assert text.endswith("all equal")
+
+
+def test_training_ends_at_the_same_loss(tmp_path):
+    for text in run("program_training.py", 2, tmp_path):
+        assert text.endswith("same losses")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_backend_beside_gloo(processes, tmp_path):
+    for text in run("program_backend.py", processes, tmp_path):
+        assert text.endswith("all equal")
+
+
+def test_wrong_calls(tmp_path):
+    for text in run("program_wrong_calls.py", 2, tmp_path):
+        assert int(text.split()[0]) >= 200
+        assert text.endswith("wrong calls")
+
+
+@pytest.mark.parametrize("backend", ["gloo", "cpu:tandem"])
+def test_killed_process_is_named_by_all_others(backend, tmp_path):
+    done = finish(start("program_killed.py", 3, tmp_path, backend))
+    assert done[1][0] == -9
+    for code, out, err in (done[0], done[2]):
+        assert code == 0, err
+        assert "PE 1 is gone" in out
+
+
+def test_llama_gives_the_same_tokens(tmp_path):
+    program = "../../../examples/llama/llama.py"
+    place = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
+    tokens = []
+    for comm in ("gloo", "tandem"):
+        text = run(program, 2, tmp_path, "--comm", comm, *place)[0]
+        assert f"{comm}: " in text
+        tokens.append(text.splitlines()[0].split())
+    assert tokens[0] == tokens[1]
+    assert len(set(tokens[0])) > 16

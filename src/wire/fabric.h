@@ -1,0 +1,15 @@
+#pragma once
+/// Messages between processes by libfabric, which is loaded at run time.
+
+#include <memory>
+#include <string>
+
+#include "wire/endpoint.h"
+
+namespace tandem::wire {
+
+/// Returns an endpoint at an address of this host ("10.0.0.1"). TANDEM_FABRIC in the environment names the provider.
+/// Throws Unsupported, with what to install or set, if libfabric or the provider is missing.
+std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string& address);
+
+}  // namespace tandem::wire

@@ -1,0 +1,54 @@
+// all_reduce_norm on the command line.
+#include <gmock/gmock.h>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_json;
+using testing::tandem;
+
+TEST(Norm, RunsAndIsRightOnBothBackends) {
+  for (const std::string place : {"", " --backend host"})
+    for (const std::string quantise : {"none", "static", "row", "128"}) {
+      const auto json =
+          run_json("all_reduce_norm --pes 3 --rows 7 --hidden 300 --norm layer --quantise " + quantise + place);
+      EXPECT_EQ(json["op"], "all_reduce_norm");
+      EXPECT_EQ(json["shape"], "7x300");
+      EXPECT_EQ(json["dtype"], "bf16");
+      EXPECT_EQ(json["correct"], true);
+    }
+}
+
+TEST(Norm, BenchSweepsRows) {
+  const auto outcome = tandem("bench all_reduce_norm --pes 2 --hidden 256 -b 1 -e 16 -f 4 --sharded-residual --json -");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = outcome.json();
+  ASSERT_EQ(json.size(), 3U);
+  EXPECT_EQ(json[2]["shape"], "16x256");
+  EXPECT_EQ(json[2]["algorithm"], "two_shot");
+}
+
+TEST(Norm, RefusesOptionsByName) {
+  const auto error = [](const std::string& words) {
+    const auto outcome = tandem(words);
+    EXPECT_NE(outcome.code, 0) << words;
+    return outcome.err;
+  };
+  EXPECT_THAT(error("run all_reduce_norm --quantise 64"),
+              HasSubstr("--quantise: no '64'; there are none, static, row, 128"));
+  EXPECT_THAT(error("run all_reduce_norm --norm batch"), HasSubstr("--norm: no 'batch'; there are none, rms, layer"));
+  EXPECT_THAT(error("run all_reduce_norm --hidden 0"), HasSubstr("hidden: 0 given"));
+  EXPECT_THAT(error("run all_reduce_norm --bytes 1K"), HasSubstr("--bytes: does not apply to all_reduce_norm"));
+  EXPECT_THAT(error("run all_reduce_norm --shape 1x1x1"), HasSubstr("--shape: does not apply to all_reduce_norm"));
+  EXPECT_THAT(error("run all_reduce --rows 3"), HasSubstr("--rows: does not apply to all_reduce,"));
+  EXPECT_THAT(error("run all_gather_gemm --hidden 3"), HasSubstr("--hidden: does not apply to all_gather_gemm,"));
+  EXPECT_THAT(error("tune all_reduce_norm --out table.json"), HasSubstr("which has a rule instead of a table"));
+  EXPECT_THAT(error("run all_reduce_norm --backend cuda"), HasSubstr("allowed for all_reduce_norm are sim and host"));
+  EXPECT_THAT(error("run all_reduce_norm --pes-per-node 2"), HasSubstr("needs loads and stores between all PEs"));
+}
+
+}  // namespace
+}  // namespace tandem::cli

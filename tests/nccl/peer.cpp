@@ -1,0 +1,98 @@
+// One rank of a communicator, as a process: peer ID RANK RANKS DEED. It prints what happens, for processes_test.cpp.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bindings/nccl/abi.h"
+
+namespace {
+
+ncclUniqueId id_of(const std::string& hex) {
+  ncclUniqueId id;
+  for (std::size_t i = 0; i < sizeof(id.internal); ++i)
+    id.internal[i] = static_cast<char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  return id;
+}
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+ncclResult_t sum(ncclComm_t comm) {
+  std::vector<int> data(1000, 1);
+  const ncclResult_t result = ncclAllReduce(data.data(), data.data(), 1000, ncclInt32, ncclSum, comm, nullptr);
+  if (result == ncclSuccess) say(fmt::format("sum {}", data[999]));
+  if (result != ncclSuccess) say(fmt::format("failed {}: {}", static_cast<int>(result), ncclGetLastError(comm)));
+  return result;
+}
+
+ncclResult_t state(ncclComm_t comm) {
+  ncclResult_t now = ncclSuccess;
+  ncclCommGetAsyncError(comm, &now);
+  return now;
+}
+
+/// Shrinks to all ranks but the last.
+void shrink(ncclComm_t comm, int last) {
+  ncclComm_t rest = nullptr;
+  const ncclResult_t result = ncclCommShrink(comm, &last, 1, &rest, nullptr, kShrinkAbort);
+  if (result != ncclSuccess) return say(std::string("no shrink: ") + ncclGetLastError(comm));
+  sum(rest);
+  ncclCommDestroy(rest);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const int rank = std::atoi(arguments[2]), ranks = std::atoi(arguments[3]);
+  const std::string deed = arguments[4];
+  const bool is_last = rank == ranks - 1;
+  ncclComm_t comm = nullptr;
+  if (ncclCommInitRank(&comm, ranks, id_of(arguments[1]), rank) != ncclSuccess) {
+    say(std::string("no communicator: ") + ncclGetLastError(nullptr));
+    return 1;
+  }
+  sum(comm);
+  if (deed == "kill") {  // the last rank dies, the others wait for it and go on without it
+    if (is_last) ::kill(::getpid(), SIGKILL);
+    sum(comm);
+    say(fmt::format("state {}", static_cast<int>(state(comm))));
+    shrink(comm, ranks - 1);
+  }
+  if (deed == "leave") {  // the last rank ends and nobody waits for it: no error until somebody calls
+    char end = 0;
+    if (::read(STDIN_FILENO, &end, 1) < 0) return 1;  // until the test lets it go on
+    if (is_last) ::_exit(0);
+    say(fmt::format("state {}", static_cast<int>(state(comm))));
+    sum(comm);
+  }
+  if (deed == "exit") return 0;  // without a word to the others, which may still be in the call
+  if (deed == "fork") {          // the child's end changes nothing
+    const pid_t child = ::fork();
+    if (child == 0) std::exit(0);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say(status == 0 ? "child ended" : "child failed");
+    sum(comm);
+  }
+  if (deed == "abort") {
+    if (is_last) {
+      ncclCommAbort(comm);
+      comm = nullptr;
+    } else {
+      sum(comm);
+    }
+  }
+  ncclCommDestroy(comm);
+  say("end");
+  return 0;
+}

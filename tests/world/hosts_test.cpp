@@ -1,0 +1,203 @@
+// Worlds of processes on CPUs that span hosts. TANDEM_HOST divides this computer, and messages go through libfabric.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "bootstrap/processes.h"
+#include "tandem/advanced/unique_id.h"
+#include "world/two_hosts.h"
+
+namespace tandem::test {
+namespace {
+
+using bootstrap::testing::Ended;
+using bootstrap::testing::Process;
+using ::testing::HasSubstr;
+
+struct Shape {
+  int hosts;
+  int size;  ///< PEs of a host
+};
+
+/// Variables of a process on a host. No PE is lost for silence on a busy machine.
+std::vector<std::string> on_host(int host, const std::vector<std::string>& more) {
+  std::vector<std::string> all{std::string("TANDEM_HOST=") + static_cast<char>('a' + host), "TANDEM_HEARTBEAT_S=600"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// Starts one process for each PE.
+std::vector<Process> start(const std::string& what, Shape shape, const std::vector<std::string>& variables = {}) {
+  const UniqueId id = UniqueId::create();
+  const int pes = shape.hosts * shape.size;
+  std::vector<Process> all;
+  for (int pe = 0; pe < pes; ++pe)
+    all.emplace_back(TANDEM_WORLD_PEER,
+                     std::vector<std::string>{what, id.text(), std::to_string(pe), std::to_string(pes)},
+                     on_host(pe / shape.size, variables));
+  return all;
+}
+
+void expect_good_ends(std::vector<Process> all) {
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const Ended ended = all[pe].wait();
+    EXPECT_EQ(ended.code, 0) << "PE " << pe;
+    EXPECT_EQ(ended.output, "") << "PE " << pe;
+  }
+}
+
+bool has_libfabric() { return ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr; }
+
+class OnHosts : public ::testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  }
+};
+
+TEST_P(OnHosts, Collectives) { expect_good_ends(start("collectives", GetParam())); }
+TEST_P(OnHosts, Operators) { expect_good_ends(start("operators", GetParam())); }
+TEST_P(OnHosts, SealedOperators) { expect_good_ends(start("operators", GetParam(), {"TANDEM_SEAL=all"})); }
+
+class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  }
+};
+
+/// Each of three PEs is on a host of its own.
+TEST_P(FailuresBetweenHosts, OfThreeProcesses) {
+  const UniqueId second = UniqueId::create();
+  const bool is_killed = GetParam() == std::string("survive_a_kill");
+  auto all = start(GetParam(), {3, 1}, {"LSAN_OPTIONS=detect_leaks=0", "TANDEM_TEST_SECOND_ID=" + second.text()});
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const Ended ended = all[pe].wait();
+    EXPECT_EQ(ended.code, is_killed && pe == 1 ? -SIGKILL : 0) << "PE " << pe;
+    EXPECT_EQ(ended.output, "") << "PE " << pe;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
+                         ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
+                                           "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
+                                           "survive_a_kill", "miss_a_call", "differ_on_devices", "exhaust_the_heap",
+                                           "register_between_hosts", "grow_between_hosts", "keep_handlers"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Hosts, LoseAStoppedPe) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  auto all = start("lose_a_stopped_pe", {2, 1}, {"TANDEM_HEARTBEAT_S=2"});
+  const Ended ended = all[0].wait();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.output, "");
+}
+
+TEST(Hosts, LoadNoEngineForOneOfThem) { expect_good_ends(start("load_no_engine", {1, 2})); }
+
+TEST(Hosts, WithoutTheEngineAreRefused) {
+  expect_good_ends(start("be_refused", {2, 1},
+                         {"TANDEM_FABRIC_LIBRARY=/nowhere/libfabric.so",
+                          "TANDEM_TEST_ERROR=install libfabric (Debian and Ubuntu: libfabric1)"}));
+}
+
+TEST(Hosts, WithoutTheProviderAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("be_refused", {2, 1},
+                         {"TANDEM_FABRIC=carrier_pigeon",
+                          "TANDEM_TEST_ERROR=several hosts: libfabric has no provider 'carrier_pigeon' at 127.0.0.1"}));
+}
+
+/// Starts processes whose environments are of the given hosts, and have one more variable each.
+std::vector<Process> start_each(const std::string& hosts, const std::vector<std::string>& own,
+                                const std::vector<std::string>& common) {
+  const UniqueId id = UniqueId::create();
+  std::vector<Process> all;
+  for (std::size_t pe = 0; pe < hosts.size(); ++pe) {
+    std::vector<std::string> variables = common;
+    if (!own.empty()) variables.push_back(own[pe]);
+    all.emplace_back(
+        TANDEM_WORLD_PEER,
+        std::vector<std::string>{"be_refused", id.text(), std::to_string(pe), std::to_string(hosts.size())},
+        on_host(hosts[pe] - 'a', variables));
+  }
+  return all;
+}
+
+TEST(Hosts, OfOtherSealsAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(
+      start_each("ab", {"TANDEM_SEAL=headers", "TANDEM_SEAL=all"}, {"TANDEM_TEST_ERROR=; all must have the same"}));
+}
+
+TEST(Hosts, ThatTakeTurnsAreRefused) {
+  expect_good_ends(start_each(
+      "aba", {},
+      {"TANDEM_TEST_INVALID=1", "TANDEM_TEST_ERROR=hosts: PEs 0, 2 on host a, PEs 1 on host b given, allowed are"}));
+}
+
+/// Hosts with a network of their own, with two PEs each.
+class NameSpaces : public ::testing::Test {
+ protected:
+  static constexpr int kPes = 4;
+
+  void SetUp() override {
+    if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+    if (!hosts_.are_made()) GTEST_SKIP() << "network name spaces need root, unshare, nsenter and ip";
+  }
+
+  /// Starts the PEs. The first one makes the rendezvous.
+  void start(const std::string& what, const std::vector<std::string>& variables) {
+    std::string id = "new:" + TwoHosts::address(0);
+    for (int pe = 0; pe < kPes; ++pe) {
+      all_.push_back(hosts_.start(pe / 2, TANDEM_WORLD_PEER, {what, id, std::to_string(pe), std::to_string(kPes)},
+                                  on_host(pe / 2, variables)));
+      if (pe == 0) id = read_line(all_[0]);
+    }
+  }
+  static std::string read_line(Process& process) {
+    std::string line;
+    char letter = 0;
+    process.wait_for_output();
+    while (::read(process.output(), &letter, 1) == 1 && letter != '\n') line += letter;
+    return line;
+  }
+
+  TwoHosts hosts_;
+  std::vector<Process> all_;
+};
+
+TEST_F(NameSpaces, RunCollectives) {
+  start("collectives", {});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, RunOperators) {
+  start("operators", {"TANDEM_SEAL=all"});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, GoOnAfterALinkWasCutForAWhile) {
+  start("collectives", {});
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ASSERT_TRUE(hosts_.set_link(1, false));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ASSERT_TRUE(hosts_.set_link(1, true));
+  }
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, LoseAHostWhoseLinkIsCut) {
+  start("lose_the_other_host", {"TANDEM_HEARTBEAT_S=2"});
+  for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
+  ASSERT_TRUE(hosts_.set_link(1, false));
+  expect_good_ends(std::move(all_));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, OnHosts, ::testing::Values(Shape{2, 1}, Shape{2, 2}, Shape{3, 1}),
+                         [](const auto& shape) {
+                           return std::to_string(shape.param.hosts) + "x" + std::to_string(shape.param.size);
+                         });
+
+}  // namespace
+}  // namespace tandem::test
