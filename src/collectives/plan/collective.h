@@ -32,6 +32,15 @@ std::span<const Algorithm> exchange_algorithms();
 
 /// Returns the algorithms of one collective.
 std::span<const Algorithm> algorithms_of(Collective collective);
+/// Returns the algorithm of that name, or null.
+const Algorithm* find_algorithm(Collective collective, const std::string& algorithm);
+/// Does the same, but throws InvalidArgument with the names of all algorithms.
+const Algorithm& algorithm_named(Collective collective, const std::string& algorithm);
+
+/// Returns whether the algorithm runs on the team's nodes.
+bool can_run(const Algorithm& algorithm, const Team& team);
+/// Returns why the algorithm cannot run, beyond the team's nodes, or "".
+std::string why_unfit(const Algorithm& algorithm, const Machine& machine, const CollectiveOptions& options);
 
 /// Throws Unsupported "all_reduce algorithm 'multimem' <why>" for an algorithm that this machine or team cannot run.
 [[noreturn]] void refuse(const AlgorithmInfo& info, const std::string& why);
@@ -41,7 +50,7 @@ std::span<const Algorithm> algorithms_of(Collective collective);
 void check_call(const std::string& collective_and_algorithm, Symm<const std::byte> in, Symm<std::byte> out, Size count,
                 Size max_count, std::size_t alignment = 1);
 
-/// Returns the default number of blocks for `bytes` bytes of a PE's larger buffer; see the table in collective.cpp.
+/// Returns the default number of blocks for `bytes` bytes of a PE's larger buffer; see choose.cpp.
 int default_blocks(Size bytes, const Team& team);
 
 }  // namespace tandem::kernels

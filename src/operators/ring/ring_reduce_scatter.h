@@ -5,8 +5,8 @@
 #include <string>
 
 #include "operators/plan/operator.h"
-#include "operators/resolve/row_classes.h"
 #include "operators/ring/ring_steps.h"
+#include "operators/ring/row_classes.h"
 
 namespace tandem::ops {
 

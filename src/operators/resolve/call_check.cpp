@@ -1,0 +1,130 @@
+// Checks of one call: its rows, its matrices and their places in memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/plan/checked_plan.h"
+#include "operators/resolve/operator_check.h"
+#include "tandem/error.h"
+
+namespace tandem::ops {
+
+namespace {
+
+void require(bool holds, const char* option, Size given, const std::string& allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
+}
+
+}  // namespace
+
+void check(const OperatorOptions& options, const OperatorCall& call) {
+  const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
+  require(call.m >= 0 && call.m <= options.m, "m", call.m, fmt::format("0 to the plan's {}", options.m));
+  require(call.b.size() == matrices && call.c.size() == matrices, "b", static_cast<Size>(call.b.size()),
+          fmt::format("{} matrices, and as many c ({} given)", matrices, call.c.size()));
+  const auto one_each = [&](const char* what, std::size_t given) {
+    require(given == 0 || given == matrices, what, static_cast<Size>(given),
+            fmt::format("none, or {}: one for each b", matrices));
+  };
+  one_each("bias", call.bias.size());
+  one_each("b_scale", call.b_scale.size());
+  one_each("c_scale", call.c_scale.size());
+  const bool scaled = call.a_scale != nullptr || !call.b_scale.empty() || !call.c_scale.empty();
+  if (scaled && options.type != DType::kE4M3)
+    throw InvalidArgument(fmt::format("scales: given, allowed for {} are none", name(options.type)));
+  if (!call.c_scale.empty() && options.result_type() != DType::kE4M3)
+    throw InvalidArgument(
+        fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
+  if (options.a_scale_per_row && call.a_scale == nullptr)
+    throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+}
+
+namespace {
+
+/// A range of memory that a run reads or writes, with its name in the call.
+struct Matrix {
+  const char* what;
+  std::size_t index;
+  const std::byte* begin;
+  Size bytes;
+};
+
+/// The matrices of this PE. Missing and empty ones are left out.
+struct Matrices {
+  std::vector<Matrix> read, written;
+};
+
+Matrices matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call) {
+  const auto shard = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
+  const bool gathers = op == Operator::kAllGatherGemm;
+  const Size k = gathers ? options.k : shard(options.k);
+  const Size a_rows = gathers ? shard(call.m) : call.m;
+  const Size c_rows = op == Operator::kGemmReduceScatter ? shard(call.m) : call.m;
+  const Size type = size_of(options.type);
+  const Size out = size_of(options.result_type());
+  constexpr Size kFloat = sizeof(float);
+  Matrices all;
+  const auto add = [](std::vector<Matrix>& to, const char* what, std::size_t i, const void* begin, Size bytes) {
+    if (begin != nullptr && bytes > 0) to.push_back({what, i, static_cast<const std::byte*>(begin), bytes});
+  };
+  add(all.read, "a", 0, call.a, a_rows * k * type);
+  add(all.read, "a_scale", 0, call.a_scale, (options.a_scale_per_row ? a_rows : 1) * kFloat);
+  for (std::size_t i = 0; i < call.b.size(); ++i) {
+    const Size whole = options.ns.empty() ? options.n : options.ns[i];
+    const Size n = gathers ? shard(whole) : whole;
+    add(all.read, "b", i, call.b[i], n * k * type);
+    if (!call.bias.empty()) add(all.read, "bias", i, call.bias[i], n * std::max(out, size_of(DType::kBF16)));
+    if (!call.b_scale.empty())
+      add(all.read, "b_scale", i, call.b_scale[i], (options.b_scale_per_column ? n : 1) * kFloat);
+    if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
+    add(all.written, "c", i, call.c[i], c_rows * n * out);
+  }
+  return all;
+}
+
+}  // namespace
+
+void check_places(const World& world, Operator op, const OperatorOptions& options, const Team& team,
+                  const OperatorCall& call) {
+  const Matrices all = matrices(op, options, team, call);
+  const auto name_of = [&](const Matrix& matrix) {
+    return call.b.size() == 1 ? std::string(matrix.what) : fmt::format("{}[{}]", matrix.what, matrix.index);
+  };
+  const auto check_apart = [&](const Matrix& c, const Matrix& other) {
+    if (c.begin + c.bytes <= other.begin || other.begin + other.bytes <= c.begin) return;
+    throw InvalidArgument(
+        fmt::format("{}: {} bytes at {} given, which overlap the {} bytes of {} at {}; allowed is a place of its own",
+                    name_of(c), c.bytes, fmt::ptr(c.begin), other.bytes, name_of(other), fmt::ptr(other.begin)));
+  };
+  const std::string run = fmt::format("{} of {} rows", name(op), call.m);
+  for (const std::vector<Matrix>* matrices : {&all.read, &all.written})
+    for (const Matrix& one : *matrices) kernels::check_held(world, name_of(one), one.begin, one.bytes, run);
+  for (std::size_t i = 0; i < all.written.size(); ++i) {
+    for (const Matrix& read : all.read) check_apart(all.written[i], read);
+    for (std::size_t j = 0; j < i; ++j) check_apart(all.written[i], all.written[j]);
+  }
+}
+
+void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call,
+                    Size alignment) {
+  const auto has_shard = [&](Size whole) { return !split(whole, team.size)[team.me].empty(); };
+  const auto require_given = [alignment](const char* what, const void* matrix, bool has_elements) {
+    if (has_elements && matrix == nullptr)
+      throw InvalidArgument(fmt::format("{}: a null address given, allowed is one of this PE's memory", what));
+    if (has_elements && reinterpret_cast<std::uintptr_t>(matrix) % static_cast<std::uintptr_t>(alignment) != 0)
+      throw InvalidArgument(fmt::format("{}: {} given, allowed are multiples of {} bytes", what, matrix, alignment));
+  };
+  const bool gathers = op == Operator::kAllGatherGemm;
+  require_given("a", call.a, has_shard(gathers ? call.m : options.k));
+  for (std::size_t i = 0; i < call.b.size(); ++i) {
+    const bool has_columns = has_shard(options.ns.empty() ? options.n : options.ns[i]);
+    require_given("b", call.b[i], gathers ? has_columns : has_shard(options.k));
+    if (!call.bias.empty()) require_given("bias", call.bias[i], call.bias[i] != nullptr);
+    require_given("c", call.c[i], gathers ? has_columns : op == Operator::kGemmAllReduce || has_shard(call.m));
+  }
+}
+
+}  // namespace tandem::ops
