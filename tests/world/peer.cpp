@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -419,6 +420,57 @@ void keep_handlers(const PeerPlace& place) {
   expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
 }
 
+/// Gathers 40 MiB of each PE, in four calls.
+void gather_much(const PeerPlace& place) {
+  constexpr Size kCalls = 4, kCount = 10 * kMiB;
+  WorldProcess process(place.id, place.pe, place.pes, host_options());
+  World& world = process.world();
+  const auto in = world.heap().allocate<std::byte>(kCount, "in");
+  const auto out = world.heap().allocate<std::byte>(place.pes * kCount, "out");
+  std::memset(in.local(), 'a' + place.pe, kCount);
+  const auto plan = make_collective(world, Collective::kAllGather,
+                                    {.type = DType::kI8, .max_count = kCount, .algorithm = "two_level"});
+  Stream stream = world.make_stream("main");
+  for (Size i = 0; i < kCalls; ++i) plan->run(stream, in, out, kCount);
+  stream.synchronize();
+  for (int pe = 0; pe < place.pes; ++pe)
+    expect(out.local()[pe * kCount + kCount - 1] == static_cast<std::byte>('a' + pe), "the data of each PE");
+}
+
+/// Worlds of the PEs of a rail, which are on several hosts, and of one PE each.
+void split_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  const Team node = process.world().node_team();
+  const auto rail = process.split(node.me, place.pe, options());
+  expect(rail->pes() == place.pes / node.size && rail->world().team().node_size == 1, "a rail");
+  check_all_reduce(rail->world());
+  const auto own = process.split(place.pe, 0, options());
+  expect(own->pes() == 1, "a world of one PE");
+  check_all_reduce(own->world());
+  check_all_reduce(process.world());
+}
+
+/// Returns the number of entries of a folder.
+Size count_of(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return std::distance(begin(all), end(all));
+}
+
+/// Worlds leave no descriptors and no threads. The first ones load libraries, and a split's rendezvous ends a little
+/// later, so a few more are no leak.
+void leave_nothing(const PeerPlace& place) {
+  constexpr int kFirst = 5, kWorlds = 20;
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  Size before = 0, after = 0;
+  for (int i = 0; i < kWorlds; ++i) {
+    const auto same = process.split(0, place.pe, options());
+    check_all_reduce(same->world());
+    after = count_of("/proc/self/fd") + count_of("/proc/self/task");
+    if (i == kFirst) before = after;
+  }
+  expect(after - before < (kWorlds - kFirst) / 2, fmt::format("{} descriptors and threads, not {}", before, after));
+}
+
 /// A world cannot be made. The environment holds a part of the error's text.
 void be_refused(const PeerPlace& place) {
   const char* const text = std::getenv("TANDEM_TEST_ERROR");
@@ -490,6 +542,9 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"lose_a_stopped_pe", lose_a_stopped_pe},
       {"lose_the_other_host", lose_the_other_host},
       {"keep_handlers", keep_handlers},
+      {"split_between_hosts", split_between_hosts},
+      {"leave_nothing", leave_nothing},
+      {"gather_much", gather_much},
       {"be_refused", be_refused},
       {"load_no_engine", load_no_engine},
       {"register_between_hosts", register_between_hosts},
