@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
                                            "survive_a_kill", "miss_a_call", "differ_on_devices", "exhaust_the_heap",
                                            "register_between_hosts", "grow_between_hosts", "keep_handlers",
-                                           "leave_nothing"),
+                                           "leave_nothing", "meet_strangers"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Hosts, LoseAStoppedPe) {
