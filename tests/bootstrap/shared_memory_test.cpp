@@ -52,13 +52,13 @@ TEST(SharedMemoryTest, ThatCanShrinkIsRefused) {
   EXPECT_THAT(error_with_peers_file(kPage), HasSubstr("PE 1's shared memory: it is not sealed against shrinking"));
 }
 
-/// As FdExchange names it.
-std::string name_of_host() {
+/// As FdExchange identifies it, without TANDEM_HOST.
+std::string identity_of_host() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   struct stat space {};
   ::stat("/proc/self/ns/net", &space);
-  return boot + " " + std::to_string(space.st_ino);
+  return boot + " " + std::to_string(space.st_ino) + " ";
 }
 
 /// PE 1 announces a socket, takes what comes there and proves nothing.
@@ -67,7 +67,7 @@ TEST(FdExchangeTest, GivesNoDescriptorsToWhoHasNotProvedTheSecret) {
   std::thread peer([&] {
     WorldMember member(id, 1, 2, kTimeout);
     const Fd listener = listen_local("", SOCK_SEQPACKET);
-    member.all_gather(Writer().text(name_of_host()).text(name_of(listener)).result(), "local sockets");
+    member.all_gather(Writer().text(identity_of_host()).text("host").text(name_of(listener)).result(), "local sockets");
     member.all_gather(Writer().u64(0).u32(1).result(), "exchange of descriptors");
     ASSERT_TRUE(wait_for(listener.get(), POLLIN, Deadline(kTimeout)));
     const Fd socket = accept_one(listener);

@@ -57,6 +57,7 @@ class OnHosts : public ::testing::TestWithParam<Shape> {
 
 TEST_P(OnHosts, Collectives) { expect_good_ends(start("collectives", GetParam())); }
 TEST_P(OnHosts, Operators) { expect_good_ends(start("operators", GetParam())); }
+TEST_P(OnHosts, Splits) { expect_good_ends(start("split_between_hosts", GetParam())); }
 TEST_P(OnHosts, SealedOperators) { expect_good_ends(start("operators", GetParam(), {"TANDEM_SEAL=all"})); }
 
 class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
@@ -81,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
                          ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
                                            "survive_a_kill", "miss_a_call", "differ_on_devices", "exhaust_the_heap",
-                                           "register_between_hosts", "grow_between_hosts", "keep_handlers"),
+                                           "register_between_hosts", "grow_between_hosts", "keep_handlers",
+                                           "leave_nothing", "meet_strangers"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Hosts, LoseAStoppedPe) {
@@ -174,6 +176,17 @@ TEST_F(NameSpaces, RunCollectives) {
 TEST_F(NameSpaces, RunOperators) {
   start("operators", {"TANDEM_SEAL=all"});
   expect_good_ends(std::move(all_));
+}
+
+/// Of an all-gather, a host sends what its PEs give to each other host once. Headers and heartbeats are a little more.
+TEST_F(NameSpaces, SendHardlyMoreThanTheData) {
+  constexpr Size kData = Size{40} << 20;  // of a PE, in all calls of gather_much
+  const Size before = hosts_.sent(0);
+  start("gather_much", {});
+  expect_good_ends(std::move(all_));
+  const Size sent = hosts_.sent(0) - before;
+  EXPECT_GE(sent, 2 * kData);
+  EXPECT_LE(sent, 2 * kData * 103 / 100);
 }
 
 TEST_F(NameSpaces, GoOnAfterALinkWasCutForAWhile) {

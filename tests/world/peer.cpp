@@ -1,6 +1,5 @@
 // One process of a world on CPUs: what it is asked for is its first argument. Prints what went wrong; exit
 // code 1 then.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,73 +25,14 @@
 #include "tandem/worlds.h"
 #include "world/cases.h"
 #include "world/faulty_devices.h"
+#include "world/peer.h"
 
 namespace tandem::test {
 namespace {
 
-constexpr Size kMiB = Size{1} << 20;
-
-struct PeerPlace {
-  UniqueId id;
-  int pe;
-  int pes;
-};
-
 FaultyDevices& devices() {
   static FaultyDevices& all = *new FaultyDevices;  // stays for worlds that are destroyed at the program's end
   return all;
-}
-
-WorldOptions options(double timeout_s = 30, double arrival_timeout_s = 600) {
-  WorldOptions options;
-  options.kind = DeviceKind::kHost;
-  options.heap_bytes = 2 * kMiB;
-  options.heap_limit_bytes = 64 * kMiB;
-  options.timeout_s = timeout_s;
-  options.arrival_timeout_s = arrival_timeout_s;
-  options.join_timeout_s = 600;
-  return options;
-}
-
-void expect(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error("expected: " + what);
-}
-
-/// `work` ends with an error of type E whose text has `part` in it.
-template <class E, class Work>
-void expect_error(const std::string& part, Work work) {
-  try {
-    work();
-  } catch (const E& error) {
-    return expect(std::string(error.what()).find(part) != std::string::npos, part + ", not: " + error.what());
-  } catch (const std::exception& error) {
-    throw std::runtime_error("expected another kind of error with " + part + ", not: " + error.what());
-  }
-  throw std::runtime_error("expected an error: " + part);
-}
-
-/// Why the world is over, once it is.
-std::string end_of(const WorldProcess& process) {
-  for (int i = 0; i < 60000 && process.failure().empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return process.failure();
-}
-
-/// Everybody finds in everybody's part what that one has written.
-void check_reach(World& world, const Symm<std::byte>& memory) {
-  world.barrier();
-  std::memset(memory.local(), 'a' + world.pe(), 16);
-  world.barrier();
-  Stream stream = world.make_stream("copies");
-  for (int pe = 0; pe < world.num_pes(); ++pe) {
-    std::array<std::byte, 16> copy{}, host_copy{};
-    stream.copy_async(copy.data(), memory.on(pe), Size{16});
-    stream.synchronize();
-    world.copy_out(host_copy.data(), memory.on(pe), Size{16});
-    expect(copy == host_copy, "the same by both copies");
-    expect(copy[15] == static_cast<std::byte>('a' + pe), "what PE " + std::to_string(pe) + " wrote");
-  }
-  world.barrier();
 }
 
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
@@ -293,22 +233,6 @@ void start_too_many_threads() {
   expect_error<RuntimeFailure>("thread of PE 1", [&] { threads.run([](World& world) { world.barrier(); }); });
 }
 
-/// A small all-reduce, for real.
-void check_all_reduce(World& world, Size count = 1000) {
-  const Symm<float> data = world.heap().allocate<float>(count, "data");
-  const std::vector<float> ones(static_cast<std::size_t>(count), 1);
-  world.copy_in(data.local(), ones.data(), count * 4);
-  Stream stream = world.make_stream("main");
-  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = count});
-  world.barrier();
-  plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), count);
-  stream.synchronize();
-  std::vector<float> sums(ones.size());
-  world.copy_out(sums.data(), data.local(), count * 4);
-  for (const float sum : sums) expect(sum == static_cast<float>(world.num_pes()), "the sum of ones");
-  world.barrier();
-}
-
 /// Everybody is told when a process is killed within a call, and can be in a new world. The second world's id comes
 /// with the first's: the one that is killed has no part in it.
 void survive_a_kill(const PeerPlace& place) {
@@ -373,94 +297,6 @@ void exhaust_the_heap(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
-/// A PE is stopped. The other learns its name and host, and makes a new world.
-void lose_a_stopped_pe(const PeerPlace& place) {
-  {
-    WorldProcess process(place.id, place.pe, place.pes, options());
-    check_all_reduce(process.world());
-    if (place.pe == 1) ::raise(SIGSTOP);
-    const std::string end = end_of(process);
-    expect(end.find("PE 1 (host b) not heard for 2 s") != std::string::npos, "the stopped PE, not: " + end);
-  }
-  WorldProcess process(UniqueId::create(), 0, 1, options());
-  check_all_reduce(process.world());
-}
-
-/// The link between two hosts is cut, during calls on PE 0 and 1, between calls on the others. All learn which PEs are
-/// lost.
-void lose_the_other_host(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  World& world = process.world();
-  check_all_reduce(world);
-  const Team rail = world.rail_team();
-  const Symm<float> data = world.heap().allocate<float>(1000, "more");
-  Stream stream = world.make_stream("main");
-  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, rail);
-  world.barrier();
-  std::cout << "ready" << std::endl;
-  if (place.pe % 2 == 0)
-    expect_error<RuntimeFailure>("not heard for 2 s", [&] {
-      for (;;) {
-        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
-        stream.synchronize();
-      }
-    });
-  const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
-  const std::string end = end_of(process);
-  expect(end.find("not heard for 2 s") != std::string::npos && end.find("(host ") != std::string::npos,
-         other + " lost, not: " + end);
-}
-
-/// The engine's libraries change no signal handler of the program.
-void keep_handlers(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  for (int signal = 1; signal < 32; ++signal) {
-    struct sigaction handler {};
-    ::sigaction(signal, nullptr, &handler);
-    expect(handler.sa_handler == SIG_DFL, "no handler of signal " + std::to_string(signal));
-  }
-  // The host program writes to the next PE, wherever that is.
-  World& world = process.world();
-  const Symm<int> word = world.heap().allocate<int>(1, "word");
-  const int own = place.pe + 1;
-  world.copy_in(word.on((place.pe + 1) % place.pes), &own, Size{sizeof own});
-  world.barrier();
-  expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
-}
-
-/// A world cannot be made. The environment holds a part of the error's text.
-void be_refused(const PeerPlace& place) {
-  const char* const text = std::getenv("TANDEM_TEST_ERROR");
-  const auto make = [&] { WorldProcess(place.id, place.pe, place.pes, options()); };
-  if (std::getenv("TANDEM_TEST_INVALID") != nullptr)
-    expect_error<InvalidArgument>(text, make);
-  else
-    expect_error<Unsupported>(text, make);
-}
-
-/// A world of one host loads no engine.
-void load_no_engine(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  check_all_reduce(process.world());
-  expect(::dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr, "no libfabric in this process");
-}
-
-/// Memory of the user is refused between hosts, and the world goes on.
-void register_between_hosts(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  std::array<std::byte, 64> memory{};
-  expect_error<Unsupported>("a world of several hosts has no registered memory",
-                            [&] { process.register_buffer(memory.data(), 64); });
-  check_reach(process.world(), process.world().heap().allocate<std::byte>(64, "data"));
-}
-
-/// The heap grows, and peers reach the new memory.
-void grow_between_hosts(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  for (int i = 0; i < 3; ++i)
-    check_reach(process.world(), process.world().heap().allocate<std::byte>(6 * kMiB, "more"));
-}
-
 void report(const std::vector<std::string>& wrong) {
   for (const std::string& one : wrong) std::cout << one << std::endl;
   if (!wrong.empty()) throw std::runtime_error("wrong results");
@@ -477,8 +313,8 @@ void run_all_operators(const PeerPlace& place) {
   report(run_operators(process.world(), operator_cases(place.pes)));
 }
 
-const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
-  static const std::map<std::string, std::function<void(const PeerPlace&)>> all{
+const Programs& programs() {
+  static const Programs all{
       {"abort_waits", [](const PeerPlace& place) { abort_waits(place, false); }},
       {"give_up_and_leave", [](const PeerPlace& place) { abort_waits(place, true); }},
       {"come_late", come_late},
@@ -496,13 +332,6 @@ const std::map<std::string, std::function<void(const PeerPlace&)>>& programs() {
       {"differ", [](const PeerPlace& place) { differ(place, false); }},
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
-      {"lose_a_stopped_pe", lose_a_stopped_pe},
-      {"lose_the_other_host", lose_the_other_host},
-      {"keep_handlers", keep_handlers},
-      {"be_refused", be_refused},
-      {"load_no_engine", load_no_engine},
-      {"register_between_hosts", register_between_hosts},
-      {"grow_between_hosts", grow_between_hosts},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
   };
@@ -527,8 +356,10 @@ int run_peer(int argc, char** argv) {
     }
     if (argc < 5) return 2;
     const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
-    const auto found = programs().find(what);
-    if (found == programs().end()) return 2;
+    Programs all = programs();
+    all.merge(Programs(programs_between_hosts()));
+    const auto found = all.find(what);
+    if (found == all.end()) return 2;
     found->second(place);
   } catch (const std::exception& error) {
     std::cout << error.what() << std::endl;

@@ -7,11 +7,14 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "bootstrap/processes.h"
+#include "tandem/range.h"
 
 namespace tandem::test {
 
@@ -32,6 +35,19 @@ class TwoHosts {
   /// Takes the host's end of the link up or down. Neither host gets a message about it.
   bool set_link(int host, bool is_up) const {
     return run_on(host, "ip link set " + link(host) + (is_up ? " up" : " down"));
+  }
+  /// Returns the bytes that the host has sent over the link.
+  Size sent(int host) const {
+    auto cat = start(host, "cat", {"/proc/net/dev"}, {});
+    std::istringstream lines(cat.wait().output);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t at = line.find(link(host) + ":");
+      if (at == std::string::npos) continue;
+      std::istringstream numbers(line.substr(at + link(host).size() + 1));
+      std::vector<Size> all{std::istream_iterator<Size>(numbers), {}};
+      return all.at(8);
+    }
+    return 0;
   }
   /// Starts a program on a host.
   bootstrap::testing::Process start(int host, const std::string& program, const std::vector<std::string>& arguments,

@@ -122,6 +122,7 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
 int Processes::count_pes_of_host() const {
   if (!devices().has_mailbox()) return num_pes();
   std::vector<HostOfPe> hosts;
+  hosts.reserve(static_cast<std::size_t>(num_pes()));
   for (int pe = 0; pe < num_pes(); ++pe) hosts.push_back({exchange_.host_of(pe), exchange_.host_name_of(pe)});
   return pes_per_host(hosts);
 }

@@ -1,0 +1,53 @@
+#pragma once
+/// The parts that programs of a test's process have in common.
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "tandem/worlds.h"
+
+namespace tandem::test {
+
+inline constexpr Size kMiB = Size{1} << 20;
+
+struct PeerPlace {
+  UniqueId id;
+  int pe;
+  int pes;
+};
+
+using Programs = std::map<std::string, std::function<void(const PeerPlace&)>>;
+
+/// Returns the programs of PEs on several hosts.
+const Programs& programs_between_hosts();
+
+/// A small heap.
+WorldOptions options(double timeout_s = 30, double arrival_timeout_s = 600);
+
+void expect(bool condition, const std::string& what);
+
+/// `work` ends with an error of type E whose text has `part` in it.
+template <class E, class Work>
+void expect_error(const std::string& part, Work work) {
+  try {
+    work();
+  } catch (const E& error) {
+    return expect(std::string(error.what()).find(part) != std::string::npos, part + ", not: " + error.what());
+  } catch (const std::exception& error) {
+    throw std::runtime_error("expected another kind of error with " + part + ", not: " + error.what());
+  }
+  throw std::runtime_error("expected an error: " + part);
+}
+
+/// Why the world is over, once it is.
+std::string end_of(const WorldProcess& process);
+
+/// Everybody finds in everybody's part what that one has written.
+void check_reach(World& world, const Symm<std::byte>& memory);
+
+/// A small all-reduce, for real.
+void check_all_reduce(World& world, Size count = 1000);
+
+}  // namespace tandem::test

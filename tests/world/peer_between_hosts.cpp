@@ -1,0 +1,219 @@
+// Programs of PEs on several hosts.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "bootstrap/protocol/socket.h"
+#include "tandem/collectives.h"
+#include "tandem/error.h"
+#include "world/cases.h"
+#include "world/peer.h"
+
+namespace tandem::test {
+
+namespace {
+
+/// A PE is stopped. The other learns its name and host, and makes a new world.
+void lose_a_stopped_pe(const PeerPlace& place) {
+  {
+    WorldProcess process(place.id, place.pe, place.pes, options());
+    check_all_reduce(process.world());
+    if (place.pe == 1) ::raise(SIGSTOP);
+    const std::string end = end_of(process);
+    expect(end.find("PE 1 (host b) not heard for 2 s") != std::string::npos, "the stopped PE, not: " + end);
+  }
+  WorldProcess process(UniqueId::create(), 0, 1, options());
+  check_all_reduce(process.world());
+}
+
+/// The link between two hosts is cut, during calls on PE 0 and 1, between calls on the others. All learn which PEs are
+/// lost.
+void lose_the_other_host(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  World& world = process.world();
+  check_all_reduce(world);
+  const Team rail = world.rail_team();
+  const Symm<float> data = world.heap().allocate<float>(1000, "more");
+  Stream stream = world.make_stream("main");
+  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, rail);
+  world.barrier();
+  std::cout << "ready" << std::endl;
+  if (place.pe % 2 == 0)
+    expect_error<RuntimeFailure>("not heard for 2 s", [&] {
+      for (;;) {
+        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
+        stream.synchronize();
+      }
+    });
+  const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
+  const std::string end = end_of(process);
+  expect(end.find("not heard for 2 s") != std::string::npos && end.find("(host ") != std::string::npos,
+         other + " lost, not: " + end);
+}
+
+/// The engine's libraries change no signal handler of the program.
+void keep_handlers(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int signal = 1; signal < 32; ++signal) {
+    struct sigaction handler {};
+    ::sigaction(signal, nullptr, &handler);
+    expect(handler.sa_handler == SIG_DFL, "no handler of signal " + std::to_string(signal));
+  }
+  // The host program writes to the next PE, wherever that is.
+  World& world = process.world();
+  const Symm<int> word = world.heap().allocate<int>(1, "word");
+  const int own = place.pe + 1;
+  world.copy_in(word.on((place.pe + 1) % place.pes), &own, Size{sizeof own});
+  world.barrier();
+  expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
+}
+
+/// Gathers 40 MiB of each PE, in four calls.
+void gather_much(const PeerPlace& place) {
+  constexpr Size kCalls = 4, kCount = 10 * kMiB;
+  WorldProcess process(place.id, place.pe, place.pes, host_options());
+  World& world = process.world();
+  const auto in = world.heap().allocate<std::byte>(kCount, "in");
+  const auto out = world.heap().allocate<std::byte>(place.pes * kCount, "out");
+  std::memset(in.local(), 'a' + place.pe, kCount);
+  const auto plan = make_collective(world, Collective::kAllGather,
+                                    {.type = DType::kI8, .max_count = kCount, .algorithm = "two_level"});
+  Stream stream = world.make_stream("main");
+  for (Size i = 0; i < kCalls; ++i) plan->run(stream, in, out, kCount);
+  stream.synchronize();
+  for (int pe = 0; pe < place.pes; ++pe)
+    expect(out.local()[pe * kCount + kCount - 1] == static_cast<std::byte>('a' + pe), "the data of each PE");
+}
+
+/// Worlds of the PEs of a rail, which are on several hosts, and of one PE each.
+void split_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  const Team node = process.world().node_team();
+  const auto rail = process.split(node.me, place.pe, options());
+  expect(rail->pes() == place.pes / node.size && rail->world().team().node_size == 1, "a rail");
+  check_all_reduce(rail->world());
+  const auto own = process.split(place.pe, 0, options());
+  expect(own->pes() == 1, "a world of one PE");
+  check_all_reduce(own->world());
+  check_all_reduce(process.world());
+}
+
+/// Returns the number of entries of a folder.
+Size count_of(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return std::distance(begin(all), end(all));
+}
+
+/// Worlds leave no descriptors and no threads. The first ones load libraries, and a split's rendezvous ends a little
+/// later, so a few more are no leak.
+void leave_nothing(const PeerPlace& place) {
+  constexpr int kFirst = 5, kWorlds = 20;
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  Size before = 0, after = 0;
+  for (int i = 0; i < kWorlds; ++i) {
+    const auto same = process.split(0, place.pe, options());
+    check_all_reduce(same->world());
+    after = count_of("/proc/self/fd") + count_of("/proc/self/task");
+    if (i == kFirst) before = after;
+  }
+  expect(after - before < (kWorlds - kFirst) / 2, fmt::format("{} descriptors and threads, not {}", before, after));
+}
+
+/// Returns the TCP ports on which this process listens.
+std::set<std::uint16_t> own_ports() {
+  std::set<std::string> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    sockets.insert(std::filesystem::read_symlink(entry, error));
+  }
+  std::set<std::uint16_t> ports;
+  std::ifstream table("/proc/self/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+    if (fields.size() > 9 && fields[3] == "0A" && sockets.count("socket:[" + fields[9] + "]") > 0)
+      ports.insert(static_cast<std::uint16_t>(std::stoi(fields[1].substr(fields[1].find(':') + 1), nullptr, 16)));
+  }
+  return ports;
+}
+
+/// Strangers connect to the ports of a PE, send noise of several lengths, and stay or go.
+void meet_strangers(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  check_all_reduce(process.world());
+  const std::set<std::uint16_t> ports = own_ports();
+  expect(!ports.empty(), "a port of this process");
+  std::vector<bootstrap::Fd> staying;
+  std::mt19937 random(static_cast<unsigned>(place.pe));
+  for (const std::uint16_t port : ports)
+    for (std::size_t i = 0; i < 100; ++i) {
+      bootstrap::Fd stranger = bootstrap::connect_tcp("127.0.0.1", port, bootstrap::Deadline(60));
+      std::vector<std::byte> noise(i * i);
+      for (std::byte& byte : noise) byte = i % 3 == 0 ? std::byte{} : static_cast<std::byte>(random());
+      static_cast<void>(::send(stranger.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+      if (i % 2 == 0) staying.push_back(std::move(stranger));
+      if (i % 20 == 0) check_all_reduce(process.world());
+    }
+  check_all_reduce(process.world());
+}
+
+/// A world cannot be made. The environment holds a part of the error's text.
+void be_refused(const PeerPlace& place) {
+  const char* const text = std::getenv("TANDEM_TEST_ERROR");
+  const auto make = [&] { WorldProcess(place.id, place.pe, place.pes, options()); };
+  if (std::getenv("TANDEM_TEST_INVALID") != nullptr)
+    expect_error<InvalidArgument>(text, make);
+  else
+    expect_error<Unsupported>(text, make);
+}
+
+/// A world of one host loads no engine.
+void load_no_engine(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  check_all_reduce(process.world());
+  expect(::dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr, "no libfabric in this process");
+}
+
+/// Memory of the user is refused between hosts, and the world goes on.
+void register_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  std::array<std::byte, 64> memory{};
+  expect_error<Unsupported>("a world of several hosts has no registered memory",
+                            [&] { process.register_buffer(memory.data(), 64); });
+  check_reach(process.world(), process.world().heap().allocate<std::byte>(64, "data"));
+}
+
+/// The heap grows, and peers reach the new memory.
+void grow_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  for (int i = 0; i < 3; ++i)
+    check_reach(process.world(), process.world().heap().allocate<std::byte>(6 * kMiB, "more"));
+}
+
+}  // namespace
+
+const Programs& programs_between_hosts() {
+  static const Programs all{
+      {"lose_a_stopped_pe", lose_a_stopped_pe},   {"lose_the_other_host", lose_the_other_host},
+      {"keep_handlers", keep_handlers},           {"split_between_hosts", split_between_hosts},
+      {"leave_nothing", leave_nothing},           {"gather_much", gather_much},
+      {"meet_strangers", meet_strangers},         {"be_refused", be_refused},
+      {"load_no_engine", load_no_engine},         {"register_between_hosts", register_between_hosts},
+      {"grow_between_hosts", grow_between_hosts},
+  };
+  return all;
+}
+
+}  // namespace tandem::test
