@@ -19,13 +19,17 @@ GRACE_S = 10.0
 
 _open: set[World] = set()
 _process = 0
+_leaving, _left = threading.Event(), threading.Event()
 
 
 def watch(world: World) -> None:
     """Leaves `world` at the end of the interpreter if it is open then."""
     global _process
-    if not _open:
+    if _process != os.getpid():  # in a fork the worlds so far are its parent's
         _process = os.getpid()
+        _open.clear()
+        # It starts now, because Python 3.12 starts no thread at the end.
+        threading.Thread(target=_end_after_grace, name="tandem exit", daemon=True).start()
     _open.add(world)
 
 
@@ -36,33 +40,33 @@ def forget(world: World) -> None:
 
 @atexit.register
 def _leave_all() -> None:
-    if _process != os.getpid():  # a fork, whose worlds are its parent's
+    if _process != os.getpid():
         return
-    for world in list(_open):
-        handle, world._handle = world._handle, None
-        if handle is not None:
-            _leave(world, handle)
-
-
-def _leave(world: World, handle: int) -> None:
     error = getattr(sys, "last_value", None)
     if error is not None:
-        _abort(handle, f"its Python program ended with {type(error).__name__}: {error}")
-    leaver = threading.Thread(target=_destroy, args=(world, handle), daemon=True)
-    leaver.start()
-    leaver.join(GRACE_S)
-    if leaver.is_alive():
-        _abort(handle, f"its Python program ended, and not all PEs left the world within {GRACE_S:g} s")
-        leaver.join(GRACE_S)
+        _abort_all(f"its Python program ended with {type(error).__name__}: {error}")
+    _leaving.set()
+    for world in list(_open):
+        _leave(world)
+    _left.set()
 
 
-def _abort(handle: int, why: str) -> None:
-    with contextlib.suppress(errors.Error):
-        _c.call("world_abort", handle, why.replace("\0", " ").encode(errors="replace"))
+def _end_after_grace() -> None:
+    _leaving.wait()
+    if not _left.wait(GRACE_S):
+        _abort_all(f"its Python program ended, and not all PEs left the world within {GRACE_S:g} s")
 
 
-def _destroy(world: World, handle: int) -> None:
+def _abort_all(why: str) -> None:
+    for world in list(_open):
+        with contextlib.suppress(errors.Error):
+            world.abort(why)
+
+
+def _leave(world: World) -> None:
     with contextlib.suppress(errors.Error):
         for plan in world._plans:
             _c.call("plan_destroy", plan._handle)
-        _c.call("world_destroy", handle)
+        _c.call("world_destroy", world._handle)
+    forget(world)
+    world._handle = None

@@ -198,6 +198,39 @@ def test_exit_never_hangs(end):
                 assert err == ""
 
 
+def test_peers_that_stay_end_when_one_has_waited_for_them():
+    program = """
+from tandem import _exit
+_exit.GRACE_S = 0.5
+w = join()
+if w.pe == 0:
+    try:
+        w.recv(bytearray(1), 1)
+    except tandem.Failure as error:
+        print(error)
+"""
+    done = finish(start_pes(program, 2))
+    assert [code for code, _, _ in done] == [0, 0]
+    assert "not all PEs left the world within 0.5 s" in done[0][1]
+
+
+def test_forked_child_leaves_no_world_of_its_parent():
+    run_pes(
+        """
+w = join()
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+total = bytearray(1)
+w.all_reduce(bytes([1]), out=total)
+assert total[0] == w.pes
+w.close()
+""",
+        2,
+    )
+
+
 def test_exception_on_one_pe_ends_the_others():
     done = finish(start_pes(NUMPY + "assert me != 1, 'enough'\nw.recv(np.ones(4), 1)", 3))
     assert [code for code, _, _ in done] == [1, 1, 1]
