@@ -29,6 +29,7 @@
 #include "collectives/broadcast/tree.h"
 #include "collectives/gather_scatter/gather_direct.h"
 #include "collectives/gather_scatter/scatter_direct.h"
+#include "collectives/merge_heads/packets.h"
 #include "collectives/plan/copy_engine.h"
 #include "collectives/reduce/direct.h"
 #include "collectives/reduce/tree.h"
@@ -69,6 +70,8 @@ TANDEM_COMPILE(ExchangeLL);
 TANDEM_COMPILE(ExchangeLL128);
 TANDEM_COMPILE(ReduceScatterLL<float>);
 TANDEM_COMPILE(ReduceScatterLL128<bf16>);
+TANDEM_COMPILE(MergeHeadsLL<float>);
+TANDEM_COMPILE(MergeHeadsLL128<bf16>);
 TANDEM_COMPILE(SendRecvLL);
 TANDEM_COMPILE(SendRecvLL128);
 TANDEM_COMPILE(AllGatherPush);

@@ -6,6 +6,7 @@ namespace tandem::cuda {
 
 void register_all_reduce();
 void register_all_reduce_norm();
+void register_merge_heads();
 void register_all_reduce_steps();
 void register_reduce();
 void register_move();

@@ -13,6 +13,7 @@ void register_library_kernels() {
   std::call_once(once, [] {
     register_all_reduce();
     register_all_reduce_norm();
+    register_merge_heads();
     register_all_reduce_steps();
     register_reduce();
     register_move();

@@ -36,7 +36,7 @@ std::vector<int> parse_pes(const std::string& text) {
 void add_check(CLI::App& app, CheckArguments& a, std::string& seed, std::string& json, std::string& report) {
   CLI::App& check = *app.add_subcommand("check", "check collectives or operators for races, hangs and wrong results");
   check.add_option("OP", a.subject,
-                   "collective, operator, layers (consecutive operators), barrier, send_recv_group, or "
+                   "collective, operator, merge_heads, layers (consecutive operators), barrier, send_recv_group, or "
                    "`all` (the default)");
   check
       .add_option("--schedules", a.schedules,
