@@ -39,7 +39,7 @@ TEST(MergeHeads, IsRightOnCpus) {
   for (const HeadsRuns& runs : test::heads_cases()) {
     const int pes = 1 + number++ % 5;
     SCOPED_TRACE(test::describe(runs, pes));
-    test::HostPes(pes).run([&](World& world) {
+    test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
       EXPECT_EQ(wrong(world, runs), "");
       world.barrier();
     });
