@@ -36,7 +36,7 @@ void expect_right_in_simulator(const NormRuns& runs, int pes) {
 
 void expect_right_on_cpus(const NormRuns& runs, int pes) {
   SCOPED_TRACE(test::describe(runs, pes));
-  test::HostPes(pes).run([&](World& world) {
+  test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
     EXPECT_EQ(wrong(world, runs), "");
     world.barrier();
   });

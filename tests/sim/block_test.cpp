@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "support/block_cases.h"
@@ -217,6 +218,35 @@ TEST(Block, SumsAddInTheOrderOfElementsAndIntegersWrap) {
     EXPECT_EQ(sum[0], 0.0F);
     EXPECT_EQ(sum[1], 0.0F);
     EXPECT_EQ(static_cast<std::uint32_t>(*wrapped), 0xC0000000U);
+  });
+}
+
+TEST(Block, FindsTheGreatestOfAllAndOfGroups) {
+  simulate(1, [](World& world) {
+    float* const values = world.heap().allocate_local<float>(40, "values");
+    float* const greatest = world.heap().allocate_local<float>(43, "greatest");
+    float* const firsts = world.heap().allocate_local<float>(3, "firsts");
+    for (int i = 0; i < 40; ++i) values[i] = static_cast<float>(i * 7 % 40);
+    values[35] = std::nanf("");
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 64}, [=](auto& block) {
+      const auto of_groups = block.template group_greatest<16>(block.template load<float>(values, {0, 40}));
+      block.store(greatest, {0, 40}, of_groups);
+      block.template store_group_firsts<16>(firsts, of_groups);
+      block.store_scalar(greatest + 40, block.greatest(block.template load<float>(values, {0, 32})));
+      block.store_scalar(greatest + 41, block.greatest(block.template load<float>(values, {0, 40})));
+      block.store_scalar(greatest + 42, block.greatest(block.template load<float>(values, {3, 3})));
+    });
+    EXPECT_EQ(greatest[0], 37);  // 11 * 7 % 40
+    EXPECT_EQ(greatest[15], greatest[0]);
+    EXPECT_EQ(greatest[16], 39);
+    EXPECT_TRUE(std::isnan(greatest[39]));
+    EXPECT_EQ(firsts[0], greatest[0]);
+    EXPECT_EQ(firsts[1], greatest[16]);
+    EXPECT_TRUE(std::isnan(firsts[2]));
+    EXPECT_EQ(greatest[40], 39);
+    EXPECT_TRUE(std::isnan(greatest[41]));
+    EXPECT_EQ(greatest[42], 0);
   });
 }
 

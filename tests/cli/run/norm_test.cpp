@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/tool.h"
+#include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::cli {
 namespace {
@@ -20,6 +21,14 @@ TEST(Norm, RunsAndIsRightOnBothBackends) {
       EXPECT_EQ(json["dtype"], "bf16");
       EXPECT_EQ(json["correct"], true);
     }
+}
+
+TEST(Norm, ListNamesItsAlgorithms) {
+  const auto outcome = tandem("list");
+  for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms()) {
+    EXPECT_THAT(outcome.out, HasSubstr("  * " + algorithm.name + " "));
+    EXPECT_THAT(outcome.out, HasSubstr(algorithm.summary));
+  }
 }
 
 TEST(Norm, BenchSweepsRows) {
