@@ -40,6 +40,7 @@ TEST(TaskQueue, RunsOneTaskAtATimeInOrderHoweverManyThreadsWait) {
           },
           {});
     std::vector<std::thread> waiting;
+    waiting.reserve(kWaiting);
     for (int i = 0; i < kWaiting; ++i)
       waiting.emplace_back([&] {
         queue.wait_until_empty();
