@@ -61,95 +61,11 @@ def simulate(size, machine, rows):
     print(f"{total * size.layers / 1000:10.2f} ms a step of {size.layers} layers, without attention, norms and words")
 
 
-def build(size, comm, group):
-    """The model of this process, as a torch module."""
-    import torch
-    import torch.distributed as dist
-    import torch.nn.functional as F
-
-    pes, pe = dist.get_world_size(), dist.get_rank()
-    head = size.width // size.heads
-    if comm == "tandem":
-        import tandem.torch as tt
-
-        def multiply(x, weight):
-            return tt.matmul_all_reduce(x, weight.t(), group=group)
-    else:
-
-        def multiply(x, weight):
-            y = F.linear(x, weight)
-            dist.all_reduce(y)
-            return y
-
-    def part(rows, columns, axis):
-        """This process's part of a random matrix that depends on the call alone."""
-        whole = torch.randn(rows, columns) * columns**-0.5
-        return torch.nn.Parameter(whole.chunk(pes, axis)[pe].contiguous(), requires_grad=False)
-
-    class Attention(torch.nn.Module):
-        """Attention of this process's heads, with the keys and values of all positions so far."""
-
-        def __init__(self):
-            super().__init__()
-            self.query = part(size.heads * head, size.width, 0)
-            self.key, self.value = (part(size.kv_heads * head, size.width, 0) for _ in range(2))
-            self.out = part(size.width, size.heads * head, 1)
-            self.cache = None
-
-        def forward(self, x, positions):
-            q, k, v = (F.linear(x, w).unflatten(-1, (-1, head)) for w in (self.query, self.key, self.value))
-            q, k = rotate(q, positions), rotate(k, positions)
-            if self.cache is not None:
-                k, v = (torch.cat(pair) for pair in zip(self.cache, (k, v), strict=True))
-            self.cache = k, v
-            q, k, v = (one.transpose(0, 1)[None] for one in (q, k, v))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1, enable_gqa=True)
-            return multiply(y[0].transpose(0, 1).flatten(1), self.out)
-
-    def rotate(x, positions):
-        """Rotary embeddings."""
-        angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2) / head)
-        turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)[:, None]
-        return torch.view_as_real(turned).flatten(-2)
-
-    class Layer(torch.nn.Module):
-        """Attention and a gated feed-forward part."""
-
-        def __init__(self):
-            super().__init__()
-            self.attention = Attention()
-            self.gate, self.up = (part(size.hidden, size.width, 0) for _ in range(2))
-            self.down = part(size.width, size.hidden, 1)
-
-        def forward(self, x, positions):
-            x = x + self.attention(F.rms_norm(x, (size.width,)), positions)
-            y = F.rms_norm(x, (size.width,))
-            return x + multiply(F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
-
-    class Llama(torch.nn.Module):
-        """Words in, the scores of the next word out."""
-
-        def __init__(self):
-            super().__init__()
-            self.embed = torch.nn.Parameter(torch.randn(size.words, size.width), requires_grad=False)
-            self.head = torch.nn.Parameter(torch.randn(size.width, size.words), requires_grad=False)
-            self.layers = torch.nn.ModuleList(Layer() for _ in range(size.layers))
-
-        def forward(self, words, first):
-            x = self.embed[words]
-            positions = torch.arange(first, first + len(words))
-            for layer in self.layers:
-                x = layer(x, positions)
-            return F.rms_norm(x[-1], (size.width,)) @ self.head
-
-    torch.manual_seed(0)
-    return Llama()
-
-
 def generate(arguments):
     """Prints the tokens that follow a prompt, and their rate."""
-    import torch
+    import torch  # not for predictions, which need no torch
     import torch.distributed as dist
+    from model import Llama, multiply_by
 
     dist.init_process_group(
         "gloo",
@@ -160,7 +76,8 @@ def generate(arguments):
     size = SIZES[arguments.size]
     if size.kv_heads % dist.get_world_size() != 0:
         raise SystemExit(f"{dist.get_world_size()} processes given, allowed are divisors of {size.kv_heads} heads")
-    model = build(size, arguments.comm, dist.group.WORLD.group_name)
+    torch.manual_seed(0)
+    model = Llama(size, multiply_by(arguments.comm, dist.group.WORLD.group_name))
     words = torch.arange(arguments.prompt) * 7 % size.words
     tokens, times, done = [], [], 0
     for _ in range(arguments.tokens):

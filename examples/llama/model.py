@@ -1,0 +1,92 @@
+"""The decoder of llama.py: attention with rotary embeddings, gated feed-forward layers, and random weights."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+
+def multiply_by(comm, group):
+    """The product whose sum over all processes every process gets, as a function of x and a weight."""
+    if comm == "tandem":
+        import tandem.torch as tt
+
+        return lambda x, weight: tt.matmul_all_reduce(x, weight.t(), group=group)
+
+    def multiply(x, weight):
+        y = F.linear(x, weight)
+        dist.all_reduce(y)
+        return y
+
+    return multiply
+
+
+def part(rows, columns, axis):
+    """This process's part of a random matrix, which depends on the seed alone."""
+    whole = torch.randn(rows, columns) * columns**-0.5
+    own = whole.chunk(dist.get_world_size(), axis)[dist.get_rank()]
+    return torch.nn.Parameter(own.contiguous(), requires_grad=False)
+
+
+def rotate(x, positions):
+    """Rotary embeddings."""
+    head = x.shape[-1]
+    angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2) / head)
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)[:, None]
+    return torch.view_as_real(turned).flatten(-2)
+
+
+class Attention(torch.nn.Module):
+    """Attention of this process's heads, with the keys and values of all positions so far."""
+
+    def __init__(self, size, multiply):
+        super().__init__()
+        self.multiply, self.head = multiply, size.width // size.heads
+        self.query = part(size.heads * self.head, size.width, 0)
+        self.key, self.value = (part(size.kv_heads * self.head, size.width, 0) for _ in range(2))
+        self.out = part(size.width, size.heads * self.head, 1)
+        self.cache = None
+
+    def forward(self, x, positions):
+        q, k, v = (F.linear(x, w).unflatten(-1, (-1, self.head)) for w in (self.query, self.key, self.value))
+        q, k = rotate(q, positions), rotate(k, positions)
+        if self.cache is not None:
+            k, v = (torch.cat(pair) for pair in zip(self.cache, (k, v), strict=True))
+        self.cache = k, v
+        q, k, v = (one.transpose(0, 1)[None] for one in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1, enable_gqa=True)
+        return self.multiply(y[0].transpose(0, 1).flatten(1), self.out)
+
+
+class Layer(torch.nn.Module):
+    """Attention and a gated feed-forward part."""
+
+    def __init__(self, size, multiply):
+        super().__init__()
+        self.multiply = multiply
+        self.attention = Attention(size, multiply)
+        self.gate, self.up = (part(size.hidden, size.width, 0) for _ in range(2))
+        self.down = part(size.width, size.hidden, 1)
+
+    def forward(self, x, positions):
+        x = x + self.attention(F.rms_norm(x, x.shape[-1:]), positions)
+        y = F.rms_norm(x, x.shape[-1:])
+        return x + self.multiply(F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
+
+
+class Llama(torch.nn.Module):
+    """Words in, the scores of the next word out."""
+
+    def __init__(self, size, multiply):
+        super().__init__()
+        self.embed = torch.nn.Parameter(torch.randn(size.words, size.width), requires_grad=False)
+        self.head = torch.nn.Parameter(torch.randn(size.width, size.words), requires_grad=False)
+        self.layers = torch.nn.ModuleList(Layer(size, multiply) for _ in range(size.layers))
+
+    def forward(self, words, first):
+        x = self.embed[words]
+        positions = torch.arange(first, first + len(words))
+        for layer in self.layers:
+            x = layer(x, positions)
+        return F.rms_norm(x[-1], x.shape[-1:]) @ self.head
