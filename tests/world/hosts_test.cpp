@@ -12,7 +12,6 @@ namespace {
 
 using bootstrap::testing::Ended;
 using bootstrap::testing::Process;
-using ::testing::HasSubstr;
 
 struct Shape {
   int hosts;
@@ -31,6 +30,7 @@ std::vector<Process> start(const std::string& what, Shape shape, const std::vect
   const UniqueId id = UniqueId::create();
   const int pes = shape.hosts * shape.size;
   std::vector<Process> all;
+  all.reserve(static_cast<std::size_t>(pes));
   for (int pe = 0; pe < pes; ++pe)
     all.emplace_back(TANDEM_WORLD_PEER,
                      std::vector<std::string>{what, id.text(), std::to_string(pe), std::to_string(pes)},
@@ -114,6 +114,7 @@ std::vector<Process> start_each(const std::string& hosts, const std::vector<std:
                                 const std::vector<std::string>& common) {
   const UniqueId id = UniqueId::create();
   std::vector<Process> all;
+  all.reserve(hosts.size());
   for (std::size_t pe = 0; pe < hosts.size(); ++pe) {
     std::vector<std::string> variables = common;
     if (!own.empty()) variables.push_back(own[pe]);
@@ -178,7 +179,7 @@ TEST_F(NameSpaces, RunOperators) {
   expect_good_ends(std::move(all_));
 }
 
-/// Of an all-gather, a host sends what its PEs give to each other host once. Headers and heartbeats are a little more.
+/// A host sends the data of its PEs to the other host once in an all-gather. Headers and heartbeats are a little more.
 TEST_F(NameSpaces, SendHardlyMoreThanTheData) {
   constexpr Size kData = Size{40} << 20;  // of a PE, in all calls of gather_much
   const Size before = hosts_.sent(0);

@@ -104,6 +104,7 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
       wrong.insert(wrong.end(), own.begin(), own.end());
     };
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(all.num_pes()));
     for (int pe = 0; pe < all.num_pes(); ++pe)
       threads.emplace_back([&, pe] {
         try {

@@ -25,7 +25,7 @@ std::string chosen_host() { return variable_of_process("TANDEM_HOST").value_or("
 
 std::string name_of_host() {
   std::array<char, 256> name{};
-  const std::string chosen = chosen_host();
+  std::string chosen = chosen_host();
   if (!chosen.empty() || ::gethostname(name.data(), name.size() - 1) != 0) return chosen;
   return name.data();
 }
