@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "collectives/all_reduce_norm/norm_row.h"
+#include "collectives/all_reduce_norm/norm_args.h"
 #include "collectives/plan/checked_plan.h"
 #include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"

@@ -3,37 +3,9 @@
 
 #include <cmath>
 
-#include "tandem/block.h"
-#include "tandem/layer/all_reduce_norm.h"
+#include "collectives/all_reduce_norm/norm_args.h"
 
 namespace tandem::kernels {
-
-/// Elements that share a scale under Quantisation::kGroup. Pieces of rows are multiples of it.
-inline constexpr int kScaleGroup = 128;
-
-/// Arguments that the algorithms share: tandem/layer/all_reduce_norm.h. Null pointers are arguments that are not given.
-template <class T, class Q>
-struct NormArgs {
-  Symm<const T> in;
-  const T* residual = nullptr;
-  const T* weight = nullptr;
-  const T* bias = nullptr;
-  const T* norm_bias = nullptr;
-  Symm<Q> out;
-  Symm<T> sum;
-  Symm<float> scales;
-  T* kept = nullptr;  // [block][hidden]: the sums of a row, if `sum` is null
-  Size rows = 0;
-  Size hidden = 0;
-  Norm norm = Norm::kNone;
-  Quantisation quantisation = Quantisation::kNone;
-  float epsilon = 0;
-  float scale = 1;
-  bool sharded_residual = false;
-};
-
-/// Returns the scale of values up to `greatest`. It is 1 for values so small that their scale has no inverse.
-TANDEM_DEVICE inline float scale_for(float greatest) { return greatest < 1e-30F ? 1.0F : greatest / 448.0F; }
 
 /// One row. `kToAll`: its owner writes it to all PEs; else every PE writes its own.
 template <bool kToAll, class T, class Q, class Block>
@@ -165,12 +137,5 @@ class NormRow {
   float mean_ = 0;
   float factor_ = 1;
 };
-
-/// Returns the elements of a row that a block takes at once, of at most `most`.
-template <class T, class Block>
-TANDEM_DEVICE Size norm_step(Block& block, Size most) {
-  const Size tile = (*block.template tiles<T>({0, most}).begin()).size();
-  return max(kScaleGroup, tile / kScaleGroup * kScaleGroup);
-}
 
 }  // namespace tandem::kernels

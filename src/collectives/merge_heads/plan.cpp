@@ -124,7 +124,7 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
       fmt::format("{} {} of at most {} x {} x {} base {}{} in {} blocks", kCall, name(options.type), options.max_batch,
                   options.heads, options.head_size, options.base == LseBase::kE ? "e" : "2",
                   options.own_heads ? " own heads" : "", complete.blocks);
-  log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return what; });
+  log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = options.type == DType::kF32   ? make<float>(world, complete)
               : options.type == DType::kF16 ? make<f16>(world, complete)

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "collectives/all_reduce_norm/check.h"
-#include "collectives/all_reduce_norm/norm_row.h"
+#include "collectives/all_reduce_norm/norm_args.h"
 
 namespace tandem::kernels {
 
