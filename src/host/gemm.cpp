@@ -85,7 +85,7 @@ void check_gemm(const Gemm& gemm, int sms) {
 
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms) {
   check_gemm(gemm, sms);
-  if (who_aborted(context) != 0) return;
+  if (is_skipped(context)) return;
   const TileSequence sequence(gemm);
   const Size count = sequence.tiles();
   const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, count));
