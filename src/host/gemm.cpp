@@ -98,7 +98,7 @@ void check_gemm(const Gemm& gemm, int sms) {
 
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by, wire::Mailbox* mailbox) {
   check_gemm(gemm, sms);
-  if (who_aborted(context) != 0) return;
+  if (is_skipped(context)) return;
   Turn turn(gemm);
   const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, turn.count()));
   const GridShape shape{context, blocks, 1, "", false, mailbox};

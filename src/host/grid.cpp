@@ -16,7 +16,7 @@ namespace {
 /// Runs `body` as one block without roles.
 void run_alone(const cuda::Context& context, wire::Mailbox* mailbox,
                const std::function<void(Strand&, BlockCore&)>& body) {
-  if (who_aborted(context) != 0) return;
+  if (is_skipped(context)) return;
   const GridShape shape{context, 1, 1, "", false, mailbox};
   run_blocks(context, 1, {}, [&](Strand& strand, int) {
     BlockCore core(strand, shape, 0);
@@ -79,7 +79,7 @@ void run_grid(const GridRequest& request) {
   if (request.blocks < 1)
     throw InvalidArgument(
         fmt::format("launch of {}: {} blocks given, at least 1 is needed", request.name, request.blocks));
-  if (who_aborted(request.context) != 0) return;
+  if (is_skipped(request.context)) return;
   constexpr int kWarp = 32;
   const GridShape shape{request.context, request.blocks,        request.threads / kWarp,
                         request.machine, request.has_multicast, request.mailbox};

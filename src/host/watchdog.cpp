@@ -32,6 +32,12 @@ std::uint64_t now_ns() {
 
 std::uint32_t who_aborted(const cuda::Context& context) { return cuda::peek(*context.abort); }
 
+bool is_skipped(const cuda::Context& context) {
+  const std::uint32_t by = who_aborted(context);
+  if (by != 0) cuda::poke(context.report->ended_by, by & ~cuda::kEndIsReported);
+  return by != 0;
+}
+
 std::uint32_t abort_waits(const cuda::Context& context, std::uint32_t why, const Awaited& awaited) {
   const std::uint32_t by = static_cast<std::uint32_t>(context.world_pe) + 1;
   std::uint32_t first = 0;

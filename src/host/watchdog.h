@@ -19,6 +19,9 @@ std::uint64_t now_ns();
 /// Returns the PE's abort word; 0 if no PE has aborted.
 std::uint32_t who_aborted(const cuda::Context& context);
 
+/// Returns whether the PE's work is skipped from now on, because some PE has aborted. Notes that in the PE's report.
+bool is_skipped(const cuda::Context& context);
+
 /// Aborts the waits of all PEs. The first call on a PE also writes the report, and returns 0. Later calls change
 /// nothing, and return the abort word, which names the PE that aborted first.
 std::uint32_t abort_waits(const cuda::Context& context, std::uint32_t why, const Awaited& awaited);

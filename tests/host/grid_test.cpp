@@ -239,6 +239,20 @@ TEST(HostGrid, WaitsEndWhereSomebodyElseGivesUpAndWhatComesLaterDoesNothing) {
   EXPECT_TRUE(report.ended.word == words.on(0) || report.ended.word == words.on(0) + 1);
 }
 
+TEST(HostGrid, WorkThatIsSkippedIsReported) {
+  test::HostPes pes(1);
+  bool ran = false;
+  EXPECT_THROW(pes.run([&](World& world) {
+    host::end_waits(pes.context(0), 0, cuda::kAbortedByHost);
+    bool* const it = &ran;
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 64}, [=](auto&) { *it = true; });
+    stream.synchronize();
+  }),
+               Deadlock);
+  EXPECT_FALSE(ran);
+}
+
 TEST(HostGrid, WhatLeavesABlockEndsTheOthersAndIsThrown) {
   struct Counted {
     explicit Counted(int& to) : alive(to) { ++alive; }

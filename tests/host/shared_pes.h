@@ -63,6 +63,7 @@ class SharedPes {
   template <class Program>
   static void on_all(const Program& program) {
     std::vector<std::thread> threads;
+    threads.reserve(kPes);
     for (int pe = 0; pe < kPes; ++pe) threads.emplace_back([&program, pe] { program(pe); });
     for (std::thread& thread : threads) thread.join();
   }

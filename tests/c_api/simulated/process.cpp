@@ -149,6 +149,7 @@ void run_in_c(int pes, const std::function<void(CPeer&)>& program, const CRun& r
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(pes));
   for (int pe = 0; pe < pes; ++pe)
     threads.emplace_back([&, pe] {
       try {
