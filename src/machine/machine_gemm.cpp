@@ -1,7 +1,5 @@
 /// The time of matrix products on a machine: waves of tiles at the sustained rate, or the time of the memory.
 
-#include "machine/machine_gemm.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -86,13 +84,13 @@ Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& 
   return waves;
 }
 
-/// Returns the time to read A once and B `passes` times from memory at the rate of those SMs.
-double memory_us(const Machine& machine, const GemmShape& problem, double sms, Size passes = 1) {
+/// Returns the time to read each operand once from memory at the rate of those SMs.
+double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double gbps = std::min(machine.gemm.memory_gbps, sms * machine.gemm.sm_memory_gbps);
-  return (m * k + static_cast<double>(passes) * k * n + m * n) * problem.element_bytes / (gbps * 1e3);
+  return (m * k + k * n + m * n) * problem.element_bytes / (gbps * 1e3);
 }
 
 /// The factor by which the total grows when arithmetic and memory overlap and take about the same time.
@@ -114,22 +112,10 @@ double gemm_sustained_tflops(const Machine& machine, double tflop, int element_b
 }
 
 GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
-  return gemm_tile_times(machine, tile_m, tile_n, problem, sms, 1);
-}
-
-GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms,
-                              Size passes_over_b) {
   check(machine, tile_m, tile_n, problem, sms);
   const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
-  const double factor = slowdown(waves.us(), memory_us(machine, problem, waves.streaming, passes_over_b));
+  const double factor = slowdown(waves.us(), memory_us(machine, problem, waves.streaming));
   return {waves.whole_us * factor, waves.last_us * factor};
-}
-
-Size gemm_passes_over_b(const GemmShape& problem, Size chunks) {
-  constexpr Size kCacheBytes = 50'000'000;  // L2 of H100 and H200 (NVIDIA H100 architecture white paper)
-  constexpr Size kRowsOfWholeGemm = 1024;
-  if (problem.n * problem.k * problem.element_bytes <= kCacheBytes) return 1;
-  return max(1, chunks / max(1, ceil_div(problem.m, kRowsOfWholeGemm)));
 }
 
 Machine::Gemm::Tile best_gemm_tile(const Machine& machine, const GemmShape& problem, int sms) {

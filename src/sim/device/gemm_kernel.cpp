@@ -7,7 +7,6 @@
 
 #include "gemm/contract/epilogue.h"
 #include "gemm/host/tile_work.h"
-#include "machine/machine_gemm.h"
 #include "sim/device/gemm_signals.h"
 #include "sim/device/tile_sum.h"
 
@@ -189,15 +188,6 @@ class Worker {
   bool lets_next_ = false;
 };
 
-/// Returns the number of groups of rows that are computed one after the other.
-Size chunks_of(const Gemm& gemm) {
-  if (gemm.order == TileOrder::kRowMajor) return 1;
-  Size chunks = 0;
-  for (int owner = 0; owner < gemm.rows.shards; ++owner)
-    for (int part = 0; part < gemm.rows.splits; ++part) chunks += gemm.rows.part(owner, part).empty() ? 0 : 1;
-  return chunks;
-}
-
 /// Returns the GEMM with the tiles of its kernel: for few rows whose sums are added up, all rows by 64 columns.
 Gemm as_computed(Gemm gemm) {
   if (gemm.sum.calls == nullptr) return gemm;
@@ -216,8 +206,7 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   const Machine& machine = simulator.machine;
   const int sms = gemm.sms > 0 ? gemm.sms : machine.gpu.sm_count;
   const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type))};
-  const GemmTileTimes times =
-      gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms, gemm_passes_over_b(shape, chunks_of(gemm)));
+  const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms);
   const Tiles tiles{sequence, count, count / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
   KernelRequest request;
   request.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k);
