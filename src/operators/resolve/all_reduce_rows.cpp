@@ -19,6 +19,13 @@ Size skinny(const Place& place, const OperatorOptions& o) {
   for (int pe = 0; pe < team.size; ++pe)
     if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
   if (!skinny_fills(kSkinnyBlock, o.n, place.sm_count)) return 0;
+  // Without owners every PE sends its rows to all others. Beyond this time, packets behind a whole GEMM are faster
+  // (prediction: 24 and 32 rows of 8192 columns on h200x8, 16 rows on h800x8).
+  constexpr double kMostSendingUs = 8;
+  const double sent = static_cast<double>((team.size - 1) * o.m * o.n * size_of(o.result_type()));
+  if (!skinny_has_owners(o.m, team.size) &&
+      sent > kMostSendingUs * 1e3 * place.model.link.store_gbps.at(place.sm_count))
+    return 0;
   const bool slices = skinny_fills(kSkinnyMost, o.n, place.sm_count);
   return std::min<Size>(o.m, slices ? kSkinnyMost : kSkinnyBlock);
 }
