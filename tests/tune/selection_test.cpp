@@ -280,6 +280,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Selection, AGroupThatEndsLeavesLargerSizesToTheNextOne) {
   SelectionTable table;
+  table.name = "mine";
+  table.description = "two groups";
   table.groups = {
       {.one_node = false, .pes = 96, .source = "a", .sizes = {{.up_to_bytes = 5, .algorithm = "recursive_doubling"}}},
       {.one_node = false, .pes = 64, .source = "a", .sizes = {{.algorithm = "multi_ring"}}}};
