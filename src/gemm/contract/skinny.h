@@ -65,7 +65,7 @@ TANDEM_DEVICE inline bool skinny_adds_up(Size rows) {
 
 /// Returns whether the sums of a tile have an owner that adds them up. From so many rows on, with more than two PEs,
 /// the bytes on the link cost more than a second trip.
-TANDEM_DEVICE inline bool skinny_has_owners(Size rows, int pes) {
+TANDEM_DEVICE constexpr bool skinny_has_owners(Size rows, int pes) {
   constexpr Size kFewestRows = 33;
   return rows >= kFewestRows && pes > 2;
 }
