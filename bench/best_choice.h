@@ -49,7 +49,7 @@ class BestChoice {
     return ended;
   }
 
-  /// Returns whether, at the last size, each algorithm either ended with some number of blocks or was seen to be
+  /// Returns whether, at the last size, each algorithm either ended, with as many blocks as gained, or was seen to be
   /// behind.
   bool is_complete() const { return is_complete_; }
 
@@ -110,12 +110,25 @@ class BestChoice {
       }
       if (!is_first_ && !is_cheap) break;
     }
-    while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     if (first.outcome == Outcome::kTooDear) is_complete_ = false;
+    while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     // A way that was stopped is placed behind all that ended, and before those that cannot run.
     way.us = first.outcome == Outcome::kTooSlow ? kHopeless * best_us_ : us_of(first);
     if (first.outcome != Outcome::kRan) return;
-    for (const int direction : {1, -1}) follow(way, direction);
+    if (is_cheap)
+      try_all(way);
+    else
+      for (const int direction : {1, -1}) follow(way, direction);
+  }
+
+  void try_all(Way& way) {
+    for (std::size_t i = 0; i < way.blocks.size(); ++i) {
+      const SimulatedCall call = run(way, i);
+      if (call.outcome == Outcome::kTooDear) is_complete_ = false;
+      if (call.outcome != Outcome::kRan || call.us >= way.us) continue;
+      way.us = call.us;
+      way.best = i;
+    }
   }
 
   /// More blocks cost more events. If they are dear, the first step that gains little is the last one.
@@ -124,14 +137,19 @@ class BestChoice {
     constexpr int most_misses = 2;
     std::size_t i = way.best;
     std::uint64_t events = 0;
+    double gain = 2;
     for (int misses = 0; misses < most_misses;) {
       if ((direction < 0 && i == 0) || (direction > 0 && i + 1 >= way.blocks.size())) return;
-      if (direction > 0 && 2 * events > most_events_) return;
+      if (direction > 0 && 2 * events > most_events_) {
+        is_complete_ = is_complete_ && gain < level_of_dear;
+        return;
+      }
       i = direction > 0 ? i + 1 : i - 1;
       const SimulatedCall call = run(way, i);
+      if (call.outcome == Outcome::kTooDear && direction > 0 && gain >= level_of_dear) is_complete_ = false;
       if (call.outcome != Outcome::kRan) return;
       events = call.events;
-      const double gain = way.us / call.us;
+      gain = way.us / call.us;
       if (gain > 1) {
         way.us = call.us;
         way.best = i;

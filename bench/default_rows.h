@@ -132,14 +132,15 @@ inline DefaultRow against_neighbour(const Machine& machine, const CollectiveCase
                                     std::uint64_t most_events) {
   const SimulatedCall a = simulate(machine, more, "", 0, {.events = most_events});
   const SimulatedCall b = simulate(machine, fewer, "", 0, {.events = most_events});
+  const bool both_ran = a.outcome == Outcome::kRan && b.outcome == Outcome::kRan;
   const double more_rounds = static_cast<double>(rounds(machine, more.pes)) / rounds(machine, fewer.pes);
   return {place(machine, more.collective, more.pes, more.bytes),
           way_of(a.algorithm, a.blocks),
           fmt::format("{} PEs, {} bytes: {}", fewer.pes, fewer.bytes, way_of(b.algorithm, b.blocks)),
-          a.us,
-          b.us,
+          both_ran ? a.us : 0,
+          both_ran ? b.us : 0,
           more.pes == fewer.pes ? kMostForTwice : kMostForRounds * more_rounds,
-          a.outcome == Outcome::kRan && b.outcome == Outcome::kRan};
+          both_ran};
 }
 
 }  // namespace tandem::bench

@@ -125,7 +125,8 @@ Tasks everything() {
     const Machine machine = load_machine(name);
     for (int i = 0; i < kCollectives; ++i) {
       const auto collective = static_cast<Collective>(i);
-      for (int pes = 2; pes <= machine.pes_per_node; ++pes)
+      // Several nodes are whole ones.
+      for (int pes = machine.max_nodes == 1 ? 2 : machine.pes_per_node; pes <= machine.pes_per_node; ++pes)
         add_collective(tasks, machine, collective, pes, sizes_from(1024, 4), one_node);
       if (machine.max_nodes == 1) continue;
       // Sizes between those of the tables, and numbers of PEs that they lack.

@@ -68,6 +68,7 @@ inline double predict_us(const Machine& machine, const MeasuredOperator& row) {
   SimOptions sim;
   sim.phantom = true;
   sim.graph = true;
+  sim.plan_for = DeviceKind::kGpu;
   sim.heap_bytes = Size{64} << 30;
   Simulation simulation(machine, row.pes, sim);
   double us = 0;
@@ -79,7 +80,7 @@ inline double predict_us(const Machine& machine, const MeasuredOperator& row) {
     bf16* const a = buffer(row.m, row.k, "a");
     bf16* const b = buffer(row.n, row.k, "b");
     bf16* const c = buffer(row.m, row.n, "c");
-    const auto plan = make_operator(world, row.op, selected_options(world, row.op, row.m, row.n, row.k, DType::kBF16));
+    const auto plan = make_operator(world, row.op, {.m = row.m, .n = row.n, .k = row.k, .type = DType::kBF16});
     Stream stream = world.make_stream("main");
     const auto run = [&](int times) {
       for (int i = 0; i < times; ++i) plan->run(stream, a, b, c);

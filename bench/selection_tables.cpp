@@ -1,12 +1,15 @@
-// Makes the selection tables of machines that nobody measured. `selection_tables FOLDER [TABLE ...]` sweeps all
-// collectives on the tables' machine models in the simulator. It writes FOLDER/TABLE.json for each (no TABLE: all).
-// Groups that the file has already stay: remove it first to make all of them anew. A table's file is written after each
-// group, so that a run that was ended can be continued. Processes that make one table each are faster than the threads
-// of one process, which wait for its address space.
+// Makes the selection tables of machines that nobody measured. `selection_tables FOLDER [--only TEXT]` sweeps all
+// collectives on the tables' machine models in the simulator. It writes FOLDER/TABLE.json for each. Option --only takes
+// the groups whose name ("predicted-nvlink h100x8-rail 24 PEs all_reduce") has the text. Groups that the file has
+// already stay: remove it first to make all of them anew. A table's file is written after each group, so that a run
+// that was ended can be continued. All groups take hours of one core. Processes share the cores better than threads,
+// which wait for their process's address space. Each process then needs a folder of its own.
 //
 //   build/release/bench/selection_tables machines/selection
 //
-// `selection_tables --check FOLDER` simulates a row of each group again. This is the test `selection_tables`, which
+// `selection_tables --join FOLDER PART ...` adds the groups of the tables in the folders PART to those in FOLDER.
+//
+// `selection_tables --check FOLDER` simulates a row of some groups again. This is the test `selection_tables`, which
 // fails if the time differs or a group is missing.
 
 #include <fmt/format.h>
@@ -28,12 +31,12 @@ using namespace tandem;
 namespace {
 
 constexpr Size kFirstBytes = 1024, kLastBytes = Size{1} << 30;
+constexpr std::uint64_t kMostEvents = 4'000'000;  ///< of a simulation
 
 struct Sweep {
   const char* machine;
   std::vector<int> pes;
-  Size step = 2;                          ///< from one size to the next
-  std::uint64_t most_events = 4'000'000;  ///< of a simulation
+  Size step = 2;  ///< from one size to the next
 };
 
 struct Table {
@@ -41,23 +44,31 @@ struct Table {
   std::vector<Sweep> sweeps;
 };
 
-/// One table for each fabric; its machines have figures near those of the models that are swept.
+/// One table for each fabric and one for slower links; the machines of a table have figures near those of its models.
 const std::vector<Table>& tables() {
+  static const std::vector<int> kOfANode{2, 3, 4, 5, 6, 7, 8};
   static const std::vector<Table> all{
       {{"predicted-nvlink",
         "GPUs of one NVLink switch, and nodes of such GPUs with a NIC for each, as the simulator predicts",
-        {"H200", "GH200", "H20", "H100", "H800"},
+        {"H200", "GH200", "H20", "H100"},
         {},
         Fabric::kSwitched,
         true},
-       {{"h200x8", {8}}, {"h200x8", {2, 4}, 8}, {"h100x8-rail", {16}}, {"h100x8-rail", {64}, 16}}},
+       {{"h200x8", kOfANode}, {"h100x8-rail", {16, 24, 32, 48}}, {"h100x8-rail", {64, 96, 128}, 4}}},
+      {{"predicted-h800",
+        "GPUs of one NVLink switch with half of the links, as the simulator predicts",
+        {"H800"},
+        {},
+        {},
+        true},
+       {{"h800x8", kOfANode}}},
       {{"predicted-mesh",
         "GPUs with a link for each pair, as the simulator predicts",
         {"MI300X", "MI300A", "MI325X"},
         {},
         Fabric::kFullMesh,
         true},
-       {{"mi300x8", {8}}, {"mi300x8", {2, 4}, 8}}},
+       {{"mi300x8", kOfANode}}},
       {{"predicted-pcie",
         "GPUs on PCIe, of one socket and of two, as the simulator predicts",
         {"pcie", "RTX PRO 6000", "RTX 6000", "L40", "L40S", "L20", "L4", "A40", "A10", "H100 PCIe", "A100 80GB PCIe",
@@ -65,7 +76,7 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kPcie,
         true},
-       {{"pcie-2numa", {8}}, {"pcie-2numa", {2, 4}, 8}}},
+       {{"pcie-2numa", kOfANode}}},
   };
   return all;
 }
@@ -115,17 +126,25 @@ tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   group.one_node = machine.max_nodes == 1;
   group.pes = pes;
   group.source = fmt::format("bench/selection_tables on {}", machine.name);
-  bench::BestChoice search(machine, collective, pes, sweep.most_events);
+  bench::BestChoice search(machine, collective, pes, kMostEvents);
   std::vector<tune::Measured> all;
-  for (Size bytes = kFirstBytes; bytes <= kLastBytes; bytes *= sweep.step) {
+  Size cut_off = 0;  // the first size at which simulations are too dear to find the best choice
+  for (Size bytes = kFirstBytes; bytes <= kLastBytes && cut_off == 0; bytes *= sweep.step) {
     if (bench::count_of({collective, pes, bytes}, DType::kF32) == 0) continue;
     auto tried = search.at(bytes);
-    if (tried.empty()) break;
+    if (tried.empty() || !search.is_complete()) {
+      cut_off = bytes;
+      continue;
+    }
     if (!group.one_node) keep_the_thrifty(tried);
     all.insert(all.end(), tried.begin(), tried.end());
   }
   group = tune::with_choices(group, all);
   join_equal(group);
+  // Groups of fewer PEs have the choices for larger sizes.
+  if (cut_off > 0 && !group.sizes.empty())
+    group.sizes.back().up_to_bytes =
+        static_cast<Size>(static_cast<double>(cut_off) / std::sqrt(static_cast<double>(sweep.step)));
   return group;
 }
 
@@ -145,6 +164,10 @@ std::vector<Task> tasks_of(const Table& table) {
   return tasks;
 }
 
+std::string name_of(const tune::SelectionTable& table, const Task& task) {
+  return fmt::format("{} {} {} PEs {}", table.name, task.sweep->machine, task.pes, name(task.collective));
+}
+
 /// A missing group of a table, which is to be made.
 struct Missing {
   tune::SelectionTable* table;
@@ -152,28 +175,43 @@ struct Missing {
   Task task;
 };
 
-void make_missing(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+void make_missing(const std::filesystem::path& folder, const std::string& only) {
   std::vector<tune::SelectionTable> made;
   made.reserve(tables().size());
   std::vector<Missing> missing;
   for (const Table& table : tables()) {
-    if (!names.empty() && std::count(names.begin(), names.end(), table.head.name) == 0) continue;
     tune::SelectionTable& result = made.emplace_back(table.head);
     const std::filesystem::path file = folder / (result.name + ".json");
     if (std::filesystem::exists(file)) result.groups = tune::load_selection(file.string()).groups;
     for (const Task& task : tasks_of(table))
-      if (find_group(result, task) == nullptr) missing.push_back({&result, file, task});
+      if (find_group(result, task) == nullptr && name_of(result, task).find(only) != std::string::npos)
+        missing.push_back({&result, file, task});
   }
   std::mutex mutex;
   cli::for_chunks(static_cast<Size>(missing.size()), 1, [&](Range piece) {
     const auto& [table, file, task] = missing[static_cast<std::size_t>(piece.begin)];
     const tune::Group group = swept(*task.sweep, task.collective, task.pes);
     const std::lock_guard lock(mutex);
-    tune::put(*table, group);
-    write(*table, file);
-    fmt::print("{} {} of {} PEs\n", task.sweep->machine, name(task.collective), task.pes);
+    if (!group.sizes.empty()) {
+      tune::put(*table, group);
+      write(*table, file);
+    }
+    fmt::print("{}{}\n", name_of(*table, task), group.sizes.empty() ? ": all sizes are too dear" : "");
     std::fflush(stdout);
   });
+}
+
+void join(const std::filesystem::path& folder, const std::vector<std::string>& parts) {
+  for (const Table& table : tables()) {
+    tune::SelectionTable joined = table.head;
+    const std::string file = table.head.name + ".json";
+    std::vector<std::filesystem::path> folders{folder};
+    folders.insert(folders.end(), parts.begin(), parts.end());
+    for (const std::filesystem::path& one : folders)
+      if (std::filesystem::exists(one / file))
+        for (const tune::Group& group : tune::load_selection((one / file).string()).groups) tune::put(joined, group);
+    if (!joined.groups.empty()) write(joined, folder / file);
+  }
 }
 
 /// Returns whether the simulator gives the time that a group's middle row has. A row that is dear counts as right.
@@ -189,16 +227,17 @@ bool is_reproduced(const Task& task, const tune::Group& group) {
   return call.outcome == bench::Outcome::kRan && std::abs(call.us - *row.us) <= most_off * *row.us;
 }
 
-/// Returns whether a table has exactly the groups that this program makes, each with the simulator's present times.
+/// Returns whether a table has exactly the groups that this program makes, with the simulator's present times in some.
 bool is_as_made(const Table& table, const std::filesystem::path& folder) {
+  constexpr std::size_t every = 7;  // one collective or another of each number of PEs
   const tune::SelectionTable file = tune::load_selection((folder / (table.head.name + ".json")).string());
   const std::vector<Task> tasks = tasks_of(table);
   bool is_right = file.groups.size() == tasks.size();
   if (!is_right) fmt::print("{}: {} groups, {} are made\n", file.name, file.groups.size(), tasks.size());
-  for (const Task& task : tasks) {
-    const tune::Group* const group = find_group(file, task);
-    if (group != nullptr && is_reproduced(task, *group)) continue;
-    fmt::print("{}: {} of {} PEs {}\n", file.name, name(task.collective), task.pes,
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const tune::Group* const group = find_group(file, tasks[i]);
+    if (group != nullptr && (i % every != 0 || is_reproduced(tasks[i], *group))) continue;
+    fmt::print("{} {}\n", name_of(file, tasks[i]),
                group == nullptr ? "is missing" : "differs from what the simulator gives");
     is_right = false;
   }
@@ -215,12 +254,16 @@ bool check(const std::filesystem::path& folder) {
 
 int main(int argc, char** argv) try {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  const bool is_check = !arguments.empty() && arguments[0] == "--check";
-  if (is_check) arguments.erase(arguments.begin());
-  if (arguments.empty() || (is_check && arguments.size() > 1))
-    throw InvalidArgument("usage: selection_tables FOLDER [TABLE ...], or selection_tables --check FOLDER");
-  if (is_check) return check(arguments[0]) ? 0 : 1;
-  make_missing(arguments[0], {arguments.begin() + 1, arguments.end()});
+  const std::string first = arguments.empty() ? "" : arguments[0];
+  if (first == "--check" && arguments.size() == 2) return check(arguments[1]) ? 0 : 1;
+  if (first == "--join" && arguments.size() > 2) {
+    join(arguments[1], {arguments.begin() + 2, arguments.end()});
+    return 0;
+  }
+  const bool has_only = arguments.size() == 3 && arguments[1] == "--only";
+  if (first.rfind("--", 0) == 0 || (arguments.size() != 1 && !has_only))
+    throw InvalidArgument("usage: selection_tables FOLDER [--only TEXT], --join FOLDER PART ..., or --check FOLDER");
+  make_missing(first, has_only ? arguments[2] : "");
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "selection_tables: " << error.what() << '\n';

@@ -80,6 +80,7 @@ class TileBlock {
 
 void check_gemm(const Gemm& gemm, int sms) {
   check_gemm_fields(gemm, sms);
+  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the kernel of CPUs adds nothing up");
   if (gemm.m == 0 || gemm.n == 0) return;
   const auto require = [](const void* address, const char* field) {
     if (address == nullptr) throw InvalidArgument(fmt::format("gemm: {} is null, allowed: an address", field));

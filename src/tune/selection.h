@@ -10,7 +10,8 @@
 ///      the same, else a group for all, else the least ratio (of two equal ones the smaller number). Groups for half or
 ///      twice as many PEs, or beyond, are asked only where no table has a nearer one.
 ///   3. Of a group the first choice whose limit is not exceeded, and that can run here: on these nodes, with this
-///      machine's copy engines and multicast, this operation and type, blocks of so many threads.
+///      machine's copy engines and multicast, this operation and type, blocks of so many threads. A group
+///      whose last choice has a limit leaves larger sizes to the next one.
 ///   4. Where that one needs copies of buffers beside it, those of the group's algorithms that were measured at up to
 ///      eight times or an eighth of the size are compared with it: by their time as it grows with the size (power
 ///      0.85), not below the first choice's, and their copies. The least is taken.
@@ -46,7 +47,7 @@ struct Group {
   int pes = 0;                    ///< 0: any
   int element_bytes = 0;          ///< 0: any
   std::string source;             ///< who measured it, how and when
-  std::vector<SizeChoice> sizes;  ///< limits ascend; the last has none
+  std::vector<SizeChoice> sizes;  ///< limits ascend; the last may have none
 };
 
 struct SelectionTable {

@@ -131,7 +131,6 @@ class Reader {
       if (last == kAnySize && i + 1 < sizes.size())
         refuse(at + ".up_to_bytes is missing: only the last choice has none");
     }
-    if (last != kAnySize) refuse(fmt::format("{}.sizes: the last choice must have no limit", path));
     return group;
   }
 

@@ -110,6 +110,41 @@ TEST(Check, HoldsUpABlockBetweenTwoAtomics) {
   EXPECT_THAT(check(changes_and_changes_back(seen), options), has_finding("wrong_result"));
 }
 
+/// Block 0 sees both values at their beginning and at their end. Block 1 changes the first one first, so that takes
+/// more changes than block 0 has time for, unless a schedule delays block 0 between its two looks.
+template <class Look>
+std::function<void(World&)> looks_twice(bool& saw_old_and_new, const Look& look) {
+  return [&saw_old_and_new, look](World& world) {
+    const Signals words = world.heap().signals(2, "words");
+    const auto body = [look, words, saw = &saw_old_and_new](auto& block, const Env&) {
+      if (block.index() == 0) {
+        const bool is_old = look(block, words, Epoch{0});
+        *saw = look(block, words + 1, Epoch{4}) && is_old;
+        return;
+      }
+      block.exchange(&words.local()->value, Epoch{1});
+      for (int i = 0; i < 4; ++i) block.fetch_add(&words.local()[1].value, Epoch{1});
+    };
+    Stream stream = world.make_stream("main");
+    stream.launch<Kernel<std::decay_t<decltype(body)>>>({2, 64}, {body, make_env(world)});
+    stream.synchronize();
+  };
+}
+
+TEST(Check, HoldsUpABlockBetweenTwoLooks) {
+  bool saw = false;
+  CheckOptions options;
+  options.pes = 1;
+  options.schedules = 200;
+  options.verify = [&](World&) { return saw ? "old and new" : ""; };
+  const auto by_test = [](auto& block, Signals word, Epoch value) { return block.signal_test(word, Cmp::kEq, value); };
+  const auto by_load = [](auto& block, Signals word, Epoch value) {
+    return block.load_scalar(&word.local()->value) == value;
+  };
+  EXPECT_THAT(check(looks_twice(saw, by_test), options), has_finding("wrong_result"));
+  EXPECT_THAT(check(looks_twice(saw, by_load), options), has_finding("wrong_result"));
+}
+
 /// Nothing that a program throws loses what was found before, nor the seed.
 TEST(Check, MakesFindingsOfExceptions) {
   const auto finds_and_throws = [](const std::function<void()>& throws) {

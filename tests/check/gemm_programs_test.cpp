@@ -1,5 +1,6 @@
 // Inputs of a GEMM are not written while it runs.
 #include "check/conformance.h"
+#include "gemm/contract/skinny.h"
 #include "tandem/advanced/gemm.h"
 
 namespace tandem::check_test {
@@ -39,6 +40,33 @@ void run(World& world, const Operand& operand, bool joins) {
   side.synchronize();
 }
 
+/// Two GEMMs add up one row. With `starts_anew` the second one takes its call for the first one's.
+void add_up(World& world, bool starts_anew) {
+  constexpr Size kColumns = 7680, kDepth = 8;
+  const SkinnyExchange exchange(kColumns, world.num_pes());
+  Gemm gemm;
+  gemm.m = 1;
+  gemm.n = kColumns;
+  gemm.k = kDepth;
+  const auto matrix = [&](Size elements, const char* name) {
+    bf16* const memory = world.heap().allocate_local<bf16>(elements, name);
+    const std::vector<bf16> zeros(static_cast<std::size_t>(elements));
+    world.copy_in(memory, zeros.data(), elements * Size{sizeof(bf16)});
+    return memory;
+  };
+  gemm.a = matrix(kDepth, "a");
+  gemm.b = matrix(kColumns * kDepth, "b");
+  gemm.c = matrix(kColumns, "c");
+  gemm.sum.exchange = world.heap().allocate<std::byte>(exchange.bytes(1), "exchange");
+  gemm.sum.arrived = world.heap().signals(exchange.words(1), "arrived");
+  gemm.sum.calls = world.heap().epochs(exchange.tiles(1), "calls").words;
+  Stream main = world.make_stream("main");
+  main.gemm(gemm, world.team());
+  if (starts_anew) gemm.sum.calls = world.heap().epochs(exchange.tiles(1), "calls again").words;
+  main.gemm(gemm, world.team());
+  main.synchronize();
+}
+
 }  // namespace
 
 void add_gemm_programs(Programs& programs) {
@@ -55,6 +83,11 @@ void add_gemm_programs(Programs& programs) {
       programs.host(
           std::string("a GEMM's ") + operand.name + (joins ? ", copied over after it" : ", copied over beside it"),
           !joins, [operand, joins](World& world, const Env&) { run(world, operand, joins); });
+  programs.host(
+      "two GEMMs that add up a row", false, [](World& world, const Env&) { add_up(world, false); }, Place::kOneNode);
+  programs.host(
+      "two GEMMs that add up a row in one place", true, [](World& world, const Env&) { add_up(world, true); },
+      Place::kOneNode);
 }
 
 }  // namespace tandem::check_test

@@ -151,6 +151,33 @@ std::string strategy_on_gpus(Size rows) {
   return found;
 }
 
+/// Up to 32 rows every PE adds. For more rows between three PEs or more, each tile's sums have an owner.
+TEST(GemmAllReduce, FewRowsThatTheGemmAddsUpAreExact) {
+  struct Few {
+    int pes;
+    Size rows;
+  };
+  for (const Few& few : {Few{2, 64}, Few{3, 40}, Few{4, 16}, Few{4, 100}}) {
+    OperatorCase test;
+    test.place.pes = few.pes;
+    test.op = Operator::kGemmAllReduce;
+    test.options = {.m = few.rows, .n = 7680, .k = Size{256} * few.pes};
+    test.stragglers = true;
+    test.fewer_rows = true;
+    check(test);
+  }
+}
+
+TEST(GemmAllReduce, FewRowsThatTheGemmAddsUpTakeOneTripMoreThanTheGemm) {
+  const Place place{"h200x4", 4};
+  const OperatorOptions options{.m = 16, .n = 8192, .k = 28672};
+  const double whole = test::phantom_us(place, Operator::kGemmAllReduce, options);
+  const Machine machine = load_machine(place.machine);
+  const double alone = gemm_alone_us(machine, options.m, options.n, options.k / place.pes, 2, machine.gpu.sm_count);
+  EXPECT_GT(whole, alone + machine.link.latency_us);
+  EXPECT_LT(whole, alone + 6);  // packets behind the GEMM take 8 us
+}
+
 TEST(GemmAllReduce, PlansSayForWhichFewRowsThereIsAKernel) {
   for (const Size rows : {1, 64, 128, 208, 256}) EXPECT_EQ(strategy_on_gpus(rows), "few_rows") << rows;
   for (const Size rows : {129, 207}) EXPECT_NE(strategy_on_gpus(rows), "few_rows") << rows;
@@ -158,8 +185,9 @@ TEST(GemmAllReduce, PlansSayForWhichFewRowsThereIsAKernel) {
 
 TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   const Operator op = Operator::kGemmAllReduce;
-  EXPECT_EQ(strategy(op, {}, 1), "packets");
-  EXPECT_EQ(strategy(op, {}, 32), "one_shot");
+  EXPECT_EQ(strategy(op, {}, 64), "few_rows");
+  EXPECT_EQ(strategy(op, {.type = DType::kF16}, 1), "packets");
+  EXPECT_EQ(strategy(op, {.type = DType::kF16}, 32), "one_shot");
   EXPECT_EQ(strategy(op, {}, 512), "sequential");
   EXPECT_EQ(strategy(op, {}, 8192), "two_shot");
   EXPECT_EQ(strategy(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
@@ -167,7 +195,7 @@ TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   EXPECT_EQ(strategy(op, {.form = Form::kDecomposed}, 1), "decomposed");
   EXPECT_EQ(strategy(op, {.form = Form::kComputeOnly}, 1), "compute_only");
   EXPECT_EQ(strategy(op, {.form = Form::kOverlapped}, 1, 2), "chunks");
-  EXPECT_EQ(strategy(op, {.activation = Activation::kGelu}, 1), "one_shot");
+  EXPECT_EQ(strategy(op, {.type = DType::kF16, .activation = Activation::kGelu}, 1), "one_shot");
   EXPECT_EQ(strategy(op, {.activation = Activation::kGelu, .form = Form::kSequential}, 1, 2), "by_shards");
   EXPECT_EQ(strategy(Operator::kGemmReduceScatter, {}, 1), "sequential");
   EXPECT_EQ(strategy(Operator::kGemmReduceScatter, {}, 8192), "overlapped");

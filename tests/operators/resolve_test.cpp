@@ -166,8 +166,8 @@ TEST_F(Resolve, LeavesNothingOpen) {
 
 TEST_F(Resolve, ThePlanHasItsChoices) {
   Simulation(load_machine("h200x4"), 2, {.phantom = true}).run([&](World& world) {
-    const auto plan = make_operator(world, Operator::kGemmAllReduce, {.m = 4096, .n = 8192, .k = 8192});
-    const auto resolved = ops::resolve(world, Operator::kGemmAllReduce, {.m = 4096, .n = 8192, .k = 8192});
+    const auto plan = make_operator(world, Operator::kGemmAllReduce, {.m = 4096, .n = 4096, .k = 8192});
+    const auto resolved = ops::resolve(world, Operator::kGemmAllReduce, {.m = 4096, .n = 4096, .k = 8192});
     ASSERT_EQ(plan->choices().size(), resolved.choices.size());
     for (std::size_t i = 0; i < resolved.choices.size(); ++i) {
       EXPECT_EQ(plan->choices()[i].option, resolved.choices[i].option);

@@ -268,7 +268,6 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{file_of(R"([{"algorithm": "ring", "blocks": -1}])"), "sizes[0].blocks: -1 given"},
         Damage{file_of(R"([{"algorithm": "ring", "blocks": 99999999}])"), "blocks: 99999999 given"},
         Damage{file_of(R"([{"algorithm": "ring", "measured_us": 0}])"), "measured_us: 0 given"},
-        Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 5}])"), "the last choice must have no limit"},
         Damage{file_of(R"([{"algorithm": "ring"}, {"algorithm": "tree"}])"), "only the last choice has none"},
         Damage{file_of(R"([{"algorithm": "ring", "up_to_bytes": 9}, {"algorithm": "tree", "up_to_bytes": 9}])"),
                "limits must ascend"},
@@ -278,6 +277,22 @@ INSTANTIATE_TEST_SUITE_P(
                "up_to_bytes_per_pe: 1152921504606846976 given, allowed is a whole number from 1 to 70368744177664"},
         Damage{file_of(R"([{"algorithm": "ring", "measured_bytes": 1152921504606846976}])"),
                "measured_bytes: 1152921504606846976 given"}));
+
+TEST(Selection, AGroupThatEndsLeavesLargerSizesToTheNextOne) {
+  SelectionTable table;
+  table.name = "mine";
+  table.description = "two groups";
+  table.groups = {
+      {.one_node = false, .pes = 96, .source = "a", .sizes = {{.up_to_bytes = 5, .algorithm = "recursive_doubling"}}},
+      {.one_node = false, .pes = 64, .source = "a", .sizes = {{.algorithm = "multi_ring"}}}};
+  table = parse_selection(to_text(table), "mine.json");
+  const auto taken = [&](Size bytes) {
+    return choose(table, {Collective::kAllReduce, false, 96, 4, bytes}, [](const std::string&) { return true; })
+        ->algorithm;
+  };
+  EXPECT_EQ(taken(5), "recursive_doubling");
+  EXPECT_EQ(taken(6), "multi_ring");
+}
 
 TEST(Selection, TheLargestLimitsHoldForManyPes) {
   const SelectionTable table = parse_selection(

@@ -119,6 +119,7 @@ struct GemmRing {
 struct GemmSum {
   Symm<std::byte> exchange;  ///< SkinnyExchange::bytes (src/gemm/contract/skinny.h), zero before the first call
   Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
+  Signals arrived = {};      ///< SkinnyExchange::words; for the simulator, whose data carries no flag
 };
 
 /// Workspace of stream-K: blocks leave partial sums of a tile here for the block that finishes the tile. One GEMM at a

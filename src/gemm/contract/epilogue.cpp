@@ -28,7 +28,8 @@ void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
       for (Size col = 0; col < columns; ++col)
         bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
-  const Activation activation = gemm.ring.received == nullptr ? gemm.activation : Activation::kNone;
+  const bool is_partial = gemm.ring.received != nullptr || gemm.sum.calls != nullptr;
+  const Activation activation = is_partial ? Activation::kNone : gemm.activation;
   const float of_c = scales.c != nullptr ? *scales.c : 1;
   for (Size row = 0; row < rows.size(); ++row) {
     const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;

@@ -41,6 +41,12 @@ struct SkinnyExchange {
   TANDEM_DEVICE Size place(Epoch call, int from, int tile) const {
     return begin(tile) + (static_cast<Size>(call % kCalls) * pes + from) * kTileBytes;
   }
+  /// Number of words of GemmSum::arrived for products of up to `rows` rows.
+  TANDEM_DEVICE int words(Size rows) const { return tiles(rows) * kCalls * pes; }
+  /// The word of PE `from`'s part of a tile.
+  TANDEM_DEVICE int word(Epoch call, int from, int tile) const {
+    return (tile * kCalls + static_cast<int>(call % kCalls)) * pes + from;
+  }
   /// The place of the sums for slice `to`.
   TANDEM_DEVICE Size slice_place(int column, int to) const {
     return begin(tiles(kSkinnyMost)) + (static_cast<Size>(column) * kSkinnySlices + to) * kSliceBytes;
@@ -57,6 +63,13 @@ TANDEM_DEVICE inline bool skinny_adds_up(Size rows) {
   return rows <= kSkinnyMost / 2 || (rows >= kFewestOfLargest && rows <= kSkinnyMost);
 }
 
+/// Returns whether the sums of a tile have an owner that adds them up. From so many rows on, with more than two PEs,
+/// the bytes on the link cost more than a second trip.
+TANDEM_DEVICE constexpr bool skinny_has_owners(Size rows, int pes) {
+  constexpr Size kFewestRows = 33;
+  return rows >= kFewestRows && pes > 2;
+}
+
 /// Returns whether nearly all of a GPU's `sms` SMs have about the same work.
 TANDEM_DEVICE inline bool skinny_fills(Size rows, Size n, int sms) {
   if (rows <= kSkinnyBlock) {
@@ -67,6 +80,19 @@ TANDEM_DEVICE inline bool skinny_fills(Size rows, Size n, int sms) {
   constexpr Size kCluster = 2;
   const Size blocks = ceil_div(n, 2 * kSkinnyColumns * kCluster) * kCluster * kSkinnySlices;
   return blocks <= sms && 10 * blocks >= 9 * sms;
+}
+
+/// Returns whether the kernels of few rows suit a product and a GPU with `sms` SMs, apart from the type of A and from
+/// alignment.
+inline bool skinny_suits(const Gemm& gemm, int sms) {
+  // A slice without steps would wait for its first step forever.
+  constexpr Size kLeastSlicedDepth = 256;
+  const GemmScales& scales = gemm.scales;
+  const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
+  const bool plain = gemm.order == TileOrder::kRowMajor && gemm.own_a == nullptr && gemm.sms == 0 &&
+                     gemm.b_layout == BLayout::kNxK && !scaled && size_of(gemm.out_type) == 2;
+  return plain && skinny_fills(gemm.m, gemm.n, sms) && skinny_adds_up(gemm.m) &&
+         (gemm.m <= kSkinnyBlock || gemm.k >= kLeastSlicedDepth);
 }
 
 }  // namespace tandem

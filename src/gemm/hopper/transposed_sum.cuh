@@ -98,6 +98,7 @@ class TransposedSum {
   static constexpr std::uint32_t kZero = 0x80000000U;
   /// From so many rows on, with more than two PEs, the bytes on the link cost more than a second trip.
   static constexpr bool kManyRows = Rows >= 48;
+  static_assert(kManyRows == skinny_has_owners(Rows, 3));
   /// PEs whose words are loaded together.
   static constexpr int kAtOnce = 4;
 

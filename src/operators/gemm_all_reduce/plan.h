@@ -10,7 +10,7 @@
 
 namespace tandem::ops {
 
-/// For the fewest rows, on GPUs: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows.
+/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows.
 class SkinnyGemmSum {
  public:
   SkinnyGemmSum(World& world, const Settings& settings);

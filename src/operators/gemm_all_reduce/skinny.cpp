@@ -9,6 +9,7 @@ SkinnyGemmSum::SkinnyGemmSum(World& world, const Settings& settings) : activatio
   const auto packets =
       world.heap().allocate<LLPacket>(exchange.bytes(rows) / Size{sizeof(LLPacket)}, "gemm_all_reduce sums of tiles");
   sum_.exchange = packets.as<std::byte>();
+  sum_.arrived = world.heap().signals(exchange.words(rows), "gemm_all_reduce sums arrived");
   sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
 }
 

@@ -19,6 +19,13 @@ Size skinny(const Place& place, const OperatorOptions& o) {
   for (int pe = 0; pe < team.size; ++pe)
     if (split(o.k, team.size)[pe].size() % kVector != 0) return 0;
   if (!skinny_fills(kSkinnyBlock, o.n, place.sm_count)) return 0;
+  // Without owners every PE sends its rows to all others. Beyond this time, packets behind a whole GEMM are faster
+  // (prediction: 24 and 32 rows of 8192 columns on h200x8, 16 rows on h800x8).
+  constexpr double kMostSendingUs = 8;
+  const double sent = static_cast<double>((team.size - 1) * o.m * o.n * size_of(o.result_type()));
+  if (!skinny_has_owners(o.m, team.size) &&
+      sent > kMostSendingUs * 1e3 * place.model.link.store_gbps.at(place.sm_count))
+    return 0;
   const bool slices = skinny_fills(kSkinnyMost, o.n, place.sm_count);
   return std::min<Size>(o.m, slices ? kSkinnyMost : kSkinnyBlock);
 }
@@ -59,9 +66,9 @@ AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& o) {
   // Collectives round the sums that they give, before an activation.
   const bool by_packets = o.shots != 2 && o.activation == Activation::kNone;
   rows.packets = by_packets ? std::min(o.m, limits.packet_bytes / row_bytes) : 0;
-  // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
-  if (place.on_gpus && o.shots == 0) rows.few = skinny(place, o);
+  if (place.adds_up_few_rows && o.shots == 0) rows.few = skinny(place, o);
   if (o.shots == 1) rows.one_shot = o.m;
+  // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
   if (o.shots == 0 && !place.on_gpus) rows.one_shot = std::min(o.m, one_shot_rows(place, o));
   return rows;
 }

@@ -17,6 +17,7 @@ struct Place {
   const OperatorTable& table;
   const int sm_count;  ///< of the world's machine
   const bool on_gpus;
+  const bool adds_up_few_rows;  ///< GEMMs of few rows can add over PEs (Stream::adds_up)
 };
 
 /// Returns the model by which choices are made. It is the world's machine, or the builtin model of its GPUs if the
@@ -59,7 +60,7 @@ void choose_sequential_transport(const Place& place, Operator op, OperatorOption
 /// The numbers of rows up to which gemm_all_reduce takes each strategy, 0 for none. `options` are complete.
 struct AllReduceRows {
   // The overlapped form on one node.
-  Size few = 0;       ///< the GEMM's blocks exchange and add what they computed (GPUs)
+  Size few = 0;       ///< the GEMM's blocks exchange and add what they computed
   Size packets = 0;   ///< a whole GEMM, then an all-reduce with packets
   Size one_shot = 0;  ///< every PE receives the tiles of all PEs and adds them
   // The sequential form of two PEs: plans of so many rows, above the first number, take the collective's one shot.

@@ -40,7 +40,12 @@ class Resolver {
       : world_(world),
         op_(op),
         model_(planning_model(world.machine())),
-        place_{world.team(), model_, operator_table(world.machine()), world.machine().gpu.sm_count, world.on_gpus()},
+        place_{world.team(),
+               model_,
+               operator_table(world.machine()),
+               world.machine().gpu.sm_count,
+               world.on_gpus(),
+               world.device() != DeviceKind::kHost},
         o_(given) {}
 
   ResolvedOptions resolve() {

@@ -85,6 +85,8 @@ void BlockCore::read(const void* from, Size bytes, Site site, bool is_moved) {
 
 void BlockCore::read_scalar(void* to, const void* from, Size bytes, Site site) {
   Role& role = *role_;
+  const Time held_up = role.sim.late(Schedule::Point::kWake, role.pe);  // between this load and what came before
+  if (held_up > 0) role.look([&] { role.engine().sleep_until(role.engine().now() + held_up); });
   if (role.looks.has(from)) {
     role.streaming = false;
     role.look([&] {

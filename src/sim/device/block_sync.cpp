@@ -140,7 +140,8 @@ bool BlockCore::test(const Signal* word, Cmp cmp, Epoch value, Site site) {
   const Time begin = role.engine().now();
   role.end_local();
   role.see_own_changes(word, 1, 1);
-  role.look([&] { role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency); });
+  const Time held_up = role.sim.late(Schedule::Point::kWake, role.pe);  // between this test and what came before
+  role.look([&] { role.engine().sleep_until(role.engine().now() + role.sim.costs.local_latency + held_up); });
   const Epoch found = word->value;
   const bool holds = compare(found, cmp, value) || role.fault(SyncOperation::kTest, site) == Fault::kDropped;
   if (Monitor* const monitor = role.sim.seams.monitor; monitor != nullptr) {

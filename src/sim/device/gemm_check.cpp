@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/skinny.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_kernel.h"
 #include "tandem/error.h"
@@ -17,7 +18,8 @@ namespace {
 /// Whether what is read and written is there, and within reach of PE `pe`.
 class Addresses {
  public:
-  Addresses(const Simulator& simulator, int pe, const Gemm& gemm) : sim_(simulator), pe_(pe), gemm_(gemm) {}
+  Addresses(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team)
+      : sim_(simulator), team_(team), pe_(pe), gemm_(gemm) {}
 
   void check() const {
     if (gemm_.m == 0 || gemm_.n == 0) return;
@@ -26,6 +28,7 @@ class Addresses {
     check_result();
     check_hooks();
     if (gemm_.ring.received != nullptr) check_ring();
+    if (gemm_.sum.calls != nullptr) check_sum();
   }
 
  private:
@@ -125,16 +128,29 @@ class Addresses {
     words("ring.epoch", ring.epoch, 1);
   }
 
+  void check_sum() const {
+    if (!skinny_suits(gemm_, sim_.machine.gpu.sm_count))
+      throw Unsupported(
+          fmt::format("gemm: sum is set for {}x{}x{}, no kernel adds that up", gemm_.m, gemm_.n, gemm_.k));
+    const SkinnyExchange places(static_cast<int>(gemm_.n), team_.size);
+    for (int pe = 0; pe < team_.size; ++pe) {
+      held("sum.exchange", gemm_.sum.exchange.on(pe), places.bytes(gemm_.m));
+      words("sum.arrived", gemm_.sum.arrived.on(pe), places.words(gemm_.m));
+    }
+    words("sum.calls", gemm_.sum.calls, places.tiles(gemm_.m));
+  }
+
   const Simulator& sim_;
+  const Team& team_;
   const int pe_;
   const Gemm& gemm_;
 };
 
 }  // namespace
 
-void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm) {
+void check_gemm(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team) {
   check_gemm_fields(gemm, simulator.machine.gpu.sm_count);
-  Addresses(simulator, pe, gemm).check();
+  Addresses(simulator, pe, gemm, team).check();
 }
 
 }  // namespace tandem::sim

@@ -7,6 +7,8 @@
 
 #include "gemm/contract/epilogue.h"
 #include "gemm/host/tile_work.h"
+#include "sim/device/gemm_signals.h"
+#include "sim/device/tile_sum.h"
 
 namespace tandem::sim {
 
@@ -70,7 +72,9 @@ class Worker {
     report_reads(tile);
     report_epilogue(tile);
     if (work_.adds_to_ring(tile)) forward_sums(tile);
-    store(tile, multiply(tile));
+    Buffer result = multiply(tile);
+    if (gemm_.sum.calls != nullptr) result = TileSum(role_, gemm_).of(tile, std::move(result));
+    store(tile, result);
   }
 
   /// Waits for what the chain brings for the tile's rows.
@@ -81,33 +85,11 @@ class Worker {
       role_.report_access(AccessKind::kTensorLoad, work_.ring_row(tile, r), work_.row_bytes(tile), Site::here());
   }
 
-  /// Until `word` is at least `*epoch` times `times`.
+  /// Waits until `word` is at least `*epoch` times `times`.
   void await(const Signal* word, const Epoch* epoch, Epoch times) {
     const Site site = Site::here();
-    const Fault fault = role_.fault(SyncOperation::kGate, site);
-    if (fault == Fault::kDropped) return;
-    const Time begin = engine().now();
-    SignalWait wait;
-    wait.words = word;
-    wait.value = *epoch * times;
-    if (fault == Fault::kEarly) wait.value = role_.sim.value_before(word, wait.value);
     role_.report_access(AccessKind::kLoad, epoch, sizeof(Epoch), site);
-    Monitor* const monitor = role_.sim.seams.monitor;
-    if (monitor != nullptr) monitor->begin_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value, site);
-    role_.await(wait);
-    if (monitor != nullptr)
-      monitor->end_wait(role_.thread, word, 1, 1, Cmp::kGe, wait.value,
-                        fault == Fault::kRelaxed ? Order::kRelaxed : Order::kAcquire, fault != Fault::kNoProxyFence,
-                        site);
-    role_.report({.kind = OperationKind::kWait,
-                  .address = wait.words,
-                  .bytes = sizeof(Signal),
-                  .value = wait.value,
-                  .order = Order::kAcquire,
-                  .begin = begin,
-                  .released_by = wait.released_by.lane,
-                  .released_at = wait.released_by.time},
-                 site);
+    await_gemm_signal(role_, word, *epoch * times, site);
   }
 
   /// Reports the reads of the tensor-memory engine for a tile.
@@ -193,21 +175,8 @@ class Worker {
   }
 
   void notify(Signal* word, Time visible) {
-    const Site site = Site::here();
-    const Fault fault = role_.fault(SyncOperation::kTileNotify, site);
-    if (fault == Fault::kDropped) return;
-    const int target = role_.sim.memory.pe_of(word);
-    const Time flag = target == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
-    engine().trace(engine().current()->id(), 111, target);
-    Delivery delivery = signal_delivery({word, 1, SignalOp::kAdd}, role_.cause());
-    if (role_.sim.seams.monitor != nullptr)
-      delivery.message = role_.sim.seams.monitor->signal(role_.thread, delivery.signal,
-                                                         fault == Fault::kRelaxed ? Order::kRelaxed : Order::kRelease,
-                                                         target, true, site);
-    role_.order_after(role_.sim.deliver(std::max(visible, engine().now()) + flag, std::move(delivery)));
-    role_.report(
-        {.kind = OperationKind::kSignal, .target = word, .value = 1, .order = Order::kRelease, .begin = engine().now()},
-        site);
+    const Time flag = role_.sim.memory.pe_of(word) == role_.pe ? role_.sim.costs.local_flag : role_.sim.costs.flag;
+    send_gemm_signal(role_, {word, 1, SignalOp::kAdd}, std::max(visible, engine().now()) + flag, Site::here());
   }
 
   Role& role_;
@@ -219,9 +188,18 @@ class Worker {
   bool lets_next_ = false;
 };
 
+/// Returns the GEMM with the tiles of its kernel: for few rows whose sums are added up, all rows by 64 columns.
+Gemm as_computed(Gemm gemm) {
+  if (gemm.sum.calls == nullptr) return gemm;
+  gemm.tile_m = static_cast<int>(gemm.m);
+  gemm.tile_n = kSkinnyColumns;
+  return gemm;
+}
+
 }  // namespace
 
-std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& gemm, const Team& team) {
+std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& given, const Team& team) {
+  const Gemm gemm = as_computed(given);
   const TileSequence sequence(gemm);
   const Size count = sequence.tiles();
   if (count == 0) return {};

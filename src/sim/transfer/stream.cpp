@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gemm/contract/skinny.h"
 #include "sim/device/block_core.h"
 #include "sim/device/gemm_kernel.h"
 #include "sim/device/kernel.h"
@@ -170,9 +171,11 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
 }
 
 void SimStream::gemm(const Gemm& gemm, const Team& team) {
-  check_gemm(sim_, pe_, gemm);
+  check_gemm(sim_, pe_, gemm, team);
   if (std::optional<KernelRequest> request = gemm_request(sim_, pe_, gemm, team)) enqueue_kernel(std::move(*request));
 }
+
+bool SimStream::adds_up(const Gemm& gemm) const { return skinny_suits(gemm, sim_.machine.gpu.sm_count); }
 
 void SimStream::check_word(const char* call, const Signal* word) const {
   if (!sim_.is_usable(word, sizeof(Signal)))

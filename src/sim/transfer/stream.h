@@ -29,6 +29,7 @@ class SimStream : public tandem::detail::StreamBackend {
 
   void launch(tandem::detail::KernelLaunch kernel) override;
   void gemm(const Gemm& gemm, const Team& team) override;
+  bool adds_up(const Gemm& gemm) const override;
   void copy(void* to, const void* from, Size bytes) override;
   void write_signal(Signal* word, const Epoch* from, Epoch value) override;
   void wait_signal(const Signal* word, Epoch value) override;

@@ -64,24 +64,14 @@ std::span<const SkinnyKernel* const> skinny_kernels() {
 }
 
 const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms) {
-  const GemmScales& scales = gemm.scales;
-  const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
-  if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || gemm.b_layout != BLayout::kNxK ||
-      scaled)
-    return nullptr;
   // A block streams B for 64 columns, so all blocks should have about the same number of columns. Up to 16 rows, and
   // for less depth, cuBLASLt is as fast or faster (bench/results/gemm_h200.json), but it adds nothing over PEs.
-  constexpr Size kFewestRows = 17, kLeastDepth = 8192, kLeastSlicedDepth = 256;
-  if (!is_for_tma(gemm) || !skinny_fills(gemm.m, gemm.n, sms)) return nullptr;
+  constexpr Size kFewestRows = 17, kLeastDepth = 8192;
+  if (!is_for_tma(gemm) || !skinny_suits(gemm, sms)) return nullptr;
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth))
     return nullptr;
-  if (!skinny_adds_up(gemm.m)) return nullptr;
-  for (const SkinnyKernel* kernel : skinny_kernels()) {
-    if (kernel->type != gemm.type || kernel->type != gemm.out_type || gemm.m > kernel->rows) continue;
-    // A slice without steps would wait for its first step forever.
-    const bool is_sliced = kernel->rows > kSkinnyBlock;
-    return is_sliced && gemm.k < kLeastSlicedDepth ? nullptr : kernel;
-  }
+  for (const SkinnyKernel* kernel : skinny_kernels())
+    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
   return nullptr;
 }
 
