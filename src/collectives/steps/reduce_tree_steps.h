@@ -4,6 +4,7 @@
 #include "collectives/steps/chunk_epoch.h"
 #include "collectives/steps/put_counted.h"
 #include "collectives/steps/reduce_input.h"
+#include "tandem/block.h"
 #include "tandem/signal.h"
 
 namespace tandem::kernels {
