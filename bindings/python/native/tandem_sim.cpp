@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/console.h"
+#include "tools/tandem/main/tool.h"
 
 struct tandem_sim_answer {
   tandem_sim_kind kind = TANDEM_SIM_RIGHT;
@@ -68,6 +69,8 @@ void fail(tandem_sim_answer& answer) {
 
 }  // namespace
 }  // namespace tandem::python
+
+int tandem_sim_tool(int argc, char** argv) { return tandem::cli::run(argc, argv); }
 
 int tandem_sim_interface(void) { return TANDEM_SIM_INTERFACE; }
 

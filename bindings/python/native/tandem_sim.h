@@ -16,6 +16,10 @@ int tandem_sim_interface(void);
 /// Returns the version of the library, such as "0.1.0".
 const char* tandem_sim_version(void);
 
+/// Runs the command-line tool and returns its exit code. It takes over standard streams and signals of the process, and
+/// is the only call that a process makes.
+int tandem_sim_tool(int argc, char** argv);
+
 /// An array of the caller. Its memory belongs to the caller and stays valid during the call.
 typedef struct tandem_sim_array {
   void* data;

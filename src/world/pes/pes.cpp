@@ -51,7 +51,7 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
       timeout_s_(seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
       arrival_timeout_s_(seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
       checks_calls_(options.check_calls) {
-  set_node_size(pes);
+  if (pes > 0) set_node_size(pes);  // the rendezvous refuses other numbers
   machine_.gpu.sm_count = devices.share_of(machine_.gpu.sm_count, sharing);
   // PEs that share a GPU share its queues: nothing promises that one's copies do not stand behind another's, which
   // wait.
