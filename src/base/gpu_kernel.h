@@ -5,7 +5,7 @@
 ///
 ///   TANDEM_GPU_KERNEL(AllGatherPush, 512);       // the kernel; threads of a block
 ///   TANDEM_GPU_KERNELS(AllReduceTwoShot, 512);   // a template of the element type, for every type
-///   TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormTwoShot, 512);  // a template of a floating-point type and its output's type
+///   TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormTwoShot, 512);  // a template of a type and its output's type
 ///   TANDEM_GPU_STEP(AwaitWord);                  // one warp of at most 32 registers a thread, beside any GEMM
 ///   TANDEM_SIMULATED_KERNELS(AllReduceMultimem)  // a template that the CUDA backend does not launch
 ///

@@ -26,6 +26,6 @@ struct CheckArguments : OutputOptions {
 /// Parses "2,3,4". Throws InvalidArgument with the name --pes.
 std::vector<int> parse_pes(const std::string& text);
 /// Throws InvalidArgument for invalid values.
-void validate(const CheckArguments& options);
+void validate(const CheckArguments&);
 
 }  // namespace tandem::cli

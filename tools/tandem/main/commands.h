@@ -15,14 +15,14 @@ inline constexpr int kWrong = 1;    ///< a wrong result or a violated check
 inline constexpr int kUsage = 2;    ///< invalid usage
 inline constexpr int kFailure = 3;  ///< the run itself failed
 
-int execute(const ListOptions& options);
-int execute(const MachinesOptions& options);
-int execute(const RunOptions& options);
-int execute(const BenchOptions& options);
-int execute(const CheckArguments& options);
-int execute(const TuneOptions& options);
-int execute(const DoctorOptions& options);
-int execute(const CalibrateOptions& options);
+int execute(const ListOptions&);
+int execute(const MachinesOptions&);
+int execute(const RunOptions&);
+int execute(const BenchOptions&);
+int execute(const CheckArguments&);
+int execute(const TuneOptions&);
+int execute(const DoctorOptions&);
+int execute(const CalibrateOptions&);
 
 /// all_reduce_norm, which is a collective with options of its own.
 struct NormSubject {};
@@ -31,6 +31,6 @@ struct NormSubject {};
 using Subject = std::variant<Collective, Operator, NormSubject>;
 Subject parse_subject(const std::string& text);
 /// Throws InvalidArgument if --vs names a peer that collectives do not have.
-void check_peer(const Subject& subject, const Arguments& arguments);
+void check_peer(const Subject& subject, const Arguments&);
 
 }  // namespace tandem::cli

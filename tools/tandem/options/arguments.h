@@ -75,18 +75,18 @@ struct SweepOptions : Arguments {
 
 /// Throws InvalidArgument for values that are invalid for every operation, and for options that the backend does not
 /// use.
-void validate_shared(const Arguments& arguments);
-void validate_sweep(const SweepOptions& options);
+void validate_shared(const Arguments&);
+void validate_sweep(const SweepOptions&);
 /// Throws InvalidArgument unless the value, if given, is from `least` to a million.
 void check_count(const char* option, int least, const std::optional<int>& value);
 
 /// Throws InvalidArgument with the name of an option that does not apply to an operator (or to a collective).
-void refuse_collective_options(const Arguments& arguments);
-void refuse_operator_options(const Arguments& arguments);
+void refuse_collective_options(const Arguments&);
+void refuse_operator_options(const Arguments&);
 /// Throws InvalidArgument with the name of an option that applies to all_reduce_norm alone, or not to it.
-void refuse_norm_options(const Arguments& arguments);
-void refuse_all_but_norm_options(const Arguments& arguments);
+void refuse_norm_options(const Arguments&);
+void refuse_all_but_norm_options(const Arguments&);
 /// Does the same for options of `tune` that do not apply to operators.
-void refuse_sweep_options(const SweepOptions& options);
+void refuse_sweep_options(const SweepOptions&);
 
 }  // namespace tandem::cli

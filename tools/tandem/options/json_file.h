@@ -10,8 +10,8 @@
 namespace tandem::cli {
 
 /// Throws InvalidArgument if the file could not be written, or if it is also one of `other_files`.
-void check_json_file(const OutputOptions& options, std::initializer_list<std::string> other_files = {});
+void check_json_file(const OutputOptions&, std::initializer_list<std::string> other_files = {});
 /// Writes to standard output, to the file as a whole, or nowhere, as --json demands.
-void write_json(const OutputOptions& options, const nlohmann::ordered_json& json);
+void write_json(const OutputOptions&, const nlohmann::ordered_json& json);
 
 }  // namespace tandem::cli

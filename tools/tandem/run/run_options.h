@@ -12,9 +12,9 @@ struct RunOptions : Arguments {
 };
 
 /// Throws InvalidArgument for invalid values, and for options that the backend does not use.
-void validate(const RunOptions& options);
+void validate(const RunOptions&);
 
 /// Returns the size that --bytes gives.
-Size bytes_of(const RunOptions& options);
+Size bytes_of(const RunOptions&);
 
 }  // namespace tandem::cli

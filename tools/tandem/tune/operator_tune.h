@@ -6,6 +6,6 @@
 
 namespace tandem::cli {
 
-int tune_operators(const TuneOptions& options, const std::vector<Operator>& operators);
+int tune_operators(const TuneOptions&, const std::vector<Operator>& operators);
 
 }  // namespace tandem::cli

@@ -11,8 +11,8 @@ namespace tandem::cli {
 /// is above last.
 std::vector<Size> sweep(Size first, Size last, int factor);
 /// Returns the sizes in bytes, from -b to -e by factors of -f.
-std::vector<Size> bench_sizes(const SweepOptions& options);
+std::vector<Size> bench_sizes(const SweepOptions&);
 /// Returns the rows of an operator, by default from 512 to `most`.
-std::vector<Size> bench_rows(const SweepOptions& options, Size most);
+std::vector<Size> bench_rows(const SweepOptions&, Size most);
 
 }  // namespace tandem::cli

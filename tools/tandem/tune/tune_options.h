@@ -11,6 +11,6 @@ struct TuneOptions : SweepOptions {
 };
 
 /// Throws InvalidArgument for invalid values, and for options that the backend does not use.
-void validate(const TuneOptions& options);
+void validate(const TuneOptions&);
 
 }  // namespace tandem::cli
