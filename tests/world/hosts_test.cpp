@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
 
 TEST(Hosts, LoseAStoppedPe) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
-  auto all = start("lose_a_stopped_pe", {2, 1}, {"TANDEM_HEARTBEAT_S=2"});
+  auto all = start("lose_a_stopped_pe", {2, 1}, {"TANDEM_HEARTBEAT_S=5"});
   const Ended ended = all[0].wait();
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.output, "");
@@ -202,7 +202,7 @@ TEST_F(NameSpaces, GoOnAfterALinkWasCutForAWhile) {
 }
 
 TEST_F(NameSpaces, LoseAHostWhoseLinkIsCut) {
-  start("lose_the_other_host", {"TANDEM_HEARTBEAT_S=2"});
+  start("lose_the_other_host", {"TANDEM_HEARTBEAT_S=5"});
   for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
   ASSERT_TRUE(hosts_.set_link(1, false));
   expect_good_ends(std::move(all_));

@@ -32,7 +32,7 @@ void lose_a_stopped_pe(const PeerPlace& place) {
     check_all_reduce(process.world());
     if (place.pe == 1) ::raise(SIGSTOP);
     const std::string end = end_of(process);
-    expect(end.find("PE 1 (host b) not heard for 2 s") != std::string::npos, "the stopped PE, not: " + end);
+    expect(end.find("PE 1 (host b) not heard for 5 s") != std::string::npos, "the stopped PE, not: " + end);
   }
   WorldProcess process(UniqueId::create(), 0, 1, options());
   check_all_reduce(process.world());
@@ -51,7 +51,7 @@ void lose_the_other_host(const PeerPlace& place) {
   world.barrier();
   std::cout << "ready" << std::endl;
   if (place.pe % 2 == 0)
-    expect_error<RuntimeFailure>("not heard for 2 s", [&] {
+    expect_error<RuntimeFailure>("not heard for 5 s", [&] {
       for (;;) {
         plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
         stream.synchronize();
@@ -59,7 +59,7 @@ void lose_the_other_host(const PeerPlace& place) {
     });
   const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
   const std::string end = end_of(process);
-  expect(end.find("not heard for 2 s") != std::string::npos && end.find("(host ") != std::string::npos,
+  expect(end.find("not heard for 5 s") != std::string::npos && end.find("(host ") != std::string::npos,
          other + " lost, not: " + end);
 }
 
