@@ -8,6 +8,7 @@
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/run/cost.h"
 #include "tools/tandem/run/measure.h"
+#include "tools/tandem/run/run_program.h"
 
 namespace tandem::cli {
 namespace {
@@ -225,23 +226,11 @@ Result result_of(const CollectiveRun& run, Size count, int pes) {
 
 Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size bytes) {
   const Size count = count_of_bytes(run.collective, bytes, job.pes, size_of(run.options.type));
-  Result result = result_of(run, count, job.pes);
+  const Result result = result_of(run, count, job.pes);
   const BufferBytes buffers = buffer_bytes(run, count, job.pes);
   const auto data = make_collective_data(call_of(run, count, job.pes, job.seed));
-  job.run(static_cast<double>(buffers.in + buffers.out), [&](World& world, Shared& shared) {
-    Program program(run, count, job.pes, *data, [] {});
-    program(world);
-    const double us = shared.largest(program.measurement().mean_us());
-    const Check check = shared.over_all(program.check());
-    if (!job.keeps_result_of(world.pe())) return;
-    if (run.explain) result.options = program.choices();
-    result.algorithm = program.algorithm();
-    result.time_us = us;
-    result.check = check;
-    result.check->expectation = program.check().expectation;
-  });
-  job.describe(result);
-  return result;
+  return run_on_host(job, result, static_cast<double>(buffers.in + buffers.out), run.explain,
+                     [&] { return Program(run, count, job.pes, *data, [] {}); });
 }
 
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
@@ -252,26 +241,10 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
   const auto own_data =
       data == nullptr ? make_collective_data(call_of(run, count, setup.pes, setup.options.seed)) : nullptr;
   Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, [&progress] { progress.advance(); });
-  reserve_memory(setup, program.bytes_per_pe());
-  setup.options.record = pictures.wanted();
-  Simulation simulation(setup.machine, setup.pes, setup.options);
-  progress.begin(
-      fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element)));
-  simulation.run([&](World& world) { program(world); });
-
-  Result result = result_of(run, count, setup.pes);
-  result.machine = setup.machine.name;
-  result.assumption = assumption_of(setup);
-  result.algorithm = program.algorithm();
-  if (run.explain) result.options = program.choices();
-  result.seed = setup.options.seed;
-  result.phantom = setup.options.phantom;
-  if (!result.phantom) result.check = program.check();
-  result.time_us = program.measurement().mean_us();
-  result.trace_hash = simulation.trace_hash();
-  pictures.compare_with(setup.machine);
-  if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
-  return result;
+  const Result result = result_of(run, count, setup.pes);
+  const std::string what =
+      fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element));
+  return simulate(program, result, what, run.explain, std::move(setup), pictures, progress);
 }
 
 }  // namespace tandem::cli

@@ -6,6 +6,7 @@
 #include "tandem/error.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/run/measure.h"
+#include "tools/tandem/run/run_program.h"
 
 namespace tandem::cli {
 namespace {
@@ -131,42 +132,14 @@ NormRun make_norm_run(const RunOptions& options) {
 
 Result run_norm(const NormRun& run, Setup setup, Pictures& pictures, Progress& progress) {
   Program program(run, setup.pes, [&progress] { progress.advance(); });
-  reserve_memory(setup, program.bytes_per_pe());
-  setup.options.record = pictures.wanted();
-  Simulation simulation(setup.machine, setup.pes, setup.options);
-  Result result = result_of(run, setup.pes);
-  progress.begin(fmt::format("{} of {}", kNormName, *result.shape));
-  simulation.run([&](World& world) { program(world); });
-  result.machine = setup.machine.name;
-  result.assumption = assumption_of(setup);
-  result.algorithm = program.algorithm();
-  if (run.explain) result.options = program.choices();
-  result.seed = setup.options.seed;
-  result.phantom = setup.options.phantom;
-  if (!result.phantom) result.check = program.check();
-  result.time_us = program.measurement().mean_us();
-  result.trace_hash = simulation.trace_hash();
-  pictures.compare_with(setup.machine);
-  if (pictures.wanted()) pictures.add(result.algorithm, simulation.timeline(), program.measurement().last());
-  return result;
+  const Result result = result_of(run, setup.pes);
+  return simulate(program, result, fmt::format("{} of {}", kNormName, *result.shape), run.explain, std::move(setup),
+                  pictures, progress);
 }
 
 Result run_norm_on_host(const NormRun& run, const HostJob& job) {
-  Result result = result_of(run, job.pes);
-  job.run(Program(run, job.pes, [] {}).bytes_per_pe(), [&](World& world, Shared& shared) {
-    Program program(run, job.pes, [] {});
-    program(world);
-    const double us = shared.largest(program.measurement().mean_us());
-    const Check check = shared.over_all(program.check());
-    if (!job.keeps_result_of(world.pe())) return;
-    if (run.explain) result.options = program.choices();
-    result.algorithm = program.algorithm();
-    result.time_us = us;
-    result.check = check;
-    result.check->expectation = program.check().expectation;
-  });
-  job.describe(result);
-  return result;
+  const auto make = [&] { return Program(run, job.pes, [] {}); };
+  return run_on_host(job, result_of(run, job.pes), make().bytes_per_pe(), run.explain, make);
 }
 
 }  // namespace tandem::cli
