@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "support/collective_grid.h"
 #include "support/full_grid.h"
 #include "support/pairwise.h"
+#include "tandem/timeline.h"
 
 namespace tandem::test {
 namespace {
@@ -214,6 +216,46 @@ TEST(Move, BuffersAreOursAgainAfterACallThoughOnePeIsLate) {
           c.root = has_root(c.collective) ? 1 : 0;
           expect_right_with_a_straggler(c, late);
         }
+}
+
+/// Runs three broadcasts by pull from PE 1 of four, where the PEs of `in_place` have one buffer only. Returns the bytes
+/// that the root moves.
+Size bytes_moved_by_root(Size count, const std::array<bool, 4>& in_place) {
+  constexpr int kPes = 4, kRoot = 1, kCalls = 3;
+  Simulation simulation(load_machine("h200x8"), kPes, {.record = true});
+  Size wrong = 0;
+  simulation.run([&](World& world) {
+    const auto plan =
+        make_collective(world, Collective::kBroadcast,
+                        {.type = DType::kU8, .root = kRoot, .max_count = count, .algorithm = "pull", .blocks = 2});
+    const auto in = world.heap().allocate<std::byte>(count, "in");
+    const auto out = world.heap().allocate<std::byte>(count, "out");
+    const auto result = in_place[static_cast<std::size_t>(world.pe())] ? in : out;
+    Stream stream = world.make_stream("main");
+    for (int call = 0; call < kCalls; ++call) {
+      for (Size i = 0; i < count; ++i) out.local()[i] = std::byte{0xEE};
+      for (Size i = 0; i < count; ++i) in.local()[i] = input_byte(call, world.pe(), i);
+      plan->run(stream, in, result, count);
+      stream.synchronize();
+      for (Size i = 0; i < count; ++i) wrong += result.local()[i] != input_byte(call, kRoot, i);
+    }
+  });
+  EXPECT_EQ(wrong, 0) << count << " bytes";
+  Size moved = 0;
+  for (const trace::Span& span : simulation.timeline().spans) {
+    const trace::Lane& lane = simulation.timeline().lanes[span.lane];
+    const bool copies = lane.kind == trace::LaneKind::kSm && span.kind != trace::SpanKind::kSignal &&
+                        span.kind != trace::SpanKind::kWait;
+    if (lane.pe == kRoot && copies) moved += span.bytes;
+  }
+  return moved / kCalls;
+}
+
+TEST(Move, TheRootOfAnInPlacePullMovesAsMuchAsOthers) {
+  EXPECT_EQ(bytes_moved_by_root(200'000, {true, true, true, true}), 3 * 49'952);  // two blocks, 16 bytes aligned
+  EXPECT_EQ(bytes_moved_by_root(200'000, {false, true, true, false}), 49'952);    // PE 2 alone is in place, too
+  EXPECT_EQ(bytes_moved_by_root(200'000, {true, false, true, true}), 200'000);    // the root copies to its output
+  EXPECT_EQ(bytes_moved_by_root(1'000, {true, true, true, true}), 0);             // too small to share
 }
 
 TEST(Move, OnAStridedTeam) {

@@ -107,7 +107,7 @@ bool sends_packets(const std::string& algorithm) { return algorithm.ends_with("l
 
 std::vector<Variant> variants(Collective collective, const std::string& algorithm, int pes) {
   std::vector<Variant> all{{"", 44}};
-  const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct";
+  const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct" && algorithm != "pull";
   if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});  // more than a window of chunks of 16 KiB
   if (algorithm == "tree" && reduces(collective)) all.push_back({"chunks", Size{48} << 10, 1});
   // Each call has three rounds of packets, one of them partial. A two-shot reduction divides them among the PEs.
@@ -120,6 +120,9 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   if (algorithm.starts_with("copy_engine") && !reduces(collective)) all.push_back({"engines_alone", 44, 0});
   if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
   if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
+  // The root stores a part of the larger calls.
+  if (collective == Collective::kBroadcast && algorithm == "pull")
+    all.push_back({"in_place", Size{11} << 10, 1, ReduceOp::kSum, true});
   return all;
 }
 
