@@ -131,6 +131,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Stores the first element of group i to `to[i]`, with the visibility of `store`.
   template <int Group, class T, class A>
   TANDEM_DEVICE void store_group_firsts(T* to, const FragmentContract<A>& values);
+  /// Returns a fragment with the layout of `like`, in which each element of group i is `from[i]`.
+  template <int Group, class T, class A>
+  TANDEM_DEVICE FragmentContract<T> load_groups(const T* from, const FragmentContract<A>& like);
 
   // --- put and get ---------------------------------------------------------------------------------------------------
   // OpenSHMEM 1.5 section 9.5

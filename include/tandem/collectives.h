@@ -64,6 +64,23 @@ Size input_elements(Collective collective, Size count, int pes, int pe, int root
 /// Returns the number of elements of `out` on PE `pe`; 0 where the PE has no such buffer.
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
+/// The form of values on their way between PEs. The formats of 8 bits lose precision, so only a caller chooses them:
+/// all_reduce, all_gather and reduce_scatter of f32, f16 and bf16 have them, and the reduction is ReduceOp::kSum.
+///
+/// Each 128 consecutive elements of a PE's input (reduce_scatter: of each part) have an f32 scale, and each element
+/// becomes scale * code. The scale is the greatest magnitude divided by the greatest code, rounded up to 16 significant
+/// bits; it is 1 if all magnitudes are below 1e-30, whose codes are 0. If a value is infinite or NaN, all 128 become
+/// NaN. docs/reference/quantised.md has the bounds of the error.
+enum class WireFormat {
+  kType,  ///< the element type: exact
+  kFp8,   ///< fp8_e4m3, greatest code 448
+  kInt8,  ///< integers, greatest code 127
+};
+/// Returns "type", "fp8" or "int8".
+const char* name(WireFormat wire);
+/// Returns the format of that name. Throws InvalidArgument with the list of names.
+WireFormat parse_wire_format(const std::string& text);
+
 /// Symmetric memory through which plans copy buffers that peers cannot reach. Plans may share it if their runs follow
 /// each other in stream order.
 struct CollectiveStaging {
@@ -81,6 +98,8 @@ struct CollectiveOptions {
   int root = 0;  ///< PE of the team that holds the whole, for collectives with a root
   /// The largest `count` of a run.
   Size max_count = 0;
+  /// The form of values between PEs. kFp8 and kInt8 have one algorithm, "quantised".
+  WireFormat wire = WireFormat::kType;
   /// Name of the algorithm. Empty: the selection table chooses by size and team.
   std::string algorithm = {};
   /// Blocks of the kernel; 0 chooses by size. For a copy-engine algorithm these are the blocks that reduce or copy

@@ -226,6 +226,7 @@ TEST(Block, FindsTheGreatestOfAllAndOfGroups) {
     float* const values = world.heap().allocate_local<float>(40, "values");
     float* const greatest = world.heap().allocate_local<float>(43, "greatest");
     float* const firsts = world.heap().allocate_local<float>(3, "firsts");
+    float* const again = world.heap().allocate_local<float>(40, "values of groups again");
     for (int i = 0; i < 40; ++i) values[i] = static_cast<float>(i * 7 % 40);
     values[35] = std::nanf("");
     Stream stream = world.make_stream("main");
@@ -233,6 +234,8 @@ TEST(Block, FindsTheGreatestOfAllAndOfGroups) {
       const auto of_groups = block.template group_greatest<16>(block.template load<float>(values, {0, 40}));
       block.store(greatest, {0, 40}, of_groups);
       block.template store_group_firsts<16>(firsts, of_groups);
+      block.sync();
+      block.store(again, {0, 40}, block.template load_groups<16>(firsts, of_groups));
       block.store_scalar(greatest + 40, block.greatest(block.template load<float>(values, {0, 32})));
       block.store_scalar(greatest + 41, block.greatest(block.template load<float>(values, {0, 40})));
       block.store_scalar(greatest + 42, block.greatest(block.template load<float>(values, {3, 3})));
@@ -244,6 +247,9 @@ TEST(Block, FindsTheGreatestOfAllAndOfGroups) {
     EXPECT_EQ(firsts[0], greatest[0]);
     EXPECT_EQ(firsts[1], greatest[16]);
     EXPECT_TRUE(std::isnan(firsts[2]));
+    EXPECT_EQ(again[15], greatest[0]);
+    EXPECT_EQ(again[16], greatest[16]);
+    EXPECT_TRUE(std::isnan(again[39]));
     EXPECT_EQ(greatest[40], 39);
     EXPECT_TRUE(std::isnan(greatest[41]));
     EXPECT_EQ(greatest[42], 0);

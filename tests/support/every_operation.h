@@ -39,6 +39,7 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
     const auto combined = block.combine(a.op, values, reduced) * block.sum(values) + values.copy();
     if constexpr (std::is_same_v<A, float>) {
       block.template store_group_firsts<128>(a.result, block.template group_greatest<128>(values));
+      block.store(a.result, tile, block.template load_groups<128>(a.result, values));
       block.store_scalar(a.result, block.greatest(values));
     }
     const auto mapped = combined.map([](A x) { return static_cast<A>(x + A{1}); });

@@ -1,13 +1,10 @@
 #pragma once
 /// Arguments that the algorithms of all_reduce_norm share.
 
-#include "tandem/block.h"
+#include "collectives/steps/scale_groups.h"
 #include "tandem/layer/all_reduce_norm.h"
 
 namespace tandem::kernels {
-
-/// Elements that share a scale under Quantisation::kGroup. Pieces of rows are multiples of it.
-inline constexpr int kScaleGroup = 128;
 
 /// See tandem/layer/all_reduce_norm.h. Null pointers are arguments that are not given.
 template <class T, class Q>
@@ -32,12 +29,5 @@ struct NormArgs {
 
 /// Returns the scale of values up to `greatest`. It is 1 for values so small that their scale has no inverse.
 TANDEM_DEVICE inline float scale_for(float greatest) { return greatest < 1e-30F ? 1.0F : greatest / 448.0F; }
-
-/// Returns the elements of a row that a block takes at once, of at most `most`.
-template <class T, class Block>
-TANDEM_DEVICE Size norm_step(Block& block, Size most) {
-  const Size tile = (*block.template tiles<T>({0, most}).begin()).size();
-  return max(kScaleGroup, tile / kScaleGroup * kScaleGroup);
-}
 
 }  // namespace tandem::kernels

@@ -32,7 +32,7 @@ struct AllReduceNormOneShotPackets {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Range rows = split(a.rows, block.count())[block.index()];
-    const Size step = norm_step<T>(block, a.staging.bytes / Size{sizeof(T)});
+    const Size step = group_step<T>(block, a.staging.bytes / Size{sizeof(T)});
     const Size per_row = ceil_div(a.hidden, step);
     const PacketRounds<P, T> rounds(block, a.staging, Pieces{rows.size() * per_row});
     Size sent = 0;

@@ -31,7 +31,7 @@ struct AllReduceNormTwoShot {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Range own = split(a.rows, block.num_pes())[block.pe()];
     const Range part = split(own, block.count())[block.index()];
-    const Size step = norm_step<T>(block, a.hidden + kScaleGroup);
+    const Size step = group_step<T>(block, a.hidden + kScaleGroup);
     const Epoch epoch = block.next_epoch(a.epochs);
 
     block.notify_all(a.arrived, epoch);

@@ -29,6 +29,7 @@ class CheckedPlan final : public CollectivePlan {
     comparison_.what = plan_name(collective, options);
     std::string whole = fmt::format("{} {}", comparison_.what, name(options.type));
     if (reduces(collective)) whole += fmt::format(" {}", name(options.op));
+    if (options.wire != WireFormat::kType) whole += fmt::format(" as {}", name(options.wire));
     if (options.root != 0) whole += fmt::format(" root {}", options.root);
     if (options.blocks != 0) whole += fmt::format(" in {} blocks", options.blocks);
     // The text omits the buffers' places: a buffer that no peer accesses may lie elsewhere on every PE.

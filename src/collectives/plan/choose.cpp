@@ -67,6 +67,7 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
     throw InvalidArgument(
         fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", options.threads, what));
+  check_wire(collective, options);
   // Blocks wait for blocks of their index on other PEs, so all of them have to be resident.
   const int most =
       machine.gpu.sm_count * std::min(machine.gpu.max_blocks_per_sm, machine.gpu.max_threads_per_sm / options.threads);
@@ -95,6 +96,11 @@ CollectiveChoice choose_collective(const World& world, Collective collective, co
   using namespace kernels;
   check_team(world, team);
   check(collective, options, world.machine(), team);
+  if (options.wire != WireFormat::kType)
+    return {.algorithm = quantised_algorithm(collective)->info.name,
+            .blocks = options.blocks,
+            .blocks_source = options.blocks > 0 ? OptionSource::kCaller : OptionSource::kRule,
+            .reason = std::string("the algorithm for ") + name(options.wire) + " on the wire"};
   if (options.algorithm.empty()) {
     CollectiveChoice choice = choose(world, collective, options, team);
     // If a call runs in chunks, their size decides.

@@ -61,7 +61,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
   using namespace kernels;
   CollectiveOptions complete = options;
   const CollectiveChoice choice = choose_collective(world, collective, options, team);
-  const Algorithm& algorithm = algorithm_named(collective, choice.algorithm);
+  const Algorithm& algorithm = algorithm_for(collective, options.wire, choice.algorithm);
   if (!can_run(algorithm, team))
     refuse(
         algorithm.info,

@@ -37,6 +37,15 @@ const Algorithm* find_algorithm(Collective collective, const std::string& algori
 /// Does the same, but throws InvalidArgument with the names of all algorithms.
 const Algorithm& algorithm_named(Collective collective, const std::string& algorithm);
 
+/// Returns the algorithm for wire formats of 8 bits, or null for a collective that has none.
+const Algorithm* quantised_algorithm(Collective collective);
+/// Throws InvalidArgument for options that do not go with a wire format of 8 bits.
+void check_wire(Collective collective, const CollectiveOptions& options);
+/// Returns the algorithm of that name for the wire format.
+inline const Algorithm& algorithm_for(Collective collective, WireFormat wire, const std::string& algorithm) {
+  return wire == WireFormat::kType ? algorithm_named(collective, algorithm) : *quantised_algorithm(collective);
+}
+
 /// Returns whether the algorithm runs on the team's nodes.
 bool can_run(const Algorithm& algorithm, const Team& team);
 /// Returns why the algorithm cannot run, beyond the team's nodes, or "".

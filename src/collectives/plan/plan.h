@@ -1,7 +1,7 @@
 #pragma once
 /// Plans of collectives that are one kernel. A kernel needs
 ///
-///   struct Args { Symm<const E> in; Symm<E> out; Size count; ... };    // optional members: op, scale, root
+///   struct Args { Symm<const E> in; Symm<E> out; Size count; ... };    // optional members: op, scale, root, wire
 ///   template <class Setup> static Args prepare(Setup& setup);          // host side: allocates what else is in Args
 ///
 /// Its plan is `make_plan<Kernel>` (E is the element type T of Kernel<T>) or `make_byte_plan<Kernel>` (E is std::byte,
@@ -90,6 +90,7 @@ class KernelPlan final : public CollectivePlan {
     args_ = Kernel::prepare(setup);
     if constexpr (requires { args_.op; }) args_.op = options.op;
     if constexpr (requires { args_.root; }) args_.root = options.root;
+    if constexpr (requires { args_.wire; }) args_.wire = options.wire;
     if constexpr (requires { args_.scale; }) args_.scale = convert<decltype(args_.scale)>(options.scale);
   }
 

@@ -122,6 +122,14 @@ class Block : public BlockOps<Block> {
       for (Size i = 0; i < groups; ++i) firsts.data()[i] = values.data()[i * Group];
     store(to, {0, groups}, firsts, site);
   }
+  template <int Group, class T, class A>
+  Fragment<T> load_groups(const T* from, const Fragment<A>& like, Site site = Site::here()) {
+    core_->read(from, ceil_div(like.size(), Group) * Size{sizeof(T)}, site);
+    Fragment<T> result(like.size(), core_->backed(from), like.layout());
+    if (result.backed())
+      for (Size i = 0; i < like.size(); ++i) result.data()[i] = from[i / Group];
+    return result;
+  }
 
   // --- put, get ----------------------------------------------------------------------------------------------------
 

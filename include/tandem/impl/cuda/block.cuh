@@ -198,6 +198,17 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       if (at % kGroup == 0) to[at / kGroup] = convert<T>(values.at(u, 0));
     });
   }
+  template <int kGroup, class T, class A, int W, int V>
+  __device__ auto load_groups(const T* from, const Fragment<A, W, V>& like) {
+    static_assert(kGroup % W == 0, "a vector lies within one group");
+    Fragment<T, W, V> result(like.size(), like.valid());
+    place_.each_vector(like, [&](int at, int u) {
+      const T value = load_scalar(from + at / kGroup);
+#pragma unroll
+      for (int i = 0; i < W; ++i) result.at(u, i) = value;
+    });
+    return result;
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------

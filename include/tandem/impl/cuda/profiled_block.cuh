@@ -108,6 +108,11 @@ class Profiled : public Base {
     const Range groups{0, ceil_div(values.size(), kGroup)};
     recorded(of_tile(RecordKind::kStore, to, groups), [&] { Base::template store_group_firsts<kGroup>(to, values); });
   }
+  template <int kGroup, class T, class Values>
+  __device__ auto load_groups(const T* from, const Values& like) {
+    add_begin(first(), of_tile(RecordKind::kLoad, from, Range{0, ceil_div(like.size(), kGroup)}));
+    return Base::template load_groups<kGroup>(from, like);
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------

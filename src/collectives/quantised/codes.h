@@ -1,0 +1,147 @@
+#pragma once
+/// Values as codes of 8 bits with a scale for each group, on their way between PEs.
+///
+/// A scale has 16 significant bits, so its product with a code is exact in f32. Sums of such products thus have the
+/// same bits with and without fused multiply-add.
+
+#include <cmath>
+
+#include "collectives/steps/scale_groups.h"
+#include "tandem/collectives.h"
+
+namespace tandem::kernels {
+
+/// The greatest code of a format, and the code of a quotient before its conversion.
+template <class Code>
+struct CodeFormat;
+template <>
+struct CodeFormat<fp8_e4m3> {
+  static constexpr float kGreatest = 448;
+  TANDEM_DEVICE static float rounded(float x) { return x; }  // the conversion rounds to the nearest
+};
+template <>
+struct CodeFormat<std::int8_t> {
+  static constexpr float kGreatest = 127;
+  TANDEM_DEVICE static float rounded(float x) { return rintf(x); }
+};
+
+/// Returns the scale of values up to `greatest`; see WireFormat.
+template <class Code>
+TANDEM_DEVICE float wire_scale(float greatest) {
+  constexpr std::uint32_t kNan = 0x7FC0'0000, kDropped = 0xFF;
+  if (!(greatest - greatest == 0)) return impl::float_of(kNan);
+  if (greatest < 1e-30F) return 1.0F;
+  return impl::float_of((impl::bits_of(greatest / CodeFormat<Code>::kGreatest) + kDropped) & ~kDropped);
+}
+
+/// A place for codes and their scales on every PE.
+template <class Code>
+struct CodePlace {
+  Symm<Code> codes;
+  Symm<float> scales;
+};
+
+/// The staging of a plan: a place for each block and PE, in slots that rounds use cyclically.
+struct CodeStaging {
+  Symm<std::byte> codes;
+  Symm<float> scales;
+  Signals arrived;  // [block][PE]: the round whose codes from that PE are here
+  Size each = 0;    // elements of a place: whole groups
+  int slots = 1;
+
+  /// `most`: elements from one PE to another in the largest call.
+  template <class Setup>
+  static CodeStaging of(Setup& setup, Size most, int slots, const char* what) {
+    constexpr Size kBudget = Size{32} << 20, kMostEach = Size{32} << 10;
+    const Size places = Size{slots} * setup.blocks() * setup.pes();
+    CodeStaging staging;
+    staging.slots = slots;
+    staging.each = min(round_up(ceil_div(most, setup.blocks()), kScaleGroup), min(kMostEach, kBudget / places));
+    staging.each = max(kScaleGroup, staging.each / kScaleGroup * kScaleGroup);
+    staging.codes = setup.template symmetric<std::byte>(places * staging.each, what);
+    staging.scales = setup.template symmetric<float>(places * staging.each / kScaleGroup, "scales");
+    staging.arrived = setup.slots("arrived");
+    return staging;
+  }
+
+  /// Returns the place of this block for codes of PE `from`.
+  template <class Code, class Block>
+  TANDEM_DEVICE CodePlace<Code> place(const Block& block, Epoch round, int from) const {
+    const Size slot = static_cast<Size>(round % static_cast<Epoch>(slots));
+    const Size first = ((slot * block.count() + block.index()) * block.num_pes() + from) * each;
+    return {codes.template as<Code>() + first, scales + first / kScaleGroup};
+  }
+};
+
+/// One PE, as a list like Block::pes_from_self.
+struct OnePe {
+  int pe;
+  TANDEM_DEVICE const int* begin() const { return &pe; }
+  TANDEM_DEVICE const int* end() const { return &pe + 1; }
+};
+
+/// Stores the codes of `values` and their scales at element `at` of the place on each PE of `pes`.
+template <class Code, class Block, class Values, class Pes>
+TANDEM_DEVICE void store_codes(Block& block, const Values& values, const CodePlace<Code>& to, Size at, const Pes& pes) {
+  const auto scales =
+      block.template group_greatest<kScaleGroup>(values.map([](float x) { return fabsf(x); })).map([](float greatest) {
+        return wire_scale<Code>(greatest);
+      });
+  const auto codes =
+      values.zip(scales, [](float x, float scale) { return CodeFormat<Code>::rounded(x * (1.0F / scale)); });
+  for (const int pe : pes) {
+    block.store(to.codes.on(pe), {at, at + codes.size()}, codes);
+    block.template store_group_firsts<kScaleGroup>(to.scales.on(pe) + at / kScaleGroup, scales);
+  }
+}
+
+/// Does the same for elements in memory.
+template <class Code, class Block, class T, class Pes>
+TANDEM_DEVICE void send_codes(Block& block, const T* from, Range elements, const CodePlace<Code>& to, const Pes& pes) {
+  for (const Range tile : Tiles(elements, group_step<T>(block, elements.size() + kScaleGroup)))
+    store_codes(block, block.template load<float>(from, tile), to, tile.begin - elements.begin, pes);
+}
+
+/// Returns the values of the codes `tile` of a place on this PE.
+template <class Code, class Block>
+TANDEM_DEVICE auto load_codes(Block& block, const CodePlace<Code>& from, Range tile) {
+  const auto codes = block.template load<float>(static_cast<const Code*>(from.codes.local()), tile);
+  const float* const scales = from.scales.local() + tile.begin / kScaleGroup;
+  return codes.zip(block.template load_groups<kScaleGroup>(scales, codes),
+                   [](float code, float scale) { return code * scale; });
+}
+
+/// Returns the sum of the codes of all PEs in PE order.
+template <class Code, class Block>
+TANDEM_DEVICE auto sum_codes(Block& block, const CodeStaging& staging, Epoch round, Range tile) {
+  auto sum = load_codes(block, staging.place<Code>(block, round, 0), tile);
+  for (int pe = 1; pe < block.num_pes(); ++pe)
+    sum = sum + load_codes(block, staging.place<Code>(block, round, pe), tile);
+  return sum;
+}
+
+/// Returns the steps of a loop over `size` codes.
+template <class Code, class Block>
+TANDEM_DEVICE Tiles code_tiles(Block& block, Size size) {
+  return {{0, size}, group_step<Code>(block, size + kScaleGroup)};
+}
+
+/// Calls Kernel::round<Code>(block, args, chunk, number) for each round of this block's part of `count` elements.
+/// Numbers continue over all calls, alike on all PEs.
+template <class Kernel, class Block, class Args>
+TANDEM_DEVICE void run_code_rounds(Block& block, const Args& a, Size count) {
+  const Range part = split(count, block.count(), kScaleGroup)[block.index()];
+  const Size rounds = ceil_div(part.size(), a.inputs.each);
+  const Epoch first = block.next_epoch(a.rounds, static_cast<Epoch>(rounds));
+  for (Size i = 0; i < rounds; ++i) {
+    const Size begin = part.begin + i * a.inputs.each;
+    const Range chunk{begin, min(begin + a.inputs.each, part.end)};
+    const Epoch round = first + static_cast<Epoch>(i);
+    if (a.wire == WireFormat::kInt8)
+      Kernel::template round<std::int8_t>(block, a, chunk, round);
+    else
+      Kernel::template round<fp8_e4m3>(block, a, chunk, round);
+  }
+}
+
+}  // namespace tandem::kernels
