@@ -377,11 +377,13 @@ typedef struct {
   int sharded_residual;             /**< 0 or 1: residual and sum hold only the rows of their owner */
   tandem_quantisation quantisation; /**< the form of the output */
   double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
+  int any_memory;                   /**< 0 or 1: the buffers of a run lie anywhere. A plan for many rows then takes
+                                         heap memory and copies them in stream order */
 } tandem_norm_problem;
 
-/** The arguments of one run, NULL for those that the problem does not have. A plan for many rows, or with a sharded
- * residual, needs `in`, `out`, `sum` and `scales` in memory of tandem_alloc() or tandem_register(), at the same place
- * on all PEs. */
+/** The arguments of one run, NULL for those that the problem does not have. Without any_memory, a plan for many rows or
+ * with a sharded residual needs `in`, `out`, `sum` and `scales` in memory of tandem_alloc() or tandem_register(), at
+ * the same place on all PEs. */
 typedef struct {
   size_t rows;           /**< rows of this run */
   const void* in;        /**< rows x hidden: this PE's partial sums */

@@ -9,7 +9,7 @@ static_assert(TANDEM_NOT_QUANTISED == static_cast<int>(tandem::Quantisation::kNo
 
 struct tandem_norm_plan {
   tandem_world& world;
-  std::unique_ptr<tandem::AllReduceNormPlan> plan;
+  std::unique_ptr<tandem::c::NormPlan> plan;
 };
 
 namespace {
@@ -53,7 +53,7 @@ tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* wor
     given(plan, "plan") = nullptr;
     const tandem::c::InWorld where(world);
     const tandem::AllReduceNormOptions options = options_of(given(problem, "problem"));
-    auto made = where->make_norm_plan(options);
+    auto made = where->make_norm_plan(options, tandem::c::flag(problem->any_memory, "any_memory"));
     *plan = plans().keep(std::unique_ptr<tandem_norm_plan>(new tandem_norm_plan{where.handle(), std::move(made)}));
     ++where.handle().plans;
   });

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "call_order.h"
+#include "norm_plan.h"
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"
-#include "tandem/layer/all_reduce_norm.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
 #include "tandem/worlds.h"
@@ -77,8 +77,8 @@ class CWorld {
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
-  std::unique_ptr<AllReduceNormPlan> make_norm_plan(const AllReduceNormOptions& options) {
-    return make_all_reduce_norm(world(), options);
+  std::unique_ptr<NormPlan> make_norm_plan(const AllReduceNormOptions& options, bool any_memory) {
+    return std::make_unique<NormPlan>(world(), options, any_memory || any_memory_);
   }
   /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.
   Symm<std::byte> handle_of(const void* pointer);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "c_api/simulated/process.h"
 
@@ -52,6 +53,47 @@ TEST(Norms, SumAndNormAreRight) {
     });
 }
 
+// Rows of more than 1 MiB in all take two shots, whose buffers peers access.
+TEST(Norms, ManyRowsInAnyMemory) {
+  constexpr Size kMany = 200;
+  constexpr Size kWide = 1024;
+  for (const bool quantised : {false, true})
+    run_in_c(3, [&](CPeer& peer) {
+      tandem_norm_problem problem = kProblem;
+      problem.hidden = kWide;
+      problem.max_rows = kMany;
+      problem.quantisation = quantised ? TANDEM_SCALE_PER_ROW : TANDEM_NOT_QUANTISED;
+      std::vector<float> in(kMany * kWide, 1), residual(kMany * kWide, 1), weight(kWide, 3);
+      std::vector<float> out(kMany * kWide), sum(kMany * kWide), scales(kMany);
+      tandem_norm_run run{.rows = kMany,
+                          .in = in.data(),
+                          .residual = residual.data(),
+                          .weight = weight.data(),
+                          .out = out.data(),
+                          .sum = sum.data(),
+                          .scales = quantised ? scales.data() : nullptr};
+      tandem_norm_plan* plan = nullptr;
+      ASSERT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_norm_plan_run(plan, &run, peer.stream), kInvalid, "in: memory that peers do not reach"),
+                "");
+      EXPECT_EQ(unlike(tandem_norm_plan_destroy(plan), TANDEM_SUCCESS), "");
+      problem.any_memory = 1;
+      ASSERT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_norm_plan_run(plan, &run, peer.stream), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+      EXPECT_EQ(sum.front(), 4);
+      EXPECT_EQ(sum.back(), 4);
+      if (quantised) {
+        EXPECT_NEAR(scales.back(), 3.0 / 448, 1e-8);
+      } else {
+        EXPECT_NEAR(out.back(), 3, 1e-6);
+      }
+      run.sum = out.data();
+      EXPECT_EQ(unlike(tandem_norm_plan_run(plan, &run, peer.stream), kInvalid, "buffers that overlap"), "");
+      EXPECT_EQ(unlike(tandem_norm_plan_destroy(plan), TANDEM_SUCCESS), "");
+    });
+}
+
 TEST(Norms, ProblemsThatCannotBe) {
   const auto refused = [](const std::function<void(tandem_norm_problem&)>& change, const char* part) {
     run_in_c(2, [&](CPeer& peer) {
@@ -70,6 +112,7 @@ TEST(Norms, ProblemsThatCannotBe) {
   refused([](auto& p) { p.quantisation = TANDEM_STATIC_SCALE; }, "scale: 0 given to all_reduce_norm, allowed are");
   refused([](auto& p) { p.epsilon = -1; }, "epsilon: -1 given");
   refused([](auto& p) { p.sum = 2; }, "sum: 2 given, allowed is 0 or 1");
+  refused([](auto& p) { p.any_memory = 2; }, "any_memory: 2 given, allowed is 0 or 1");
 }
 
 TEST(Norms, RunsThatCannotBeLeaveTheNextOneRight) {
