@@ -57,6 +57,7 @@ class BestChoice {
   static constexpr double kNever = 1e12;           ///< microseconds of what cannot run
   static constexpr std::uint64_t kDear = 200'000;  ///< events of a simulation
   static constexpr double kHopeless = 1.5;         ///< times the quickest
+  static constexpr double kLevelOfDear = 1.02;     ///< a dear simulation has to gain so much
 
   struct Way {
     std::string algorithm;
@@ -96,19 +97,14 @@ class BestChoice {
   /// Goes from the best number of blocks at the size before in both directions, while that gains.
   void climb(Way& way) {
     SimulatedCall first = run(way, way.best);
-    // It may be behind only for its number of blocks. If simulations are cheap, every second number is tried, else the
-    // next larger ones.
-    constexpr std::size_t step = 2;
     const bool is_cheap = first.events <= kDear;
-    for (std::size_t i = is_cheap ? way.best % step : way.best + step;
-         first.outcome == Outcome::kTooSlow && i < way.blocks.size(); i += step) {
+    // It may be behind only for its number of blocks.
+    for (const std::size_t i : others(way, is_cheap)) {
+      if (first.outcome != Outcome::kTooSlow) break;
       const SimulatedCall other = run(way, i);
-      if (other.outcome == Outcome::kTooDear) break;
-      if (other.outcome == Outcome::kRan) {
-        way.best = i;
-        first = other;
-      }
-      if (!is_first_ && !is_cheap) break;
+      if (other.outcome != Outcome::kRan) continue;
+      way.best = i;
+      first = other;
     }
     if (first.outcome == Outcome::kTooDear) is_complete_ = false;
     while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
@@ -122,18 +118,46 @@ class BestChoice {
   }
 
   void try_all(Way& way) {
+    double before_us = kNever;
+    bool gains = true;  // from the number of blocks before
     for (std::size_t i = 0; i < way.blocks.size(); ++i) {
       const SimulatedCall call = run(way, i);
-      if (call.outcome == Outcome::kTooDear) is_complete_ = false;
+      if (call.outcome == Outcome::kTooDear) {
+        is_complete_ = is_complete_ && !gains;
+        return;
+      }
+      gains = us_of(call) * kLevelOfDear <= before_us;
+      before_us = us_of(call);
       if (call.outcome != Outcome::kRan || call.us >= way.us) continue;
       way.us = call.us;
       way.best = i;
     }
   }
 
-  /// More blocks cost more events. If they are dear, the first step that gains little is the last one.
+  /// Returns the indices of blocks to try for a way that is behind. If simulations are cheap, this is every second
+  /// number. Else it is a larger one, at the first size all larger ones, and the number of blocks of the quickest call.
+  std::vector<std::size_t> others(const Way& way, bool is_cheap) const {
+    constexpr std::size_t step = 2;
+    std::vector<std::size_t> indices;
+    for (std::size_t i = is_cheap ? way.best % step : way.best + step; i < way.blocks.size(); i += step) {
+      indices.push_back(i);
+      if (!is_first_ && !is_cheap) break;
+    }
+    for (std::size_t i = 0; i < way.blocks.size(); ++i)
+      if (way.blocks[i] == blocks_of_quickest()) indices.push_back(i);
+    return indices;
+  }
+
+  int blocks_of_quickest() const {
+    for (const SimulatedCall& call : tried_)
+      if (call.outcome == Outcome::kRan && call.us == best_us_) return call.blocks;
+    return 0;
+  }
+
+  /// Fewer blocks cost fewer events, so all of them are tried until one is far behind. More blocks cost more. If they
+  /// are dear, the first step that gains little is the last one.
   void follow(Way& way, int direction) {
-    constexpr double level = 1.005, level_of_dear = 1.02;
+    constexpr double level = 1.005;
     constexpr int most_misses = 2;
     std::size_t i = way.best;
     std::uint64_t events = 0;
@@ -141,12 +165,12 @@ class BestChoice {
     for (int misses = 0; misses < most_misses;) {
       if ((direction < 0 && i == 0) || (direction > 0 && i + 1 >= way.blocks.size())) return;
       if (direction > 0 && 2 * events > most_events_) {
-        is_complete_ = is_complete_ && gain < level_of_dear;
+        is_complete_ = is_complete_ && gain < kLevelOfDear;
         return;
       }
       i = direction > 0 ? i + 1 : i - 1;
       const SimulatedCall call = run(way, i);
-      if (call.outcome == Outcome::kTooDear && direction > 0 && gain >= level_of_dear) is_complete_ = false;
+      if (call.outcome == Outcome::kTooDear && direction > 0 && gain >= kLevelOfDear) is_complete_ = false;
       if (call.outcome != Outcome::kRan) return;
       events = call.events;
       gain = way.us / call.us;
@@ -154,7 +178,8 @@ class BestChoice {
         way.us = call.us;
         way.best = i;
       }
-      if (events > kDear && gain < level_of_dear) return;
+      if (direction < 0) continue;
+      if (events > kDear && gain < kLevelOfDear) return;
       misses = gain < level ? misses + 1 : 0;
     }
   }

@@ -36,7 +36,7 @@ constexpr std::uint64_t kMostEvents = 4'000'000;  ///< of a simulation
 struct Sweep {
   const char* machine;
   std::vector<int> pes;
-  Size step = 2;  ///< from one size to the next
+  Size step = 2;  ///< from one size to the next, a power of two
 };
 
 struct Table {
@@ -119,6 +119,56 @@ void join_equal(tune::Group& group) {
   group.sizes = std::move(joined);
 }
 
+/// Returns whether the best choice at each of two sizes is nearly the best at the other one, too.
+bool are_alike(const std::vector<tune::Measured>& some, const std::vector<tune::Measured>& others) {
+  constexpr double level = 1.03;
+  const auto quicker = [](const tune::Measured& a, const tune::Measured& b) { return a.us < b.us; };
+  const auto best_of = [&](const auto& all) { return *std::min_element(all.begin(), all.end(), quicker); };
+  const auto suits = [&](const tune::Measured& choice, const std::vector<tune::Measured>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const tune::Measured& one) {
+      return one.algorithm == choice.algorithm && one.blocks == choice.blocks && one.us <= level * best_of(all).us;
+    });
+  };
+  return suits(best_of(some), others) && suits(best_of(others), some);
+}
+
+/// What was tried for a group, at sizes that ascend.
+struct Tried {
+  std::vector<tune::Measured> all;
+  Size last = 0;     ///< the last size
+  Size cut_off = 0;  ///< the first size at which simulations are too dear to find the best choice
+};
+
+/// Tries all sizes of a sweep. Where two sizes in turn have different choices, it tries those between them, too.
+Tried try_sizes(const Sweep& sweep, const Machine& machine, Collective collective, int pes) {
+  Tried result;
+  bench::BestChoice search(machine, collective, pes, kMostEvents);
+  std::vector<tune::Measured> before;
+  const auto add = [&](Size bytes, std::vector<tune::Measured> tried, bool is_complete) {
+    if (tried.empty() || !is_complete) {
+      result.cut_off = bytes;
+      return;
+    }
+    if (machine.max_nodes > 1) keep_the_thrifty(tried);
+    result.all.insert(result.all.end(), tried.begin(), tried.end());
+    result.last = bytes;
+    before = std::move(tried);
+  };
+  for (Size bytes = kFirstBytes; bytes <= kLastBytes && result.cut_off == 0; bytes *= sweep.step) {
+    if (bench::count_of({collective, pes, bytes}, DType::kF32) == 0) continue;
+    bench::BestChoice between = search;
+    const std::vector<tune::Measured> tried = search.at(bytes);
+    const bool is_complete = !tried.empty() && search.is_complete();
+    if (result.last > 0 && !(is_complete && are_alike(before, tried)))
+      for (Size middle = 2 * result.last; middle < bytes && result.cut_off == 0; middle *= 2) {
+        const std::vector<tune::Measured> tried_between = between.at(middle);
+        add(middle, tried_between, between.is_complete());
+      }
+    if (result.cut_off == 0) add(bytes, tried, is_complete);
+  }
+  return result;
+}
+
 tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   const Machine machine = load_machine(sweep.machine);
   tune::Group group;
@@ -126,25 +176,13 @@ tune::Group swept(const Sweep& sweep, Collective collective, int pes) {
   group.one_node = machine.max_nodes == 1;
   group.pes = pes;
   group.source = fmt::format("bench/selection_tables on {}", machine.name);
-  bench::BestChoice search(machine, collective, pes, kMostEvents);
-  std::vector<tune::Measured> all;
-  Size cut_off = 0;  // the first size at which simulations are too dear to find the best choice
-  for (Size bytes = kFirstBytes; bytes <= kLastBytes && cut_off == 0; bytes *= sweep.step) {
-    if (bench::count_of({collective, pes, bytes}, DType::kF32) == 0) continue;
-    auto tried = search.at(bytes);
-    if (tried.empty() || !search.is_complete()) {
-      cut_off = bytes;
-      continue;
-    }
-    if (!group.one_node) keep_the_thrifty(tried);
-    all.insert(all.end(), tried.begin(), tried.end());
-  }
-  group = tune::with_choices(group, all);
+  const Tried tried = try_sizes(sweep, machine, collective, pes);
+  group = tune::with_choices(group, tried.all);
   join_equal(group);
   // Groups of fewer PEs have the choices for larger sizes.
-  if (cut_off > 0 && !group.sizes.empty())
+  if (tried.cut_off > 0 && !group.sizes.empty())
     group.sizes.back().up_to_bytes =
-        static_cast<Size>(static_cast<double>(cut_off) / std::sqrt(static_cast<double>(sweep.step)));
+        static_cast<Size>(std::sqrt(static_cast<double>(tried.last) * static_cast<double>(tried.cut_off)));
   return group;
 }
 

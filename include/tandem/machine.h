@@ -71,6 +71,7 @@ struct Machine {
     double graph_node_us = 0;           ///< kernel after kernel inside one graph
     double kernel_us = 0;               ///< time that a kernel's start and end take beyond an empty kernel's
     double block_sync_us = 0;           ///< from a signal's arrival until all of a block's threads go on
+    double l2_mb = 0;                   ///< the cache that all SMs share, in 1e6 bytes
   } gpu;                                ///< one GPU
 
   /// The links within a node.
@@ -145,6 +146,9 @@ struct GemmShape {
   Size n = 0;             ///< columns of the product
   Size k = 0;             ///< depth
   int element_bytes = 2;  ///< 1, 2, 4 or 8
+  /// Groups of rows that are computed one after the other, each over all columns. Each reads the second operand from
+  /// memory again if the L2 cache cannot hold it.
+  int passes = 1;
 
   /// Returns the arithmetic operations, in units of 1e12.
   double tflop() const { return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
@@ -164,9 +168,9 @@ struct GemmTileTimes {
 ///
 /// The time of a tile is arithmetic at the sustained rate times the efficiency of the nearest tile of the table, plus
 /// the tile overhead. All SMs share the depth of an incomplete last wave if that is faster. All tiles take longer if
-/// memory needs about as long as arithmetic, or longer, to deliver the operands. A tile at the edge costs as much as a
-/// whole one. Throws InvalidArgument for sizes below 1, for an element size other than 1, 2, 4, 8 and for `sms` out of
-/// range.
+/// memory needs about as long as arithmetic, or longer, to deliver the operands (the second one for each pass). A tile
+/// at the edge costs as much as a whole one. Throws InvalidArgument for sizes below 1, for an element size other than
+/// 1, 2, 4, 8 and for `sms` out of range.
 GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms);
 
 /// Returns the tile of the table with which `problem` ends first on `sms` SMs (the first in the table among equals).

@@ -55,6 +55,7 @@ const Field fields[] = {
      [](Machine& m) -> Slot { return &m.gpu.kernel_us; }},
     {"gpu.block_sync_us", "us", 0, max_us, all, "from a signal's arrival until all threads of a block go on",
      [](Machine& m) -> Slot { return &m.gpu.block_sync_us; }},
+    {"gpu.l2_mb", "MB", 0, 1e6, all, "cache that all SMs share", [](Machine& m) -> Slot { return &m.gpu.l2_mb; }},
 
     {"link.fabric", "", 0, 0, all, "how the PEs of a node are joined",
      [](Machine& m) -> Slot { return &m.link.fabric; }},

@@ -45,6 +45,8 @@ void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& prob
   if (problem.m < 1 || problem.n < 1 || problem.k < 0)
     throw InvalidArgument(fmt::format("GEMM: shape {}x{}x{} given, allowed is m and n from 1, k from 0", problem.m,
                                       problem.n, problem.k));
+  if (problem.passes < 1)
+    throw InvalidArgument(fmt::format("GEMM: {} passes given, allowed is a number from 1", problem.passes));
   if (tile_m < 1 || tile_n < 1)
     throw InvalidArgument(fmt::format("GEMM: tile {}x{} given, allowed is sizes from 1", tile_m, tile_n));
   if (sms < 1 || sms > machine.gpu.sm_count)
@@ -84,13 +86,16 @@ Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& 
   return waves;
 }
 
-/// Returns the time to read each operand once from memory at the rate of those SMs.
+/// Returns the time to read the operands from memory at the rate of those SMs: A once, B in each pass that does not
+/// find it in the cache.
 double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double gbps = std::min(machine.gemm.memory_gbps, sms * machine.gemm.sm_memory_gbps);
-  return (m * k + k * n + m * n) * problem.element_bytes / (gbps * 1e3);
+  const bool stays_in_cache = k * n * problem.element_bytes <= machine.gpu.l2_mb * 1e6;
+  const int reads_of_b = stays_in_cache ? 1 : problem.passes;
+  return (m * k + reads_of_b * k * n + m * n) * problem.element_bytes / (gbps * 1e3);
 }
 
 /// The factor by which the total grows when arithmetic and memory overlap and take about the same time.

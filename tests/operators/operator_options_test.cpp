@@ -229,6 +229,26 @@ TEST(OperatorTiming, AGemmOfFewRowsTakesItsWeightsTime) {
   }
 }
 
+/// Rows that arrive in four shards read weights of 235 MB four times. The choice between the forms counts on it.
+TEST(OperatorTiming, ShardsOfFewRowsReadTheWeightsAgain) {
+  const test::Place place{"h200x4-calibrated", 4};
+  const OperatorOptions options{.m = 1024, .n = 57344, .k = 8192, .form = Form::kOverlapped};
+  const double measured_us = 417.8;  // four H200, bench/results/h200x4.json
+  EXPECT_NEAR(test::phantom_us(place, Operator::kAllGatherGemm, options), measured_us, 0.15 * measured_us);
+  const auto form = [](double l2_mb) {
+    Machine machine = load_machine("h200x8");
+    machine.gpu.l2_mb = l2_mb;
+    std::string taken;
+    Simulation(machine, 8, {.phantom = true}).run([&](World& world) {
+      const auto plan = make_operator(world, Operator::kAllGatherGemm, {.m = 1024, .n = 114688, .k = 8192});
+      if (world.pe() == 0) taken = plan->strategy(1024);
+    });
+    return taken;
+  };
+  EXPECT_EQ(form(50), "sequential");
+  EXPECT_NE(form(1000), "sequential");
+}
+
 TEST(OperatorTiming, MoreLinksDeliverSoonerOnAMesh) {
   const test::Place place{"mi300x8", 8};
   OperatorOptions options{.m = 8192, .n = 8192, .k = 8192, .form = Form::kCommunicationOnly};

@@ -215,6 +215,69 @@ TEST_F(ReportBrowserTest, RemarksKeepTheirLinesAndLeadToTheirPlaces) {
   EXPECT_EQ(body_attribute(dom, "data-result"), "true true true");
 }
 
+/// Two PEs with one lane each: PE 0 stores 4 KiB for a quarter of the time, PE 1 computes for half of it.
+Report two_lanes() {
+  Report report;
+  Timeline timeline;
+  timeline.pes = 2;
+  timeline.end = 400 * kNanosecond;
+  const auto store = timeline.intern("store of halo"), tile = timeline.intern("tile 3");
+  for (int pe = 0; pe < 2; ++pe) timeline.add_lane(pe, LaneKind::kSm, "sm 0");
+  timeline.add(Span{0, SpanKind::kStore, store, 0, 100 * kNanosecond, 4096});
+  timeline.add(Span{1, SpanKind::kCompute, tile, 0, 100 * kNanosecond, 0});
+  timeline.add(Span{1, SpanKind::kCompute, tile, 200 * kNanosecond, 300 * kNanosecond, 0});
+  report.timelines.push_back(timeline);
+  return report;
+}
+
+TEST_F(ReportBrowserTest, FindsSpansByTheirTextInTurn) {
+  const std::string dom = document(two_lanes(), R"js(
+    const box = document.getElementById('find'), found = document.getElementById('found');
+    const type = text => { box.value = text; box.dispatchEvent(new Event('input')); return found.textContent; };
+    const enter = shiftKey => { box.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', shiftKey})); return found.textContent + ' at ' + held.begin / 1000; };
+    panels[0].setOpen(false);
+    document.body.dataset.result = [type('TILE'), enter(false), enter(false), enter(false), enter(true), panels[0].groups[1].open,
+      type('compute'), type('pe 0, sm'), type('halos'), type('')].join('; ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"),
+            "2; 1 of 2 at 0; 2 of 2 at 200; 1 of 2 at 0; 2 of 2 at 200; true; 2; 1; none; ");
+}
+
+TEST_F(ReportBrowserTest, ADragWithShiftMeasuresARow) {
+  const std::string dom = document(two_lanes(), R"js(
+    const panel = panels[0], box = panel.rowsBox, row = panel.rows[0], text = document.getElementById('measured');
+    box.setPointerCapture = () => {};
+    const send = (type, time) => {
+      const at = box.getBoundingClientRect();
+      box.dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: at.left + xOf(time), clientY: at.top + row.y + 4, pointerId: 1, shiftKey: true}));
+    };
+    const from = view.from;
+    send('pointerdown', 250000);
+    send('pointermove', 50000);
+    send('pointerup', 50000);
+    drawPanel(panel, true);
+    const lines = measure({...range, from: 50000, to: 250000}), [, store] = text.children;
+    const near = Math.abs(range.from - 50000) < 2000 && Math.abs(range.to - 250000) < 2000 && view.from === from;
+    box.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));
+    document.body.dataset.result = [near, store.textContent.startsWith('store 25% in 1 spans, 2.0'), lines.title, lines.lines.join(), text.hidden].join('; ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(
+      body_attribute(dom, "data-result"),
+      "true; true; 200 ns of PE 0, sm 0, from 0.05 us to 0.25 us; store,25% in 1 spans, 2.00 KiB, 10.2 GB/s; true");
+}
+
+TEST_F(ReportBrowserTest, PesCanStandInTheOrderOfTheirUse) {
+  const std::string dom = document(two_lanes(), R"js(
+    const sort = document.getElementById('sort'), order = () => panels[0].groups.map(group => group.pe).join(' ');
+    const by = value => { sort.value = value; sort.dispatchEvent(new Event('change')); return order(); };
+    document.body.dataset.result = [order(), by('busy'), by('number'), drawPanel(panels[0], true)].join('; ');
+  )js");
+  EXPECT_EQ(body_attribute(dom, "data-error"), "none");
+  EXPECT_EQ(body_attribute(dom, "data-result"), "0 1; 1 0; 0 1; 2");
+}
+
 TEST_F(ReportBrowserTest, SeveralNodesHaveAHeatMap) {
   Report report = testing::synthetic_report({.sms = 3});
   report.timelines[0].pes_per_node = 2;

@@ -66,7 +66,7 @@ TEST(Report, TextCannotLeaveItsPlace) {
 
 TEST(Report, HoldsEveryFileOfThePage) {
   const std::string page = page_of({});
-  for (const char* file : {"page", "style", "model", "layout", "paint", "marks", "main"}) {
+  for (const char* file : {"page", "style", "model", "layout", "paint", "marks", "find", "main"}) {
     const std::string_view text = report_file(file);
     EXPECT_FALSE(text.empty()) << file;
     EXPECT_EQ(count(page, std::string(text)), 1U) << file;

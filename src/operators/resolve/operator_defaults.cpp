@@ -23,15 +23,16 @@ class Work {
   Size tiles() const { return ceil_div(m_, o_.tile_m) * columns_; }
   /// Panels do not straddle pieces, whose last ones are filled up to `rows_at_once`, a panel's rows or a multiple.
   Size tiles_of_chunks(int splits, int rows_at_once) const {
-    const RowPartition rows{m_, pes_, splits, 2 * o_.tile_m};  // see Settings::rows
+    const RowPartition rows = partition(splits);
     Size panels = 0;
     for (int owner = 0; owner < pes_; ++owner)
       for (int part = 0; part < splits; ++part) panels += ceil_div(rows.part(owner, part).size(), rows_at_once);
     panels *= rows_at_once / o_.tile_m;
     return panels * columns_;
   }
-  double gemm_us(Size tiles, int sms) const {
-    const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type))};
+  /// `passes`: chunks of rows that are computed one after the other.
+  double gemm_us(Size tiles, int sms, int passes = 1) const {
+    const GemmShape shape{m_, n_, k_, static_cast<int>(size_of(o_.type)), passes};
     // The time is that of whole waves, because pieces end in the middle of one.
     return gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms).whole_us *
            static_cast<double>(ceil_div(tiles, Size{sms}));
@@ -58,7 +59,7 @@ class Work {
   /// Returns the overlapped form's time. With copies nothing leaves before the first wave of tiles is done. The last
   /// shard that arrives or leaves has nothing beside it.
   double overlapped_us(int sms) const {
-    const double gemm = gemm_us(tiles_of_chunks(o_.splits, o_.tile_m), sms);
+    const double gemm = gemm_us(tiles_of_chunks(o_.splits, o_.tile_m), sms, chunks());
     const double collective = collective_us(*o_.copy_by);
     if (op_ == Operator::kAllGatherGemm && !team_.one_node()) {
       // Rows of other nodes arrive late and close together, so most waves of tiles follow them. A shard that does not
@@ -70,7 +71,7 @@ class Work {
     const double side_by_side = std::max(gemm, collective) + collective / pes_;
     if (op_ == Operator::kAllGatherGemm) return side_by_side;
     if (*o_.copy_by == CopyBy::kSm) return side_by_side + table_.predicted.stored_us;
-    const double after_a_wave = std::max(gemm, gemm_us(1, sms) + collective);
+    const double after_a_wave = std::max(gemm, gemm_us(1, sms, chunks()) + collective);
     if (op_ == Operator::kGemmReduceScatter) return after_a_wave + table_.predicted.copied_us;
     const double there_and_back =
         after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + table_.predicted.copied_twice_us;
@@ -98,7 +99,8 @@ class Work {
     const double beside = measured_collective_us() / (fetched_after ? 2 : 1);
     // Two blocks compute tiles below each other: of a piece with less than two panels, one of them computes nothing.
     const int rows_at_once = (scatters_to_more() ? 2 : 1) * o_.tile_m;
-    const double gemm = std::max(gemm_us(tiles_of_chunks(o_.splits, rows_at_once), sms), beside + gemm_us(1, sms));
+    const double gemm =
+        std::max(gemm_us(tiles_of_chunks(o_.splits, rows_at_once), sms, chunks()), beside + gemm_us(1, sms, chunks()));
     if (op_ == Operator::kAllGatherGemm) return gemm + table_.measured.gather_us;
     if (fetched_after) return gemm + table_.measured.fetch_us + measured_collective_us() / 2;
     if (scatters_to_more()) return gemm + table_.measured.scatter_chain_us;
@@ -129,6 +131,16 @@ class Work {
   }
   /// Returns the number of copies that a PE's copy engine starts for a call.
   int copies() const { return (pes_ - 1) * o_.splits * (op_ == Operator::kGemmAllReduce ? 2 : 1); }
+  /// Returns the number of chunks with rows.
+  int chunks() const {
+    const RowPartition rows = partition(o_.splits);
+    int count = 0;
+    for (int owner = 0; owner < pes_; ++owner)
+      for (int part = 0; part < o_.splits; ++part)
+        if (rows.part(owner, part).size() > 0) ++count;
+    return count;
+  }
+  RowPartition partition(int splits) const { return {m_, pes_, splits, 2 * o_.tile_m}; }  // see Settings::rows
   bool scatters_to_more() const { return op_ == Operator::kGemmReduceScatter && pes_ > 2; }
 
   Operator op_;

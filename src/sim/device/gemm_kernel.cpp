@@ -188,6 +188,14 @@ class Worker {
   bool lets_next_ = false;
 };
 
+/// Returns the number of chunks with rows. Each chunk is computed over all columns before the next one.
+int passes_of(const TileSequence& sequence) {
+  int passes = 0;
+  for (int i = 0; i < sequence.chunks(); ++i)
+    if (sequence.chunk(i).rows.size() > 0) ++passes;
+  return passes;
+}
+
 /// Returns the GEMM with the tiles of its kernel: for few rows whose sums are added up, all rows by 64 columns.
 Gemm as_computed(Gemm gemm) {
   if (gemm.sum.calls == nullptr) return gemm;
@@ -205,7 +213,7 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   if (count == 0) return {};
   const Machine& machine = simulator.machine;
   const int sms = gemm.sms > 0 ? gemm.sms : machine.gpu.sm_count;
-  const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type))};
+  const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type)), passes_of(sequence)};
   const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms);
   const Tiles tiles{sequence, count, count / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
   KernelRequest request;

@@ -268,7 +268,7 @@ void write_report(const Report& report, std::ostream& out) {
       << report_file("page") << "<script type=\"application/json\" id=\"data\">";
   write_data(report, out);
   out << "</script>\n<script>\n'use strict';\n";
-  for (const char* script : {"model", "layout", "paint", "marks", "main"}) out << report_file(script);
+  for (const char* script : {"model", "layout", "paint", "marks", "find", "main"}) out << report_file(script);
   out << "</script>\n</body>\n</html>\n";
 }
 

@@ -14,6 +14,7 @@ namespace tandem::trace {
 ///   layout   rows, groups and the time scale
 ///   paint    draws rows and the time axis
 ///   marks    draws arrows, critical path and selection
+///   find     search, measuring, order of PEs
 ///   main     events, tooltip, keyboard, start
 std::string_view report_file(std::string_view name);
 

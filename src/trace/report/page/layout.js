@@ -97,6 +97,7 @@ class Panel {
   }
 
   layout() {
+    if (range && range.panel === this) setRange(null);  // its row goes
     this.rows = [];
     this.lanePlace = new Array(this.timeline.lanes.length);
     this.names.textContent = '';

@@ -64,7 +64,8 @@ function listen(panel) {
   }, {passive: false});
   box.addEventListener('pointerdown', e => {
     if (e.button !== 0 || e.target.closest('button')) return;
-    drag = {x: e.clientX, y: e.clientY, from: view.from, to: view.to, moved: false};
+    const {x, y} = point(e);
+    drag = {x: e.clientX, y: e.clientY, from: view.from, to: view.to, moved: false, time: timeOf(x), row: e.shiftKey ? rowAt(panel, y) : null};
     box.setPointerCapture(e.pointerId);
   });
   box.addEventListener('pointermove', e => {
@@ -78,6 +79,7 @@ function listen(panel) {
     const dx = e.clientX - drag.x;
     drag.moved = drag.moved || Math.abs(dx) + Math.abs(e.clientY - drag.y) > 4;
     if (!drag.moved) return;
+    if (drag.row) return selectTimes(panel, drag.row, drag.time, timeOf(point(e).x));
     box.classList.add('grab');
     showTip(null);
     const shift = -dx * view.dpr / view.scale;
@@ -130,7 +132,8 @@ function key(panel, name) {
     case '-': case '_': zoom(1 / 0.7, middle()); return true;
     case '0': fit(); return true;
     case 'c': case 'C': document.getElementById('path').click(); return true;
-    case 'Escape': hold(null); return true;
+    case '/': document.getElementById('find').focus(); return true;
+    case 'Escape': hold(null); setRange(null); return true;
     case 'ArrowLeft': case 'ArrowRight':
       if (held && held.panel === panel) step(side); else setView(view.from + side * length, view.to + side * length);
       return true;
@@ -161,16 +164,28 @@ function fillHead() {
   entry('critical path', '', 'path');
 }
 
-/// Shows a time of a lane: opens its PE and selects the span there.
-function show(timeline, lane, at) {
-  const panel = panels[timeline], group = panel.groups.find(g => g.pe === panel.timeline.lanes[lane].pe);
-  group.open = true;
-  panel.layout();
-  const mark = spanAt(panel, lane, at, 1000);
-  const room = Math.max(longest / 40, mark ? 3 * (mark.end - mark.begin) : 0);
+/// Opens the PE of a lane, and shows the lane at a time with `room` on both sides.
+function showLane(panel, lane, at, room) {
+  const group = panel.groups.find(g => g.pe === panel.timeline.lanes[lane].pe);
+  if (!group.open) {
+    group.open = true;
+    panel.layout();
+  }
   setView(at - room, at + room);
-  hold(mark && mark.spans ? mark : null);
   window.scrollTo({top: panel.rowsBox.getBoundingClientRect().top + window.scrollY + panel.lanePlace[lane].y - window.innerHeight / 2});
+}
+
+function showMark(mark) {
+  showLane(mark.panel, mark.lane, (mark.begin + mark.end) / 2, Math.max(longest / 40, 3 * (mark.end - mark.begin)));
+  hold(mark);
+}
+
+/// Shows a time of a lane and selects the span there.
+function show(timeline, lane, at) {
+  const panel = panels[timeline], mark = spanAt(panel, lane, at, 1000);
+  if (mark && mark.spans) return showMark(mark);
+  showLane(panel, lane, at, longest / 40);
+  hold(null);
 }
 
 function fillRemarks() {
@@ -209,6 +224,9 @@ function listenTools() {
   on('open', 'click', () => panels.forEach(panel => panel.setOpen(true)));
   on('close', 'click', () => panels.forEach(panel => panel.setOpen(false)));
   on('arrows', 'change', requestDraw);
+  on('find', 'input', e => find(e.target.value));
+  on('find', 'keydown', e => { if (e.key === 'Enter') findNext(e.shiftKey ? -1 : 1); });
+  on('sort', 'change', e => panels.forEach(panel => sortGroups(panel, e.target.value === 'busy')));
   on('path', 'click', e => {
     showPath = !showPath;
     e.currentTarget.setAttribute('aria-pressed', String(showPath));

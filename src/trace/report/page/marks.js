@@ -10,6 +10,8 @@ function drawMarks(panel) {
     const seen = visibleArrows(panel, mode === 'all' ? 20000 : FEW + 1);
     if (mode === 'all' || seen.length <= FEW) for (const arrow of seen) drawArrow(panel, arrow, paint.arrow, 1, 0.55);
   }
+  drawFound(panel);
+  drawRange(panel);
   for (const mark of [hovered, held]) {
     if (mark && mark.panel === panel) drawHeld(panel, mark, mark === held);
   }
