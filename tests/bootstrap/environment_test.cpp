@@ -94,6 +94,40 @@ TEST(Environment, WhatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(refusal_of(with(kSlurm, "SLURM_NTASKS", "")), HasSubstr("SLURM_NTASKS"));
 }
 
+/// "ADDRESS:PORT", or the error.
+std::string meeting_point_of(const Set& set) {
+  try {
+    const MeetingPoint point = read_meeting_point([&](const std::string& name) -> std::optional<std::string> {
+      const auto found = set.find(name);
+      return found == set.end() ? std::nullopt : std::optional(found->second);
+    });
+    return point.address + ":" + std::to_string(point.port);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+}
+
+TEST(Environment, NamesTheMeetingPointOfSeveralHosts) {
+  EXPECT_EQ(meeting_point_of(kTorchrun), "node0:29501");
+  EXPECT_EQ(meeting_point_of(with(kTorchrun, "TANDEM_PORT", "7000")), "node0:7000");
+  EXPECT_THAT(meeting_point_of(with(kTorchrun, "TANDEM_PORT", "0")), HasSubstr("TANDEM_PORT: '0' given"));
+  EXPECT_THAT(meeting_point_of(with(kTorchrun, "MASTER_PORT", "65535")), HasSubstr("MASTER_PORT: '65535' given"));
+  EXPECT_THAT(meeting_point_of(kSlurm), HasSubstr("MASTER_ADDR: not set"));
+  const Set step = with(with(kSlurm, "SLURM_NODELIST", "x"), "SLURM_STEP_NODELIST", "gpu[01-04,9],login");
+  EXPECT_EQ(meeting_point_of(step), "gpu01:20070");
+  EXPECT_EQ(meeting_point_of(with(step, "SLURM_STEP_NODELIST", "login")), "login:20070");
+  EXPECT_EQ(meeting_point_of(with(step, "SLURM_STEP_NODELIST", "r[2,5]n[7-9],x")), "r2n7:20070");
+  EXPECT_EQ(meeting_point_of(with(step, "SLURM_STEP_ID", "3")), "gpu01:20073");
+}
+
+TEST(Environment, TellsSeveralHosts) {
+  EXPECT_TRUE(read(kTorchrun).has_hosts);
+  EXPECT_FALSE(read(with(kTorchrun, "LOCAL_WORLD_SIZE", "8")).has_hosts);
+  EXPECT_FALSE(read(kSlurm).has_hosts);
+  EXPECT_TRUE(read(with(kSlurm, "SLURM_NNODES", "2")).has_hosts);
+  EXPECT_FALSE(read(with(with(kSlurm, "SLURM_NNODES", "2"), "SLURM_STEP_NUM_NODES", "1")).has_hosts);
+}
+
 TEST(Environment, WithAUniqueIdNoPortIsNeeded) {
   const Set set{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TANDEM_UNIQUE_ID", "x"}};
   EXPECT_EQ(read(set).pes, 1);

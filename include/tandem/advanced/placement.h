@@ -21,15 +21,21 @@ struct Placement {
 /// * torchrun, `tandem launch`: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
 /// * Slurm's srun, where RANK is not set: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_NTASKS_PER_NODE,
 ///   SLURM_JOB_ID, SLURM_STEP_ID.
-/// * TANDEM_UNIQUE_ID, the text of a UniqueId: the rendezvous of one world, needed with several hosts.
 ///
-/// Without TANDEM_UNIQUE_ID, PE 0 makes the id and hands it to the others through a local socket in the abstract name
+/// Processes of several hosts need one of these:
+///
+/// * TANDEM_SECRET, at least 32 characters that only the job knows. PE 0 opens the rendezvous at MASTER_ADDR (for Slurm
+///   else the first host), port TANDEM_PORT, else MASTER_PORT + 1, else a port that follows from Slurm's numbers.
+/// * TANDEM_UNIQUE_ID, the text of a UniqueId. `UniqueId::create` serves one world, `tandem rendezvous` several.
+///
+/// Without these two, PE 0 makes the id and hands it to the others through a local socket in the abstract name
 /// space. The socket's name and key are derived from address, port, run id, user and size. Both ends check that the
 /// other belongs to this user and knows the key, which is secret if TANDEM_RUN_ID is random (`tandem launch` sets it).
 /// The port itself is not used: torchrun's store, for example, keeps listening there.
 ///
-/// Throws InvalidArgument (a variable that is missing or not a number, a PE that joins twice) or Timeout. Throws
-/// RuntimeFailure if another process of this user is PE 0 already, or if other users hold all names of the socket.
+/// Throws InvalidArgument (a variable that is missing or wrong, a PE that joins twice, a port in use) or Timeout.
+/// Throws RuntimeFailure if another process of this user is PE 0 already, or if other users hold all names of the
+/// socket.
 Placement placement_from_environment(double timeout_s = 600);
 
 }  // namespace tandem

@@ -44,6 +44,7 @@ Places of_torchrun(const Variables& variables) {
   places.pe = needed(variables, "RANK", 0, places.pes - 1);
   places.local_pes = optional(variables, "LOCAL_WORLD_SIZE", 1, places.pes, places.pes);
   places.local_pe = optional(variables, "LOCAL_RANK", 0, places.local_pes - 1, places.pe % places.local_pes);
+  places.has_hosts = places.local_pes < places.pes;
   return places;
 }
 
@@ -55,7 +56,32 @@ Places of_slurm(const Variables& variables) {
   const int asked = std::min(optional(variables, "SLURM_NTASKS_PER_NODE", 1, kMost, places.pes), places.pes);
   places.local_pe = optional(variables, "SLURM_LOCALID", 0, places.pes - 1, places.pe % asked);
   places.local_pes = std::max(asked, places.local_pe + 1);
+  const char* const hosts = variables("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+  places.has_hosts = optional(variables, hosts, 1, kMost, 1) > 1;
   return places;
+}
+
+/// Returns the first host of a list of Slurm: "gpu01" of "gpu[01-04,9],login".
+std::string first_host(const std::string& list) {
+  std::string host;
+  bool is_skipping = false;
+  bool is_in_brackets = false;
+  for (const char letter : list) {
+    if (letter == ',' && !is_in_brackets) break;
+    if (letter == '[' || letter == ']') {
+      is_in_brackets = letter == '[';
+      is_skipping = false;
+      continue;
+    }
+    is_skipping = is_skipping || (is_in_brackets && (letter == '-' || letter == ','));
+    if (!is_skipping) host += letter;
+  }
+  return host;
+}
+
+/// Returns the number of a variable of Slurm; steps have names, too.
+unsigned long number_in(const Variables& variables, const char* name) {
+  return std::strtoul(variables(name).value_or("0").c_str(), nullptr, 10);
 }
 
 }  // namespace
@@ -69,12 +95,34 @@ std::optional<std::string> variable_of_process(const std::string& name) {
 Places read_places(const Variables& variables) {
   const bool slurm = !variables("RANK") && variables("SLURM_PROCID");
   Places places = slurm ? of_slurm(variables) : of_torchrun(variables);
-  if (!slurm && !variables("TANDEM_UNIQUE_ID"))
+  if (!slurm && !variables("TANDEM_UNIQUE_ID") && !variables("TANDEM_SECRET"))
     for (const char* const name : {"MASTER_ADDR", "MASTER_PORT"})
       if (!variables(name))
         throw InvalidArgument(fmt::format("{}: not set in the environment; tandem launch and torchrun set it", name));
   for (const char* const name : kJob) places.job += fmt::format("{}={};", name, variables(name).value_or(""));
   return places;
+}
+
+MeetingPoint read_meeting_point(const Variables& variables) {
+  constexpr int most_port = 65535;
+  MeetingPoint point;
+  if (const auto address = variables("MASTER_ADDR"))
+    point.address = *address;
+  else if (const auto hosts = variables(variables("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST"))
+    point.address = first_host(*hosts);
+  if (point.address.empty())
+    throw InvalidArgument(
+        "MASTER_ADDR: not set in the environment; with TANDEM_SECRET it is the address of PE 0's host");
+  if (variables("TANDEM_PORT"))
+    point.port = static_cast<std::uint16_t>(needed(variables, "TANDEM_PORT", 1, most_port));
+  else if (variables("MASTER_PORT"))
+    point.port = static_cast<std::uint16_t>(needed(variables, "MASTER_PORT", 1, most_port - 1) + 1);
+  else if (variables("SLURM_JOB_ID"))
+    point.port = static_cast<std::uint16_t>(
+        20000 + (10 * number_in(variables, "SLURM_JOB_ID") + number_in(variables, "SLURM_STEP_ID")) % 10000);
+  else
+    throw InvalidArgument("MASTER_PORT, TANDEM_PORT: not set in the environment; with TANDEM_SECRET one is needed");
+  return point;
 }
 
 }  // namespace tandem::bootstrap

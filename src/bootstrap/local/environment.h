@@ -1,6 +1,7 @@
 #pragma once
 /// Environment variables of launchers.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,11 +14,22 @@ std::optional<std::string> variable_of_process(const std::string& name);
 
 struct Places {
   int pe = 0, pes = 1, local_pe = 0, local_pes = 1;
+  bool has_hosts = false;  ///< the launcher states that the job is on several hosts
   /// A text that is the same for the processes of one job, and differs from other jobs of this user at the same time.
   std::string job;
 };
 
 /// Throws InvalidArgument with the name of the variable.
 Places read_places(const Variables& variables);
+
+/// The address and the port at which the processes of a job on several hosts meet.
+struct MeetingPoint {
+  std::string address;  ///< of PE 0's host
+  std::uint16_t port = 0;
+};
+
+/// Reads MASTER_ADDR (else the first host of Slurm's list), and TANDEM_PORT (else MASTER_PORT + 1, else a port that
+/// follows from Slurm's numbers). Throws InvalidArgument with the name of the variable.
+MeetingPoint read_meeting_point(const Variables& variables);
 
 }  // namespace tandem::bootstrap

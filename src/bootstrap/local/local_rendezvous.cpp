@@ -92,7 +92,9 @@ UniqueId take_id(const Key& job, int pe, int size, const Deadline& deadline) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Timeout("PE 0 of this job did not start, or runs on another host (which needs TANDEM_UNIQUE_ID)" + others);
+  throw Timeout(
+      "PE 0 of this job did not start, or runs on another host (which needs TANDEM_SECRET or TANDEM_UNIQUE_ID)" +
+      others);
 }
 
 }  // namespace tandem::bootstrap

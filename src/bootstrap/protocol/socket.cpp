@@ -93,16 +93,19 @@ void throw_errno(const std::string& what) {
   throw RuntimeFailure(fmt::format("{}: {}", what, reason(error)));
 }
 
-Fd listen_tcp(const std::string& address) {
-  const AddressList list = resolve(address, 0, AI_PASSIVE, Deadline(kResolveOwn));
+Fd listen_tcp(const std::string& address, std::uint16_t port) {
+  const AddressList list = resolve(address, port, AI_PASSIVE, Deadline(kResolveOwn));
   int error = 0;
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
     Fd socket(::socket(a->ai_family, a->ai_socktype | kFlags, a->ai_protocol));
+    const int on = 1;  // an earlier job's connections may still hold the port
+    if (socket && port != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0)
       return socket;
     error = errno;
   }
-  throw InvalidArgument(fmt::format("address '{}': cannot listen there: {}", address, reason(error)));
+  throw InvalidArgument(fmt::format("address '{}'{}: cannot listen there: {}", address,
+                                    port == 0 ? "" : fmt::format(" port {}", port), reason(error)));
 }
 
 std::uint16_t port_of(const Fd& listener) {

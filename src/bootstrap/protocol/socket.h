@@ -12,9 +12,9 @@
 
 namespace tandem::bootstrap {
 
-/// Listens on a port that the system chooses. Throws InvalidArgument for an address of another host, and Timeout if the
-/// lookup of its name takes too long.
-Fd listen_tcp(const std::string& address);
+/// Listens on a port; 0: one that the system chooses. Throws InvalidArgument for an address of another host or a port
+/// in use, and Timeout if the lookup of the address's name takes too long.
+Fd listen_tcp(const std::string& address, std::uint16_t port = 0);
 std::uint16_t port_of(const Fd& listener);
 /// Returns the address of this end as a number.
 std::string address_of(const Fd& socket);

@@ -43,6 +43,14 @@ Host::Host(const Key& secret, const std::string& address, HandOff hand_off)
   service_.start([this] { run(); });
 }
 
+Host::Host(const IdContents& contents, Fd listener, std::function<void(Fd)> give_back)
+    : contents_(contents),
+      give_back_(std::move(give_back)),
+      tcp_(std::move(listener)),
+      local_(listen_local_for(contents_)) {
+  service_.start([this] { run(); });
+}
+
 void Host::run() {
   try {
     serve();
@@ -65,6 +73,7 @@ void Host::report(const std::exception& error) {
 }
 
 void Host::close_listeners() {
+  if (tcp_ && give_back_) give_back_(std::move(tcp_));
   for (Fd* const listener : {&tcp_, &local_, &hand_off_.listener}) {
     // A child of fork may hold a copy of the socket, which would go on listening.
     if (*listener) ::shutdown(listener->get(), SHUT_RDWR);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +23,8 @@ class Host {
   /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. If
   /// `hand_off` has a listener, it also hands out the id. Throws InvalidArgument for an address of another host.
   Host(const Key& secret, const std::string& address, HandOff hand_off = {});
+  /// Uses a listener at the port of `contents`, and passes it to `give_back` once it needs it no more.
+  Host(const IdContents& contents, Fd listener, std::function<void(Fd)> give_back);
   /// Waits a short time for members that are still connected.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;
@@ -54,6 +57,7 @@ class Host {
   int poll_timeout_ms() const;
 
   IdContents contents_;
+  std::function<void(Fd)> give_back_;
   Fd tcp_;
   Fd local_;
   HandOff hand_off_;

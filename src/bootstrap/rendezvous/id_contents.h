@@ -2,6 +2,7 @@
 /// The contents of a UniqueId.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "bootstrap/local/local_rendezvous.h"
@@ -25,5 +26,9 @@ std::string local_name(const IdContents& contents);
 /// UniqueId::create with a secret that others can derive, and the id handed over to a job's processes where there is
 /// one.
 UniqueId open_rendezvous(const std::string& address, const Key& secret, HandOff hand_off = {});
+
+class Host;
+/// Keeps a rendezvous until its world is over or this process ends, and returns its id.
+UniqueId keep_rendezvous(std::unique_ptr<Host> host);
 
 }  // namespace tandem::bootstrap

@@ -71,7 +71,10 @@ UniqueId bootstrap::open_rendezvous(const std::string& address, const Key& secre
   if (address.empty() || address.size() > kMostAddress)
     throw InvalidArgument(
         fmt::format("address: one of {} characters given, allowed are 1 to {}", address.size(), kMostAddress));
-  auto host = std::make_unique<Host>(secret, address, std::move(hand_off));
+  return keep_rendezvous(std::make_unique<Host>(secret, address, std::move(hand_off)));
+}
+
+UniqueId bootstrap::keep_rendezvous(std::unique_ptr<Host> host) {
   const UniqueId id = id_of(host->contents());
   hosts().add(std::move(host));
   return id;

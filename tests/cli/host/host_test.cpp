@@ -79,8 +79,9 @@ TEST(OnHost, RunsByARendezvous) {
 }
 
 TEST(OnHost, RefusesARendezvousElsewhere) {
-  EXPECT_THAT(tandem("rendezvous --port 5").err, HasSubstr("rendezvous: no option '--port'"));
-  EXPECT_THAT(tandem("rendezvous --address").err, HasSubstr("--address: an address is missing"));
+  EXPECT_THAT(tandem("rendezvous --host 5").err, HasSubstr("rendezvous: no option '--host'"));
+  EXPECT_THAT(tandem("rendezvous --address").err, HasSubstr("--address: its value is missing"));
+  EXPECT_THAT(tandem("rendezvous --port 70000").err, HasSubstr("--port: '70000' given, allowed are 0 to 65535"));
   EXPECT_EQ(tandem("rendezvous --address 203.0.113.7").code, 2);
 }
 

@@ -233,12 +233,35 @@ TEST(LaunchLeavesNothing, WhereThePesHaveEnded) {
   EXPECT_TRUE(job.all_have_ended());
 }
 
+TEST(Launch, RunsThePesOfOneOfSeveralHosts) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "script")
+      << "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $MASTER_PORT $TANDEM_RUN_ID\n";
+  ::setenv("TANDEM_SECRET", "0123456789abcdef0123456789abcdef", 1);
+  const Outcome outcome =
+      tandem("launch -n 4 --nodes 2 --node-rank 1 --address 10.0.0.1 --port 7 sh " + folder / "script");
+  ::unsetenv("TANDEM_SECRET");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(lines_of(outcome.out), UnorderedElementsAre("[2] 2 0 4 2 1 10.0.0.1 7", "[3] 3 1 4 2 1 10.0.0.1 7"));
+}
+
 TEST(Launch, RefusesBadInputInOneLine) {
   const std::pair<const char*, const char*> inputs[] = {
-      {"launch", "-n PES is missing"},       {"launch -n", "a number of PEs is missing"},
-      {"launch -n 0 true", "-n: '0' given"}, {"launch -n 2x true", "-n: '2x' given"},
-      {"launch -n 2", "PROGRAM is missing"}, {"launch -n 2 --", "PROGRAM is missing"},
-      {"launch -m 2 true", "'-m'"},          {"launch -n 2 /nowhere/program", "/nowhere/program: No such file"}};
+      {"launch", "-n PES is missing"},
+      {"launch -n", "-n: its value is missing"},
+      {"launch -n 0 true", "-n: '0' given"},
+      {"launch -n 2x true", "-n: '2x' given"},
+      {"launch -n 2", "PROGRAM is missing"},
+      {"launch -n 2 --", "PROGRAM is missing"},
+      {"launch -n 4 --nodes 2 --address x true", "TANDEM_SECRET: not set"},
+      {"launch -n 4 --nodes 2 true", "several nodes need either --address"},
+      {"launch -n 4 --address x true", "--id, --address: one node given"},
+      {"launch -n 3 --nodes 2 --id x true", "-n: 3 PEs on 2 nodes given"},
+      {"launch -n 4 --nodes 2 --node-rank 2 --id x true", "--node-rank: 2 given, allowed are 0 to 1"},
+      {"launch -n 4 --nodes 2 --id /nowhere true", "--id: '/nowhere' is no file with an id"},
+      {"launch -n 4 --nodes 2 --port x --id y true", "--port: 'x' given"},
+      {"launch -m 2 true", "'-m'"},
+      {"launch -n 2 /nowhere/program", "/nowhere/program: No such file"}};
   for (const auto& [input, says] : inputs) {
     const Outcome outcome = tandem(input);
     EXPECT_EQ(outcome.code, 2) << input;

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bootstrap/protocol/deadline.h"
 #include "bootstrap/protocol/mac.h"
@@ -71,25 +73,30 @@ bool ends_at_hangup() {
   return ::sigaction(SIGHUP, nullptr, &action) != 0 || action.sa_handler != SIG_IGN;
 }
 
+/// Returns the variables by which the PEs of one host meet.
+std::vector<std::string> variables_of_host() {
+  // The port is free now. As with every launcher, another process may take it before the program does.
+  const int port = bootstrap::port_of(bootstrap::listen_tcp("127.0.0.1"));
+  return {"MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port),
+          "TANDEM_RUN_ID=" + bootstrap::hex(bootstrap::random_key())};
+}
+
 /// The PEs of a job and their outputs.
 class Job {
  public:
-  Job(const LaunchArguments& arguments, const Signals& signals) : signals_(signals) {
-    // The port is free now. As with every launcher, another process may take it before the program does.
-    const int port = bootstrap::port_of(bootstrap::listen_tcp("127.0.0.1"));
-    std::string id;
-    for (const std::byte byte : bootstrap::random_key()) id += fmt::format("{:02x}", static_cast<int>(byte));
-    const std::vector<std::string> for_nccl = arguments.with_nccl ? nccl_variables() : std::vector<std::string>{};
-    for (int pe = 0; pe < arguments.pes; ++pe) {
-      std::vector<std::string> variables{fmt::format("RANK={}", pe),
-                                         fmt::format("LOCAL_RANK={}", pe),
-                                         fmt::format("WORLD_SIZE={}", arguments.pes),
-                                         fmt::format("LOCAL_WORLD_SIZE={}", arguments.pes),
-                                         "MASTER_ADDR=127.0.0.1",
-                                         fmt::format("MASTER_PORT={}", port),
-                                         "TANDEM_RUN_ID=" + id};
-      variables.insert(variables.end(), for_nccl.begin(), for_nccl.end());
-      processes_.push_back(start_process(arguments.program, variables, pe));
+  Job(const LaunchArguments& arguments, const Signals& signals)
+      : signals_(signals), first_(arguments.node_rank * (arguments.pes / arguments.nodes)) {
+    std::vector<std::string> common = arguments.nodes > 1 ? variables_of_hosts(arguments) : variables_of_host();
+    if (arguments.with_nccl)
+      for (std::string& variable : nccl_variables()) common.push_back(std::move(variable));
+    const int local_pes = arguments.pes / arguments.nodes;
+    for (int local_pe = 0; local_pe < local_pes; ++local_pe) {
+      std::vector<std::string> variables{
+          fmt::format("RANK={}", first_ + local_pe),         fmt::format("LOCAL_RANK={}", local_pe),
+          fmt::format("WORLD_SIZE={}", arguments.pes),       fmt::format("LOCAL_WORLD_SIZE={}", local_pes),
+          fmt::format("GROUP_RANK={}", arguments.node_rank), fmt::format("GROUP_WORLD_SIZE={}", arguments.nodes)};
+      variables.insert(variables.end(), common.begin(), common.end());
+      processes_.push_back(start_process(arguments.program, variables, first_ + local_pe));
     }
   }
 
@@ -148,7 +155,7 @@ class Job {
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto found =
           std::find_if(processes_.begin(), processes_.end(), [&](const Launched& one) { return one.pid == pid; });
-      if (found != processes_.end()) has_ended(*found, static_cast<int>(found - processes_.begin()), status);
+      if (found != processes_.end()) has_ended(*found, first_ + static_cast<int>(found - processes_.begin()), status);
     }
   }
 
@@ -181,6 +188,7 @@ class Job {
   static constexpr std::size_t kOwn = 3;  ///< entries of `polled` before those of the PEs
 
   const Signals& signals_;
+  const int first_;  ///< the first PE of this host
   Family family_;
   std::vector<Launched> processes_;
   std::optional<bootstrap::Deadline> end_;

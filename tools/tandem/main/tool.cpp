@@ -24,8 +24,8 @@ int run_command(int argc, const char* const* argv) {
     return job ? launch(*job) : kRight;
   }
   if (!words.empty() && words[0] == "rendezvous") {
-    const auto address = parse_rendezvous({words.begin() + 1, words.end()});
-    return address ? rendezvous(*address) : kRight;
+    const auto arguments = parse_rendezvous({words.begin() + 1, words.end()});
+    return arguments ? rendezvous(*arguments) : kRight;
   }
   const auto command = parse_command(words);
   return command ? std::visit([](const auto& options) { return execute(options); }, *command) : kRight;

@@ -3,49 +3,76 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <list>
+#include <memory>
 #include <thread>
 
-#include "bootstrap/rendezvous/host.h"
+#include "bootstrap/rendezvous/job_port.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
+#include "tools/tandem/options/options.h"
 
 namespace tandem::cli {
 
 namespace {
 
 constexpr const char* kHelp =
-    "Usage: tandem rendezvous [--address ADDRESS]\n"
+    "Usage: tandem rendezvous [--address ADDRESS] [--port PORT] [--worlds N]\n"
     "\n"
-    "Prints the id of a world, and lets the world's processes meet at ADDRESS, an address of this host that all hosts\n"
-    "reach (default: 127.0.0.1). Each process has the id in TANDEM_UNIQUE_ID, its number in RANK, and the number of\n"
-    "processes in WORLD_SIZE. The id holds the secret of the world. The command ends with the world.\n"
+    "Prints the id of a job, and lets the job's processes meet at ADDRESS, an address of this host that all hosts\n"
+    "reach (default: 127.0.0.1). PORT is a free port by default. Each process has the id in TANDEM_UNIQUE_ID, its\n"
+    "number in RANK, and the number of processes in WORLD_SIZE. The id holds the secret of the job. The command ends\n"
+    "with the N-th world of the processes (default: 1). With --worlds 0 it serves worlds until it is ended.\n"
     "\n"
     "Example:\n"
-    "  tandem rendezvous --address 10.0.0.1 > id &\n";
+    "  (umask 077; tandem rendezvous --address 10.0.0.1 > id) &\n";
+
+int number(const std::string& option, const std::string& text, int most) {
+  const std::optional<int> value = whole_number(text);
+  if (!value || *value < 0 || *value > most)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are 0 to {}", option, text, most));
+  return *value;
+}
 
 }  // namespace
 
-std::optional<std::string> parse_rendezvous(const std::vector<std::string>& words) {
-  std::string address = "127.0.0.1";
+std::optional<RendezvousArguments> parse_rendezvous(const std::vector<std::string>& words) {
+  RendezvousArguments arguments;
   for (std::size_t at = 0; at < words.size(); ++at) {
-    if (words[at] == "-h" || words[at] == "--help") {
+    const std::string& option = words[at];
+    if (option == "-h" || option == "--help") {
       fmt::print("{}", kHelp);
       return std::nullopt;
     }
-    if (words[at] != "--address")
-      throw InvalidArgument(fmt::format("rendezvous: no option '{}' (tandem rendezvous --help)", words[at]));
-    if (++at == words.size()) throw InvalidArgument("--address: an address is missing (tandem rendezvous --help)");
-    address = words[at];
+    if (option != "--address" && option != "--port" && option != "--worlds")
+      throw InvalidArgument(fmt::format("rendezvous: no option '{}' (tandem rendezvous --help)", option));
+    if (++at == words.size())
+      throw InvalidArgument(fmt::format("{}: its value is missing (tandem rendezvous --help)", option));
+    if (option == "--address")
+      arguments.address = words[at];
+    else if (option == "--port")
+      arguments.port = number(option, words[at], 65535);
+    else
+      arguments.worlds = number(option, words[at], 1 << 30);
   }
-  return address;
+  return arguments;
 }
 
-int rendezvous(const std::string& address) {
-  const bootstrap::Host host(bootstrap::random_key(), address);
-  fmt::print("{}\n", bootstrap::id_of(host.contents()).text());
+int rendezvous(const RendezvousArguments& arguments) {
+  bootstrap::JobPort port(arguments.address, static_cast<std::uint16_t>(arguments.port), bootstrap::random_key());
+  fmt::print("{}\n", bootstrap::id_of(port.contents()).text());
   flush_output();
-  while (!host.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::list<std::unique_ptr<bootstrap::Host>> hosts;
+  const auto is_over = [](const auto& host) { return host->is_over(); };
+  for (int made = 0; arguments.worlds == 0 || made < arguments.worlds || !hosts.empty();) {
+    hosts.remove_if(is_over);
+    if (port.is_free() && (arguments.worlds == 0 || made < arguments.worlds)) {
+      hosts.push_back(port.next(bootstrap::Deadline(0)));
+      ++made;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   return kRight;
 }
 

@@ -7,11 +7,17 @@
 
 namespace tandem::cli {
 
-/// Parses the words after "rendezvous", and returns the address. Throws InvalidArgument. Returns nothing if the user
-/// asked for help, which is printed.
-std::optional<std::string> parse_rendezvous(const std::vector<std::string>& words);
+struct RendezvousArguments {
+  std::string address = "127.0.0.1";
+  int port = 0;    ///< 0: one that the system chooses
+  int worlds = 1;  ///< 0: until the command is ended
+};
 
-/// Prints an id and serves its world. Returns when all processes of the world have left.
-int rendezvous(const std::string& address);
+/// Parses the words after "rendezvous". Throws InvalidArgument. Returns nothing if the user asked for help, which is
+/// printed.
+std::optional<RendezvousArguments> parse_rendezvous(const std::vector<std::string>& words);
+
+/// Prints an id and serves its worlds. Returns when all processes of the last world have left.
+int rendezvous(const RendezvousArguments& arguments);
 
 }  // namespace tandem::cli
