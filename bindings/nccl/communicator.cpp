@@ -52,6 +52,7 @@ void Communicator::run(Work& work) {
     const std::lock_guard state_lock(mutex_);
     check_phase();
     ++calls_;  // from here on an abort waits for this call
+    slow_ = {"", std::chrono::steady_clock::now(), false};
   }
   const auto end = [this] {
     products_.clear();
@@ -191,6 +192,22 @@ Problem Communicator::state() {
   if (world_ != nullptr && phase_ == Phase::kReady && is_busy)
     if (const std::string failure = world_->process().failure(); !failure.empty()) return {ncclRemoteError, failure};
   return {jobs_under_way_ > 0 ? ncclInProgress : ncclSuccess, ""};
+}
+
+/// On CPUs a call lasts until it returns. On GPUs its kernels do, and the ranks' numbers of calls stay apart.
+void Communicator::report_slow_call(double limit_s) {
+  const std::lock_guard lock(mutex_);
+  if (world_ == nullptr || phase_ != Phase::kReady || (own_stream_ && calls_ == 0)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!own_stream_)
+    if (std::string waits = world_->process().waits(); waits != slow_.waits) slow_ = {std::move(waits), now, false};
+  if (slow_.is_reported || std::chrono::duration<double>(now - slow_.since).count() < limit_s) return;
+  if (own_stream_) slow_.waits = world_->process().waits();
+  if (slow_.waits.empty()) return;
+  slow_.is_reported = true;
+  last_text_ = fmt::format("rank {} of {} has waited for {} s: {}", rank_, ranks_, limit_s,
+                           slow_.waits.substr(slow_.waits.starts_with("; ") ? 2 : 0));
+  announce(last_text_);
 }
 
 ncclResult_t Communicator::keep(Problem problem, bool is_lasting) {

@@ -2,6 +2,7 @@
 /// A communicator: a world of Tandem with the states that NCCL's users know.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -97,6 +98,8 @@ class Communicator {
   void finalize();
   /// Returns the state for ncclCommGetAsyncError: a failed call, or a lost peer while a call is under way.
   Problem state();
+  /// Reports, once, a call that has lasted for so many seconds, with the ranks that it waits for.
+  void report_slow_call(double limit_s);
   /// Keeps the text and, if `is_lasting`, the failure for `state`.
   ncclResult_t keep(Problem problem, bool is_lasting);
   std::string last_problem();
@@ -125,6 +128,13 @@ class Communicator {
 
  private:
   enum class Phase { kNew, kReady, kNone, kRevoked, kFinalized, kAborted };
+
+  /// What other ranks have not done, and since when that has been so.
+  struct Slow {
+    std::string waits;
+    std::chrono::steady_clock::time_point since;
+    bool is_reported = false;
+  };
 
   WorldOptions world_options() const;
   std::unique_ptr<WorldProcess> make_world(const UniqueId& id, std::string& why) const;
@@ -169,6 +179,7 @@ class Communicator {
   std::string last_text_;  // of any problem
   int uses_ = 0;
   int calls_ = 0;
+  Slow slow_;
   int jobs_under_way_ = 0;
   int next_scalar_ = ncclNumOps;
   std::map<int, Scalar> scalars_;

@@ -9,6 +9,7 @@
 #include "bindings/nccl/communicator.h"
 #include "bindings/nccl/fallback.h"
 #include "bindings/nccl/handles.h"
+#include "bindings/nccl/slow_calls.h"
 #include "bootstrap/local/local_rendezvous.h"
 #include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/rendezvous/world_member.h"
@@ -137,6 +138,7 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
     made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
   }
   const std::lock_guard lock(mutex_);
+  if (made != nullptr) watch_calls();
   if (made != nullptr && made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
   lineage_ = lineage;
   world_ = std::move(made);

@@ -37,8 +37,7 @@ Table& table() {
 /// Returns the communicators that the process leaves to its end. Kernels of a GPU go on without the process.
 std::vector<std::shared_ptr<Communicator>> left_on_cpus() {
   std::vector<std::shared_ptr<Communicator>> left;
-  const std::lock_guard lock(table().mutex);
-  for (const auto& [handle, communicator] : table().all)
+  for (const auto& communicator : all_communicators())
     if (communicator->is_on_cpus()) left.push_back(communicator);
   return left;
 }
@@ -101,6 +100,13 @@ bool was_handle(ncclComm_t handle) {
   const std::lock_guard lock(table().mutex);
   return std::any_of(table().handles.begin(), table().handles.end(),
                      [&](const ncclComm& one) { return &one == handle; });
+}
+
+std::vector<std::shared_ptr<Communicator>> all_communicators() {
+  const std::lock_guard lock(table().mutex);
+  std::vector<std::shared_ptr<Communicator>> all;
+  for (const auto& [handle, communicator] : table().all) all.push_back(communicator);
+  return all;
 }
 
 std::shared_ptr<Communicator> communicator_of(ncclComm_t handle) {

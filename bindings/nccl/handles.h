@@ -2,6 +2,7 @@
 /// The handles that programs hold.
 
 #include <memory>
+#include <vector>
 
 #include "bindings/nccl/communicator.h"
 
@@ -16,6 +17,7 @@ std::shared_ptr<Communicator> communicator_of(ncclComm_t handle);
 std::shared_ptr<Communicator> find_communicator(ncclComm_t handle);
 /// Returns whether this library ever gave out the handle.
 bool was_handle(ncclComm_t handle);
+std::vector<std::shared_ptr<Communicator>> all_communicators();
 /// Ends the use of a handle, and returns its communicator. Throws InvalidArgument if there is none.
 std::shared_ptr<Communicator> remove_handle(ncclComm_t handle);
 

@@ -42,6 +42,16 @@ ncclResult_t state(ncclComm_t comm) {
   return now;
 }
 
+/// Waits until a call is reported as slow.
+std::string complaint(ncclComm_t comm) {
+  std::string text;
+  while (text.find("has waited") == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    text = ncclGetLastError(comm);
+  }
+  return text;
+}
+
 /// Shrinks to all ranks but the last.
 void shrink(ncclComm_t comm, int last) {
   ncclComm_t rest = nullptr;
@@ -83,6 +93,15 @@ int main(int, char** arguments) {
     return 0;
   }
   sum(comm);
+  if (deed == "late") {  // the last rank lets the others wait until the test lets it go on
+    char end = 0;
+    if (is_last && ::read(STDIN_FILENO, &end, 1) < 0) return 1;
+    std::thread reader([&] {
+      if (!is_last) say(complaint(comm));
+    });
+    sum(comm);
+    reader.join();
+  }
   if (deed == "kill") {  // the last rank dies, the others wait for it and go on without it
     if (is_last) ::kill(::getpid(), SIGKILL);
     sum(comm);

@@ -83,8 +83,11 @@ inline std::vector<std::string> outputs(
     peers.push_back(start(hex, rank, ranks, deed));
   }
   std::vector<std::string> texts(peers.size());
-  if (deed == "leave") {
+  if (deed == "leave" || deed == "late")
     for (std::size_t i = 0; i < peers.size(); ++i) texts[i] = peers[i].line();
+  if (deed == "late")
+    for (std::size_t i = 0; i + 1 < peers.size(); ++i) texts[i] += peers[i].line();
+  if (deed == "leave") {
     ::close(peers.back().input);
     peers.back().wait();
     peers.back().input = -1;

@@ -56,6 +56,18 @@ TEST(NcclProcesses, TakeAnEndForNoErrorUntilTheyCall) {
   EXPECT_THAT(texts[0], HasSubstr("end\n"));
 }
 
+TEST(NcclProcesses, SayForWhomTheyWait) {
+  ::setenv("TANDEM_SLOW_WAIT_S", "0.2", 1);
+  const auto texts = outputs(3, "late");
+  ::unsetenv("TANDEM_SLOW_WAIT_S");
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string& text = texts[static_cast<std::size_t>(rank)];
+    EXPECT_THAT(text, HasSubstr(fmt::format("sum 3\nrank {} of 3 has waited for 0.2 s: PE 2 not there", rank)));
+    EXPECT_THAT(text, HasSubstr("; so far PE 2 has called "));
+    EXPECT_THAT(text, HasSubstr("\nsum 3\nend\n"));  // the wait did not end by itself
+  }
+}
+
 TEST(NcclProcesses, HearOfAnAbort) {
   const auto texts = outputs(3, "abort");
   for (int rank = 0; rank < 2; ++rank) {
