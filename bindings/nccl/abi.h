@@ -8,9 +8,11 @@
 
 extern "C" {
 
+using cudaEvent_t = struct CUevent_st*;
 using cudaStream_t = struct CUstream_st*;
 using ncclComm_t = struct ncclComm*;
 using ncclWindow_t = struct ncclWindow_vidmem*;
+using ncclParamHandle_t = struct ncclParamHandle*;
 
 struct ncclUniqueId {
   char internal[128];
@@ -25,6 +27,8 @@ enum ncclResult_t {
   ncclInvalidUsage = 5,
   ncclRemoteError = 6,
   ncclInProgress = 7,
+  ncclTimeout = 8,
+  ncclNumResults = 9,
 };
 
 enum ncclRedOp_t {
@@ -55,6 +59,15 @@ enum ncclDataType_t {
 
 enum ncclScalarResidence_t { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 };
 
+enum ncclCommMemStat_t {
+  ncclStatGpuMemSuspend = 0,    ///< bytes that a suspension gives back
+  ncclStatGpuMemSuspended = 1,  ///< 1 while the communicator is suspended
+  ncclStatGpuMemPersist = 2,    ///< bytes that it keeps
+  ncclStatGpuMemTotal = 3,
+};
+
+enum ncclEncryptionMode_t { NCCL_ENCRYPTION_MODE_NONE = 0, NCCL_ENCRYPTION_MODE_PSK = 1 };
+
 /// Numbers that nccl.h has as macros.
 inline constexpr int kConfigUndefined = INT_MIN;
 inline constexpr unsigned kConfigMagic = 0xcafebeef;
@@ -62,10 +75,12 @@ inline constexpr unsigned kSimInfoMagic = 0x74685283;
 inline constexpr int kNoColor = -1;
 inline constexpr int kShrinkAbort = 1;
 inline constexpr int kWindowSymmetric = 1;
+inline constexpr int kMostWindowFlags = 15;
+inline constexpr int kSuspendMemory = 1;
 inline constexpr int kMostCtaPolicy = 3;
 
 /// A configuration. Later versions append fields, and `size` says how many the caller knows.
-struct ncclConfig_v22800 {
+struct ncclConfig_v23100 {
   std::size_t size;
   unsigned int magic;
   unsigned int version;
@@ -83,8 +98,50 @@ struct ncclConfig_v22800 {
   int nvlsCTAs;
   int nChannelsPerNetPeer;
   int nvlinkCentricSched;
+  int graphUsageMode;  // from 2.29 on
+  int numRmaCtx;
+  int maxP2pPeers;
+  int graphStreamOrdering;
+  int launchOrderImplicit;  // from 2.31 on
+  int numRmaSig;
+  int rmaEagerInit;
+  int hostCftMode;
+  int nvlsHostMode;
 };
-using ncclConfig_t = ncclConfig_v22800;
+using ncclConfig_t = ncclConfig_v23100;
+
+/// An option of one vendor's library, in a list. Tandem defines none and ignores all.
+struct ncclConfigExt {
+  ncclConfigExt* next;
+  struct {
+    int vendorId;
+    int optionId;
+  } key;
+  union {
+    int i;
+    const char* s;
+    void* raw;
+  } val;
+};
+using ncclConfigExt_t = ncclConfigExt;
+
+/// The configuration of one collective.
+struct ncclCollConfig_v23200 {
+  std::size_t size;
+  unsigned int magic;
+  unsigned int version;
+  ncclConfigExt_t* ext;
+  int minCTAs;
+  int maxCTAs;
+  int nvlsCTAs;
+  int cgaClusterSize;
+  const char* algSelection;
+  int forceAlgSelection;
+  int CTAPolicy;
+  std::uint64_t userProfilerTag;
+  cudaEvent_t launchCompletionEvent;
+};
+using ncclCollConfig_t = ncclCollConfig_v23200;
 
 struct ncclSimInfo_v22200 {
   std::size_t size;
@@ -93,6 +150,49 @@ struct ncclSimInfo_v22200 {
   float estimatedTime;
 };
 using ncclSimInfo_t = ncclSimInfo_v22200;
+
+/// What a communicator can do. Later versions append fields; the caller's `size` says how many it knows.
+struct ncclCommProperties {
+  std::size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int rank;
+  int nRanks;
+  int cudaDev;
+  int nvmlDev;
+  bool deviceApiSupport;
+  bool multimemSupport;
+  int ginType;
+  int nLsaTeams;
+  bool hostRmaSupport;
+  int railedGinType;
+  std::uint64_t commHash;
+  int ginMinStride;
+  int ginConnectionType;
+  bool ginSupport[64];
+  std::size_t devCommRuntimeVersionSize;
+  bool cftSupport;
+  bool cftMulticastSupport;
+  bool cftCountedSupport;
+};
+using ncclCommProperties_t = ncclCommProperties;
+
+struct ncclEncryptionConfig_v23200 {
+  std::size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int mode;
+  const char* psk;
+};
+using ncclEncryptionConfig_t = ncclEncryptionConfig_v23200;
+
+/// How many signals of one peer a wait expects.
+struct ncclWaitSignalDesc_t {
+  int opCnt;
+  int peer;
+  int sigIdx;
+  int ctx;
+};
 
 struct ncclTeam {
   int nRanks, rank, stride;
@@ -125,8 +225,8 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank);
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t ncclCommResume(ncclComm_t comm);
-ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, std::uint64_t* value);
-ncclResult_t ncclCommQueryProperties(ncclComm_t comm, void* properties);
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, std::uint64_t* value);
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* properties);
 
 ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes);
 ncclResult_t ncclMemFree(void* memory);
@@ -166,35 +266,72 @@ ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info);
 
-// Refused: calls of device code and one-sided calls. Structures that Tandem never reads are void here.
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config);
+
+ncclResult_t ncclParamBind(ncclParamHandle_t* handle, const char* key);
+ncclResult_t ncclParamGetI8(ncclParamHandle_t handle, std::int8_t* value);
+ncclResult_t ncclParamGetI16(ncclParamHandle_t handle, std::int16_t* value);
+ncclResult_t ncclParamGetI32(ncclParamHandle_t handle, std::int32_t* value);
+ncclResult_t ncclParamGetI64(ncclParamHandle_t handle, std::int64_t* value);
+ncclResult_t ncclParamGetU8(ncclParamHandle_t handle, std::uint8_t* value);
+ncclResult_t ncclParamGetU16(ncclParamHandle_t handle, std::uint16_t* value);
+ncclResult_t ncclParamGetU32(ncclParamHandle_t handle, std::uint32_t* value);
+ncclResult_t ncclParamGetU64(ncclParamHandle_t handle, std::uint64_t* value);
+ncclResult_t ncclParamGetStr(ncclParamHandle_t handle, const char** value);
+ncclResult_t ncclParamGet(ncclParamHandle_t handle, void* value, int most, int* length);
+ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* length);
+ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* length);
+void ncclParamDumpAll();
+
 ncclResult_t ncclPutSignal(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
                            std::size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm,
                            cudaStream_t stream);
 ncclResult_t ncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclWaitSignal(int count, void* descriptions, ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements, void* made);
-ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void* made);
-ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, std::size_t offset, int rank, void** pointer);
-ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, std::size_t offset, int peer, void** pointer);
-ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void** pointer);
-ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void* multimem, void** pointer);
-ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam team, int barriers, void* handle,
-                                             void* requirement);
-ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam team, int barriers, void* handle, void* requirement);
-ncclResult_t ncclLLA2ACreateRequirement(int blocks, int slots, void* handle, void* requirement);
-int ncclLLA2ACalcSlots(int elements, int element_bytes);
+ncclResult_t ncclWaitSignal(int count, ncclWaitSignalDesc_t* descriptions, ncclComm_t comm, cudaStream_t stream);
 ncclTeam ncclTeamWorld(ncclComm_t comm);
 ncclTeam ncclTeamLsa(ncclComm_t comm);
 ncclTeam ncclTeamRail(ncclComm_t comm);
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam team, int rank);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam team, int rank);
+ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, std::size_t offset, int rank, void** pointer);
+ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, std::size_t offset, int peer, void** pointer);
 
-// Refused: calls with a configuration of their own. Their arguments are not read.
-ncclResult_t ncclAllGatherConfig(...);
-ncclResult_t ncclAllReduceConfig(...);
-ncclResult_t ncclAlltoAllConfig(...);
-ncclResult_t ncclBroadcastConfig(...);
-ncclResult_t ncclReduceScatterConfig(...);
+// Refused: the device communicator and multicast. Structures that Tandem never reads are void here.
+ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements, void* made);
+ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void* made);
+ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void** pointer);
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, std::size_t offset, void* multimem, void** pointer);
+ncclResult_t ncclGetMultimemDeviceLeInfo(ncclWindow_t window, std::size_t offset, void* id, std::size_t* id_offset);
+ncclResult_t ncclGetCftDeviceLeInfo(ncclWindow_t window, std::size_t offset, int peer, ncclTeam team, void* id,
+                                    std::size_t* id_offset);
+ncclResult_t ncclGetPeerDeviceLeInfo(ncclWindow_t window, std::size_t offset, int peer, void* id,
+                                     std::size_t* id_offset);
+ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam team, int barriers, void* handle,
+                                             void* requirement);
+ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam team, int barriers, void* handle, void* requirement);
+ncclResult_t ncclCftBarrierCreateRequirement(ncclTeam team, int barriers, void* handle, void* requirement);
+ncclResult_t ncclLLA2ACreateRequirement(int blocks, int slots, void* handle, void* requirement);
+int ncclLLA2ACalcSlots(int elements, int element_bytes);
+ncclTeam ncclTeamCft(ncclComm_t comm, int mode);
+ncclTeam ncclTeamCftMultimem(ncclComm_t comm);
+
+// Collectives with a configuration of their own; null gives that of the communicator.
+ncclResult_t ncclAllReduceConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclBroadcastConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclReduceConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                              int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclAllGatherConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclReduceScatterConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                     ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclAlltoAllConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                                cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclGatherConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                              ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t ncclScatterConfig(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
 
 /// Returns the name and version of this library. NCCL has no such function, so programs tell the two apart by it.
 const char* tandem_nccl_identity();

@@ -3,70 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "bindings/nccl/messages.h"
-#include "bootstrap/local/local_rendezvous.h"
-#include "bootstrap/rendezvous/id_contents.h"
 #include "world/device/devices.h"
 
 namespace tandem::nccl {
-
-namespace {
-
-/// As good as for ever: NCCL's waits do not end by themselves.
-constexpr double kForever = 1e6;
-constexpr Size kMiB = Size{1} << 20;
-
-bool has_gpus() { return world::devices_of(std::nullopt).kind() == DeviceKind::kGpu; }
-
-/// The library commits memory of CPUs when it clears staging, so that communicators there take little.
-Size staging_bytes() { return (has_gpus() ? 16 : 4) * kMiB; }
-
-}  // namespace
-
-bootstrap::Key lineage_of(const UniqueId& id) { return bootstrap::derive({}, "nccl communicator", View(id.bytes())); }
-
-WorldOptions Communicator::world_options() const {
-  world::Devices& devices = world::devices_of(std::nullopt);
-  devices.require_any();
-  constexpr Size for_plans = 8 * kMiB, messages_of_a_pair = Size{256} << 10;
-  constexpr Size for_one_rank = 3 * kMiB / 2;
-  WorldOptions options;
-  options.kind = devices.kind();
-  options.device = device_ ? *device_ : devices.current();
-  options.heap_bytes =
-      ranks_ == 1 ? for_one_rank : 2 * staging_bytes() + for_plans + messages_of_a_pair * std::max(ranks_, 64);
-  options.heap_limit_bytes = Size{16} << 30;
-  options.timeout_s = kForever;
-  options.arrival_timeout_s = kForever;
-  options.join_timeout_s = kForever;
-  return options;
-}
-
-void Communicator::join(const UniqueId& id, const bootstrap::Key& lineage) {
-  start(std::make_unique<WorldProcess>(id, rank_, ranks_, world_options()), lineage);
-}
-
-void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage) {
-  c::Controls controls;
-  rank_ = process->pe();
-  ranks_ = process->pes();
-  // One rank has no kernels, and its staging is the least that there can be.
-  controls.max_blocks = ranks_ == 1 ? 1 : std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
-  device_ = process->device();
-  // Buffers of some ranks may lie in windows and those of others elsewhere.
-  constexpr bool any_memory = true;
-  auto made = std::make_unique<c::CWorld>(std::move(process), ranks_ == 1 ? 0 : staging_bytes(), any_memory, controls);
-  const std::lock_guard lock(mutex_);
-  if (made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
-  lineage_ = lineage;
-  world_ = std::move(made);
-  if (phase_ == Phase::kAborted) {
-    world_->process().abort("aborted while it was made");
-    throw Failed(ncclInternalError, "the communicator was aborted while it was made");
-  }
-  phase_ = Phase::kReady;
-}
 
 void Communicator::check_usable() {
   const std::lock_guard lock(mutex_);
@@ -99,54 +41,9 @@ int Communicator::device() {
   return *device_;
 }
 
-bootstrap::Key Communicator::derived(const std::string& purpose) const {
-  return bootstrap::derive(lineage_, "nccl " + purpose);
-}
-
-void Communicator::split(int color, int key, Communicator& part) {
-  const std::lock_guard lock(running_);
-  part.device_ = *device_;
-  part.ranks_ = ranks_;  // at most; the world says how many
-  auto process = world().process().split(color, key, part.world_options());
-  const bootstrap::Key lineage = derived(fmt::format("split {} {}", splits_++, color));
-  if (process != nullptr) return part.start(std::move(process), lineage);
-  const std::lock_guard part_lock(part.mutex_);
-  part.phase_ = Phase::kNone;
-}
-
-void Communicator::shrink(const std::vector<int>& excluded, Communicator& rest) {
-  const std::lock_guard lock(running_);
-  std::string list;
-  for (const int rank : excluded) list += fmt::format(" {}", rank);
-  const bootstrap::Key job = derived(fmt::format("shrink {}:{}", shrinks_[list]++, list));
-  rest.device_ = *device_;
-  const auto meet = [&] {
-    if (rest.rank_ != 0) return bootstrap::take_id(job, rest.rank_, rest.ranks_, bootstrap::Deadline(kForever));
-    if (rest.ranks_ == 1) return UniqueId::create();
-    return bootstrap::open_rendezvous("127.0.0.1", bootstrap::random_key(), bootstrap::open_hand_off(job, rest.ranks_));
-  };
-  rest.join(meet(), job);
-}
-
-/// The rank that makes the id hands it out as number 0, all others ask for it as their rank + 1.
-UniqueId Communicator::id_to_grow() {
-  const std::lock_guard lock(running_);
-  check_usable();
-  const bootstrap::Key job = derived(fmt::format("grow {}", grown_));
-  const UniqueId id =
-      bootstrap::open_rendezvous("127.0.0.1", bootstrap::random_key(), bootstrap::open_hand_off(job, ranks_ + 1));
-  grow_id_ = id;
-  return id;
-}
-
-void Communicator::grow(Communicator& grown) {
-  const std::lock_guard lock(running_);
-  check_usable();
-  const bootstrap::Key job = derived(fmt::format("grow {}", grown_++));
-  grown.device_ = *device_;
-  const std::optional<UniqueId> own = std::exchange(grow_id_, std::nullopt);
-  const UniqueId id = own ? *own : bootstrap::take_id(job, rank_ + 1, ranks_ + 1, bootstrap::Deadline(kForever));
-  grown.join(id, lineage_of(id));
+std::optional<ncclComm_t> Communicator::real() {
+  const std::lock_guard lock(mutex_);
+  return real_;
 }
 
 void Communicator::run(Work& work) {
@@ -155,6 +52,7 @@ void Communicator::run(Work& work) {
     const std::lock_guard state_lock(mutex_);
     check_phase();
     ++calls_;  // from here on an abort waits for this call
+    slow_ = {"", std::chrono::steady_clock::now(), false};
   }
   const auto end = [this] {
     products_.clear();
@@ -172,6 +70,7 @@ void Communicator::run(Work& work) {
 }
 
 void Communicator::run_calls(Work& work) {
+  if (ranks_ == 1) return run_alone(work);
   c::CWorld& here = world();
   const world::CurrentDevice current(world::devices_of(here.kind()), here.device());
   has_called_ = true;
@@ -188,6 +87,26 @@ void Communicator::run_calls(Work& work) {
   }
 }
 
+/// Runs the calls of one rank.
+void Communicator::run_alone(Work& work) {
+  for (CollectiveCall& call : work.collectives) run_collective(call);
+  if (!work.messages.empty()) copy_own(work.messages);
+}
+
+/// Copies between buffers of this rank.
+void Communicator::copy(void* to, const void* from, Size bytes, void* stream) {
+  if (ranks_ > 1)
+    return world().in_order(stream, [&](bool) { world().borrow_stream(stream).copy_async(to, from, bytes); });
+  world::Devices& devices = world::devices_of(std::nullopt);
+  if (devices.kind() == DeviceKind::kHost) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
+  world::StreamUse use;
+  use.device = *device_;
+  devices.borrow_stream(use, stream, nullptr)->copy({}, to, from, bytes);
+}
+
 void* Communicator::stream_of(void* given) const { return own_stream_ ? own_stream_->native() : given; }
 
 /// One rank's result is its input, whatever the call.
@@ -199,7 +118,7 @@ void Communicator::copy_whole(const c::Call& call) {
   if (in < out + bytes && out < in + bytes)
     throw InvalidArgument(fmt::format("{}: sendbuff and recvbuff overlap, allowed are equal or separate buffers",
                                       name(call.what.collective)));
-  world().in_order(call.stream, [&](bool) { world().borrow_stream(call.stream).copy_async(out, in, bytes); });
+  copy(out, in, bytes, call.stream);
 }
 
 void Communicator::run_collective(CollectiveCall& call) {
@@ -230,10 +149,7 @@ void Communicator::copy_own(const std::vector<Message>& messages) {
                                                  rank_, sends[i]->bytes, receives[i]->bytes));
   for (std::size_t i = 0; i < sends.size(); ++i) {
     if (sends[i]->data == receives[i]->data) continue;
-    void* const stream = stream_of(sends[i]->stream);
-    world().in_order(stream, [&](bool) {
-      world().borrow_stream(stream).copy_async(receives[i]->data, sends[i]->data, sends[i]->bytes);
-    });
+    copy(receives[i]->data, sends[i]->data, sends[i]->bytes, stream_of(sends[i]->stream));
   }
 }
 
@@ -258,10 +174,11 @@ void Communicator::stop(const std::string& why) {
 
 void Communicator::finalize() {
   const std::lock_guard lock(running_);
-  c::CWorld& here = world();
-  if (!own_stream_) {  // on CPUs every call has ended
-    const world::CurrentDevice current(world::devices_of(here.kind()), here.device());
-    world::devices_of(here.kind()).wait_until_idle(here.device());
+  const int device = this->device();
+  if (!is_on_cpus()) {  // on CPUs every call has ended
+    world::Devices& devices = world::devices_of(std::nullopt);
+    const world::CurrentDevice current(devices, device);
+    devices.wait_until_idle(device);
   }
   const std::lock_guard state_lock(mutex_);
   phase_ = Phase::kFinalized;
@@ -275,6 +192,22 @@ Problem Communicator::state() {
   if (world_ != nullptr && phase_ == Phase::kReady && is_busy)
     if (const std::string failure = world_->process().failure(); !failure.empty()) return {ncclRemoteError, failure};
   return {jobs_under_way_ > 0 ? ncclInProgress : ncclSuccess, ""};
+}
+
+/// On CPUs a call lasts until it returns. On GPUs its kernels do, and the ranks' numbers of calls stay apart.
+void Communicator::report_slow_call(double limit_s) {
+  const std::lock_guard lock(mutex_);
+  if (world_ == nullptr || phase_ != Phase::kReady || (own_stream_ && calls_ == 0)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!own_stream_)
+    if (std::string waits = world_->process().waits(); waits != slow_.waits) slow_ = {std::move(waits), now, false};
+  if (slow_.is_reported || std::chrono::duration<double>(now - slow_.since).count() < limit_s) return;
+  if (own_stream_) slow_.waits = world_->process().waits();
+  if (slow_.waits.empty()) return;
+  slow_.is_reported = true;
+  last_text_ = fmt::format("rank {} of {} has waited for {} s: {}", rank_, ranks_, limit_s,
+                           slow_.waits.substr(slow_.waits.starts_with("; ") ? 2 : 0));
+  announce(last_text_);
 }
 
 ncclResult_t Communicator::keep(Problem problem, bool is_lasting) {
@@ -320,7 +253,7 @@ void Communicator::end_job() {
 
 bool Communicator::is_on_cpus() {
   const std::lock_guard lock(mutex_);
-  return world_ != nullptr && world_->kind() == DeviceKind::kHost;
+  return phase_ != Phase::kNew && !real_ && world::devices_of(std::nullopt).kind() == DeviceKind::kHost;
 }
 
 void Communicator::close() {

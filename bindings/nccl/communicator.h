@@ -2,6 +2,7 @@
 /// A communicator: a world of Tandem with the states that NCCL's users know.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include "bindings/nccl/premultiply.h"
 #include "bindings/nccl/settings.h"
 #include "bootstrap/protocol/mac.h"
+#include "bootstrap/rendezvous/world_member.h"
 #include "host/world/task_queue.h"
 #include "tandem/advanced/unique_id.h"
 
@@ -63,12 +65,16 @@ class Communicator {
   const Settings& settings() const { return settings_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  /// Returns a number that is the same on all ranks.
+  std::uint64_t hash();
+  /// Returns the handle of the real NCCL that carries this communicator, if it does.
+  std::optional<ncclComm_t> real();
   /// Returns the device. Throws InvalidArgument before the communicator is ready.
   int device();
 
   // These functions meet the other ranks.
 
-  /// Joins the world of `id`. `lineage` is a secret of all ranks, from which those of its parts derive.
+  /// Joins the ranks of `id`. `lineage` is a secret of all ranks, from which those of its parts derive.
   void join(const UniqueId& id, const bootstrap::Key& lineage);
   /// Makes `part` from the ranks of one color; without a color there is none.
   void split(int color, int key, Communicator& part);
@@ -92,6 +98,8 @@ class Communicator {
   void finalize();
   /// Returns the state for ncclCommGetAsyncError: a failed call, or a lost peer while a call is under way.
   Problem state();
+  /// Reports, once, a call that has lasted for so many seconds, with the ranks that it waits for.
+  void report_slow_call(double limit_s);
   /// Keeps the text and, if `is_lasting`, the failure for `state`.
   ncclResult_t keep(Problem problem, bool is_lasting);
   std::string last_problem();
@@ -121,13 +129,26 @@ class Communicator {
  private:
   enum class Phase { kNew, kReady, kNone, kRevoked, kFinalized, kAborted };
 
+  /// What other ranks have not done, and since when that has been so.
+  struct Slow {
+    std::string waits;
+    std::chrono::steady_clock::time_point since;
+    bool is_reported = false;
+  };
+
   WorldOptions world_options() const;
+  std::unique_ptr<WorldProcess> make_world(const UniqueId& id, std::string& why) const;
+  Bytes from_rank_0(bootstrap::WorldMember& meeting, const std::function<View()>& make) const;
+  void join_real(bootstrap::WorldMember& meeting, const std::string& why);
+  void note_carrier(const std::string& carrier);
   /// Throws unless calls are allowed; the caller holds the mutex.
   void check_phase() const;
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
   c::CWorld& world();
   void run_calls(Work& work);
+  void run_alone(Work& work);
   void run_collective(CollectiveCall& call);
+  void copy(void* to, const void* from, Size bytes, void* stream);
   void copy_whole(const c::Call& call);
   void run_messages(const std::vector<Message>& messages);
   void copy_own(const std::vector<Message>& messages);
@@ -139,8 +160,9 @@ class Communicator {
   int ranks_;
   std::optional<int> device_;
 
-  std::mutex running_;  // one call at a time
-  std::unique_ptr<c::CWorld> world_;
+  std::mutex running_;                // one call at a time
+  std::unique_ptr<c::CWorld> world_;  // null for one rank, and where the real NCCL carries it
+  std::optional<ncclComm_t> real_;
   std::optional<Stream> own_stream_;  // on CPUs, where programs have no streams
   bootstrap::Key lineage_{};
   int splits_ = 0;
@@ -157,6 +179,7 @@ class Communicator {
   std::string last_text_;  // of any problem
   int uses_ = 0;
   int calls_ = 0;
+  Slow slow_;
   int jobs_under_way_ = 0;
   int next_scalar_ = ncclNumOps;
   std::map<int, Scalar> scalars_;

@@ -82,6 +82,11 @@ void warn(const std::string& text) {
   if (Log& log = debug_log(); log.writes(LogLevel::kWarn)) log.write(LogLevel::kWarn, text);
 }
 
+void announce(const std::string& text) {
+  if (debug_log().writes(LogLevel::kWarn)) return warn(text);
+  log_line(LogLevel::kWarn, [&] { return text; });
+}
+
 void introduce() {
   static std::once_flag once;
   std::call_once(once, [] {

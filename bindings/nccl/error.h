@@ -50,6 +50,8 @@ T& given(T* pointer, const char* name) {
 
 /// Writes a line to the log of NCCL_DEBUG, at warnings and above.
 void warn(const std::string& text);
+/// Does the same where NCCL_DEBUG is set; else it writes to Tandem's log (TANDEM_LOG).
+void announce(const std::string& text);
 /// Writes, once, the line that says which library this is, if NCCL_DEBUG is set.
 void introduce();
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/handles.h"
 
 namespace tandem::nccl {
@@ -22,6 +23,7 @@ struct Group {
   ncclResult_t error = ncclSuccess;
   std::vector<Part> parts;
   bool has_calls = false, has_changes = false;
+  bool has_real = false;  // calls of the real NCCL
 
   Part& part(const std::shared_ptr<Communicator>& communicator) {
     for (Part& part : parts)
@@ -88,17 +90,32 @@ ncclResult_t run_parts(std::vector<Part> parts) {
   return all;
 }
 
-ncclResult_t end_outermost() {
-  Group ended = std::exchange(group(), Group{});
+/// Ends the real NCCL's group. It runs after this library's calls.
+ncclResult_t end_real_group() { return forwarded<decltype(ncclGroupEnd)>("pncclGroupEnd", ncclInvalidUsage); }
+
+ncclResult_t run_group(Group& ended) {
   if (ended.error != ncclSuccess) return ended.error;
   if (ended.has_calls && ended.has_changes)
     throw Failed(ncclInvalidUsage, "group: calls and new communicators given, allowed is one of the two");
   return run_parts(std::move(ended.parts));
 }
 
+ncclResult_t end_outermost() {
+  Group ended = std::exchange(group(), Group{});
+  const ncclResult_t own = guarded([&] { return run_group(ended); });
+  if (!ended.has_real) return own;
+  const ncclResult_t real = end_real_group();
+  return own == ncclSuccess ? real : own;
+}
+
 }  // namespace
 
 void start_group() { ++group().depth; }
+
+void enter_real_group() {
+  if (group().depth == 0 || group().has_real) return;
+  group().has_real = forwarded<decltype(ncclGroupStart)>("pncclGroupStart", ncclInvalidUsage) == ncclSuccess;
+}
 
 ncclResult_t end_group() {
   if (group().depth == 0) throw Failed(ncclInvalidUsage, "group: ncclGroupEnd without ncclGroupStart");
@@ -109,7 +126,9 @@ ncclResult_t end_group() {
   return end_outermost();
 }
 
-void discard_group() { group() = Group{}; }
+void discard_group() {
+  if (std::exchange(group(), Group{}).has_real) end_real_group();
+}
 
 ncclResult_t failed_in_group(ncclResult_t result) {
   if (group().depth > 0 && group().error == ncclSuccess) group().error = result;

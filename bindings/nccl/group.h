@@ -9,6 +9,8 @@
 namespace tandem::nccl {
 
 void start_group();
+/// Begins a group of the real NCCL, too, if this thread is in a group.
+void enter_real_group();
 /// Ends a group. The outermost end runs the calls: those of several communicators at the same time.
 ncclResult_t end_group();
 /// Ends a group without running its calls.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -36,8 +37,7 @@ Table& table() {
 /// Returns the communicators that the process leaves to its end. Kernels of a GPU go on without the process.
 std::vector<std::shared_ptr<Communicator>> left_on_cpus() {
   std::vector<std::shared_ptr<Communicator>> left;
-  const std::lock_guard lock(table().mutex);
-  for (const auto& [handle, communicator] : table().all)
+  for (const auto& communicator : all_communicators())
     if (communicator->is_on_cpus()) left.push_back(communicator);
   return left;
 }
@@ -76,12 +76,14 @@ void close_all() {
 
 }  // namespace
 
+void close_at_exit() {
+  closing();
+  std::atexit(close_all);
+}
+
 ncclComm_t add_handle(std::shared_ptr<Communicator> communicator) {
   static std::once_flag once;
-  std::call_once(once, [] {
-    closing();
-    std::atexit(close_all);
-  });
+  std::call_once(once, close_at_exit);
   const std::lock_guard lock(table().mutex);
   ncclComm* const handle = &table().handles.emplace_back();
   table().all.emplace(handle, std::move(communicator));
@@ -92,6 +94,19 @@ std::shared_ptr<Communicator> find_communicator(ncclComm_t handle) {
   const std::lock_guard lock(table().mutex);
   const auto found = table().all.find(handle);
   return found == table().all.end() ? nullptr : found->second;
+}
+
+bool was_handle(ncclComm_t handle) {
+  const std::lock_guard lock(table().mutex);
+  return std::any_of(table().handles.begin(), table().handles.end(),
+                     [&](const ncclComm& one) { return &one == handle; });
+}
+
+std::vector<std::shared_ptr<Communicator>> all_communicators() {
+  const std::lock_guard lock(table().mutex);
+  std::vector<std::shared_ptr<Communicator>> all;
+  for (const auto& [handle, communicator] : table().all) all.push_back(communicator);
+  return all;
 }
 
 std::shared_ptr<Communicator> communicator_of(ncclComm_t handle) {

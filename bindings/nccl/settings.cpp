@@ -13,10 +13,7 @@ namespace {
 
 /// Returns the fields that the caller knows; all others are undefined.
 ncclConfig_t known_fields(const ncclConfig_t& config) {
-  constexpr int kUndefined = kConfigUndefined;
-  ncclConfig_t all{sizeof(ncclConfig_t), kConfigMagic, 0,          kUndefined, kUndefined, kUndefined,
-                   kUndefined,           nullptr,      kUndefined, kUndefined, nullptr,    kUndefined,
-                   kUndefined,           kUndefined,   kUndefined, kUndefined, kUndefined};
+  ncclConfig_t all = undefined_config();
   constexpr std::size_t kLeast = offsetof(ncclConfig_t, blocking);
   if (config.size < kLeast)
     throw InvalidArgument(fmt::format("config.size: {} given, allowed is at least {}", config.size, kLeast));
@@ -25,6 +22,7 @@ ncclConfig_t known_fields(const ncclConfig_t& config) {
                                       config.magic, kConfigMagic));
   // The caller's structure may be shorter than this one, and may end within its last word.
   std::memcpy(&all, &config, std::min(config.size, sizeof(all)));
+  all.size = sizeof(all);
   return all;
 }
 
@@ -37,6 +35,36 @@ bool is_set(int value, int least, int most, const char* field) {
 }
 
 }  // namespace
+
+ncclConfig_t undefined_config() {
+  constexpr int kUndefined = kConfigUndefined;
+  ncclConfig_t all{};
+  all.size = sizeof(all);
+  all.magic = kConfigMagic;
+  for (int* const field : {&all.blocking,
+                           &all.cgaClusterSize,
+                           &all.minCTAs,
+                           &all.maxCTAs,
+                           &all.splitShare,
+                           &all.trafficClass,
+                           &all.collnetEnable,
+                           &all.CTAPolicy,
+                           &all.shrinkShare,
+                           &all.nvlsCTAs,
+                           &all.nChannelsPerNetPeer,
+                           &all.nvlinkCentricSched,
+                           &all.graphUsageMode,
+                           &all.numRmaCtx,
+                           &all.maxP2pPeers,
+                           &all.graphStreamOrdering,
+                           &all.launchOrderImplicit,
+                           &all.numRmaSig,
+                           &all.rmaEagerInit,
+                           &all.hostCftMode,
+                           &all.nvlsHostMode})
+    *field = kUndefined;
+  return all;
+}
 
 Settings settings_of(const ncclConfig_t* config, const Settings& inherited) {
   Settings settings = inherited;
@@ -53,6 +81,9 @@ Settings settings_of(const ncclConfig_t* config, const Settings& inherited) {
   is_set(given.shrinkShare, 0, 1, "shrinkShare");
   is_set(given.collnetEnable, 0, 1, "collnetEnable");
   is_set(given.CTAPolicy, 0, kMostCtaPolicy, "CTAPolicy");
+  settings.config = given;
+  settings.net_name = given.netName != nullptr ? given.netName : "";
+  settings.name = given.commName != nullptr ? given.commName : "";
   return settings;
 }
 

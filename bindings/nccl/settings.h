@@ -1,14 +1,22 @@
 #pragma once
 /// The settings of a communicator, from a configuration of any version.
 
+#include <string>
+
 #include "bindings/nccl/abi.h"
 
 namespace tandem::nccl {
+
+/// Returns a configuration in which nothing is set.
+ncclConfig_t undefined_config();
 
 struct Settings {
   bool is_blocking = true;
   /// Most blocks of a call's kernel (maxCTAs).
   int max_blocks = 32;
+  /// All that the program has set, for the real NCCL; its texts follow.
+  ncclConfig_t config = undefined_config();
+  std::string net_name, name;
 };
 
 /// Returns `inherited` with what the configuration sets; null sets nothing. Throws InvalidArgument with the field's

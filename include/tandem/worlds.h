@@ -173,6 +173,9 @@ class WorldProcess {
   void abort(const std::string& why);
   /// Returns why the world is over, as far as the processes know, or "" if it is not. Any thread may call it.
   std::string failure() const;
+  /// Returns which PEs this one waits for and which calls some PEs have not made, as far as this process can tell, or
+  /// "". Any thread may call it.
+  std::string waits() const;
   /// Throws the error that ended the world, including a wait that this device aborted. It waits for nothing; any thread
   /// may call it.
   void check() const;

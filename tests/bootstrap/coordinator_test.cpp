@@ -72,6 +72,20 @@ TEST(CoordinatorTest, PesThatDoDifferentThingsAreNamed) {
   EXPECT_EQ(text, "the PEs call different operations: PE 1 is at 'heap', PE 0 at 'barrier'");
 }
 
+TEST(CoordinatorTest, ReportsASlowAllGatherOnce) {
+  constexpr double kNone = 0, kForever = 1e5;
+  Coordinator patient(kForever), coordinator(kNone);
+  for (Coordinator* const one : {&patient, &coordinator}) {
+    one->join(0, 3);
+    one->contribute(0, part(world(3), "beginning", "", 0, 1'000'000));
+  }
+  EXPECT_THAT(coordinator.take_slow(),
+              ::testing::ElementsAre("PE 0 has waited for 0 s at 'beginning': PE 1, 2 of 3 never came"));
+  EXPECT_THAT(coordinator.take_slow(), ::testing::IsEmpty());
+  EXPECT_THAT(patient.take_slow(), ::testing::IsEmpty());
+  EXPECT_LT(*patient.next_deadline(), Clock::now() + std::chrono::seconds(150'000));  // earlier than the timeout
+}
+
 TEST(CoordinatorTest, WhoIsMissingIsNamed) {
   Coordinator coordinator;
   coordinator.join(0, 4);

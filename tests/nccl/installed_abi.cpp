@@ -1,8 +1,9 @@
 // Sees the installed nccl.h, and nothing of ours.
 #if TANDEM_HAS_NCCL_H
 #include <nccl.h>
-
-#include <cstddef>
+#if NCCL_VERSION_CODE >= 23200
+#include <nccl_device.h>
+#endif
 
 // One function is deprecated there.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -1,4 +1,5 @@
 // One rank of a communicator, as a process: peer ID RANK RANKS DEED. It prints what happens, for processes_test.cpp.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -41,6 +42,16 @@ ncclResult_t state(ncclComm_t comm) {
   return now;
 }
 
+/// Waits until a call is reported as slow.
+std::string complaint(ncclComm_t comm) {
+  std::string text;
+  while (text.find("has waited") == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    text = ncclGetLastError(comm);
+  }
+  return text;
+}
+
 /// Shrinks to all ranks but the last.
 void shrink(ncclComm_t comm, int last) {
   ncclComm_t rest = nullptr;
@@ -50,6 +61,18 @@ void shrink(ncclComm_t comm, int last) {
   ncclCommDestroy(rest);
 }
 
+/// Makes calls with a communicator that another library carries.
+void use_carried(ncclComm_t comm) {
+  ncclGroupStart();
+  int data = 1, count = 0;
+  ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, comm, nullptr);
+  ncclGroupEnd();
+  say(fmt::format("sum {}", data));
+  ncclCommCount(comm, &count);
+  say(fmt::format("count {}", count));
+  say(fmt::format("state {}", static_cast<int>(state(comm))));
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -57,11 +80,28 @@ int main(int, char** arguments) {
   const std::string deed = arguments[4];
   const bool is_last = rank == ranks - 1;
   ncclComm_t comm = nullptr;
-  if (ncclCommInitRank(&comm, ranks, id_of(arguments[1]), rank) != ncclSuccess) {
-    say(std::string("no communicator: ") + ncclGetLastError(nullptr));
+  // As PyTorch maps the NCCL of Python's packages.
+  if (deed == "mapped" && ::dlopen(TANDEM_NCCL_STAND_IN, RTLD_LAZY | RTLD_LOCAL) == nullptr) return 1;
+  if (const auto result = ncclCommInitRank(&comm, ranks, id_of(arguments[1]), rank); result != ncclSuccess) {
+    say(fmt::format("no communicator: {}: {}", static_cast<int>(result), ncclGetLastError(nullptr)));
     return 1;
   }
+  if (deed == "mapped" || deed == "carried") {
+    use_carried(comm);
+    ncclCommDestroy(comm);
+    say("end");
+    return 0;
+  }
   sum(comm);
+  if (deed == "late") {  // the last rank lets the others wait until the test lets it go on
+    char end = 0;
+    if (is_last && ::read(STDIN_FILENO, &end, 1) < 0) return 1;
+    std::thread reader([&] {
+      if (!is_last) say(complaint(comm));
+    });
+    sum(comm);
+    reader.join();
+  }
   if (deed == "kill") {  // the last rank dies, the others wait for it and go on without it
     if (is_last) ::kill(::getpid(), SIGKILL);
     sum(comm);

@@ -1,96 +1,12 @@
 // Ranks as processes that come, die and leave.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 
-#include "program.h"
-
-extern char** environ;
+#include "peers.h"
 
 namespace tandem::nccl_test {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// A rank's process.
-struct Peer {
-  pid_t process = 0;
-  int input = -1;  // closed: it goes on
-  int output = -1;
-
-  /// Waits for a line.
-  std::string line() const {
-    std::string all;
-    for (char next = 0; next != '\n' && ::read(output, &next, 1) == 1;) all += next;
-    return all;
-  }
-  /// Waits for all that follows.
-  std::string text() const {
-    std::string all;
-    char part[4096];
-    for (ssize_t got = 0; (got = ::read(output, part, sizeof(part))) > 0;) all.append(part, static_cast<size_t>(got));
-    ::close(output);
-    return all;
-  }
-  int wait() const {
-    int status = 0;
-    EXPECT_EQ(::waitpid(process, &status, 0), process);
-    return status;
-  }
-};
-
-Peer start(const std::string& id, int rank, int ranks, const std::string& deed) {
-  int in[2], out[2];
-  EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
-  EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  std::vector<std::string> words{TANDEM_NCCL_PEER, id, std::to_string(rank), std::to_string(ranks), deed};
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  Peer peer;
-  EXPECT_EQ(::posix_spawn(&peer.process, TANDEM_NCCL_PEER, &actions, nullptr, arguments.data(), environ), 0);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::close(in[0]);
-  ::close(out[1]);
-  peer.input = in[1];
-  peer.output = out[0];
-  return peer;
-}
-
-/// Runs one process a rank. Returns what each has printed.
-std::vector<std::string> outputs(int ranks, const std::string& deed) {
-  ncclUniqueId id;
-  EXPECT_EQ(error_of(ncclGetUniqueId(&id)), "");
-  std::string hex;
-  for (const char byte : id.internal) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  std::vector<Peer> peers;
-  peers.reserve(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) peers.push_back(start(hex, rank, ranks, deed));
-  std::vector<std::string> texts(peers.size());
-  if (deed == "leave") {
-    for (std::size_t i = 0; i < peers.size(); ++i) texts[i] = peers[i].line();
-    ::close(peers.back().input);
-    peers.back().wait();
-    peers.back().input = -1;
-  }
-  for (const Peer& peer : peers)
-    if (peer.input >= 0) ::close(peer.input);
-  for (std::size_t i = 0; i < peers.size(); ++i) texts[i] += peers[i].text();
-  for (const Peer& peer : peers)
-    if (peer.input >= 0) peer.wait();
-  return texts;
-}
 
 TEST(NcclProcesses, Reduce) {
   for (const std::string& text : outputs(3, "nothing")) EXPECT_EQ(text, "sum 3\nend\n");
@@ -138,6 +54,18 @@ TEST(NcclProcesses, TakeAnEndForNoErrorUntilTheyCall) {
   EXPECT_THAT(texts[0], HasSubstr("sum 2\nstate 0\nfailed 6: "));
   EXPECT_THAT(texts[0], HasSubstr("PE 1"));
   EXPECT_THAT(texts[0], HasSubstr("end\n"));
+}
+
+TEST(NcclProcesses, SayForWhomTheyWait) {
+  ::setenv("TANDEM_SLOW_WAIT_S", "0.2", 1);
+  const auto texts = outputs(3, "late");
+  ::unsetenv("TANDEM_SLOW_WAIT_S");
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string& text = texts[static_cast<std::size_t>(rank)];
+    EXPECT_THAT(text, HasSubstr(fmt::format("sum 3\nrank {} of 3 has waited for 0.2 s: PE 2 not there", rank)));
+    EXPECT_THAT(text, HasSubstr("; so far PE 2 has called "));
+    EXPECT_THAT(text, HasSubstr("\nsum 3\nend\n"));  // the wait did not end by itself
+  }
 }
 
 TEST(NcclProcesses, HearOfAnAbort) {

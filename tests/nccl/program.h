@@ -30,25 +30,35 @@ inline void on_threads(int n, const std::function<void(int)>& program) {
   for (std::thread& thread : threads) thread.join();
 }
 
+/// Returns a configuration of 2.32 in which nothing is set.
 inline ncclConfig_t config() {
-  const int none = kConfigUndefined;
-  return {sizeof(ncclConfig_t),
-          kConfigMagic,
-          22809,
-          none,
-          none,
-          none,
-          none,
-          nullptr,
-          none,
-          none,
-          nullptr,
-          none,
-          none,
-          none,
-          none,
-          none,
-          none};
+  ncclConfig_t all{};
+  all.size = sizeof(all);
+  all.magic = kConfigMagic;
+  all.version = 23203;
+  for (int* const field : {&all.blocking,
+                           &all.cgaClusterSize,
+                           &all.minCTAs,
+                           &all.maxCTAs,
+                           &all.splitShare,
+                           &all.trafficClass,
+                           &all.collnetEnable,
+                           &all.CTAPolicy,
+                           &all.shrinkShare,
+                           &all.nvlsCTAs,
+                           &all.nChannelsPerNetPeer,
+                           &all.nvlinkCentricSched,
+                           &all.graphUsageMode,
+                           &all.numRmaCtx,
+                           &all.maxP2pPeers,
+                           &all.graphStreamOrdering,
+                           &all.launchOrderImplicit,
+                           &all.numRmaSig,
+                           &all.rmaEagerInit,
+                           &all.hostCftMode,
+                           &all.nvlsHostMode})
+    *field = kConfigUndefined;
+  return all;
 }
 
 /// Runs `program` on the ranks of a communicator, and destroys it.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
@@ -121,66 +122,77 @@ ncclResult_t message(bool is_send, void* data, std::size_t count, ncclDataType_t
 TANDEM_NCCL_EXPORT(AllReduce);
 ncclResult_t pncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                             ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(AllReduce, comm, ncclInvalidUsage, in, out, count, type, op, *real, stream);
   return collective(Collective::kAllReduce, in, out, count, type, op, 0, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Reduce);
 ncclResult_t pncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                          ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Reduce, comm, ncclInvalidUsage, in, out, count, type, op, root, *real, stream);
   return collective(Collective::kReduce, in, out, count, type, op, root, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(ReduceScatter);
 ncclResult_t pncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                                 ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(ReduceScatter, comm, ncclInvalidUsage, in, out, count, type, op, *real, stream);
   return collective(Collective::kReduceScatter, in, out, count, type, op, 0, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(AllGather);
 ncclResult_t pncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                             cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(AllGather, comm, ncclInvalidUsage, in, out, count, type, *real, stream);
   return collective(Collective::kAllGather, in, out, count, type, ncclSum, 0, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(AlltoAll);
 ncclResult_t pncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(AlltoAll, comm, ncclInvalidUsage, in, out, count, type, *real, stream);
   return collective(Collective::kAllToAll, in, out, count, type, ncclSum, 0, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Broadcast);
 ncclResult_t pncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
                             ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Broadcast, comm, ncclInvalidUsage, in, out, count, type, root, *real, stream);
   return collective(Collective::kBroadcast, in, out, count, type, ncclSum, root, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Bcast);
 ncclResult_t pncclBcast(void* data, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Bcast, comm, ncclInvalidUsage, data, count, type, root, *real, stream);
   return collective(Collective::kBroadcast, data, data, count, type, ncclSum, root, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Gather);
 ncclResult_t pncclGather(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                          cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Gather, comm, ncclInvalidUsage, in, out, count, type, root, *real, stream);
   return collective(Collective::kGather, in, out, count, type, ncclSum, root, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Scatter);
 ncclResult_t pncclScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                           cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Scatter, comm, ncclInvalidUsage, in, out, count, type, root, *real, stream);
   return collective(Collective::kScatter, in, out, count, type, ncclSum, root, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Send);
 ncclResult_t pncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Send, comm, ncclInvalidUsage, data, count, type, peer, *real, stream);
   return message(true, const_cast<void*>(data), count, type, peer, comm, stream);
 }
 
 TANDEM_NCCL_EXPORT(Recv);
 ncclResult_t pncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                        cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Recv, comm, ncclInvalidUsage, data, count, type, peer, *real, stream);
   return message(false, data, count, type, peer, comm, stream);
 }
 
@@ -198,6 +210,7 @@ ncclResult_t pncclGroupEnd() {
 TANDEM_NCCL_EXPORT(RedOpCreatePreMulSum);
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t where,
                                        ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(RedOpCreatePreMulSum, comm, ncclInvalidUsage, op, scalar, type, where, *real);
   return call_of(comm, [&](const Shared& communicator) {
     given(op, "op") = ncclMaxRedOp;  // which every call refuses
     tandem::nccl::Scalar made{type_of(type), {}, nullptr};
@@ -217,6 +230,7 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTy
 
 TANDEM_NCCL_EXPORT(RedOpDestroy);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(RedOpDestroy, comm, ncclInvalidUsage, op, *real);
   return guarded([&] {
     if (!communicator_of(comm)->remove_scalar(op))
       throw InvalidArgument(

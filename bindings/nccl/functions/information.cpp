@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/version.h"
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/handles.h"
 
@@ -64,12 +65,18 @@ const char* pncclGetErrorString(ncclResult_t result) {
       return "another rank is lost or has ended the communicator";
     case ncclInProgress:
       return "the call is in progress";
+    case ncclTimeout:
+      return "a wait took too long";
+    case ncclNumResults:
+      break;
   }
   return "unknown result code";
 }
 
 TANDEM_NCCL_EXPORT(GetLastError);
 const char* pncclGetLastError(ncclComm_t comm) {
+  if (const auto real = tandem::nccl::theirs(comm, __builtin_return_address(0)))
+    return tandem::nccl::forwarded<decltype(ncclGetLastError), const char*>("pncclGetLastError", "", *real);
   thread_local std::string text;
   const auto communicator = tandem::nccl::find_communicator(comm);
   text = communicator != nullptr ? communicator->last_problem() : tandem::nccl::last_problem();

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "bindings/nccl/address.h"
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
@@ -121,6 +123,22 @@ std::vector<int> checked_devices(int ndev, const int* list) {
   return devices;
 }
 
+/// Ends a communicator. One that the real NCCL carries ends by its function of that name.
+template <class Function, class End>
+ncclResult_t ended(ncclComm_t comm, const char* name, const void* caller, const End& end) {
+  return guarded([&] {
+    if (comm == nullptr) return ncclSuccess;
+    const auto real = tandem::nccl::theirs(comm, caller);
+    const auto end_real = [&] { return tandem::nccl::forwarded<Function>(name, ncclInvalidUsage, *real); };
+    if (real && tandem::nccl::find_communicator(comm) == nullptr) return end_real();
+    const Shared whole = remove_handle(comm);
+    const ncclResult_t result = real ? end_real() : ncclSuccess;
+    if (!real) end(*whole);
+    close_later(whole);
+    return result;
+  });
+}
+
 /// Refuses flags that no version defines.
 void check_flags(int flags, int most, const char* name) {
   if (flags < 0 || flags > most)
@@ -131,9 +149,10 @@ void check_flags(int flags, int most, const char* name) {
 
 TANDEM_NCCL_EXPORT(GetUniqueId);
 ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
+  TANDEM_NCCL_FORWARD_OWN(GetUniqueId, ncclInvalidUsage, id);
   return guarded([&] {
     tandem::nccl::introduce();
-    given(id, "uniqueId") = written(UniqueId::create());
+    given(id, "uniqueId") = written(UniqueId::create(tandem::nccl::own_address()));
     return ncclSuccess;
   });
 }
@@ -175,6 +194,7 @@ ncclResult_t pncclCommInitAll(ncclComm_t* comms, int ndev, const int* devices) {
 
 TANDEM_NCCL_EXPORT(CommSplit);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
+  TANDEM_NCCL_FORWARD(CommSplit, comm, ncclInvalidUsage, *real, color, key, part, config);
   return in_group([&] {
     given(part, "newcomm") = nullptr;
     const Shared whole = communicator_of(comm);
@@ -193,6 +213,7 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* par
 TANDEM_NCCL_EXPORT(CommShrink);
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* rest, ncclConfig_t* config,
                              int flags) {
+  TANDEM_NCCL_FORWARD(CommShrink, comm, ncclInvalidUsage, *real, excluded, count, rest, config, flags);
   return in_group([&] {
     given(rest, "newcomm") = nullptr;
     const Shared whole = communicator_of(comm);
@@ -209,6 +230,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm
 
 TANDEM_NCCL_EXPORT(CommGetUniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
+  TANDEM_NCCL_FORWARD(CommGetUniqueId, comm, ncclInvalidUsage, *real, id);
   return guarded([&] {
     given(id, "uniqueId");
     *id = written(communicator_of(comm)->id_to_grow());
@@ -219,6 +241,7 @@ ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
 TANDEM_NCCL_EXPORT(CommGrow);
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int rank, ncclComm_t* grown,
                            ncclConfig_t* config) {
+  TANDEM_NCCL_FORWARD(CommGrow, comm, ncclInvalidUsage, *real, nranks, id, rank, grown, config);
   return in_group([&] {
     given(grown, "newcomm") = nullptr;
     if (comm == nullptr) {  // a rank that joins
@@ -238,6 +261,7 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, 
 
 TANDEM_NCCL_EXPORT(CommFinalize);
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(CommFinalize, comm, ncclInvalidUsage, *real);
   return guarded([&] {
     if (comm == nullptr) return ncclSuccess;
     const Shared whole = communicator_of(comm);
@@ -249,27 +273,20 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
 
 TANDEM_NCCL_EXPORT(CommDestroy);
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
-  return guarded([&] {
-    if (comm == nullptr) return ncclSuccess;
-    close_later(remove_handle(comm));
-    return ncclSuccess;
-  });
+  return ended<decltype(pncclCommDestroy)>(comm, "pncclCommDestroy", __builtin_return_address(0), [](Communicator&) {});
 }
 
 TANDEM_NCCL_EXPORT(CommAbort);
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
-  return guarded([&] {
-    if (comm == nullptr) return ncclSuccess;
-    const Shared whole = remove_handle(comm);
-    whole->abort("ncclCommAbort");
-    whole->wait_for_calls();  // afterwards the caller may free its buffers
-    close_later(whole);
-    return ncclSuccess;
+  return ended<decltype(pncclCommAbort)>(comm, "pncclCommAbort", __builtin_return_address(0), [](Communicator& whole) {
+    whole.abort("ncclCommAbort");
+    whole.wait_for_calls();  // afterwards the caller may free its buffers
   });
 }
 
 TANDEM_NCCL_EXPORT(CommRevoke);
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int flags) {
+  TANDEM_NCCL_FORWARD(CommRevoke, comm, ncclInvalidUsage, *real, flags);
   return guarded([&] {
     const Shared whole = communicator_of(comm);
     check_flags(flags, 0, "revokeFlags");
@@ -281,6 +298,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int flags) {
 
 TANDEM_NCCL_EXPORT(CommGetAsyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  TANDEM_NCCL_FORWARD(CommGetAsyncError, comm, ncclInvalidUsage, *real, error);
   return guarded([&] {
     given(error, "asyncError") = ncclSuccess;
     *error = communicator_of(comm)->state().result;
@@ -290,6 +308,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 
 TANDEM_NCCL_EXPORT(CommCount);
 ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
+  TANDEM_NCCL_FORWARD(CommCount, comm, ncclInvalidUsage, *real, count);
   return guarded([&] {
     const Shared whole = communicator_of(comm);
     whole->device();  // once it is known
@@ -300,6 +319,7 @@ ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
 
 TANDEM_NCCL_EXPORT(CommUserRank);
 ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
+  TANDEM_NCCL_FORWARD(CommUserRank, comm, ncclInvalidUsage, *real, rank);
   return guarded([&] {
     const Shared whole = communicator_of(comm);
     whole->device();
@@ -310,6 +330,7 @@ ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
 
 TANDEM_NCCL_EXPORT(CommCuDevice);
 ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
+  TANDEM_NCCL_FORWARD(CommCuDevice, comm, ncclInvalidUsage, *real, device);
   return guarded([&] {
     given(device, "device") = communicator_of(comm)->device();
     return ncclSuccess;

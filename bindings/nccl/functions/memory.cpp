@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/handles.h"
 #include "world/device/devices.h"
@@ -101,6 +102,7 @@ ncclResult_t remove_range(ncclComm_t comm, const void* handle, bool is_window) {
 
 TANDEM_NCCL_EXPORT(MemAlloc);
 ncclResult_t pncclMemAlloc(void** memory, std::size_t bytes) {
+  TANDEM_NCCL_FORWARD_OWN(MemAlloc, ncclInvalidUsage, memory, bytes);
   return guarded([&] {
     given(memory, "ptr") = nullptr;
     if (bytes > 0) *memory = allocate(bytes);
@@ -110,6 +112,7 @@ ncclResult_t pncclMemAlloc(void** memory, std::size_t bytes) {
 
 TANDEM_NCCL_EXPORT(MemFree);
 ncclResult_t pncclMemFree(void* memory) {
+  TANDEM_NCCL_FORWARD_OWN(MemFree, ncclInvalidUsage, memory);
   return guarded([&] {
     if (memory != nullptr) free_memory(memory);
     return ncclSuccess;
@@ -118,6 +121,7 @@ ncclResult_t pncclMemFree(void* memory) {
 
 TANDEM_NCCL_EXPORT(CommRegister);
 ncclResult_t pncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
+  TANDEM_NCCL_FORWARD(CommRegister, comm, ncclInvalidUsage, *real, memory, bytes, handle);
   return guarded([&] {
     given(handle, "handle") = nullptr;
     *handle = add_range(comm, memory, bytes, false);
@@ -127,12 +131,14 @@ ncclResult_t pncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes,
 
 TANDEM_NCCL_EXPORT(CommDeregister);
 ncclResult_t pncclCommDeregister(ncclComm_t comm, void* handle) {
+  TANDEM_NCCL_FORWARD(CommDeregister, comm, ncclInvalidUsage, *real, handle);
   return guarded([&] { return remove_range(comm, handle, false); });
 }
 
 TANDEM_NCCL_EXPORT(CommWindowRegister);
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t bytes, ncclWindow_t* window,
                                      int flags) {
+  TANDEM_NCCL_FORWARD(CommWindowRegister, comm, ncclInvalidUsage, *real, memory, bytes, window, flags);
   return guarded([&] {
     given(window, "win") = nullptr;
     if (flags < 0 || flags > kWindowSymmetric)
@@ -144,11 +150,13 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t 
 
 TANDEM_NCCL_EXPORT(CommWindowDeregister);
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  TANDEM_NCCL_FORWARD(CommWindowDeregister, comm, ncclInvalidUsage, *real, window);
   return guarded([&] { return remove_range(comm, window, true); });
 }
 
 TANDEM_NCCL_EXPORT(WinGetUserPtr);
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void** memory) {
+  TANDEM_NCCL_FORWARD(WinGetUserPtr, comm, ncclInvalidUsage, *real, window, memory);
   return guarded([&] {
     given(memory, "outUserPtr") = nullptr;
     const auto range = communicator_of(comm)->range(window, true);

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "bindings/nccl/error.h"
+#include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
 #include "bindings/nccl/group.h"
 
@@ -33,19 +34,23 @@ void set(T* output, T value) {
 }  // namespace
 
 TANDEM_NCCL_EXPORT(CommSuspend);
-ncclResult_t pncclCommSuspend(ncclComm_t, int) { return refused("ncclCommSuspend"); }
+ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags) {
+  TANDEM_NCCL_FORWARD(CommSuspend, comm, ncclInvalidUsage, *real, flags);
+  return refused("ncclCommSuspend");
+}
 
 TANDEM_NCCL_EXPORT(CommResume);
-ncclResult_t pncclCommResume(ncclComm_t) { return refused("ncclCommResume"); }
+ncclResult_t pncclCommResume(ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(CommResume, comm, ncclInvalidUsage, *real);
+  return refused("ncclCommResume");
+}
 
 TANDEM_NCCL_EXPORT(CommMemStats);
-ncclResult_t pncclCommMemStats(ncclComm_t, int, std::uint64_t* value) {
+ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, std::uint64_t* value) {
+  TANDEM_NCCL_FORWARD(CommMemStats, comm, ncclInvalidUsage, *real, stat, value);
   set<std::uint64_t>(value, 0);
   return refused("ncclCommMemStats");
 }
-
-TANDEM_NCCL_EXPORT(CommQueryProperties);
-ncclResult_t pncclCommQueryProperties(ncclComm_t, void*) { return refused("ncclCommQueryProperties"); }
 
 TANDEM_NCCL_EXPORT(GroupSimulateEnd);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
@@ -55,22 +60,37 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
 }
 
 TANDEM_NCCL_EXPORT(PutSignal);
-ncclResult_t pncclPutSignal(const void*, std::size_t, ncclDataType_t, int, ncclWindow_t, std::size_t, int, int,
-                            unsigned int, ncclComm_t, cudaStream_t) {
+ncclResult_t pncclPutSignal(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
+                            std::size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm,
+                            cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(PutSignal, comm, ncclInvalidUsage, data, count, type, peer, window, offset, signal, context,
+                      flags, *real, stream);
   return refused("ncclPutSignal");
 }
 
 TANDEM_NCCL_EXPORT(Signal);
-ncclResult_t pncclSignal(int, int, int, unsigned int, ncclComm_t, cudaStream_t) { return refused("ncclSignal"); }
+ncclResult_t pncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(Signal, comm, ncclInvalidUsage, peer, signal, context, flags, *real, stream);
+  return refused("ncclSignal");
+}
 
 TANDEM_NCCL_EXPORT(WaitSignal);
-ncclResult_t pncclWaitSignal(int, void*, ncclComm_t, cudaStream_t) { return refused("ncclWaitSignal"); }
+ncclResult_t pncclWaitSignal(int count, ncclWaitSignalDesc_t* descriptions, ncclComm_t comm, cudaStream_t stream) {
+  TANDEM_NCCL_FORWARD(WaitSignal, comm, ncclInvalidUsage, count, descriptions, *real, stream);
+  return refused("ncclWaitSignal");
+}
 
 TANDEM_NCCL_EXPORT(DevCommCreate);
-ncclResult_t pncclDevCommCreate(ncclComm_t, const void*, void*) { return refused("ncclDevCommCreate"); }
+ncclResult_t pncclDevCommCreate(ncclComm_t comm, const void* requirements, void* made) {
+  TANDEM_NCCL_FORWARD(DevCommCreate, comm, ncclInvalidUsage, *real, requirements, made);
+  return refused("ncclDevCommCreate");
+}
 
 TANDEM_NCCL_EXPORT(DevCommDestroy);
-ncclResult_t pncclDevCommDestroy(ncclComm_t, const void*) { return refused("ncclDevCommDestroy"); }
+ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const void* made) {
+  TANDEM_NCCL_FORWARD(DevCommDestroy, comm, ncclInvalidUsage, *real, made);
+  return refused("ncclDevCommDestroy");
+}
 
 TANDEM_NCCL_EXPORT(GetLsaDevicePointer);
 ncclResult_t pncclGetLsaDevicePointer(ncclWindow_t, std::size_t, int, void** pointer) {
@@ -97,7 +117,9 @@ ncclResult_t pncclGetMultimemDevicePointer(ncclWindow_t, std::size_t, void*, voi
 }
 
 TANDEM_NCCL_EXPORT(GinBarrierCreateRequirement);
-ncclResult_t pncclGinBarrierCreateRequirement(ncclComm_t, ncclTeam, int, void*, void*) {
+ncclResult_t pncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam team, int barriers, void* handle,
+                                              void* requirement) {
+  TANDEM_NCCL_FORWARD(GinBarrierCreateRequirement, comm, ncclInvalidUsage, *real, team, barriers, handle, requirement);
   return refused("ncclGinBarrierCreateRequirement");
 }
 
@@ -115,47 +137,39 @@ int pncclLLA2ACalcSlots(int, int) {
   return 0;
 }
 
-TANDEM_NCCL_EXPORT(TeamWorld);
-ncclTeam pncclTeamWorld(ncclComm_t) {
-  refused("ncclTeamWorld");
+TANDEM_NCCL_EXPORT(CftBarrierCreateRequirement);
+ncclResult_t pncclCftBarrierCreateRequirement(ncclTeam, int, void*, void*) {
+  return refused("ncclCftBarrierCreateRequirement");
+}
+
+TANDEM_NCCL_EXPORT(TeamCft);
+ncclTeam pncclTeamCft(ncclComm_t comm, int mode) {
+  TANDEM_NCCL_FORWARD(TeamCft, comm, kNoTeam, *real, mode);
+  refused("ncclTeamCft");
   return kNoTeam;
 }
 
-TANDEM_NCCL_EXPORT(TeamLsa);
-ncclTeam pncclTeamLsa(ncclComm_t) {
-  refused("ncclTeamLsa");
+TANDEM_NCCL_EXPORT(TeamCftMultimem);
+ncclTeam pncclTeamCftMultimem(ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(TeamCftMultimem, comm, kNoTeam, *real);
+  refused("ncclTeamCftMultimem");
   return kNoTeam;
 }
 
-TANDEM_NCCL_EXPORT(TeamRail);
-ncclTeam pncclTeamRail(ncclComm_t) {
-  refused("ncclTeamRail");
-  return kNoTeam;
+TANDEM_NCCL_EXPORT(GetMultimemDeviceLeInfo);
+ncclResult_t pncclGetMultimemDeviceLeInfo(ncclWindow_t, std::size_t, void*, std::size_t* offset) {
+  set<std::size_t>(offset, 0);
+  return refused("ncclGetMultimemDeviceLeInfo");
 }
 
-TANDEM_NCCL_EXPORT(TeamRankToWorld);
-int pncclTeamRankToWorld(ncclComm_t, ncclTeam, int) {
-  refused("ncclTeamRankToWorld");
-  return -1;
+TANDEM_NCCL_EXPORT(GetCftDeviceLeInfo);
+ncclResult_t pncclGetCftDeviceLeInfo(ncclWindow_t, std::size_t, int, ncclTeam, void*, std::size_t* offset) {
+  set<std::size_t>(offset, 0);
+  return refused("ncclGetCftDeviceLeInfo");
 }
 
-TANDEM_NCCL_EXPORT(TeamRankToLsa);
-int pncclTeamRankToLsa(ncclComm_t, ncclTeam, int) {
-  refused("ncclTeamRankToLsa");
-  return -1;
+TANDEM_NCCL_EXPORT(GetPeerDeviceLeInfo);
+ncclResult_t pncclGetPeerDeviceLeInfo(ncclWindow_t, std::size_t, int, void*, std::size_t* offset) {
+  set<std::size_t>(offset, 0);
+  return refused("ncclGetPeerDeviceLeInfo");
 }
-
-TANDEM_NCCL_EXPORT(AllGatherConfig);
-ncclResult_t pncclAllGatherConfig(...) { return refused("ncclAllGatherConfig"); }
-
-TANDEM_NCCL_EXPORT(AllReduceConfig);
-ncclResult_t pncclAllReduceConfig(...) { return refused("ncclAllReduceConfig"); }
-
-TANDEM_NCCL_EXPORT(AlltoAllConfig);
-ncclResult_t pncclAlltoAllConfig(...) { return refused("ncclAlltoAllConfig"); }
-
-TANDEM_NCCL_EXPORT(BroadcastConfig);
-ncclResult_t pncclBroadcastConfig(...) { return refused("ncclBroadcastConfig"); }
-
-TANDEM_NCCL_EXPORT(ReduceScatterConfig);
-ncclResult_t pncclReduceScatterConfig(...) { return refused("ncclReduceScatterConfig"); }

@@ -92,6 +92,23 @@ std::optional<std::string> variable_of_process(const std::string& name) {
   return value;
 }
 
+double seconds_of(double given, const char* option, const char* variable) {
+  constexpr double kMostSeconds = 1e6;
+  const char* const text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') {
+    if (!(given > 0 && given <= kMostSeconds))
+      throw InvalidArgument(fmt::format("{}: {} given, allowed are seconds up to {}", option, given, kMostSeconds));
+    return given;
+  }
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds > 0 && seconds <= kMostSeconds))
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are seconds up to {}", variable, text, kMostSeconds));
+  return seconds;
+}
+
+double slow_wait_s() { return seconds_of(60, "slow wait", "TANDEM_SLOW_WAIT_S"); }
+
 Places read_places(const Variables& variables) {
   const bool slurm = !variables("RANK") && variables("SLURM_PROCID");
   Places places = slurm ? of_slurm(variables) : of_torchrun(variables);

@@ -12,6 +12,11 @@ namespace tandem::bootstrap {
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<std::string> variable_of_process(const std::string& name);
 
+/// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
+double seconds_of(double given, const char* option, const char* variable);
+/// Returns the seconds after which a wait without end is reported: TANDEM_SLOW_WAIT_S, else 60.
+double slow_wait_s();
+
 struct Places {
   int pe = 0, pes = 1, local_pe = 0, local_pes = 1;
   bool has_hosts = false;  ///< the launcher states that the job is on several hosts

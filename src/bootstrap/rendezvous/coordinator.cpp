@@ -113,6 +113,7 @@ void Coordinator::contribute(int pe, Contribution contribution) {
     pending.first_caller = pe;
     pending.seconds = c.timeout_ms * 1e-3;
     pending.deadline = Deadline(pending.seconds);
+    pending.slow.emplace(slow_s_);
   } else if (pending.name != c.name) {
     return fail_all({FailureKind::kInvalidArgument,
                      fmt::format("the PEs call different operations: PE {} is at '{}', PE {} at '{}'",
@@ -186,10 +187,24 @@ void Coordinator::look_at_clock(const std::string& note) {
                                                           missing(call, pending), note)});
 }
 
+std::vector<std::string> Coordinator::take_slow() {
+  std::vector<std::string> lines;
+  for (auto& [call, pending] : pending_) {
+    if (!pending.slow || !pending.slow->passed()) continue;
+    pending.slow.reset();
+    lines.push_back(fmt::format("PE {} has waited for {} s at '{}': {}", pending.first_caller, slow_s_, pending.name,
+                                missing(call, pending)));
+  }
+  return lines;
+}
+
 std::optional<Clock::time_point> Coordinator::next_deadline() const {
   std::optional<Clock::time_point> next;
-  for (const auto& [call, pending] : pending_)
-    if (!next || pending.deadline.at() < *next) next = pending.deadline.at();
+  const auto take = [&](Clock::time_point at) { next = next ? std::min(*next, at) : at; };
+  for (const auto& [call, pending] : pending_) {
+    take(pending.deadline.at());
+    if (pending.slow) take(pending.slow->at());
+  }
   return next;
 }
 

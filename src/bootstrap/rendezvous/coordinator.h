@@ -47,6 +47,9 @@ std::string list_of(const std::vector<int>& numbers);
 
 class Coordinator {
  public:
+  /// `slow_s`: the seconds after which an unfinished all-gather is reported.
+  explicit Coordinator(double slow_s = 60) : slow_s_(slow_s) {}
+
   struct Message {
     int to;
     Kind kind;
@@ -67,6 +70,8 @@ class Coordinator {
   void fail_all(Failure failure);
   /// Ends the world if a deadline has passed. The error ends with `note`.
   void look_at_clock(const std::string& note = "");
+  /// Returns a line for each all-gather that became slow since the last call.
+  std::vector<std::string> take_slow();
   /// Returns the next deadline.
   std::optional<Clock::time_point> next_deadline() const;
 
@@ -87,12 +92,14 @@ class Coordinator {
     int first_caller = 0;
     Deadline deadline{0};
     double seconds = 0;
-    std::map<int, Bytes> blobs;  // by PE of the world
+    std::optional<Deadline> slow;  // none once it was reported
+    std::map<int, Bytes> blobs;    // by PE of the world
   };
 
   void check_absent(const Call& call, const Pending& pending);
   std::string missing(const Call& call, const Pending& pending) const;
 
+  double slow_s_;
   int size_ = 0;
   int said_by_ = 0;
   std::map<int, State> came_;

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/log.h"
+#include "bootstrap/local/environment.h"
 #include "bootstrap/protocol/socket.h"
 #include "tandem/error.h"
 
@@ -37,7 +39,10 @@ Fd listen_local_for(const IdContents& contents) {
 }  // namespace
 
 Host::Host(const Key& secret, const std::string& address, HandOff hand_off)
-    : contents_{address, 0, secret}, tcp_(listen_tcp(address)), hand_off_(std::move(hand_off)) {
+    : contents_{address, 0, secret},
+      tcp_(listen_tcp(address)),
+      hand_off_(std::move(hand_off)),
+      coordinator_(slow_wait_s()) {
   contents_.port = port_of(tcp_);
   local_ = listen_local_for(contents_);
   service_.start([this] { run(); });
@@ -103,6 +108,7 @@ void Host::serve() {
       if (polled[1 + i].revents != 0) take_in(*listeners[i]);
     drop_late();
     coordinator_.look_at_clock(about_strangers());
+    for (const std::string& line : coordinator_.take_slow()) log_line(LogLevel::kWarn, [&] { return line; });
     send_messages();
     flush();
   }

@@ -18,21 +18,6 @@ MemoryKind kind_of(bool control) { return control ? MemoryKind::kControl : Memor
 
 }  // namespace
 
-double seconds_of(double given, const char* option, const char* variable) {
-  constexpr double kMostSeconds = 1e6;
-  const char* const text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') {
-    if (!(given > 0 && given <= kMostSeconds))
-      throw InvalidArgument(fmt::format("{}: {} given, allowed are seconds up to {}", option, given, kMostSeconds));
-    return given;
-  }
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end != '\0' || !(seconds > 0 && seconds <= kMostSeconds))
-    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are seconds up to {}", variable, text, kMostSeconds));
-  return seconds;
-}
-
 Pe make_pe(Devices& devices, int device) {
   Pe pe;
   pe.device = device;
@@ -48,8 +33,9 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
       sharing_(sharing),
       machine_(devices.describe(device)),
       early_launch_(options.early_launch && sharing == 1 && devices.has_early_launch(device)),
-      timeout_s_(seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
-      arrival_timeout_s_(seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
+      timeout_s_(bootstrap::seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
+      arrival_timeout_s_(
+          bootstrap::seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
       checks_calls_(options.check_calls) {
   if (pes > 0) set_node_size(pes);  // the rendezvous refuses other numbers
   machine_.gpu.sm_count = devices.share_of(machine_.gpu.sm_count, sharing);

@@ -30,9 +30,6 @@ struct Pe {
   std::unique_ptr<WaitReport, PinnedFree> report;
 };
 
-/// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
-double seconds_of(double given, const char* option, const char* variable);
-
 /// Starts the device and makes it current.
 Pe make_pe(Devices& devices, int device);
 

@@ -89,6 +89,21 @@ Processes::~Processes() {
   barrier_or_report("the world's end");  // peers read and write this PE's memory until they are here too
 }
 
+std::string Processes::waits() const {
+  std::string text;
+  if (devices().kind() == DeviceKind::kHost) {  // whose memory the host reads
+    const Context own = context(team(me()));
+    const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    std::vector<int> absent;
+    for (int pe = 0; pe < num_pes(); ++pe)
+      if (pe != me() && cuda::peek(cuda::seen_looks(own)[pe].changed_ns) + cuda::kStaleNs < now) absent.push_back(pe);
+    if (cuda::peek(cuda::wait_words(own, me())->look) + cuda::kStaleNs >= now)
+      text = absent.empty() ? "all PEs are waiting"
+                            : fmt::format("PE {} not there: it has not come, or computes", bootstrap::list_of(absent));
+  }
+  return calls_ == nullptr ? text : text + calls_->apart();
+}
+
 void Processes::leave() {
   if (!member_.is_own_process()) return;
   wait_for_device();
@@ -158,7 +173,7 @@ void Processes::start_proxy() {
 wire::Heartbeat Processes::heartbeat() {
   const auto words = [this](int pe) { return reinterpret_cast<volatile cuda::WaitWords*>(wait_words_of(pe)); };
   wire::Heartbeat heartbeat;
-  heartbeat.silence_s = seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
+  heartbeat.silence_s = bootstrap::seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
   heartbeat.look = [own = words(me())] { return cuda::peek(own->look); };
   heartbeat.on_look = [this, words](int pe, std::uint64_t look) {
     if (!exchange_.is_on_this_host(pe)) cuda::poke(words(pe)->look, look);

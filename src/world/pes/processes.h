@@ -40,6 +40,10 @@ class Processes : public Pes {
   /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
   void check_alive() const;
 
+  /// Returns for which PEs this one waits on the device, if it does and the host can read that, and the calls that only
+  /// some PEs have made. Any thread may call it.
+  std::string waits() const;
+
   /// Waits for this device's work, and for the same call of the other processes unless the world is over. Throws
   /// nothing.
   void leave();

@@ -138,6 +138,8 @@ void WorldProcess::unregister_buffer(void* pointer) {
 
 void WorldProcess::check() const { state_->processes.check_alive(); }
 
+std::string WorldProcess::waits() const { return state_->processes.waits(); }
+
 std::string WorldProcess::failure() const {
   const auto failure = state_->processes.member().failure();
   return failure ? failure->text : "";
