@@ -4,7 +4,8 @@
     python3 examples/llama/llama.py --simulate h200x8 --size 70b          a prediction of the time of a step
 
 Each process has its heads and its part of the feed-forward layers. With `gloo` a matrix product and an all-reduce
-follow each other, with `tandem` one operator does both.
+follow each other, with `tandem` one operator does both. With `--fuse` one operator does the all-reduce with the
+residual and the norm behind it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def generate(arguments):
     """Prints the tokens that follow a prompt, and their rate."""
     import torch  # not for predictions, which need no torch
     import torch.distributed as dist
-    from model import Llama, multiply_by
+    from model import Llama, add_and_norm
 
     dist.init_process_group(
         "gloo",
@@ -77,7 +78,8 @@ def generate(arguments):
     if size.kv_heads % dist.get_world_size() != 0:
         raise SystemExit(f"{dist.get_world_size()} processes given, allowed are divisors of {size.kv_heads} heads")
     torch.manual_seed(0)
-    model = Llama(size, multiply_by(arguments.comm, dist.group.WORLD.group_name))
+    add = add_and_norm(arguments.comm, dist.group.WORLD.group_name, arguments.fuse)
+    model = Llama(size, add)
     words = torch.arange(arguments.prompt) * 7 % size.words
     tokens, times, done = [], [], 0
     for _ in range(arguments.tokens):
@@ -91,7 +93,8 @@ def generate(arguments):
         print(*tokens)
         # The first steps prepare plans: for the prompt, and for one row.
         middle = statistics.median(times[2:] or times)
-        print(f"{arguments.comm}: {1 / middle:.1f} tokens/s, {1000 * middle:.2f} ms a token (median)")
+        name = arguments.comm + " --fuse" * arguments.fuse
+        print(f"{name}: {1 / middle:.1f} tokens/s, {1000 * middle:.2f} ms a token (median)")
     if arguments.comm == "tandem":
         import tandem.torch as tt
 
@@ -103,12 +106,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="tiny", help="dimensions; weights are random")
     parser.add_argument("--comm", choices=("gloo", "tandem"), default="tandem", help="who communicates")
+    parser.add_argument("--fuse", action="store_true", help="tandem: one operator for all-reduce, residual and norm")
     parser.add_argument("--prompt", type=int, default=16, help="words of the prompt")
     parser.add_argument("--tokens", type=int, default=32, help="tokens to generate")
     parser.add_argument("--rendezvous", default="env://", help="where torch's processes meet")
     parser.add_argument("--simulate", metavar="MACHINE", help="predict a step on a machine model instead")
     parser.add_argument("--rows", type=int, default=8, help="rows of the predicted step")
     arguments = parser.parse_args()
+    if arguments.fuse and (arguments.comm != "tandem" or arguments.simulate):
+        raise SystemExit("--fuse: given without a run of --comm tandem, allowed is with one")
     if arguments.simulate:
         simulate(SIZES[arguments.size], arguments.simulate, arguments.rows)
     else:

@@ -6,6 +6,8 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
+EPSILON = 1e-5
+
 
 def multiply_by(comm, group):
     """The product whose sum over all processes every process gets, as a function of x and a weight."""
@@ -20,6 +22,30 @@ def multiply_by(comm, group):
         return y
 
     return multiply
+
+
+def add_and_norm(comm, group, fuse):
+    """The product, its sum over all processes added to x, and the norm of this, as a function of x, y and a weight."""
+    if fuse:
+        import tandem.torch as tt
+
+        def fused(x, y, weight):
+            normed, whole, _ = tt.all_reduce_norm(F.linear(y, weight), x, epsilon=EPSILON, group=group)
+            return whole, normed
+
+        return fused
+    multiply = multiply_by(comm, group)
+
+    def separate(x, y, weight):
+        whole = x + multiply(y, weight)
+        return whole, norm(whole)
+
+    return separate
+
+
+def norm(x):
+    """The norm before each part of a layer, whose weights are ones."""
+    return F.rms_norm(x, x.shape[-1:], eps=EPSILON)
 
 
 def part(rows, columns, axis):
@@ -38,11 +64,14 @@ def rotate(x, positions):
 
 
 class Attention(torch.nn.Module):
-    """Attention of this process's heads, with the keys and values of all positions so far."""
+    """Attention of this process's heads, with the keys and values of all positions so far.
 
-    def __init__(self, size, multiply):
+    The product with `out` is left to the layer.
+    """
+
+    def __init__(self, size):
         super().__init__()
-        self.multiply, self.head = multiply, size.width // size.heads
+        self.head = size.width // size.heads
         self.query = part(size.heads * self.head, size.width, 0)
         self.key, self.value = (part(size.kv_heads * self.head, size.width, 0) for _ in range(2))
         self.out = part(size.width, size.heads * self.head, 1)
@@ -56,37 +85,36 @@ class Attention(torch.nn.Module):
         self.cache = k, v
         q, k, v = (one.transpose(0, 1)[None] for one in (q, k, v))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1, enable_gqa=True)
-        return self.multiply(y[0].transpose(0, 1).flatten(1), self.out)
+        return y[0].transpose(0, 1).flatten(1)
 
 
 class Layer(torch.nn.Module):
-    """Attention and a gated feed-forward part."""
+    """Attention and a gated feed-forward part, each with the norm behind it."""
 
-    def __init__(self, size, multiply):
+    def __init__(self, size, add):
         super().__init__()
-        self.multiply = multiply
-        self.attention = Attention(size, multiply)
+        self.add, self.attention = add, Attention(size)
         self.gate, self.up = (part(size.hidden, size.width, 0) for _ in range(2))
         self.down = part(size.width, size.hidden, 1)
 
-    def forward(self, x, positions):
-        x = x + self.attention(F.rms_norm(x, x.shape[-1:]), positions)
-        y = F.rms_norm(x, x.shape[-1:])
-        return x + self.multiply(F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
+    def forward(self, x, y, positions):
+        x, y = self.add(x, self.attention(y, positions), self.attention.out)
+        return self.add(x, F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
 
 
 class Llama(torch.nn.Module):
     """Words in, the scores of the next word out."""
 
-    def __init__(self, size, multiply):
+    def __init__(self, size, add):
         super().__init__()
         self.embed = torch.nn.Parameter(torch.randn(size.words, size.width), requires_grad=False)
         self.head = torch.nn.Parameter(torch.randn(size.width, size.words), requires_grad=False)
-        self.layers = torch.nn.ModuleList(Layer(size, multiply) for _ in range(size.layers))
+        self.layers = torch.nn.ModuleList(Layer(size, add) for _ in range(size.layers))
 
     def forward(self, words, first):
         x = self.embed[words]
+        y = norm(x)
         positions = torch.arange(first, first + len(words))
         for layer in self.layers:
-            x = layer(x, positions)
-        return F.rms_norm(x[-1], x.shape[-1:]) @ self.head
+            x, y = layer(x, y, positions)
+        return y[-1] @ self.head

@@ -29,6 +29,8 @@ OPERATIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 OPERATORS = {"all_gather_gemm": 0, "gemm_reduce_scatter": 1, "gemm_all_reduce": 2}
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 LAYOUTS = {"NxK": 0, "KxN": 1}
+NORMS = {"none": 0, "rms": 1, "layer": 2}
+QUANTISATIONS = {"none": 0, "static": 1, "row": 2, "128": 3}
 TYPES = {
     "float32": 1,
     "float16": 2,
@@ -103,6 +105,42 @@ class Run(ctypes.Structure):
     ]
 
 
+class NormProblem(ctypes.Structure):
+    """tandem_norm_problem."""
+
+    _fields_ = [
+        ("hidden", _size),
+        ("max_rows", _size),
+        ("type", _int),
+        ("norm", _int),
+        ("epsilon", _double),
+        ("residual", _int),
+        ("bias", _int),
+        ("norm_bias", _int),
+        ("sum", _int),
+        ("sharded_residual", _int),
+        ("quantisation", _int),
+        ("scale", _double),
+        ("any_memory", _int),
+    ]
+
+
+class NormRun(ctypes.Structure):
+    """tandem_norm_run."""
+
+    _fields_ = [
+        ("rows", _size),
+        ("in_", _address),
+        ("residual", _address),
+        ("weight", _address),
+        ("bias", _address),
+        ("norm_bias", _address),
+        ("out", _address),
+        ("sum", _address),
+        ("scales", _address),
+    ]
+
+
 _out = ctypes.POINTER(_address)
 _options = ctypes.POINTER(Options)
 _messages = ctypes.POINTER(Message)
@@ -136,6 +174,9 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "plan_create": [_out, _address, _int, ctypes.POINTER(Problem)],
     "plan_run_with": [_address, ctypes.POINTER(Run), _address],
     "plan_destroy": [_address],
+    "norm_plan_create": [_out, _address, ctypes.POINTER(NormProblem)],
+    "norm_plan_run": [_address, ctypes.POINTER(NormRun), _address],
+    "norm_plan_destroy": [_address],
     "synchronize": [_address, _address],
     "barrier": [_address],
 }

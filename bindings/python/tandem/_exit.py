@@ -66,7 +66,7 @@ def _abort_all(why: str) -> None:
 def _leave(world: World) -> None:
     with contextlib.suppress(errors.Error):
         for plan in world._plans:
-            _c.call("plan_destroy", plan._handle)
+            plan.destroy()
         _c.call("world_destroy", world._handle)
     forget(world)
     world._handle = None

@@ -102,7 +102,8 @@ def whole_option(name: str, value: object) -> int:
     raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a whole number")
 
 
-def _number(name: str, value: object) -> float:
+def number_option(name: str, value: object) -> float:
+    """`value` as a finite float."""
     try:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
@@ -118,7 +119,7 @@ def numbers_option(name: str, value: object) -> list[float]:
     """`value` as a list of finite numbers."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a list of numbers")
-    return [_number(f"{name}[{i}]", one) for i, one in enumerate(value)]
+    return [number_option(f"{name}[{i}]", one) for i, one in enumerate(value)]
 
 
 def call(request: Mapping[str, Any], inputs: Sequence[Array] = (), outputs: Sequence[Array] = ()) -> dict[str, Any]:

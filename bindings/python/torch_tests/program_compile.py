@@ -27,6 +27,10 @@ def cases():
     yield ops.broadcast, (leaf(*x), 0, group)
     yield ops.gather, (leaf(*x), 0, group)
     yield ops.scatter, (leaf(*x), size - 1, group)
+    row = torch.randn(4, 128)
+    for quantisation in ("none", "row", "128"):
+        yield ops.all_reduce_norm, (row, row + 1, row[0], None, None, "rms", 1e-6, quantisation, 1.0, True, group)
+    yield ops.all_reduce_norm, (row[0], None, row[1], row[2], row[3], "layer", 1e-6, "static", 2.0, False, group)
     for activation in ("none", "relu", "gelu", "silu"):
         weights = [leaf(8, 16).t(), leaf(4, 16).t()]
         biases = [leaf(8), leaf(4)]

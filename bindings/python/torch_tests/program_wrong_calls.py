@@ -80,6 +80,26 @@ for layer in (tt.ColumnParallelLinear, tt.RowParallelLinear):
     refused(layer, size, size, group="nothing")
     for wrong in (None, torch.nn.ReLU(), 3):
         refused(layer.from_linear, wrong)
+rows, vector = torch.ones(4, 8), torch.ones(8)
+for wrong in [*NO_TENSORS, *NO_TYPES, rows.double(), rows.to(torch.float8_e4m3fn), torch.tensor(1.0), torch.ones(4, 0)]:
+    refused(tt.all_reduce_norm, wrong)
+for wrong in [*NO_TENSORS[1:], rows.bfloat16(), torch.ones(4, 9), vector, torch.ones(1, 8)]:
+    refused(tt.all_reduce_norm, rows, wrong)
+for name in ("weight", "bias", "norm_bias"):
+    for wrong in [*NO_TENSORS[1:], vector.bfloat16(), torch.ones(9), rows, torch.tensor(1.0)]:
+        refused(tt.all_reduce_norm, rows, **{name: wrong})
+for name in ("epsilon", "scale"):
+    for wrong in (0, -1.0, float("nan"), float("inf"), "1", None, Bad()):
+        refused(tt.all_reduce_norm, rows, quantisation="static", **{name: wrong})
+for name in ("norm", "quantisation"):
+    for wrong in ("x", "RMS", None, 128, Bad()):
+        refused(tt.all_reduce_norm, rows, **{name: wrong})
+refused(tt.all_reduce_norm, rows, None, vector, norm="none")
+refused(tt.all_reduce_norm, rows, scale=2.0)
+for group in NO_GROUPS:
+    refused(tt.all_reduce_norm, rows, group=group)
+for wrong in (None, 3, Bad(), torch.fx.symbolic_trace(lambda x: x + 1), torch.nn.ReLU()):
+    refused(tt.fuse_all_reduce_norm, wrong)
 refused(tt.world_of, "nothing")
 refused(tt.world_of, device="meta")
 assert tt.all_reduce(x).eq(size).all()  # the world has survived

@@ -14,6 +14,12 @@ def test_values_and_gradients(processes, tmp_path):
         assert text.endswith("all equal")
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+def test_norms_and_the_pass_that_fuses_them(processes, tmp_path):
+    for text in run("program_norm.py", processes, tmp_path):
+        assert text.endswith("all equal")
+
+
 def test_compiler_and_opcheck(tmp_path):
     for text in run("program_compile.py", 2, tmp_path):
         assert text.endswith("all compiled")
@@ -55,9 +61,9 @@ def test_llama_gives_the_same_tokens(tmp_path):
     program = "../../../examples/llama/llama.py"
     place = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
     tokens = []
-    for comm in ("gloo", "tandem"):
-        text = run(program, 2, tmp_path, "--comm", comm, *place)[0]
-        assert f"{comm}: " in text
+    for comm in (("gloo",), ("tandem",), ("tandem", "--fuse")):
+        text = run(program, 2, tmp_path, "--comm", *comm, *place)[0]
+        assert f"{' '.join(comm)}: " in text
         tokens.append(text.splitlines()[0].split())
-    assert tokens[0] == tokens[1]
+    assert tokens[0] == tokens[1] == tokens[2]
     assert len(set(tokens[0])) > 16

@@ -3,6 +3,8 @@
     all_reduce, all_gather, ...         collectives of a process group; torch.ops.tandem.* are the same operators
     all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce
                                         matrix products that overlap their collective
+    all_reduce_norm                     an all-reduce with residual, norm and quantisation
+    fuse_all_reduce_norm                finds them in a traced graph
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
     register_backend                    dist.init_process_group("cpu:tandem")
@@ -31,9 +33,11 @@ from ._collectives import (
     reduce_scatter,
     scatter,
 )
+from ._fuse import fuse_all_reduce_norm, inductor_pass
 from ._groups import shutdown, world_of
 from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
+from ._norm import all_reduce_norm
 
 __all__ = [
     "ColumnParallelLinear",
@@ -41,9 +45,12 @@ __all__ = [
     "all_gather",
     "all_gather_matmul",
     "all_reduce",
+    "all_reduce_norm",
     "all_to_all",
     "broadcast",
+    "fuse_all_reduce_norm",
     "gather",
+    "inductor_pass",
     "matmul_all_reduce",
     "matmul_reduce_scatter",
     "reduce",

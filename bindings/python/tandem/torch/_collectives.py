@@ -222,7 +222,8 @@ def _tensor(x: object) -> torch.Tensor:
     return x  # type: ignore[return-value]
 
 
-def _text(name: str, value: object) -> str:
+def text_argument(name: str, value: object) -> str:
+    """`value`, if it is a text. Raises InvalidType."""
     if not isinstance(value, str):
         raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a text")
     return value
@@ -237,17 +238,17 @@ def _root(value: object) -> int:
 
 def all_reduce(x: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs: sum, prod, min, max or avg."""
-    return torch.ops.tandem.all_reduce(_tensor(x), _text("op", op), _groups.resolve(group))
+    return torch.ops.tandem.all_reduce(_tensor(x), text_argument("op", op), _groups.resolve(group))
 
 
 def reduce(x: torch.Tensor, op: str = "sum", root: int = 0, group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs. PE `root` gets the result, the others zeros."""
-    return torch.ops.tandem.reduce(_tensor(x), _text("op", op), _root(root), _groups.resolve(group))
+    return torch.ops.tandem.reduce(_tensor(x), text_argument("op", op), _root(root), _groups.resolve(group))
 
 
 def reduce_scatter(x: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs. PE i gets the i-th part of the first axis."""
-    return torch.ops.tandem.reduce_scatter(_tensor(x), _text("op", op), _groups.resolve(group))
+    return torch.ops.tandem.reduce_scatter(_tensor(x), text_argument("op", op), _groups.resolve(group))
 
 
 def all_gather(x: torch.Tensor, group: Any = None) -> torch.Tensor:

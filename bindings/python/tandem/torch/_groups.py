@@ -13,7 +13,6 @@ from torch.distributed import distributed_c10d as c10d
 from .. import errors
 from .._library import shown
 from .._memory import Memory
-from .._plan import Plan
 from ..world import World, unique_id
 
 # A world that a group's operators make begins small, because its heap grows. Hosts have less memory than GPUs.
@@ -23,11 +22,12 @@ _KINDS = {"cpu": "host", "cuda": "gpu"}
 
 @dataclass
 class GroupWorld:
-    """The world of a group, and the plans of its operators."""
+    """The world of a group, and what its operators keep: plans, and tensors that never change."""
 
     group: Any
     world: World
-    plans: dict[Any, Plan] = field(default_factory=dict)
+    plans: dict[Any, Any] = field(default_factory=dict)
+    constants: dict[Any, torch.Tensor] = field(default_factory=dict)
 
 
 _lock = threading.Lock()

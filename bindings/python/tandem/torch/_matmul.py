@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from .. import errors
 from .._c import ACTIVATIONS
 from .._library import shown
-from .._plan import Plan
+from .._plan import OperatorPlan
 from . import _groups
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
@@ -98,7 +98,7 @@ def _laid_out(weights: Sequence[torch.Tensor]) -> tuple[str, list[torch.Tensor]]
     return "KxN", [_aligned(w.contiguous()) for w in weights]
 
 
-def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> Plan:
+def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> OperatorPlan:
     """A plan for `m` rows. One that is too small is replaced by one for a power of two."""
     operator, ns, k, dtype, layout, activation = key
     plan = found.plans.get(key)
@@ -107,7 +107,7 @@ def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> Plan:
             plan.close()
             del found.plans[key]
         rows = max(16, 1 << (m - 1).bit_length())
-        plan = Plan(found.world, operator, rows, list(ns), k, dtype=dtype, layout=layout, activation=activation)
+        plan = OperatorPlan(found.world, operator, rows, list(ns), k, dtype=dtype, layout=layout, activation=activation)
         found.plans[key] = plan
     return plan
 
