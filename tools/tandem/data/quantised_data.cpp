@@ -80,8 +80,8 @@ std::unique_ptr<CollectiveData> make_quantised_data(const CollectiveCall& call) 
   if (call.type == DType::kF32) return std::make_unique<QuantisedData<float>>(call);
   if (call.type == DType::kF16) return std::make_unique<QuantisedData<f16>>(call);
   if (call.type == DType::kBF16) return std::make_unique<QuantisedData<bf16>>(call);
-  throw InvalidArgument(fmt::format("type: {} has no values for {} on the wire, allowed are f32, f16 and bf16",
-                                    name(call.type), name(call.wire)));
+  throw InvalidArgument(fmt::format("type: {} given to {} with {} on the wire, allowed are f32, f16 and bf16",
+                                    name(call.type), name(call.collective), name(call.wire)));
 }
 
 }  // namespace tandem::cli

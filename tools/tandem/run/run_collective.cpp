@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "collectives/plan/collective.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/run/cost.h"
@@ -200,7 +199,6 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
         fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for a choice by size", *a.blocks));
   run.normal_data = a.data && parse_data(*a.data);
   if (a.wire) run.options.wire = parse_wire(*a.wire);
-  kernels::check_wire(collective, run.options);
   if (a.data && run.options.wire != WireFormat::kType)
     throw InvalidArgument("--data: does not apply with --wire, which takes random normal data, checked bit for bit");
   run.in_place = a.in_place;
