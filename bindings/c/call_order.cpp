@@ -8,10 +8,11 @@ namespace {
 
 constexpr unsigned kOffsetBits = 44, kRegisteredBit = 63;
 static_assert(std::uint64_t{Place::kMostBuffers} == (std::uint64_t{1} << (kRegisteredBit - kOffsetBits)) - 1);
-constexpr unsigned kCollectiveBits = 4, kTypeBits = 4, kOpBits = 3;
+constexpr unsigned kCollectiveBits = 4, kTypeBits = 4, kOpBits = 3, kWireBits = 2;
 
 std::uint32_t encode(const Operation& what) {
   auto bits = static_cast<std::uint32_t>(what.root);
+  bits = bits << kWireBits | static_cast<std::uint32_t>(what.wire);
   bits = bits << kOpBits | static_cast<std::uint32_t>(what.op);
   bits = bits << kTypeBits | static_cast<std::uint32_t>(what.type);
   return bits << kCollectiveBits | static_cast<std::uint32_t>(what.collective);
@@ -27,6 +28,7 @@ Operation decode(std::uint32_t bits) {
   what.collective = static_cast<Collective>(take(kCollectiveBits));
   what.type = static_cast<DType>(take(kTypeBits));
   what.op = static_cast<ReduceOp>(take(kOpBits));
+  what.wire = static_cast<WireFormat>(take(kWireBits));
   what.root = static_cast<int>(bits);
   return what;
 }
@@ -35,6 +37,7 @@ std::string text_of(const RecordedCall& call) {
   const Operation what = decode(call.what);
   std::string text = fmt::format("{} {}", name(what.collective), name(what.type));
   if (reduces(what.collective)) text += fmt::format(" {}", name(what.op));
+  if (what.wire != WireFormat::kType) text += fmt::format(" as {}", name(what.wire));
   if (what.root != 0) text += fmt::format(" root {}", what.root);
   return fmt::format("{} with count {}", text, call.count);
 }

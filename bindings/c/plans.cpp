@@ -17,13 +17,6 @@ constexpr Size kLastClass = Size{256} << 20;
 /// In place of a size: any beyond.
 constexpr Size kLarge = 0;
 
-const AlgorithmInfo& info_of(Collective collective, const std::string& algorithm) {
-  const auto& all = collective_algorithms();
-  return *std::find_if(all.begin(), all.end(), [&](const AlgorithmInfo& info) {
-    return info.collective == collective && info.name == algorithm;
-  });
-}
-
 Size bytes_per_count(const Operation& what, int pes) {
   return size_of(what.type) *
          std::max(input_elements(what.collective, 1, pes, 0, 0), output_elements(what.collective, 1, pes, 0, 0));
@@ -49,7 +42,9 @@ CollectiveOptions Plans::options(const Operation& what, Size bytes, bool local_i
   options.local_in = local_in;
   options.local_out = local_out;
   options.staging = staging_;
-  options.algorithm = controls_.algorithms[static_cast<std::size_t>(what.collective)];
+  options.wire = what.wire;
+  if (what.wire == WireFormat::kType)
+    options.algorithm = controls_.algorithms[static_cast<std::size_t>(what.collective)];
   return options;
 }
 
@@ -66,7 +61,7 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
   if (const auto found = ways_.find(key); found != ways_.end()) return found->second;
   const CollectiveChoice chosen =
       choose_collective(*world_, what.collective, options(what, bytes, local_in, local_out), world_->team());
-  const AlgorithmInfo& info = info_of(what.collective, chosen.algorithm);
+  const AlgorithmInfo& info = kernels::algorithm_for(what.collective, what.wire, chosen.algorithm).info;
   const bool between_nodes = !world_->team().one_node();
   const bool touch_in = between_nodes || info.peers_access_input();
   const bool touch_out = between_nodes || info.peers_access_output();

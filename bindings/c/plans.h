@@ -21,6 +21,7 @@ struct Operation {
   DType type;
   ReduceOp op;
   int root;
+  WireFormat wire = WireFormat::kType;
 
   auto operator<=>(const Operation&) const = default;
 };

@@ -102,6 +102,18 @@ tandem_status run(tandem_world* world, Collective collective, const void* in, vo
   });
 }
 
+tandem_status run_quantised(tandem_world* world, Collective collective, const void* in, void* out, size_t count,
+                            tandem_dtype type, tandem_wire wire, void* stream) {
+  static_assert(TANDEM_WIRE_FP8 == static_cast<int>(tandem::WireFormat::kFp8) &&
+                TANDEM_WIRE_INT8 == static_cast<int>(tandem::WireFormat::kInt8));
+  return guarded([&] {
+    const auto format = static_cast<tandem::WireFormat>(
+        tandem::c::one_of(wire, TANDEM_WIRE_FP8, TANDEM_WIRE_INT8, "wire", "tandem_wire"));
+    const tandem::c::Operation what{collective, type_of(type), tandem::ReduceOp::kSum, 0, format};
+    InWorld(world)->run({what, in, out, size_of_c(count, "count"), stream});
+  });
+}
+
 }  // namespace
 
 const char* tandem_version(void) { return tandem::version(); }
@@ -234,6 +246,21 @@ tandem_status tandem_gather(tandem_world* world, const void* in, void* out, size
 tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, size_t count, tandem_dtype type, int root,
                              void* stream) {
   return run(world, Collective::kScatter, in, out, count, type, TANDEM_SUM, root, stream);
+}
+
+tandem_status tandem_all_reduce_quantised(tandem_world* world, const void* in, void* out, size_t count,
+                                          tandem_dtype type, tandem_wire wire, void* stream) {
+  return run_quantised(world, Collective::kAllReduce, in, out, count, type, wire, stream);
+}
+
+tandem_status tandem_reduce_scatter_quantised(tandem_world* world, const void* in, void* out, size_t count,
+                                              tandem_dtype type, tandem_wire wire, void* stream) {
+  return run_quantised(world, Collective::kReduceScatter, in, out, count, type, wire, stream);
+}
+
+tandem_status tandem_all_gather_quantised(tandem_world* world, const void* in, void* out, size_t count,
+                                          tandem_dtype type, tandem_wire wire, void* stream) {
+  return run_quantised(world, Collective::kAllGather, in, out, count, type, wire, stream);
 }
 
 tandem_status tandem_synchronize(tandem_world* world, void* stream) {

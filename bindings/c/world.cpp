@@ -118,7 +118,7 @@ void CWorld::run(const Call& call) {
 }
 
 void CWorld::enqueue(const Call& call, bool is_captured) {
-  const auto [collective, type, op, root] = call.what;
+  const auto [collective, type, op, root, wire] = call.what;
   const int n = process_->pes();
   const Size element = size_of(type);
   const Size ins = input_elements(collective, call.count, n, process_->pe(), root) * element;

@@ -64,13 +64,13 @@ Size input_elements(Collective collective, Size count, int pes, int pe, int root
 /// Returns the number of elements of `out` on PE `pe`; 0 where the PE has no such buffer.
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
-/// The form of values on their way between PEs. The formats of 8 bits lose precision, so only a caller chooses them:
+/// The form of values on their way between PEs. Formats of 8 bits lose precision, so only a caller chooses them.
 /// all_reduce, all_gather and reduce_scatter of f32, f16 and bf16 have them, and the reduction is ReduceOp::kSum.
 ///
 /// Each 128 consecutive elements of a PE's input (reduce_scatter: of each part) have an f32 scale, and each element
 /// becomes scale * code. The scale is the greatest magnitude divided by the greatest code, rounded up to 16 significant
-/// bits; it is 1 if all magnitudes are below 1e-30, whose codes are 0. If a value is infinite or NaN, all 128 become
-/// NaN. docs/reference/quantised.md has the bounds of the error.
+/// bits. If all magnitudes are below 1e-30, all 128 become 0. If a value is infinite or NaN, all 128 become NaN.
+/// docs/reference/quantised.md has the bounds of the error.
 enum class WireFormat {
   kType,  ///< the element type: exact
   kFp8,   ///< fp8_e4m3, greatest code 448

@@ -43,6 +43,9 @@ std::vector<tandem_status> calls_on(tandem_world* world) {
   add(tandem_reduce(world, x, x, 1, f32, TANDEM_SUM, 0, nullptr));
   add(tandem_reduce_scatter(world, x, x, 1, f32, TANDEM_SUM, nullptr));
   add(tandem_all_gather(world, x, x, 1, f32, nullptr));
+  add(tandem_all_reduce_quantised(world, x, x, 1, f32, TANDEM_WIRE_FP8, nullptr));
+  add(tandem_reduce_scatter_quantised(world, x, x, 1, f32, TANDEM_WIRE_FP8, nullptr));
+  add(tandem_all_gather_quantised(world, x, x, 1, f32, TANDEM_WIRE_FP8, nullptr));
   add(tandem_all_to_all(world, x, x, 1, f32, nullptr));
   add(tandem_broadcast(world, x, x, 1, f32, 0, nullptr));
   add(tandem_gather(world, x, x, 1, f32, 0, nullptr));

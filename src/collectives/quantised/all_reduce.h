@@ -1,11 +1,10 @@
 #pragma once
-/// All-reduce of codes of 8 bits in two shots: the owner of a shard sums its codes and sends the codes of the sums to
-/// all PEs.
+/// All-reduce of codes of 8 bits in two shots: the owner of a shard sums it, and sends codes of the sums to all PEs.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1] in f32. The sum goes through codes, too, and is then rounded to T once,
-/// so all PEs get the same bits. Shards are whole groups. One slot each suffices: a PE sends the next round's inputs
-/// when it has all sums, whose owners had then read all inputs; and it sends sums when it has all inputs, whose senders
-/// had then read the sums of the round before. In-place allowed: a PE has sent a chunk before it writes it.
+/// so all PEs get the same bits. Shards are whole groups. One slot each suffices. A PE sends the next round's inputs
+/// when it has all sums, whose owners had then read all inputs. It sends sums when it has all inputs, whose senders had
+/// then read the sums of the round before. In-place allowed: a PE has sent a chunk before it writes it.
 
 #include "base/gpu_kernel.h"
 #include "collectives/quantised/codes.h"

@@ -8,6 +8,7 @@
 #include "tools/tandem/data/collective_data.cpp"
 #include "tools/tandem/data/data.cpp"
 #include "tools/tandem/data/moved_data.cpp"
+#include "tools/tandem/data/quantised_data.cpp"
 #include "tools/tandem/data/reduced_data.cpp"
 #include "tools/tandem/options/parallel.cpp"
 

@@ -26,7 +26,7 @@ class CollectiveProgram final : public CheckProgram {
     const int calls = options.algorithm == "grouped" ? kCallsWithCredits : kCalls;
     for (int i = 0; i < calls; ++i) {
       calls_.push_back({collective, options.type, options.op, options.max_count * kCallCount[i] / 4, pes, options.root,
-                        static_cast<std::uint64_t>(i) + 1, DataKind::kExact});
+                        static_cast<std::uint64_t>(i) + 1, DataKind::kExact, options.wire});
       data_.push_back(make_collective_data(calls_.back()));
     }
   }
@@ -129,6 +129,30 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
 /// Returns whether this number of PEs, machine and node size can run it. Others are refused by name.
 bool runs_here(const AlgorithmInfo& info, int pes_per_node) { return pes_per_node == 0 || !info.one_node_only; }
 
+void add_quantised_cases(std::vector<CheckCase>& cases, int pes) {
+  constexpr Size kSeveralPieces = 300, kTwoRounds = (Size{32} << 10) + 130;
+  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter})
+    for (const WireFormat wire : {WireFormat::kFp8, WireFormat::kInt8}) {
+      const bool has_rounds = wire == WireFormat::kInt8;
+      if (has_rounds && pes > 2) continue;  // a round is large, and the same for all numbers of PEs
+      CheckCase one;
+      one.op = name(collective);
+      one.algorithm = "quantised";
+      one.variant = has_rounds ? "int8_rounds" : "fp8";
+      one.machine = machine_for(pes);
+      one.pes = pes;
+      one.tile_bytes = has_rounds ? 0 : 512;
+      CollectiveOptions options;
+      options.wire = wire;
+      options.max_count = (has_rounds ? kTwoRounds : kSeveralPieces) * (collective == Collective::kAllReduce ? pes : 1);
+      options.blocks = has_rounds ? 1 : 2;
+      one.make = [collective, options, pes] {
+        return std::make_unique<CollectiveProgram>(collective, options, pes, collective == Collective::kAllReduce);
+      };
+      cases.push_back(std::move(one));
+    }
+}
+
 }  // namespace
 
 void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
@@ -157,6 +181,7 @@ void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
       }
     }
   }
+  add_quantised_cases(cases, pes);
 }
 
 }  // namespace tandem::cli

@@ -8,6 +8,7 @@
 namespace tandem::cli {
 
 std::unique_ptr<CollectiveData> make_collective_data(const CollectiveCall& call) {
+  if (call.wire != WireFormat::kType) return make_quantised_data(call);
   const bool is_reduction = reduces(call.collective);
   if (call.data == DataKind::kNormal && !is_reduction)
     throw InvalidArgument(

@@ -26,6 +26,7 @@ struct CollectiveCall {
   int root = 0;
   std::uint64_t seed = 1;
   DataKind data = DataKind::kExact;
+  WireFormat wire = WireFormat::kType;  ///< with another one, values are random normal and checked bit for bit
 };
 
 /// The data of one call: inputs and expectations, element by element.

@@ -1,5 +1,5 @@
 #pragma once
-/// The two kinds of data of collectives.
+/// The kinds of data of collectives.
 
 #include <memory>
 
@@ -11,5 +11,8 @@ namespace tandem::cli {
 std::unique_ptr<CollectiveData> make_moved_data(const CollectiveCall& call);
 /// Makes the data of collectives that reduce.
 std::unique_ptr<CollectiveData> make_reduced_data(const CollectiveCall& call);
+
+/// Makes the data of collectives with wire formats of 8 bits.
+std::unique_ptr<CollectiveData> make_quantised_data(const CollectiveCall& call);
 
 }  // namespace tandem::cli

@@ -29,6 +29,7 @@ Result to_result(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
   result.count = size.count;
   result.bus_factor = bus_factor(run.collective, job.pes);
   result.dtype = name(run.options.type);
+  result.extras = extras_of(run);
   result.algorithm = row.algorithm;
   if (run.explain) result.options = row.choices;
   result.seed = job.method.seed;

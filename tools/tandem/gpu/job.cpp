@@ -157,6 +157,7 @@ nlohmann::ordered_json result_row(const GpuJob& job, const CollectiveRun& run, c
   json["dtype"] = name(run.options.type);
   json["redop"] = reduces(run.collective) ? nlohmann::ordered_json(name(run.options.op)) : nlohmann::ordered_json();
   json["algorithm"] = row.algorithm;
+  if (run.options.wire != WireFormat::kType) json["wire"] = name(run.options.wire);
   json["blocks"] = row.blocks;
   json["in_place"] = run.in_place;
   json["graph"] = job.method.graph;

@@ -26,6 +26,8 @@ void list_collectives() {
       if (algorithm.collective == collective)
         fmt::print("  {} {:<22}{}\n", algorithm.one_node_only ? '*' : ' ', algorithm.name, algorithm.summary);
   }
+  fmt::print("\n  all_reduce, all_gather and reduce_scatter with --wire fp8 or int8\n  * {:<22}{}\n", "quantised",
+             "codes of 8 bits between PEs, with a scale for each 128 elements: not exact");
   fmt::print("\n  {}\n", kNormName);
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
     fmt::print("  * {:<22}{}\n", algorithm.name, algorithm.summary);

@@ -94,6 +94,7 @@ void refuse_collective_options(const Arguments& a) {
   refuse(a.blocks.has_value(), "--blocks", a, why);
   refuse(a.selection.has_value(), "--selection", a, why);
   refuse(a.data.has_value(), "--data", a, why);
+  refuse(a.wire.has_value(), "--wire", a, why);
   refuse(a.in_place, "--in-place", a, why);
   refuse(a.buffers.has_value(), "--buffers", a, why);
 }
@@ -121,6 +122,7 @@ void refuse_all_but_norm_options(const Arguments& a) {
   refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
   refuse(a.data.has_value(), "--data", a, "whose data is exact");
   refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
+  refuse(a.wire.has_value(), "--wire", a, "which sends values of the type");
 }
 
 void refuse_operator_options(const Arguments& a) {

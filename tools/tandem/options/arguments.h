@@ -42,7 +42,7 @@ struct Arguments : OutputOptions {
   std::optional<std::string> algorithm;
 
   // Collectives.
-  std::optional<std::string> reduction, data;
+  std::optional<std::string> reduction, data, wire;
   std::optional<int> root, blocks;
   bool in_place = false;
 

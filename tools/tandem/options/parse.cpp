@@ -75,6 +75,9 @@ void add_collective(CLI::App& app, Arguments& a) {
       ->type_name("FILE")
       ->group(group);
   app.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group(group);
+  app.add_option("--wire", a.wire,
+                 "form of values between PEs: type (default), or fp8 or int8 with a scale for each 128 elements")
+      ->group(group);
   app.add_option("--data", a.data, "exact (every bit is checked) or normal (random normal, checked within a tolerance)")
       ->group(group);
 }

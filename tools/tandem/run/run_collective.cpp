@@ -40,7 +40,7 @@ void check_in_place(Collective collective) {
 
 CollectiveCall call_of(const CollectiveRun& run, Size count, int pes, std::uint64_t seed) {
   const DataKind kind = run.normal_data ? DataKind::kNormal : DataKind::kExact;
-  return {run.collective, run.options.type, run.options.op, count, pes, run.options.root, seed, kind};
+  return {run.collective, run.options.type, run.options.op, count, pes, run.options.root, seed, kind, run.options.wire};
 }
 
 /// The user's buffers of one PE.
@@ -120,6 +120,14 @@ bool parse_data(const std::string& text) {
   return text == "normal";
 }
 
+WireFormat parse_wire(const std::string& text) {
+  try {
+    return parse_wire_format(text);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("--{}", error.what()));
+  }
+}
+
 }  // namespace
 
 Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes) {
@@ -190,6 +198,9 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
     throw InvalidArgument(
         fmt::format("--blocks: {} given, allowed is 1 or more, or 0 for a choice by size", *a.blocks));
   run.normal_data = a.data && parse_data(*a.data);
+  if (a.wire) run.options.wire = parse_wire(*a.wire);
+  if (a.data && run.options.wire != WireFormat::kType)
+    throw InvalidArgument("--data: does not apply with --wire, which takes random normal data, checked bit for bit");
   run.in_place = a.in_place;
   if (run.in_place) check_in_place(collective);
   run.warmups = a.warmups;
@@ -201,6 +212,10 @@ CollectiveRun make_collective_run(Collective collective, const RunOptions& optio
   CollectiveRun run = make_collective_run(collective, static_cast<const Arguments&>(options), pes);
   run.explain = options.explain;
   return run;
+}
+
+std::string extras_of(const CollectiveRun& run) {
+  return run.options.wire == WireFormat::kType ? "" : fmt::format("{} on the wire", name(run.options.wire));
 }
 
 void note_cost(const CollectiveRun& run, const Setup& setup) {
@@ -219,6 +234,7 @@ Result result_of(const CollectiveRun& run, Size count, int pes) {
   result.count = count;
   result.bus_factor = bus_factor(run.collective, pes);
   result.dtype = name(run.options.type);
+  result.extras = extras_of(run);
   return result;
 }
 

@@ -35,6 +35,8 @@ struct CollectiveRun {
 /// Throws InvalidArgument for options that are invalid or inconsistent.
 CollectiveRun make_collective_run(Collective collective, const Arguments& arguments, int pes);
 CollectiveRun make_collective_run(Collective collective, const RunOptions& options, int pes);
+/// Returns the wire format, if it is not the type, for the lines of a result.
+std::string extras_of(const CollectiveRun& run);
 /// The bytes of the larger input and of the larger output of any PE. Symmetric buffers are equal on all PEs.
 struct BufferBytes {
   Size in = 0;

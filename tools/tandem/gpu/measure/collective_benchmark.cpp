@@ -85,7 +85,8 @@ void CollectiveBenchmark::prepare(const CollectiveRun& run) {
            .pes = world_.num_pes(),
            .root = run.options.root,
            .seed = method_.seed,
-           .data = run.normal_data ? DataKind::kNormal : DataKind::kExact};
+           .data = run.normal_data ? DataKind::kNormal : DataKind::kExact,
+           .wire = run.options.wire};
   data_ = make_collective_data(call_);
   run_.options.scale = data_->scale(world_.pe());
   // Element i of an input is the same for every size.
