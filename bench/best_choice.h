@@ -33,15 +33,14 @@ class BestChoice {
     bytes_ = bytes;
     tried_.clear();
     best_us_ = kNever;
-    is_complete_ = true;
     if (known.outcome == Outcome::kRan) add(known);
     // The fastest way of the size before is the first one, so that the others are soon seen to be behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
-    for (Way& way : ways_)
-      if (bytes <= way.most_bytes)
-        climb(way);
-      else
-        way.us = kNever;
+    for (Way& way : ways_) {
+      way.is_cut = false;
+      way.us = kNever;
+      if (bytes <= way.most_bytes) climb(way);
+    }
     is_first_ = false;
     std::vector<tune::Measured> ended;
     for (const SimulatedCall& call : tried_)
@@ -50,8 +49,13 @@ class BestChoice {
   }
 
   /// Returns whether, at the last size, each algorithm either ended, with as many blocks as gained, or was seen to be
-  /// behind.
-  bool is_complete() const { return is_complete_; }
+  /// behind: twice the blocks take half of the time at best.
+  bool is_complete() const {
+    return std::none_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+      const double share = static_cast<double>(way.blocks[way.best]) / way.blocks.back();
+      return way.is_cut && (way.us >= kNever || way.us * share < best_us_);
+    });
+  }
 
  private:
   static constexpr double kNever = 1e12;           ///< microseconds of what cannot run
@@ -65,6 +69,7 @@ class BestChoice {
     Size most_bytes = 0;
     std::size_t best = 0;  ///< of `blocks`, at the size before
     double us = 0;
+    bool is_cut = false;  ///< more blocks could gain, but were too dear
   };
 
   const SimulatedCall& add(const SimulatedCall& call) {
@@ -106,7 +111,7 @@ class BestChoice {
       way.best = i;
       first = other;
     }
-    if (first.outcome == Outcome::kTooDear) is_complete_ = false;
+    if (first.outcome == Outcome::kTooDear) way.is_cut = true;
     while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     // A way that was stopped is placed behind all that ended, and before those that cannot run.
     way.us = first.outcome == Outcome::kTooSlow ? kHopeless * best_us_ : us_of(first);
@@ -123,7 +128,7 @@ class BestChoice {
     for (std::size_t i = 0; i < way.blocks.size(); ++i) {
       const SimulatedCall call = run(way, i);
       if (call.outcome == Outcome::kTooDear) {
-        is_complete_ = is_complete_ && !gains;
+        way.is_cut = way.is_cut || gains;
         return;
       }
       gains = us_of(call) * kLevelOfDear <= before_us;
@@ -165,12 +170,12 @@ class BestChoice {
     for (int misses = 0; misses < most_misses;) {
       if ((direction < 0 && i == 0) || (direction > 0 && i + 1 >= way.blocks.size())) return;
       if (direction > 0 && 2 * events > most_events_) {
-        is_complete_ = is_complete_ && gain < kLevelOfDear;
+        way.is_cut = way.is_cut || gain >= kLevelOfDear;
         return;
       }
       i = direction > 0 ? i + 1 : i - 1;
       const SimulatedCall call = run(way, i);
-      if (call.outcome == Outcome::kTooDear && direction > 0 && gain >= kLevelOfDear) is_complete_ = false;
+      if (call.outcome == Outcome::kTooDear && direction > 0 && gain >= kLevelOfDear) way.is_cut = true;
       if (call.outcome != Outcome::kRan) return;
       events = call.events;
       gain = way.us / call.us;
@@ -193,7 +198,6 @@ class BestChoice {
   std::vector<SimulatedCall> tried_;
   double best_us_ = kNever;
   bool is_first_ = true;
-  bool is_complete_ = true;
 };
 
 }  // namespace tandem::bench
