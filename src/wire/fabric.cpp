@@ -120,7 +120,7 @@ class Fabric final : public Endpoint {
   Owned<fid_domain> domain_;
   Owned<fid_av> peers_;
   Owned<fid_cq> done_;
-  Bytes memory_;
+  std::unique_ptr<std::byte[]> memory_;
   Owned<fid_mr> region_;
   Owned<fid_ep> endpoint_;  // closed before all that it uses
   std::deque<Slot> slots_;
@@ -163,13 +163,14 @@ Fabric::Fabric(const std::string& host_address)
 }
 
 void Fabric::make_slots() {
-  memory_.resize((kSends + kReceives) * static_cast<std::size_t>(kSlotBytes));
+  constexpr std::size_t bytes = (kSends + kReceives) * static_cast<std::size_t>(kSlotBytes);
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);  // a page that no message needs is never touched
   if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
     region_ = opened<fid_mr>("memory", [&](auto** to) {
-      return ::fi_mr_reg(domain_.get(), memory_.data(), memory_.size(), FI_SEND | FI_RECV, 0, 0, 0, to, nullptr);
+      return ::fi_mr_reg(domain_.get(), memory_.get(), bytes, FI_SEND | FI_RECV, 0, 0, 0, to, nullptr);
     });
   for (std::size_t i = 0; i < kSends + kReceives; ++i) {
-    slots_.push_back({{}, memory_.data() + i * static_cast<std::size_t>(kSlotBytes), -1});
+    slots_.push_back({{}, memory_.get() + i * static_cast<std::size_t>(kSlotBytes), -1});
     if (i < kSends)
       free_.push_back(&slots_.back());
     else

@@ -50,6 +50,14 @@ void Proxy::settle() {
   if (!mailbox_.is_quiet()) carry_out_now({.kind = Letter::Kind::kFlush});
 }
 
+std::vector<int> Proxy::unheard() const {
+  std::vector<int> pes;
+  for (int pe = 0; pe < setup_.place.pes; ++pe)
+    if (!setup_.place.is_near(pe) && !peers_[static_cast<std::size_t>(pe)].was_heard.load(std::memory_order_relaxed))
+      pes.push_back(pe);
+  return pes;
+}
+
 bool Proxy::copy(void* to, const void* from, Size bytes) {
   const auto source = mailbox_.far_spot(from);
   const auto spot = source ? source : mailbox_.far_spot(to);
@@ -234,6 +242,7 @@ void Proxy::receive(View message) {
   }
   Peer& from = peer(header->from);
   from.heard = Clock::now();
+  from.was_heard.store(true, std::memory_order_relaxed);
   if (header->number <= from.received) return;
   if (header->number > from.received + 1) {
     if (from.early.size() >= kMostEarly)

@@ -58,6 +58,8 @@ class Proxy {
   /// Copies between memory of this process and another node, for the host program. Returns once the copy is complete or
   /// the world is over. Returns false, and copies nothing, if neither address is on another node.
   bool copy(void* to, const void* from, Size bytes);
+  /// Returns the PEs of other nodes that were never heard. Any thread may call it.
+  std::vector<int> unheard() const;
   /// Blocks until other PEs have carried out all letters so far, or the world is over.
   void settle();
 
@@ -69,6 +71,7 @@ class Proxy {
     std::uint64_t sent = 0;                ///< number of the last message to it
     std::uint64_t received = 0;            ///< number of the last message of it that was carried out
     Clock::time_point heard = {};          ///< when a message of it last arrived; 0: never
+    std::atomic<bool> was_heard{false};    ///< a message of it has arrived
     bool is_unflushed = false;             ///< a put was sent since the last flush
     std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
   };

@@ -126,6 +126,12 @@ std::vector<Process> start_each(const std::string& hosts, const std::vector<std:
   return all;
 }
 
+TEST(Hosts, OfOtherProvidersAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start_each("ab", {"TANDEM_FABRIC=tcp;ofi_rxm", "TANDEM_FABRIC=sockets"},
+                              {"TANDEM_TEST_ERROR=; all must have the same"}));
+}
+
 TEST(Hosts, OfOtherSealsAreRefused) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
   expect_good_ends(
@@ -190,14 +196,39 @@ TEST_F(NameSpaces, SendHardlyMoreThanTheData) {
   EXPECT_LE(sent, 2 * kData * 103 / 100);
 }
 
-TEST_F(NameSpaces, GoOnAfterALinkWasCutForAWhile) {
-  start("collectives", {});
-  for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
-    ASSERT_TRUE(hosts_.set_link(1, false));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    ASSERT_TRUE(hosts_.set_link(1, true));
-  }
+TEST_F(NameSpaces, GoOnAfterALinkWasCutForASecond) {
+  start("reduce_again", {});
+  for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
+  ASSERT_TRUE(hosts_.set_link(1, false));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  ASSERT_TRUE(hosts_.set_link(1, true));
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, RunOverALinkOfOneGigabit) {
+  if (!hosts_.limit_rate("1gbit")) GTEST_SKIP() << "this system has no tc with tbf";
+  start("gather_much", {});
+  expect_good_ends(std::move(all_));
+}
+
+/// The calls last longer than a PE may be silent.
+TEST_F(NameSpaces, RunOverALinkOfOneMegabit) {
+  if (!hosts_.limit_rate("1mbit")) GTEST_SKIP() << "this system has no tc with tbf";
+  start("reduce_slowly", {"TANDEM_HEARTBEAT_S=3"});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, NameAPortThatAFirewallDrops) {
+  if (!hosts_.drop_ports("7000-7999")) GTEST_SKIP() << "this system has no policy routing";
+  start("be_cut_off", {"FI_TCP_PORT_LOW_RANGE=7000", "FI_TCP_PORT_HIGH_RANGE=7999", "TANDEM_CONNECT_S=2"});
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, LoseTheHostOfTheRendezvous) {
+  start("outlive_the_rendezvous", {});
+  for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
+  for (int pe = 0; pe < 2; ++pe) ::kill(all_[static_cast<std::size_t>(pe)].id(), SIGKILL);
+  all_.erase(all_.begin(), all_.begin() + 2);
   expect_good_ends(std::move(all_));
 }
 

@@ -36,6 +36,20 @@ class TwoHosts {
   bool set_link(int host, bool is_up) const {
     return run_on(host, "ip link set " + link(host) + (is_up ? " up" : " down"));
   }
+  /// Limits the rate of both ends of the link ("1gbit"). Returns false if this system cannot.
+  bool limit_rate(const std::string& rate) const {
+    bool is_limited = true;
+    for (int host = 0; host < 2; ++host)
+      is_limited = is_limited && run_on(host, "tc qdisc add dev " + link(host) + " root tbf rate " + rate +
+                                                  " burst 64kb latency 400ms");
+    return is_limited;
+  }
+  /// Drops what the hosts send from these TCP ports, as a firewall before the ports does. Returns false if this system
+  /// cannot.
+  bool drop_ports(const std::string& first_to_last) const {
+    return run_on(0, "ip rule add ipproto tcp sport " + first_to_last + " blackhole") &&
+           run_on(1, "ip rule add ipproto tcp sport " + first_to_last + " blackhole");
+  }
   /// Returns the bytes that the host has sent over the link.
   Size sent(int host) const {
     auto cat = start(host, "cat", {"/proc/net/dev"}, {});

@@ -152,14 +152,16 @@ void Processes::start_proxy() {
   member_.all_or_none("messages between nodes", [&] { endpoint = wire::make_fabric_endpoint(member_.address()); });
   const char* const seal = wire::seal_of_environment() == wire::Seal::kAll ? "all" : "headers";
   const std::string engine = fmt::format("{}, TANDEM_SEAL={}", endpoint->name(), seal);
-  const Bytes own = Writer().text(engine).bytes(endpoint->address()).result();
+  const Bytes own = Writer().text(engine).text(member_.address()).bytes(endpoint->address()).result();
   std::vector<Bytes> addresses;
+  std::vector<std::string> host_addresses;
   for (const Bytes& blob : member_.all_gather(own, "addresses of messages")) {
     Reader reader(blob);
     const int pe = static_cast<int>(addresses.size());
     if (const std::string its = reader.text(); its != engine)
       throw Unsupported(fmt::format("several nodes: {} has {}, {} has {}; all must have the same", name_of(pe), its,
                                     name_of(me()), engine));
+    host_addresses.push_back(reader.text());
     const View address = reader.bytes();
     const bool is_near = pe / node_size() == me() / node_size();
     addresses.push_back(is_near ? Bytes{} : Bytes(address.begin(), address.end()));
@@ -167,6 +169,27 @@ void Processes::start_proxy() {
   endpoint->connect(addresses);
   proxy_ = make_proxy(me(), bootstrap::derive(member_.secret(), "messages between nodes"), std::move(endpoint),
                       has_hosts() ? std::optional(heartbeat()) : std::nullopt);
+  if (has_hosts()) wait_for_hosts(host_addresses);
+}
+
+/// Waits for the first heartbeat of each PE of another host. A firewall, or an address that others do not reach, is
+/// found now and not in the first collective.
+void Processes::wait_for_hosts(const std::vector<std::string>& addresses) const {
+  const double seconds = seconds_of(30, "connect", "TANDEM_CONNECT_S");
+  const bootstrap::Deadline deadline(seconds);
+  for (;;) {
+    const std::vector<int> unheard = proxy_->unheard();
+    if (unheard.empty()) return;
+    if (const auto failure = member_.failure()) failure->raise();
+    if (deadline.passed())
+      throw RuntimeFailure(fmt::format(
+          "no message of {} at {} has reached {} at {} in {} s: a firewall drops it, or the hosts do not reach each "
+          "other's address; all TCP ports have to be open between them (FI_TCP_PORT_LOW_RANGE and "
+          "FI_TCP_PORT_HIGH_RANGE narrow them, TANDEM_CONNECT_S is the limit)",
+          name_of(unheard[0]), addresses[static_cast<std::size_t>(unheard[0])], name_of(me()), member_.address(),
+          seconds));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 /// The looks of PEs on other hosts go to the stand-ins of their WaitWords, where waits of this host look for them.

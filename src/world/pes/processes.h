@@ -59,6 +59,7 @@ class Processes : public Pes {
   std::string name_of(int pe) const;
   void start_proxy();
   wire::Heartbeat heartbeat();
+  void wait_for_hosts(const std::vector<std::string>& addresses) const;
   void lose(const std::vector<int>& pes, double silence_s);
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
