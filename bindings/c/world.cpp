@@ -82,6 +82,11 @@ void CWorld::unregister_memory(void* pointer) {
   remove(pointer);
 }
 
+void CWorld::hide(const void* pointer) {
+  for (Buffer& buffer : buffers_)
+    if (buffer.begin == pointer && buffer.is_registered) buffer.bytes = 0;
+}
+
 Place CWorld::place_of(const void* pointer, Size bytes) const {
   const auto* const begin = static_cast<const std::byte*>(pointer);
   for (const Buffer& buffer : buffers_) {
@@ -118,14 +123,14 @@ void CWorld::run(const Call& call) {
 }
 
 void CWorld::enqueue(const Call& call, bool is_captured) {
-  const auto [collective, type, op, root, wire] = call.what;
+  const auto& [collective, type, op, root, wire] = call.what;
   const int n = process_->pes();
   const Size element = size_of(type);
   const Size ins = input_elements(collective, call.count, n, process_->pe(), root) * element;
   const Size outs = output_elements(collective, call.count, n, process_->pe(), root) * element;
   const auto* const in_begin = static_cast<const std::byte*>(call.in);
   auto* const out_begin = static_cast<std::byte*>(call.out);
-  const bool may_be_reached = call.count > 0 && !any_memory_;
+  const bool may_be_reached = call.count > 0 && !any_memory_ && !call.any_memory;
   Place in = may_be_reached ? place_of(call.in, ins) : Place{};
   Place out = may_be_reached ? place_of(call.out, outs) : Place{};
   // In place both are the same memory, also where only one of them lies within what peers reach.

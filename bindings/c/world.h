@@ -23,6 +23,8 @@ struct Call {
   void* out;
   Size count;
   void* stream;
+  /// Buffers are taken for memory that peers do not reach, wherever they lie.
+  bool any_memory = false;
 };
 
 /// From one place to another of this PE.
@@ -66,6 +68,8 @@ class CWorld {
   void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
   void unregister_memory(void* pointer);
+  /// Takes registered memory for memory that peers do not reach from now on: its owner has freed it.
+  void hide(const void* pointer);
   /// Returns the address on `pe` of `bytes` bytes of symmetric memory. Throws InvalidArgument for other memory.
   void* on_pe(const void* pointer, Size bytes, int pe, const char* what) const;
   void run(const Call& call);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "bindings/nccl/messages.h"
@@ -22,6 +23,8 @@ void Communicator::check_phase() const {
     case Phase::kNew:
     case Phase::kNone:
       throw InvalidArgument("comm: the communicator is not ready; wait until ncclCommGetAsyncError gives ncclSuccess");
+    case Phase::kSuspended:
+      throw Failed(ncclInvalidUsage, "comm: the communicator is suspended; allowed are resume, abort and destroy");
     case Phase::kRevoked:
       throw Failed(ncclInvalidUsage, "comm: the communicator is revoked; allowed are shrink, abort and destroy");
     case Phase::kFinalized:
@@ -74,14 +77,21 @@ void Communicator::run_calls(Work& work) {
   c::CWorld& here = world();
   const world::CurrentDevice current(world::devices_of(here.kind()), here.device());
   has_called_ = true;
-  try {
+  hide_freed();
+  as_remote_if_lost([&] {
     for (CollectiveCall& call : work.collectives) run_collective(call);
     if (!work.messages.empty()) run_messages(work.messages);
     if (own_stream_) here.synchronize(own_stream_->native());
+  });
+}
+
+/// Names a lost peer or an abort as NCCL does. A rank's own mistake keeps its code.
+void Communicator::as_remote_if_lost(const std::function<void()>& work) {
+  try {
+    work();
   } catch (...) {
-    // A lost peer or an abort, as NCCL names it; a rank's own mistake keeps its code.
     const Problem problem = problem_now();
-    if (problem.result == ncclInternalError && !here.process().failure().empty())
+    if (problem.result == ncclInternalError && !world_->process().failure().empty())
       throw Failed(ncclRemoteError, problem.text);
     throw;
   }
@@ -130,6 +140,10 @@ void Communicator::run_collective(CollectiveCall& call) {
     here.what.op = ReduceOp::kSum;
   }
   if (ranks_ == 1) return copy_whole(here);
+  // Some ranks have no use for one of the two buffers of other calls, which thus may lie elsewhere there.
+  constexpr std::array in_place{Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                                Collective::kAllToAll};
+  here.any_memory = std::find(in_place.begin(), in_place.end(), here.what.collective) == in_place.end();
   world().run(here);
 }
 
@@ -203,7 +217,8 @@ void Communicator::report_slow_call(double limit_s) {
     if (std::string waits = world_->process().waits(); waits != slow_.waits) slow_ = {std::move(waits), now, false};
   if (slow_.is_reported || std::chrono::duration<double>(now - slow_.since).count() < limit_s) return;
   if (own_stream_) slow_.waits = world_->process().waits();
-  if (slow_.waits.empty()) return;
+  // Without a wait on the device the hosts are at a meeting, whose coordinator reports it.
+  if (slow_.waits.empty() || (own_stream_ && slow_.waits.starts_with(";"))) return;
   slow_.is_reported = true;
   last_text_ = fmt::format("rank {} of {} has waited for {} s: {}", rank_, ranks_, limit_s,
                            slow_.waits.substr(slow_.waits.starts_with("; ") ? 2 : 0));
@@ -290,27 +305,6 @@ std::optional<Scalar> Communicator::scalar(int number) {
 bool Communicator::remove_scalar(int number) {
   const std::lock_guard lock(mutex_);
   return scalars_.erase(number) == 1;
-}
-
-void* Communicator::add_range(const Range& range) {
-  auto handle = std::make_unique<char>();
-  void* const address = handle.get();
-  const std::lock_guard lock(mutex_);
-  ranges_.emplace(address, std::pair(std::move(handle), range));
-  return address;
-}
-
-std::optional<Communicator::Range> Communicator::range(const void* handle, bool is_window) {
-  const std::lock_guard lock(mutex_);
-  const auto found = ranges_.find(handle);
-  if (found == ranges_.end() || found->second.second.is_window != is_window) return std::nullopt;
-  return found->second.second;
-}
-
-bool Communicator::remove_range(const void* handle, bool is_window) {
-  if (!range(handle, is_window)) return false;
-  const std::lock_guard lock(mutex_);
-  return ranges_.erase(handle) == 1;
 }
 
 }  // namespace tandem::nccl

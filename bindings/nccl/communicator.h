@@ -57,6 +57,8 @@ class Communicator {
     void* memory;
     std::size_t bytes;
     bool is_window;
+    /// All ranks map the memory, and calls use it in place.
+    bool is_shared = false;
   };
 
   Communicator(const Settings& settings, int rank, int ranks, std::optional<int> device)
@@ -82,6 +84,14 @@ class Communicator {
   void shrink(const std::vector<int>& excluded, Communicator& rest);
   /// Makes the larger `grown`, whose id one rank made.
   void grow(Communicator& grown);
+
+  /// Lets all ranks map a window's memory, if it is of a kind that they can map.
+  void share(const void* handle);
+  /// Ends that.
+  void unshare(const Range& range);
+  /// Gives memory back to the system until `resume`.
+  void suspend();
+  void resume();
 
   /// Makes the id of the next larger communicator, on one rank.
   UniqueId id_to_grow();
@@ -124,10 +134,17 @@ class Communicator {
   bool remove_scalar(int number);
   void* add_range(const Range& range);
   std::optional<Range> range(const void* handle, bool is_window);
-  bool remove_range(const void* handle, bool is_window);
+  /// Removes the range and returns it.
+  std::optional<Range> remove_range(const void* handle, bool is_window);
+  /// Notes that the program has freed memory, which may lie in a window.
+  void forget(const void* memory);
+  /// Returns the address on `rank` of a shared window's byte. Throws if the window is not shared.
+  void* on_rank(const void* handle, std::size_t offset, int rank);
+  /// Returns the memory that this rank has taken.
+  WorldProcess::MemoryUse memory();
 
  private:
-  enum class Phase { kNew, kReady, kNone, kRevoked, kFinalized, kAborted };
+  enum class Phase { kNew, kReady, kNone, kSuspended, kRevoked, kFinalized, kAborted };
 
   /// What other ranks have not done, and since when that has been so.
   struct Slow {
@@ -146,8 +163,10 @@ class Communicator {
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
   c::CWorld& world();
   void run_calls(Work& work);
+  void as_remote_if_lost(const std::function<void()>& work);
   void run_alone(Work& work);
   void run_collective(CollectiveCall& call);
+  void hide_freed();
   void copy(void* to, const void* from, Size bytes, void* stream);
   void copy_whole(const c::Call& call);
   void run_messages(const std::vector<Message>& messages);
@@ -184,6 +203,7 @@ class Communicator {
   int next_scalar_ = ncclNumOps;
   std::map<int, Scalar> scalars_;
   std::map<const void*, std::pair<std::unique_ptr<char>, Range>> ranges_;  // a handle is the address of its char
+  std::vector<const void*> freed_;                                         // shared memory that the program has freed
   host::TaskQueue jobs_;
 };
 

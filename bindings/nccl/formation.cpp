@@ -41,6 +41,7 @@ WorldOptions Communicator::world_options() const {
   options.device = device_ ? *device_ : devices.current();
   options.heap_bytes = 2 * staging_bytes() + for_plans + messages_of_a_pair * std::max(ranks_, 64);
   options.heap_limit_bytes = Size{16} << 30;
+  options.control_bytes = 8 * kMiB;
   options.timeout_s = kForever;
   options.arrival_timeout_s = kForever;
   options.join_timeout_s = kForever;
@@ -133,8 +134,7 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
     ranks_ = process->pes();
     controls.max_blocks = std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
     device_ = process->device();
-    // Buffers of some ranks may lie in windows and those of others elsewhere.
-    constexpr bool any_memory = true;
+    constexpr bool any_memory = false;  // windows are used in place
     made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
   }
   const std::lock_guard lock(mutex_);

@@ -42,6 +42,9 @@ struct WorldOptions {
   /// Maximum capacity. If a symmetric allocation does not fit, all PEs add at least as much memory behind the heap.
   /// Addresses and captured graphs stay valid. 0: no growth. The same on all PEs.
   Size heap_limit_bytes = 0;
+  /// The part of the heap that holds signals and packets; 0: 256 MiB. It does not grow, and larger packets lie with the
+  /// data. The same on all PEs.
+  Size control_bytes = 0;
   /// Seconds for which all PEs of a world may wait on the device before the watchdog aborts. All waits then end, and
   /// synchronizing calls throw Timeout. TANDEM_TIMEOUT_S in the environment overrides it.
   double timeout_s = 30;
@@ -168,6 +171,21 @@ class WorldProcess {
   /// device. Collective over this world, which goes on; the new world may outlive it. Throws the errors of the
   /// constructor.
   std::unique_ptr<WorldProcess> split(int color, int key, const WorldOptions& options = {});
+  /// The memory of this PE's part of the world.
+  struct MemoryUse {
+    Size kept = 0;        ///< bytes that a suspension keeps
+    Size given_back = 0;  ///< bytes that it gives back
+    bool is_suspended = false;
+  };
+  /// Returns the memory of this PE.
+  MemoryUse memory_use() const;
+  /// Gives the memory of the heap's data back to the system, and keeps its contents in memory of the host. Addresses
+  /// stay. Until `resume` only that, abort and the destructor may follow. Collective; it waits for this device's work.
+  /// Throws Unsupported in a world of several hosts.
+  void suspend();
+  /// Brings suspended memory back. Collective. Throws OutOfMemory on all PEs if one has no room; the world stays
+  /// suspended.
+  void resume();
   /// Ends the world for all PEs. Waiting kernels end, and synchronizing calls and barriers throw RuntimeFailure with
   /// this text. Any thread may call it at any time. The world must still be destroyed.
   void abort(const std::string& why);

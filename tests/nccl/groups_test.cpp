@@ -1,4 +1,5 @@
 // Groups of calls: messages, several communicators, nesting.
+#include <cstdlib>
 #include <numeric>
 
 #include "program.h"
@@ -126,6 +127,34 @@ TEST(NcclGroup, TakesNoCallsBesideNewCommunicators) {
     EXPECT_EQ(error_of(ncclCommSplit(r.comm, 0, 0, &part, nullptr)), "");
     EXPECT_THAT(error_of(ncclGroupEnd()), HasSubstr("5: group: calls and new communicators given"));
     EXPECT_EQ(error_of(ncclCommAbort(part)), "");
+  });
+}
+
+/// Rounds of calls of two communicators; TANDEM_NCCL_ROUNDS sets another number for a long run.
+int rounds() {
+  const char* const given = std::getenv("TANDEM_NCCL_ROUNDS");
+  return given != nullptr ? std::atoi(given) : 1000;
+}
+
+TEST(NcclCommunicators, OverTheSameRanksNeverStarveEachOther) {
+  ncclUniqueId ids[2];
+  for (ncclUniqueId& id : ids) ASSERT_EQ(error_of(ncclGetUniqueId(&id)), "");
+  // Each rank has one thread for each communicator, as a program has streams.
+  on_threads(4, [&](int thread) {
+    const int rank = thread / 2, which = thread % 2;
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(error_of(ncclCommInitRank(&comm, 2, ids[which], rank)), "");
+    for (int round = 0; round < rounds(); ++round) {
+      int value = rank + round, all[2] = {};
+      if (which == 0) {
+        ASSERT_EQ(error_of(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr)), "");
+        ASSERT_EQ(value, 2 * round + 1);
+      } else {
+        ASSERT_EQ(error_of(ncclAllGather(&value, all, 1, ncclInt32, comm, nullptr)), "");
+        ASSERT_THAT(all, ::testing::ElementsAre(round, round + 1));
+      }
+    }
+    EXPECT_EQ(error_of(ncclCommDestroy(comm)), "");
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
+#include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
 #include "world/device/devices.h"
 
@@ -75,6 +76,7 @@ void free_memory(void* at) {
     chunk = found->second;
     allocations().all.erase(found);
   }
+  for (const auto& communicator : tandem::nccl::all_communicators()) communicator->forget(at);
   tandem::world::DeviceMemory& memory = tandem::world::devices_of(std::nullopt).memory();
   auto* const begin = static_cast<std::byte*>(at);
   memory.unmap(begin, chunk.bytes);
@@ -92,10 +94,13 @@ void* add_range(ncclComm_t comm, void* memory, std::size_t bytes, bool is_window
 }
 
 ncclResult_t remove_range(ncclComm_t comm, const void* handle, bool is_window) {
-  if (!communicator_of(comm)->remove_range(handle, is_window))
+  const auto communicator = communicator_of(comm);
+  const auto range = communicator->remove_range(handle, is_window);
+  if (!range)
     throw InvalidArgument(fmt::format("{}: {} given, allowed is one of this communicator that was not deregistered",
                                       is_window ? "win" : "handle", fmt::ptr(handle)));
-  return ncclSuccess;
+  if (!range->is_shared) return ncclSuccess;
+  return tandem::nccl::add_change(communicator, communicator, [communicator, range] { communicator->unshare(*range); });
 }
 
 }  // namespace
@@ -141,10 +146,15 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t 
   TANDEM_NCCL_FORWARD(CommWindowRegister, comm, ncclInvalidUsage, *real, memory, bytes, window, flags);
   return guarded([&] {
     given(window, "win") = nullptr;
-    if (flags < 0 || flags > kWindowSymmetric)
-      throw InvalidArgument(fmt::format("winFlags: {} given, allowed are 0 and {}", flags, kWindowSymmetric));
-    *window = static_cast<ncclWindow_t>(add_range(comm, memory, bytes, true));
-    return ncclSuccess;
+    if (flags < 0 || flags > kMostWindowFlags)
+      throw InvalidArgument(fmt::format("winFlags: {} given, allowed are 0 to {}", flags, kMostWindowFlags));
+    void* const handle = add_range(comm, memory, bytes, true);
+    *window = static_cast<ncclWindow_t>(handle);
+    // Without the flag the ranks' buffers may lie at different offsets.
+    if ((flags & kWindowSymmetric) == 0) return ncclSuccess;
+    const auto communicator = communicator_of(comm);
+    return tandem::nccl::add_change(communicator, communicator,
+                                    [communicator, handle] { communicator->share(handle); });
   });
 }
 
@@ -164,5 +174,69 @@ ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void** mem
       throw InvalidArgument(fmt::format("win: {} given, allowed is a window of this communicator", fmt::ptr(window)));
     *memory = range->memory;
     return ncclSuccess;
+  });
+}
+
+/// Returns where a rank sees a byte of a window.
+static ncclResult_t find_on_rank(ncclWindow_t window, std::size_t offset, int rank, void** pointer) {
+  return guarded([&] {
+    given(pointer, "outPtr") = nullptr;
+    for (const auto& communicator : tandem::nccl::all_communicators())
+      if (communicator->range(window, true)) {
+        *pointer = communicator->on_rank(window, offset, rank);
+        return ncclSuccess;
+      }
+    throw InvalidArgument(fmt::format("window: {} given, allowed is a window of a communicator", fmt::ptr(window)));
+  });
+}
+
+TANDEM_NCCL_EXPORT(GetLsaDevicePointer);
+ncclResult_t pncclGetLsaDevicePointer(ncclWindow_t window, std::size_t offset, int rank, void** pointer) {
+  return find_on_rank(window, offset, rank, pointer);
+}
+
+TANDEM_NCCL_EXPORT(GetPeerDevicePointer);
+ncclResult_t pncclGetPeerDevicePointer(ncclWindow_t window, std::size_t offset, int peer, void** pointer) {
+  return find_on_rank(window, offset, peer, pointer);
+}
+
+TANDEM_NCCL_EXPORT(CommSuspend);
+ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags) {
+  TANDEM_NCCL_FORWARD(CommSuspend, comm, ncclInvalidUsage, *real, flags);
+  return guarded([&] {
+    if (flags != kSuspendMemory)
+      throw InvalidArgument(fmt::format("flags: {} given, allowed is {}", flags, kSuspendMemory));
+    const auto communicator = communicator_of(comm);
+    return tandem::nccl::add_change(communicator, communicator, [communicator] { communicator->suspend(); });
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommResume);
+ncclResult_t pncclCommResume(ncclComm_t comm) {
+  TANDEM_NCCL_FORWARD(CommResume, comm, ncclInvalidUsage, *real);
+  return guarded([&] {
+    const auto communicator = communicator_of(comm);
+    return tandem::nccl::add_change(communicator, communicator, [communicator] { communicator->resume(); });
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommMemStats);
+ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, std::uint64_t* value) {
+  TANDEM_NCCL_FORWARD(CommMemStats, comm, ncclInvalidUsage, *real, stat, value);
+  return guarded([&] {
+    given(value, "value") = 0;
+    const auto use = communicator_of(comm)->memory();
+    const auto number = [](Size bytes) { return static_cast<std::uint64_t>(bytes); };
+    switch (stat) {
+      case ncclStatGpuMemSuspend:
+        return *value = number(use.given_back), ncclSuccess;
+      case ncclStatGpuMemSuspended:
+        return *value = use.is_suspended ? 1 : 0, ncclSuccess;
+      case ncclStatGpuMemPersist:
+        return *value = number(use.kept), ncclSuccess;
+      case ncclStatGpuMemTotal:
+        return *value = number(use.kept + (use.is_suspended ? 0 : use.given_back)), ncclSuccess;
+    }
+    throw InvalidArgument(fmt::format("stat: {} given, allowed are 0 to 3", static_cast<int>(stat)));
   });
 }

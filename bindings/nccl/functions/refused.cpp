@@ -33,25 +33,6 @@ void set(T* output, T value) {
 
 }  // namespace
 
-TANDEM_NCCL_EXPORT(CommSuspend);
-ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags) {
-  TANDEM_NCCL_FORWARD(CommSuspend, comm, ncclInvalidUsage, *real, flags);
-  return refused("ncclCommSuspend");
-}
-
-TANDEM_NCCL_EXPORT(CommResume);
-ncclResult_t pncclCommResume(ncclComm_t comm) {
-  TANDEM_NCCL_FORWARD(CommResume, comm, ncclInvalidUsage, *real);
-  return refused("ncclCommResume");
-}
-
-TANDEM_NCCL_EXPORT(CommMemStats);
-ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, std::uint64_t* value) {
-  TANDEM_NCCL_FORWARD(CommMemStats, comm, ncclInvalidUsage, *real, stat, value);
-  set<std::uint64_t>(value, 0);
-  return refused("ncclCommMemStats");
-}
-
 TANDEM_NCCL_EXPORT(GroupSimulateEnd);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
   tandem::nccl::discard_group();
@@ -90,18 +71,6 @@ TANDEM_NCCL_EXPORT(DevCommDestroy);
 ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const void* made) {
   TANDEM_NCCL_FORWARD(DevCommDestroy, comm, ncclInvalidUsage, *real, made);
   return refused("ncclDevCommDestroy");
-}
-
-TANDEM_NCCL_EXPORT(GetLsaDevicePointer);
-ncclResult_t pncclGetLsaDevicePointer(ncclWindow_t, std::size_t, int, void** pointer) {
-  set<void*>(pointer, nullptr);
-  return refused("ncclGetLsaDevicePointer");
-}
-
-TANDEM_NCCL_EXPORT(GetPeerDevicePointer);
-ncclResult_t pncclGetPeerDevicePointer(ncclWindow_t, std::size_t, int, void** pointer) {
-  set<void*>(pointer, nullptr);
-  return refused("ncclGetPeerDevicePointer");
 }
 
 TANDEM_NCCL_EXPORT(GetLsaMultimemDevicePointer);

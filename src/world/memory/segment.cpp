@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "tandem/error.h"
 
@@ -50,7 +52,16 @@ Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::Fd
   const Size first = round_up(std::max<Size>(bytes.first, 1), granularity);
   stride_ = std::max(first, round_up(bytes.most, granularity));
   try {
-    share(member, exchange, device, {{memory.create(device, handles_, first), first}});
+    const Size kept = bytes.kept % granularity == 0 ? bytes.kept : 0;
+    if (kept > 0 && kept < first) {
+      share(member, exchange, device, {{memory.create(device, handles_, kept), kept}});
+      share(member, exchange, device, {{memory.create(device, handles_, first - kept), first - kept}});
+      kept_ = kept;
+      grown_.push_back(first - kept);
+    } else {
+      share(member, exchange, device, {{memory.create(device, handles_, first), first}});
+      kept_ = first;
+    }
   } catch (...) {
     release();
     throw;
@@ -106,6 +117,31 @@ void Segment::grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchan
     share(member, exchange, device, {chunk});
   } catch (...) {
     unmap_down_to(before);
+    throw;
+  }
+  grown_.push_back(bytes);
+}
+
+Size Segment::suspendable() const {
+  const std::vector<Size>& chunks = is_suspended() ? suspended_ : grown_;
+  return std::accumulate(chunks.begin(), chunks.end(), Size{0});
+}
+
+void Segment::suspend() {
+  const auto is_kept = [&](const Mapping& mapping) { return (mapping.address - base_) % stride_ < kept_; };
+  const auto gone = std::stable_partition(mapped_.begin(), mapped_.end(), is_kept);
+  unmap_down_to(static_cast<std::size_t>(gone - mapped_.begin()));
+  suspended_ = std::exchange(grown_, {});
+  there_ = kept_;
+}
+
+void Segment::resume(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device) {
+  const std::vector<Size> chunks = std::exchange(suspended_, {});
+  try {
+    for (const Size bytes : chunks) grow(member, exchange, device, bytes);
+  } catch (...) {
+    suspend();
+    suspended_ = chunks;
     throw;
   }
 }

@@ -15,6 +15,7 @@ class Segment {
   struct Bytes {
     Size first = 0;
     Size most = 0;
+    Size kept = 0;  ///< the beginning of the first that `suspend` keeps; a multiple of the granularity, or 0
   };
 
   /// Makes the memory of PEs that are threads: `numbers[p]` is PE p's device; several PEs may share one. Throws
@@ -36,6 +37,14 @@ class Segment {
   /// OutOfMemory and the device's errors, if PEs are processes on all of them. Then the segment stays as it was.
   void grow(const std::vector<int>& numbers, Size bytes);
   void grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device, Size bytes);
+
+  /// Gives back the memory behind the part that is kept, while nothing uses it. Addresses stay.
+  void suspend();
+  /// Makes that memory anew, for processes as `grow`. If it throws, all of it is given back again.
+  void resume(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device);
+  bool is_suspended() const { return !suspended_.empty(); }
+  /// Returns the bytes of each part that a suspension gives back, or has given back.
+  Size suspendable() const;
 
   std::byte* base() const { return base_; }
   Size stride() const { return stride_; }
@@ -68,6 +77,9 @@ class Segment {
   /// The handles by which other processes import its memory; memory of users is imported by descriptors.
   Handles handles_ = Handles::kDescriptors;
   std::vector<Mapping> mapped_;
+  Size kept_ = 0;
+  std::vector<Size> grown_;      // the sizes of each part's chunks behind what is kept
+  std::vector<Size> suspended_;  // those that were given back
 };
 
 }  // namespace tandem::world

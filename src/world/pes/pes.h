@@ -105,7 +105,9 @@ class Pes {
   std::uint32_t* wait_words_of(int pe) const;
   void load_kernels(const std::vector<int>& on_devices);
   /// Returns the part in which memory of a kind lies: packets may be too large for the control part.
-  static MemoryKind place_of(MemoryKind kind, Size bytes) { return bytes > (Size{1} << 20) ? MemoryKind::kData : kind; }
+  static MemoryKind place_of(MemoryKind kind, Size bytes, const HeapAllocator& allocator) {
+    return bytes > allocator.control_bytes() / 256 ? MemoryKind::kData : kind;
+  }
   void clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kind) const;
 
  private:

@@ -33,6 +33,15 @@ void check_alike(const std::vector<Bytes>& answers, int me, const char* what) {
   }
 }
 
+/// Returns the size of the control part, in units of the memory of GPUs.
+Size control_bytes_of(const WorldOptions& options) {
+  if (options.control_bytes == 0) return HeapAllocator::kControlBytes;
+  if (options.control_bytes < HeapAllocator::kGrain || options.control_bytes > HeapAllocator::kControlBytes)
+    throw InvalidArgument(fmt::format("control_bytes: {} given, allowed are 0 and {} to {}", options.control_bytes,
+                                      HeapAllocator::kGrain, HeapAllocator::kControlBytes));
+  return round_up(options.control_bytes, HeapAllocator::kGrain);
+}
+
 }  // namespace
 
 Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options)
@@ -42,9 +51,12 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
       pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       pe_(member_.or_fail([&] { return take_device(device); })),
-      allocator_(member_.or_fail([&] { return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes); })),
+      allocator_(member_.or_fail([&] {
+        return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes, false, control_bytes_of(options));
+      })),
       segment_(member_.or_fail([&] {
-        return Segment(devices, member_, exchange_, device, {allocator_.range_bytes(), allocator_.most_bytes()});
+        return Segment(devices, member_, exchange_, device,
+                       {allocator_.range_bytes(), allocator_.most_bytes(), allocator_.control_bytes()});
       })) {
   member_.or_fail([&] { prepare(options); });
 }
@@ -102,6 +114,38 @@ std::string Processes::waits() const {
                             : fmt::format("PE {} not there: it has not come, or computes", bootstrap::list_of(absent));
   }
   return calls_ == nullptr ? text : text + calls_->apart();
+}
+
+WorldProcess::MemoryUse Processes::memory_use() const {
+  const Size given_back = segment_.suspendable();
+  const bool is_suspended = segment_.is_suspended();
+  return {segment_.bytes() - (is_suspended ? 0 : given_back), given_back, is_suspended};
+}
+
+void Processes::suspend() {
+  if (proxy_ != nullptr) throw Unsupported("suspension: a world of several nodes is not suspended");
+  if (segment_.is_suspended()) throw InvalidArgument("suspension: the world is suspended already");
+  wait_for_device();
+  member_.all_or_none("suspension", [&] {
+    suspended_.resize(static_cast<std::size_t>(segment_.suspendable()));
+    copy_and_wait(pe_, suspended_.data(), data_begin(), segment_.suspendable());
+  });
+  segment_.suspend();  // nobody touches the memory: all PEs' work has ended
+}
+
+void Processes::resume() {
+  if (!segment_.is_suspended()) throw InvalidArgument("resumption: the world is not suspended");
+  segment_.resume(member_, exchange_, pe_.device);
+  member_.or_fail([&] {
+    devices().memory().commit(data_begin(), segment_.suspendable());
+    copy_and_wait(pe_, data_begin(), suspended_.data(), segment_.suspendable());
+  });
+  suspended_ = {};
+  member_.barrier("resumption");
+}
+
+std::byte* Processes::data_begin() const {
+  return segment_.base() + me() * segment_.stride() + allocator_.control_bytes();
 }
 
 void Processes::leave() {
@@ -272,7 +316,7 @@ Size Processes::agree(MemoryKind kind, Size bytes, const std::string& name) {
 
 Size Processes::allocate(int, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                          Size element_bytes) {
-  const MemoryKind place = place_of(kind, bytes);
+  const MemoryKind place = place_of(kind, bytes, allocator_);
   Size offset = 0;
   if (symmetric) {
     const Size left = agree(place, bytes, name);
@@ -352,14 +396,14 @@ void Processes::test_links() {
   const int tested = devices().has_mailbox() ? host.size : num_pes();
   const int first = devices().has_mailbox() ? host.first : 0;
   const Size bytes = tested * kSelfTestWords * Size{8};
-  SelfTest test{segment_.base() + first * segment_.stride() + HeapAllocator::kControlBytes, segment_.stride(), tested,
+  SelfTest test{segment_.base() + first * segment_.stride() + allocator_.control_bytes(), segment_.stride(), tested,
                 me() - first, 0};
   if (allocator_.left(MemoryKind::kData) < bytes) return;  // a heap for signals alone
   const Size counter_bytes = 2 * tested * Size{sizeof(std::uint32_t)};
   const std::unique_ptr<std::uint32_t[], PinnedFree> wrong(
       static_cast<std::uint32_t*>(devices().allocate_pinned(counter_bytes)), PinnedFree{&devices()});
   std::memset(wrong.get(), 0, static_cast<std::size_t>(counter_bytes));
-  devices().memory().commit(segment_.base() + me() * segment_.stride() + HeapAllocator::kControlBytes, bytes);
+  devices().memory().commit(segment_.base() + me() * segment_.stride() + allocator_.control_bytes(), bytes);
   for (test.round = 0; test.round < 2; ++test.round) {
     pe_.stream->write_patterns(test);
     pe_.stream->synchronize();

@@ -44,6 +44,10 @@ class Processes : public Pes {
   /// some PEs have made. Any thread may call it.
   std::string waits() const;
 
+  WorldProcess::MemoryUse memory_use() const;
+  void suspend();
+  void resume();
+
   /// Waits for this device's work, and for the same call of the other processes unless the world is over. Throws
   /// nothing.
   void leave();
@@ -56,6 +60,7 @@ class Processes : public Pes {
 
  private:
   int count_pes_of_host() const;
+  std::byte* data_begin() const;
   std::string name_of(int pe) const;
   void start_proxy();
   wire::Heartbeat heartbeat();
@@ -78,6 +83,7 @@ class Processes : public Pes {
   Pe pe_;
   HeapAllocator allocator_;
   Segment segment_;
+  std::vector<std::byte> suspended_;  // the contents of the memory that was given back
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
   std::unique_ptr<MismatchDetector> calls_;
   std::unique_ptr<Profiler> profiler_;

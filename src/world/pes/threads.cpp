@@ -112,7 +112,7 @@ Threads::~Threads() {
 Size Threads::allocate(int number, bool symmetric, MemoryKind kind, Size bytes, const std::string& name,
                        Size element_bytes) {
   Size offset = 0;
-  const MemoryKind place = place_of(kind, bytes);
+  const MemoryKind place = place_of(kind, bytes, allocator_);
   // Whether the heap grows must not depend on who is first.
   if (symmetric && allocator_.can_grow()) barrier();
   {

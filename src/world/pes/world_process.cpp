@@ -138,6 +138,18 @@ void WorldProcess::unregister_buffer(void* pointer) {
 
 void WorldProcess::check() const { state_->processes.check_alive(); }
 
+WorldProcess::MemoryUse WorldProcess::memory_use() const { return state_->processes.memory_use(); }
+
+void WorldProcess::suspend() {
+  const CurrentDevice current(state_->processes.devices(), device());
+  state_->processes.suspend();
+}
+
+void WorldProcess::resume() {
+  const CurrentDevice current(state_->processes.devices(), device());
+  state_->processes.resume();
+}
+
 std::string WorldProcess::waits() const { return state_->processes.waits(); }
 
 std::string WorldProcess::failure() const {
