@@ -7,6 +7,7 @@
     fuse_all_reduce_norm                finds them in a traced graph
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
+    enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
     register_backend                    dist.init_process_group("cpu:tandem")
 
 `group` is a process group, its name, or None for the default group. A group's first operator makes its world, on all
@@ -22,6 +23,7 @@ try:
 except ImportError as error:
     raise MissingPackage("torch is not installed, and tandem.torch needs it: pip install torch") from error
 
+from ._async_tp import enable_async_tp
 from ._backend import register_backend
 from ._collectives import (
     all_gather,
@@ -48,6 +50,7 @@ __all__ = [
     "all_reduce_norm",
     "all_to_all",
     "broadcast",
+    "enable_async_tp",
     "fuse_all_reduce_norm",
     "gather",
     "inductor_pass",

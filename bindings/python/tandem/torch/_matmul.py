@@ -76,7 +76,7 @@ def _activated(z: torch.Tensor, activation: str) -> torch.Tensor:
     return z if activation == "none" else getattr(F, activation)(z)
 
 
-def _is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
+def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
     """Whether an operator of the library takes these matrices. All PEs have the same shapes, so they answer alike."""
     size = x.element_size()
     lengths = [x.shape[-1], *(w.shape[1] for w in weights)]
@@ -145,7 +145,7 @@ def _all_gather_matmul(
     pes = _groups.size_of(group)
     shape = (pes * x.shape[0], *x.shape[1:-1])
     flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
-    if _is_fused(x, weights):
+    if is_fused(x, weights):
         m = pes * flat.shape[0]
         results = _run("all_gather_gemm", flat, weights, biases, activation, group, (m, m))
     else:
@@ -167,7 +167,7 @@ def _sum(
     biases = [] if bias is None else [bias]
     flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
     own = flat.shape[0] * rows // x.shape[0] if x.shape[0] > 0 else 0
-    if _is_fused(x, [w]):
+    if is_fused(x, [w]):
         result = _run(operator, flat, [w], biases, activation, group, (flat.shape[0], own))[0]
         return result.reshape(shape)
     product = (x @ w).contiguous()
