@@ -131,6 +131,14 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Stores the first element of group i to `to[i]`, with the visibility of `store`.
   template <int Group, class T, class A>
   TANDEM_DEVICE void store_group_firsts(T* to, const FragmentContract<A>& values);
+  /// Returns for each element the sum of all elements before it, 0 for the first. It contains a barrier of the block. T
+  /// is an integer of 4 or 8 bytes, and sums wrap.
+  template <class T>
+  TANDEM_DEVICE FragmentContract<T> exclusive_sum(const FragmentContract<T>& values);
+  /// Stores element i to `to[at[i]]`, with the visibility of `store`. It skips elements whose place is negative. The
+  /// places of the others differ.
+  template <class T, class A>
+  TANDEM_DEVICE void store_at(T* to, const FragmentContract<std::int32_t>& at, const FragmentContract<A>& values);
 
   // --- put and get ---------------------------------------------------------------------------------------------------
   // OpenSHMEM 1.5 section 9.5

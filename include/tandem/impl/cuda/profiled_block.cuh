@@ -108,6 +108,14 @@ class Profiled : public Base {
     const Range groups{0, ceil_div(values.size(), kGroup)};
     recorded(of_tile(RecordKind::kStore, to, groups), [&] { Base::template store_group_firsts<kGroup>(to, values); });
   }
+  template <class Values>
+  __device__ auto exclusive_sum(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::exclusive_sum(values); });
+  }
+  template <class T, class Places, class Values>
+  __device__ void store_at(T* to, const Places& at, const Values& values) {
+    recorded(of_tile(RecordKind::kStore, to, {0, at.size()}), [&] { Base::store_at(to, at, values); });
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------
