@@ -134,6 +134,14 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Returns a fragment with the layout of `like`, in which each element of group i is `from[i]`.
   template <int Group, class T, class A>
   TANDEM_DEVICE FragmentContract<T> load_groups(const T* from, const FragmentContract<A>& like);
+  /// Returns for each element the sum of all elements before it, 0 for the first. It contains a barrier of the block. T
+  /// is an integer of 4 or 8 bytes, and sums wrap.
+  template <class T>
+  TANDEM_DEVICE FragmentContract<T> exclusive_sum(const FragmentContract<T>& values);
+  /// Stores element i to `to[at[i]]`, with the visibility of `store`. It skips elements whose place is negative. The
+  /// places of the others differ.
+  template <class T, class A>
+  TANDEM_DEVICE void store_at(T* to, const FragmentContract<std::int32_t>& at, const FragmentContract<A>& values);
 
   // --- put and get ---------------------------------------------------------------------------------------------------
   // OpenSHMEM 1.5 section 9.5

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cpu/block.h"
@@ -73,6 +74,20 @@ class StreamBackend {
 
   /// The place of the next call in the host program, for reports.
   Site site = {};
+
+  /// Runs `check` at each later synchronize, as long as it lives. Repeated calls with the same one have no effect.
+  void check_at_synchronize(const std::shared_ptr<const std::function<void()>>& check) {
+    std::erase_if(checks_, [&](const auto& old) { return old.expired() || old.lock() == check; });
+    checks_.push_back(check);
+  }
+  /// Runs the checks; the first that throws ends them.
+  void run_checks() const {
+    for (const auto& check : checks_)
+      if (const auto alive = check.lock()) (*alive)();
+  }
+
+ private:
+  std::vector<std::weak_ptr<const std::function<void()>>> checks_;
 };
 
 }  // namespace detail
@@ -139,8 +154,16 @@ class Stream {
   void wait(const Event& event, Site site = Site::here()) { at(site).wait(event.state_); }
   /// Lets this stream continue when all work that `other` holds now is done.
   void wait_for(Stream& other, Site site = Site::here()) { wait(other.record(), site); }
-  /// Blocks the host program until the stream is empty. Rethrows errors of the device.
-  void synchronize() { backend_->synchronize(); }
+  /// Blocks the host program until the stream is empty. Rethrows errors of the device, and throws InvalidArgument for
+  /// data that a kernel refused.
+  void synchronize() {
+    backend_->synchronize();
+    backend_->run_checks();
+  }
+  /// Used by plans: `check` runs at each later synchronize and throws what the device noted.
+  void check_at_synchronize(const std::shared_ptr<const std::function<void()>>& check) {
+    backend_->check_at_synchronize(check);
+  }
   /// Used by plans: see Agreement.
   void compare_call(const detail::CallComparison& comparison, const Team& team) {
     backend_->compare_call(comparison, team);

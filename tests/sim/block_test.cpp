@@ -256,6 +256,33 @@ TEST(Block, FindsTheGreatestOfAllAndOfGroups) {
   });
 }
 
+TEST(Block, AddsWhatIsBeforeAndStoresAtPlaces) {
+  simulate(1, [](World& world) {
+    auto* const values = world.heap().allocate_local<std::int32_t>(40, "values");
+    auto* const places = world.heap().allocate_local<std::int32_t>(40, "places");
+    auto* const sums = world.heap().allocate_local<std::int64_t>(40, "sums");
+    auto* const moved = world.heap().allocate_local<std::int16_t>(41, "moved");
+    for (int i = 0; i < 40; ++i) {
+      values[i] = i % 3 - 1;
+      places[i] = i % 2 == 0 ? 39 - i : -1;
+    }
+    std::fill_n(moved, 41, std::int16_t{77});
+    Stream stream = world.make_stream("main");
+    launch(stream, {1, 64}, [=](auto& block) {
+      const auto loaded = block.template load<std::int32_t>(values, {0, 40});
+      const auto before = block.exclusive_sum(loaded);
+      block.store(sums, {0, 40}, before);
+      block.store_at(moved, block.template load<std::int32_t>(places, {0, 40}), before);
+    });
+    int sum = 0;
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_EQ(sums[i], sum) << i;
+      EXPECT_EQ(moved[39 - i], i % 2 == 0 ? sum : 77) << i;
+      sum += values[i];
+    }
+  });
+}
+
 /// The CUDA backend's blocks do so in tests/cuda/block_compile.cu.
 TEST(Block, HasEveryOperationOfItsContract) {
   EXPECT_NE((&test::EveryOperation<float, LLPacket, true>::run<cpu::Block>), nullptr);

@@ -50,6 +50,10 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
     block.template store<T>(a.local, tile, block.template load<T>(a.constant.local(), tile));
     block.store(a.result, tile, block.template load_reduce<A>(a.constant, tile, a.op));
   }
+  for (const Range tile : block.template tiles<std::int32_t>({0, a.count})) {
+    const auto numbers = block.template load<std::int32_t>(a.i32, tile);
+    block.store_at(a.i32, block.exclusive_sum(numbers), numbers);
+  }
   block.store_scalar(a.local + 1, block.load_scalar(a.local));
   block.copy(a.local, a.symm.local(), a.count);
 }

@@ -44,6 +44,7 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes);
 void add_layers_cases(std::vector<CheckCase>& cases, int pes);
 void add_norm_cases(std::vector<CheckCase>& cases, int pes);
 void add_heads_cases(std::vector<CheckCase>& cases, int pes);
+void add_experts_cases(std::vector<CheckCase>& cases, int pes);
 void add_other_cases(std::vector<CheckCase>& cases, int pes);
 
 /// Returns the node sizes to try: one node, and several.

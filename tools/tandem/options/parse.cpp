@@ -195,7 +195,8 @@ void add_tune(CLI::App& app, TuneOptions& a) {
 void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App& check = *app.add_subcommand("check", "check collectives or operators for races, hangs and wrong results");
   check.add_option("OP", a.subject,
-                   "collective, operator, merge_heads, layers (consecutive operators), barrier, send_recv_group, or "
+                   "collective, operator, merge_heads, experts, layers (consecutive operators), barrier, "
+                   "send_recv_group, or "
                    "`all` (the default)");
   check
       .add_option("--schedules", a.schedules,

@@ -131,6 +131,26 @@ class Block : public BlockOps<Block> {
     return result;
   }
 
+  template <class T>
+  Fragment<T> exclusive_sum(const Fragment<T>& values, Site site = Site::here()) {
+    sync(site);
+    Fragment<T> result(values.size(), values.backed(), values.layout());
+    if (!result.backed()) return result;
+    T total{};
+    for (Size i = 0; i < values.size(); ++i) {
+      result.data()[i] = total;
+      total = apply(ReduceOp::kSum, total, values.data()[i]);
+    }
+    return result;
+  }
+  template <class T, class A>
+  void store_at(T* to, const Fragment<std::int32_t>& at, const Fragment<A>& values, Site site = Site::here()) {
+    core_->require_fragment(values.size(), values.layout(), at.size(), 0, "store_at", site);
+    if (!at.backed() || !values.backed()) return;
+    for (Size i = 0; i < at.size(); ++i)
+      if (at.data()[i] >= 0) store_scalar(to + at.data()[i], tandem::convert<T>(values.data()[i]), site);
+  }
+
   // --- put, get ----------------------------------------------------------------------------------------------------
 
   template <class T>

@@ -210,6 +210,49 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     return result;
   }
 
+  /// Vectors of one number precede those of the next, and within it threads are in order.
+  template <class T, int W, int V>
+  __device__ auto exclusive_sum(const Fragment<T, W, V>& values) {
+    constexpr int kWarps = Threads / 32;
+    __shared__ T of_warps[kWarps];
+    const int size = static_cast<int>(values.size());
+    T own[V] = {};
+    place_.each_vector(values, [&](int at, int u) {
+#pragma unroll
+      for (int i = 0; i < W; ++i) own[u] += at + i < size ? values.at(u, i) : T{};
+    });
+    Fragment<T, W, V> result(values.size(), values.valid());
+    T before{};
+#pragma unroll
+    for (int u = 0; u < V; ++u) {
+      const T up_to_here = sum_up_to_lane(own[u]);
+      sync();  // waits for readers of earlier sums
+      if (thread_ % 32 == 31) of_warps[thread_ / 32] = up_to_here;
+      sync();
+      T sum = before + up_to_here - own[u];
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) {
+        sum += warp < thread_ / 32 ? of_warps[warp] : T{};
+        before += of_warps[warp];
+      }
+#pragma unroll
+      for (int i = 0; i < W; ++i) {
+        result.at(u, i) = sum;
+        sum += values.at(u, i);
+      }
+    }
+    return result;
+  }
+  template <class T, class A, int W, int V>
+  __device__ void store_at(T* to, const Fragment<std::int32_t, W, V>& at, const Fragment<A, W, V>& values) {
+    const int size = static_cast<int>(at.size());
+    place_.each_vector(at, [&](int first, int u) {
+#pragma unroll
+      for (int i = 0; i < W; ++i)
+        if (first + i < size && at.at(u, i) >= 0) to[at.at(u, i)] = convert<T>(values.at(u, i));
+    });
+  }
+
   // --- put and get
   // ------------------------------------------------------------------------------------------------------
 

@@ -113,6 +113,14 @@ class Profiled : public Base {
     add_begin(first(), of_tile(RecordKind::kLoad, from, Range{0, ceil_div(like.size(), kGroup)}));
     return Base::template load_groups<kGroup>(from, like);
   }
+  template <class Values>
+  __device__ auto exclusive_sum(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::exclusive_sum(values); });
+  }
+  template <class T, class Places, class Values>
+  __device__ void store_at(T* to, const Places& at, const Values& values) {
+    recorded(of_tile(RecordKind::kStore, to, {0, at.size()}), [&] { Base::store_at(to, at, values); });
+  }
 
   // --- put and get
   // ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 #pragma once
-/// Sums and maxima over a warp.
+/// Sums, prefix sums and maxima over a warp.
 
 #include "tandem/reduce_op.h"
 
@@ -20,6 +20,18 @@ __device__ inline T greatest_of_warp(T value) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2)
     value = apply(ReduceOp::kMax, value, __shfl_xor_sync(~0U, value, distance));
+  return value;
+}
+
+/// Returns the sum of the values of this lane and of those before it.
+template <class T>
+__device__ inline T sum_up_to_lane(T value) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const T other = __shfl_up_sync(~0U, value, distance);
+    if (lane >= distance) value += other;
+  }
   return value;
 }
 

@@ -1,0 +1,161 @@
+#pragma once
+/// Layers with experts: every PE holds some of the experts, and a token's rows go to the PEs whose experts it chose.
+///
+///   auto plan = make_experts(world, {.max_tokens = 128, .hidden = 7168, .experts = 256, .top_k = 8});
+///   plan->route(stream, {.tokens = 16, .ids = ids, .weights = weights, .routing = routing});
+///   plan->dispatch(stream, {.tokens = 16, .x = x, .routing = routing, .out = rows});
+///   ... the experts here turn `rows` into `y`, one row for each ...
+///   plan->combine(stream, {.tokens = 16, .y = y, .routing = routing, .out = out});
+///
+/// With n PEs, PE p holds the experts [p, p + 1) * experts / n. `route` makes a routing from the choices of all PEs,
+/// and the caller keeps it: any number of dispatches and combines may use it. Rows of an expert are in the order (PE
+/// from this one on, token, choice). `combine` computes for each token
+///
+///   sum[p] = y of its experts on PE p, times their weights, added in f32 in the order of choices, rounded to the type
+///   out    = sum[0] + ... + sum[n-1] + add       in f32, over the PEs that have an expert of it, rounded once
+///
+/// All bits are the same in every run. An id of -1 chooses no expert. An expert that a token chooses twice counts
+/// twice. A token without experts gets `add`, or zeros.
+///
+/// Rows travel as packets to places that are the tokens' own numbers, so a plan is for few tokens. Its staging takes
+/// about 4.3 * n * max_tokens * hidden * size of the type bytes: 32 MB for 128 tokens of 7168 bf16 on 4 PEs.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tandem/numeric.h"
+#include "tandem/stream.h"
+#include "tandem/world.h"
+
+namespace tandem {
+
+/// The place of a row in the output of `dispatch`.
+enum class ExpertLayout {
+  kSorted,    ///< by expert, each expert's first row at a multiple of `align`; a row for each choice
+  kByExpert,  ///< [experts of this PE][most_rows]; a row for each choice
+  kInPlace,   ///< [PE][max_tokens]: a row for each token; ExpertRouting::slots has the sorted rows' numbers
+};
+/// Returns "sorted", "by_expert" or "in_place".
+const char* name(ExpertLayout layout);
+/// Returns the layout of that name. Throws InvalidArgument with the list of names.
+ExpertLayout parse_expert_layout(const std::string& text);
+
+/// The form in which rows travel to experts.
+enum class ExpertWire {
+  kType,       ///< in the type
+  kQuantised,  ///< in fp8_e4m3, made by `dispatch`, with a scale for each 128 elements: their greatest |x| / 448
+  kGiven,      ///< in fp8_e4m3, given with such scales
+};
+/// Returns "type", "quantised" or "given".
+const char* name(ExpertWire wire);
+/// Returns the form of that name. Throws InvalidArgument with the list of names.
+ExpertWire parse_expert_wire(const std::string& text);
+
+/// Options of a plan, the same on all PEs.
+struct ExpertOptions {
+  DType type = DType::kBF16;                    ///< of x, y, add and the sums: bf16 or f16
+  Size max_tokens = 0;                          ///< the most tokens of a PE
+  Size hidden = 0;                              ///< elements of a row, 1 to 65,536
+  int experts = 0;                              ///< of all PEs, a multiple of their number
+  int top_k = 0;                                ///< choices of a token, 1 to 16
+  ExpertWire wire = ExpertWire::kType;          ///< the form of rows from token to expert
+  ExpertLayout layout = ExpertLayout::kSorted;  ///< of dispatched rows
+  Size align = 1;                               ///< of sorted experts' first rows, 1 to 1024
+  Size most_rows = 0;                           ///< of an expert in kByExpert; 0: max_tokens of every PE
+  int blocks = 0;                               ///< of 128 threads, at most four for each SM; 0: chosen by rows
+};
+
+/// The arrays of a routing, in device memory. Rows are those of the experts of this PE.
+struct ExpertRouting {
+  const std::int32_t* tokens = nullptr;  ///< [PE]: tokens of each PE
+  const std::int32_t* counts = nullptr;  ///< [expert here]: its rows
+  const std::int32_t* starts = nullptr;  ///< [experts here + 1]: its first row, and at last the end of all
+  const std::int32_t* slots = nullptr;   ///< [row]: PE * max_tokens + token, or -1 for a row that only aligns
+};
+
+/// The arguments of `route`: any memory of this PE.
+struct RouteCall {
+  Size tokens = 0;                                 ///< of this PE
+  const std::int32_t* tokens_on_device = nullptr;  ///< their number in device memory, or null; `tokens` bounds it
+  const void* ids = nullptr;                       ///< [tokens][top_k]: experts, or -1
+  DType id_type = DType::kI32;                     ///< i32 or i64
+  const float* weights = nullptr;                  ///< [tokens][top_k]; null: all 1
+  void* routing = nullptr;                         ///< routing_bytes() bytes at a multiple of 16
+};
+
+/// The arguments of `dispatch`: any memory of this PE.
+struct DispatchCall {
+  Size tokens = 0;                  ///< rows of x, at least the tokens of the routing
+  const void* x = nullptr;          ///< [tokens][hidden]
+  const float* x_scales = nullptr;  ///< [tokens][ceil(hidden / 128)], with ExpertWire::kGiven
+  const void* routing = nullptr;    ///< as `route` made it with this plan
+  void* out = nullptr;              ///< [dispatched_rows()][hidden]
+  float* out_scales = nullptr;      ///< [dispatched_rows()][ceil(hidden / 128)], with fp8 rows
+};
+
+/// The arguments of `combine`: any memory of this PE.
+struct CombineCall {
+  Size tokens = 0;                ///< rows of out, at least the tokens of the routing
+  const void* y = nullptr;        ///< [rows()][hidden]: sorted or by expert
+  const void* routing = nullptr;  ///< as `route` made it with this plan
+  const void* add = nullptr;      ///< [tokens][hidden], such as a shared expert's output; null: nothing
+  void* out = nullptr;            ///< [tokens][hidden]; it may be `add`
+};
+
+/// Routing, dispatch and combine that are ready to run.
+class ExpertPlan {
+ public:
+  /// Returns the plan's memory, as ~CollectivePlan does.
+  virtual ~ExpertPlan() = default;
+  /// Enqueues the routing of the given choices. All PEs make the same calls of a plan in the same order, in one stream.
+  /// Numbers of tokens may differ. No call allocates memory or blocks the host, so CUDA graphs can capture them.
+  ///
+  /// Throws InvalidArgument for tokens that are negative or above max_tokens, and for a buffer that is missing, too
+  /// small or overlapping. An id outside [-1, experts) counts as -1, and the stream's next `synchronize` throws
+  /// InvalidArgument with the first one. It does so for an expert with more than most_rows rows, too, which loses the
+  /// last ones.
+  void route(Stream& stream, const RouteCall& call);
+  /// Enqueues the transfer of rows to experts. It throws as `route` does.
+  void dispatch(Stream& stream, const DispatchCall& call);
+  /// Enqueues the weighted sums of the experts' rows. It throws as `route` does.
+  void combine(Stream& stream, const CombineCall& call);
+
+  /// Returns the options with every choice made.
+  const ExpertOptions& options() const { return options_; }
+  /// Returns the bytes of a routing.
+  virtual Size routing_bytes() const = 0;
+  /// Returns the arrays of a routing.
+  virtual ExpertRouting routing(const void* memory) const = 0;
+  /// Returns the most rows of the experts here: those of `y`.
+  virtual Size rows() const = 0;
+  /// Returns the most rows of the output of `dispatch`.
+  Size dispatched_rows() const;
+
+ protected:
+  /// Keeps the options, in which every choice is made.
+  ExpertPlan(World& world, const ExpertOptions& options);
+
+  World world_;                                                   ///< the world of the plan
+  std::shared_ptr<const std::function<void()>> refused_choices_;  ///< throws what `route` noted
+
+ private:
+  friend std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+  virtual void enqueue(Stream& stream, const RouteCall& call) = 0;
+  virtual void enqueue(Stream& stream, const DispatchCall& call) = 0;
+  virtual void enqueue(Stream& stream, const CombineCall& call) = 0;
+  template <class Call>
+  void note_and_enqueue(int kind, Stream& stream, const Call& call);
+
+  ExpertOptions options_;
+  std::size_t numbers_[3] = {};  // of route, dispatch and combine in the detector of mismatching calls
+  detail::PlanMemory memory_;
+};
+
+/// Makes a plan over all PEs of the world; all of them call it (see make_collective). Throws InvalidArgument with the
+/// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node,
+/// if they are more than 64, and in a phantom simulation, in which choices have no values.
+std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "tandem/error.h"
+#include "tandem/layer/experts.h"
+
+namespace tandem {
+
+namespace {
+
+constexpr std::array kLayouts{"sorted", "by_expert", "in_place"};
+constexpr std::array kWires{"type", "quantised", "given"};
+
+template <class T>
+T parse(const char* option, const std::string& text, const std::array<const char*, 3>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (text == names[i]) return static_cast<T>(i);
+  throw InvalidArgument(fmt::format("{}: no '{}'; there are {}, {}, {}", option, text, names[0], names[1], names[2]));
+}
+
+}  // namespace
+
+const char* name(ExpertLayout layout) { return kLayouts.at(static_cast<std::size_t>(layout)); }
+ExpertLayout parse_expert_layout(const std::string& text) { return parse<ExpertLayout>("layout", text, kLayouts); }
+
+const char* name(ExpertWire wire) { return kWires.at(static_cast<std::size_t>(wire)); }
+ExpertWire parse_expert_wire(const std::string& text) { return parse<ExpertWire>("wire", text, kWires); }
+
+}  // namespace tandem

@@ -1,0 +1,64 @@
+#pragma once
+/// The routing of tokens to experts in device memory: its arrays, and loads of one token's entries.
+
+#include <cstdint>
+
+#include "tandem/block.h"
+
+namespace tandem::kernels {
+
+constexpr int kMostTopK = 16;
+/// The place of a choice whose expert is here and has no row left for it.
+constexpr std::int32_t kNoRoom = -2;
+
+/// The arrays of one routing, in 32-bit words. A token's choices lie behind one another.
+struct Routing {
+  std::int32_t* words = nullptr;
+  int pes = 0;
+  int experts_here = 0;
+  int top_k = 0;
+  Size max_tokens = 0;
+  Size rows = 0;
+
+  /// Choices of a PE, padded so that its arrays begin at multiples of 16 bytes.
+  TANDEM_DEVICE Size choices() const { return round_up(max_tokens * top_k, 4); }
+  TANDEM_DEVICE std::int32_t* tokens() const { return words; }
+  TANDEM_DEVICE std::int32_t* counts() const { return tokens() + round_up(pes, 4); }
+  TANDEM_DEVICE std::int32_t* starts() const { return counts() + round_up(experts_here, 4); }
+  TANDEM_DEVICE std::int32_t* slots() const { return starts() + round_up(experts_here + 1, 4); }
+  TANDEM_DEVICE std::int32_t* ids(int pe) const { return slots() + round_up(rows, 4) + pe * choices(); }
+  TANDEM_DEVICE std::int32_t* places(int pe) const { return ids(pes) + pe * choices(); }
+  TANDEM_DEVICE float* weights(int pe) const { return reinterpret_cast<float*>(places(pes)) + pe * choices(); }
+  TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
+};
+
+/// A token's entries in one of the arrays, known to all threads.
+template <class T>
+struct Choices {
+  T of[kMostTopK];
+};
+
+/// Loads `count` entries at once, and fills the rest with `otherwise`.
+template <class T, class Block>
+TANDEM_DEVICE Choices<T> load_choices(Block& block, const T* from, int count, T otherwise) {
+  Choices<T> choices;
+  for (int k = 0; k < kMostTopK; ++k) choices.of[k] = k < count ? block.load_scalar(from + k) : otherwise;
+  return choices;
+}
+
+/// Returns the PEs with an expert of the token, a bit each.
+TANDEM_DEVICE inline std::uint64_t pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
+  std::uint64_t pes = 0;
+  for (const std::int32_t id : ids.of)
+    if (id >= 0) pes |= std::uint64_t{1} << id / routing.experts_here;
+  return pes;
+}
+
+/// Returns whether any of the token's experts is on this PE.
+TANDEM_DEVICE inline bool any_here(const Choices<std::int32_t>& places) {
+  bool any = false;
+  for (const std::int32_t place : places.of) any = any || place != -1;
+  return any;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,191 @@
+/// Experts on the simulator and on CPUs against known results, and their errors.
+
+#include "tandem/layer/experts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expert_cases.h"
+#include "support/host_pes.h"
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+using kernels::ExpertRuns;
+using ::testing::HasSubstr;
+
+/// Returns the first error, also if it is an exception.
+std::string wrong(World& world, const ExpertRuns& runs) {
+  try {
+    return kernels::wrong_of_runs(world, runs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Experts, AreRightInTheSimulator) {
+  constexpr int kPes[] = {2, 1, 3, 8, 5};
+  for (std::size_t i = 0; const int pes : kPes) {
+    const std::vector<ExpertRuns> cases = test::expert_cases(pes);
+    for (std::size_t number = i++; number < cases.size(); number += std::size(kPes)) {
+      SCOPED_TRACE(test::describe(cases[number], pes));
+      Simulation simulation(load_machine("h200x8"), pes);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, cases[number]), ""); });
+    }
+  }
+}
+
+TEST(Experts, AreRightOnCpus) {
+  int number = 0;
+  for (const int pes : {1, 2, 3, 4}) {
+    const std::vector<ExpertRuns> cases = test::expert_cases(pes);
+    const ExpertRuns& runs = cases[static_cast<std::size_t>(number++ * 3) % cases.size()];
+    SCOPED_TRACE(test::describe(runs, pes));
+    test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+      EXPECT_EQ(wrong(world, runs), "");
+      world.barrier();
+    });
+  }
+}
+
+/// More choices than one tile of the routing kernel has, and rows of a large model.
+TEST(Experts, AreRightForManyTokensAndWideRows) {
+  ExpertRuns many;
+  many.options = {.max_tokens = 600, .hidden = 4, .experts = 32, .top_k = 8};
+  many.rounds = {{"random", 600, 1}, {"one", 450, 1}};
+  ExpertRuns wide;
+  wide.options = {.max_tokens = 2, .hidden = 7168, .experts = 256, .top_k = 8, .wire = ExpertWire::kQuantised};
+  wide.rounds = {{"random", 2, 2}};
+  for (const ExpertRuns& runs : {many, wide}) {
+    SCOPED_TRACE(test::describe(runs, 2));
+    Simulation simulation(load_machine("h200x8"), 2);
+    simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+  }
+}
+
+struct Calls {
+  ExpertOptions options{.max_tokens = 2, .hidden = 8, .experts = 4, .top_k = 2};
+  RouteCall route;
+  DispatchCall dispatch;
+  CombineCall combine;
+};
+
+/// Runs calls that `change` has changed on both of two PEs. Returns the error of PE 0.
+template <class Change>
+std::string refusal(const Change& change) {
+  std::string text;
+  Simulation simulation(load_machine("h200x4"), 2);
+  simulation.run([&](World& world) {
+    SymmetricHeap& heap = world.heap();
+    auto* const ids = heap.allocate_local<std::int32_t>(4, "ids");
+    std::fill_n(ids, 4, world.pe());
+    Calls calls;
+    calls.route = {.tokens = 2, .ids = ids, .routing = heap.allocate_local<std::int32_t>(256, "routing")};
+    calls.dispatch = {.tokens = 2,
+                      .x = heap.allocate_local<bf16>(16, "x"),
+                      .routing = calls.route.routing,
+                      .out = heap.allocate_local<bf16>(8 * 8, "rows")};
+    calls.combine = {.tokens = 2,
+                     .y = heap.allocate_local<bf16>(8 * 8, "y"),
+                     .routing = calls.route.routing,
+                     .out = heap.allocate_local<bf16>(16, "out")};
+    change(calls, ids);
+    Stream stream = world.make_stream("main");
+    std::unique_ptr<ExpertPlan> plan;
+    try {
+      plan = make_experts(world, calls.options);
+      plan->route(stream, calls.route);
+      plan->dispatch(stream, calls.dispatch);
+      plan->combine(stream, calls.combine);
+      stream.synchronize();
+    } catch (const Error& error) {
+      if (world.pe() == 0) text = error.what();
+      stream.synchronize();  // the plan outlives its work
+    }
+  });
+  return text;
+}
+
+TEST(Experts, RefuseBadOptionsByName) {
+  const auto option = [](auto change) { return refusal([change](Calls& c, std::int32_t*) { change(c.options); }); };
+  EXPECT_EQ(option([](ExpertOptions&) {}), "");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.type = DType::kF32; }),
+            "type: f32 given to experts, allowed are f16 and bf16");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.max_tokens = 0; }),
+            "max_tokens: 0 given to experts, allowed are 1 to 65536");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.hidden = 0; }), "hidden: 0 given to experts, allowed are 1 to 65536");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.experts = 5; }),
+            "experts: 5 given to experts, allowed are multiples of the 2 PEs");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.top_k = 17; }), "top_k: 17 given to experts, allowed are 1 to 16");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.align = 0; }), "align: 0 given to experts, allowed are 1 to 1024");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.most_rows = 4; }),
+            "most_rows: 4 given to experts, allowed is 0 without the layout by_expert");
+  EXPECT_THAT(option([](ExpertOptions& o) { o.blocks = 1'000'000; }), HasSubstr("blocks: 1000000 given"));
+}
+
+TEST(Experts, RefuseBadCallsByName) {
+  const auto call = [](auto change) { return refusal([change](Calls& c, std::int32_t*) { change(c); }); };
+  EXPECT_EQ(call([](Calls& c) { c.route.tokens = 3; }), "tokens: 3 given to experts, allowed are 0 to 2");
+  EXPECT_EQ(call([](Calls& c) { c.route.ids = nullptr; }), "ids: none given to experts, allowed is memory of this PE");
+  EXPECT_EQ(call([](Calls& c) { c.route.id_type = DType::kU8; }),
+            "id_type: u8 given to experts, allowed are i32 and i64");
+  EXPECT_THAT(call([](Calls& c) { c.route.routing = static_cast<std::int32_t*>(c.route.routing) + 252; }),
+              HasSubstr("routing: a buffer that has 16 bytes"));
+  EXPECT_EQ(call([](Calls& c) { c.dispatch.x = nullptr; }), "x: none given to experts, allowed is memory of this PE");
+  EXPECT_THAT(call([](Calls& c) { c.dispatch.x = c.dispatch.out; }), HasSubstr("x, out: buffers that overlap"));
+  EXPECT_EQ(call([](Calls& c) { c.dispatch.out_scales = reinterpret_cast<float*>(c.combine.out); }),
+            "out_scales: given to experts whose wire is type, allowed with fp8");
+  EXPECT_EQ(call([](Calls& c) { c.combine.y = nullptr; }), "y: none given to experts, allowed is memory of this PE");
+  EXPECT_THAT(call([](Calls& c) { c.combine.out = const_cast<void*>(c.combine.y); }),
+              HasSubstr("y, out: buffers that overlap"));
+}
+
+TEST(Experts, TellARefusedIdAtTheNextSynchronise) {
+  const auto id = [](int choice, std::int32_t value) {
+    return refusal([=](Calls&, std::int32_t* ids) { ids[choice] = value; });
+  };
+  EXPECT_EQ(id(2, -1), "");
+  EXPECT_EQ(id(3, 4), "ids: PE 0, token 1, k 1: 4 given to experts, allowed are -1 to 3");
+  EXPECT_EQ(id(0, -2), "ids: PE 0, token 0, k 0: -2 given to experts, allowed are -1 to 3");
+  EXPECT_EQ(refusal([](Calls& c, std::int32_t* ids) {
+              std::fill_n(ids, 4, 0);
+              c.options.layout = ExpertLayout::kByExpert;
+              c.options.most_rows = 3;
+            }),
+            "most_rows: PE 0, expert 0: 8 rows, allowed are 3");
+}
+
+/// A refused id counts as -1, and the next call is not affected.
+TEST(Experts, GoOnAfterARefusedId) {
+  Simulation simulation(load_machine("h200x4"), 2);
+  simulation.run([](World& world) {
+    auto plan = make_experts(world, {.max_tokens = 1, .hidden = 8, .experts = 2, .top_k = 1});
+    auto* const ids = world.heap().allocate_local<std::int64_t>(1, "ids");
+    auto* const routing = world.heap().allocate_local<std::int32_t>(256, "routing");
+    Stream stream = world.make_stream("main");
+    const RouteCall call{.tokens = 1, .ids = ids, .id_type = DType::kI64, .routing = routing};
+    *ids = (std::int64_t{1} << 32) + 1;
+    plan->route(stream, call);
+    EXPECT_THROW(stream.synchronize(), InvalidArgument);
+    EXPECT_EQ(plan->routing(routing).counts[0], 0);
+    *ids = 1;
+    plan->route(stream, call);
+    stream.synchronize();
+    EXPECT_EQ(plan->routing(routing).counts[0], world.pe() == 1 ? 2 : 0);
+  });
+}
+
+TEST(Experts, NeedOneNodeAndData) {
+  const ExpertOptions options{.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1};
+  Simulation(load_machine("h200x4"), 4, {.pes_per_node = 2}).run([&](World& world) {
+    EXPECT_THROW(make_experts(world, options), Unsupported);
+  });
+  Simulation(load_machine("h200x4"), 2, {.phantom = true}).run([&](World& world) {
+    EXPECT_THROW(make_experts(world, options), Unsupported);
+  });
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,53 @@
+// Experts under `tandem check`: routing, dispatch and combine, with routings that are used again.
+#include "check/run_once.h"
+#include "collectives/reference/experts_runs.h"
+#include "tools/tandem/check/check_cases.h"
+
+namespace tandem::cli {
+namespace {
+
+class ExpertsProgram final : public CheckProgram {
+ public:
+  explicit ExpertsProgram(kernels::ExpertRuns runs) : runs_(std::move(runs)) {}
+  void run(World& world) const override {
+    if (const std::string wrong = kernels::wrong_of_runs(world, runs_); !wrong.empty())
+      throw checker::WrongResult(world.pe(), wrong);
+  }
+
+ private:
+  kernels::ExpertRuns runs_;
+};
+
+}  // namespace
+
+void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
+  struct Variant {
+    const char* name;
+    ExpertWire wire;
+    ExpertLayout layout;
+    std::vector<kernels::ExpertRound> rounds;
+  };
+  // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
+  const std::vector<Variant> variants{{"",
+                                       ExpertWire::kType,
+                                       ExpertLayout::kSorted,
+                                       {{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}}},
+                                      {"reused", ExpertWire::kQuantised, ExpertLayout::kByExpert, {{"one", 2, 4}}}};
+  for (const Variant& variant : variants) {
+    CheckCase one;
+    one.op = "experts";
+    one.algorithm = "packets";
+    one.variant = variant.name;
+    one.machine = machine_for(pes);
+    one.pes = pes;
+    kernels::ExpertRuns runs;
+    runs.options = {.max_tokens = 2, .hidden = 20, .experts = 2 * pes, .top_k = 2, .wire = variant.wire, .blocks = 2};
+    runs.options.layout = variant.layout;
+    if (variant.layout == ExpertLayout::kSorted) runs.options.align = 4;
+    runs.rounds = variant.rounds;
+    one.make = [runs] { return std::make_unique<ExpertsProgram>(runs); };
+    cases.push_back(std::move(one));
+  }
+}
+
+}  // namespace tandem::cli
