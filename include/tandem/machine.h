@@ -35,6 +35,15 @@ enum class Fabric {
 /// Returns "switched", "full_mesh" or "pcie".
 const char* to_string(Fabric fabric);
 
+/// The processors that run a machine's PEs.
+enum class Processor {
+  kGpu,  ///< GPUs
+  kCpu,  ///< the CPUs of a computer
+};
+
+/// Returns "gpu" or "cpu".
+const char* to_string(Processor processor);
+
 /// The source of one figure of a model.
 struct Provenance {
   std::string field;   ///< full path, for example "link.port_gbps"
@@ -45,11 +54,12 @@ struct Provenance {
 
 /// A machine model. docs/reference/machines.md explains each figure; GB/s are 1e9 bytes a second in one direction.
 struct Machine {
-  std::string name;         ///< the name by which load_machine finds it
-  std::string description;  ///< one line for people
-  int pes_per_node = 0;     ///< GPUs of one node
-  int default_nodes = 1;    ///< nodes of a run that gives no number
-  int max_nodes = 1;        ///< 1: the machine is one node
+  std::string name;                       ///< the name by which load_machine finds it
+  std::string description;                ///< one line for people
+  Processor processor = Processor::kGpu;  ///< GPUs, unless the model says otherwise
+  int pes_per_node = 0;                   ///< GPUs of one node
+  int default_nodes = 1;                  ///< nodes of a run that gives no number
+  int max_nodes = 1;                      ///< 1: the machine is one node
 
   /// One GPU, without its links.
   struct Gpu {

@@ -34,6 +34,14 @@ const char* to_string(Fabric fabric) {
   return "unknown";
 }
 
+const char* to_string(Processor processor) { return processor == Processor::kCpu ? "cpu" : "gpu"; }
+
+std::optional<Processor> detail::processor_named(std::string_view name) {
+  for (const Processor processor : {Processor::kGpu, Processor::kCpu})
+    if (name == to_string(processor)) return processor;
+  return std::nullopt;
+}
+
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
   for (const detail::BuiltinFile& machine : detail::builtin_machines()) names.emplace_back(machine.name);

@@ -2,8 +2,10 @@
 /// The figures of a machine model in one table: path, unit, allowed range, meaning and member of `Machine`. The parser
 /// and `explain` share it.
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "tandem/machine.h"
@@ -28,6 +30,11 @@ struct Field {
 
 /// Returns the fields in the order of the structs of Machine. Fields of one section are neighbours.
 std::span<const Field> machine_fields();
+
+/// Returns the processors of this name.
+std::optional<Processor> processor_named(std::string_view name);
+/// The names that it knows, for error messages.
+inline constexpr const char* kProcessorNames = "\"gpu\" or \"cpu\"";
 
 /// Returns the values that a field accepts, for error messages: "a whole number from 1 to 1024".
 std::string allowed(const Field& field);

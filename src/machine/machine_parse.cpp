@@ -41,6 +41,7 @@ class Reader {
   }
 
   std::string text(const Json& parent, const char* key, const std::string& path) const;
+  void read_processor(const std::string& name);
   void check_names() const;
   const Json* find(const std::string& path) const;
   void read_figure(const Field& field, const Json& figure);
@@ -68,11 +69,17 @@ std::string Reader::text(const Json& parent, const char* key, const std::string&
   return found->get<std::string>();
 }
 
+void Reader::read_processor(const std::string& name) {
+  const auto found = detail::processor_named(name);
+  if (!found) refuse_value("processor", name, detail::kProcessorNames);
+  machine_.processor = *found;
+}
+
 /// Rejects names that no model has, so that a misspelt field is not ignored.
 void Reader::check_names() const {
   if (!root_.is_object()) refuse_value("the whole file", root_, "an object");
   for (const auto& [name, value] : root_.items()) {
-    if (name == "name" || name == "description") continue;
+    if (name == "name" || name == "description" || name == "processor") continue;
     if (!is_section(name)) {
       if (name.find('.') != std::string::npos || !is_known(name)) refuse(name + " is not a field of a machine model");
       continue;
@@ -197,6 +204,7 @@ Machine Reader::read() {
   check_names();
   machine_.name = text(root_, "name", "name");
   machine_.description = text(root_, "description", "description");
+  if (root_.contains("processor")) read_processor(text(root_, "processor", "processor"));
   for (const Field& field : detail::machine_fields()) {
     const Json* const figure = find(field.path);
     if (belongs(field)) {

@@ -38,7 +38,7 @@ bool is_letter_or_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lowe
 std::vector<Tables> ranked(const Machine& machine, const SelectionTable* own) {
   std::map<int, Tables, std::greater<>> by_fit;
   for (const SelectionTable& table : builtin_tables())
-    by_fit[fit(table.machines, table.fabric, machine)].push_back(&table);
+    if (table.processor == machine.processor) by_fit[fit(table.machines, table.fabric, machine)].push_back(&table);
   std::vector<Tables> all;
   if (own != nullptr) all.push_back({own});
   for (auto& [number, tables] : by_fit) all.push_back(std::move(tables));

@@ -4,7 +4,8 @@
 /// How a table is read (docs/reference/machines.md says it to users):
 ///   1. A table of one's own (option, or TANDEM_SELECTION) comes first, then the builtin tables whose families name
 ///   this
-///      machine, then those of its fabric, then all others. What one has no group for is asked of the next.
+///      machine, then those of its fabric, then all others of its processors (GPUs or CPUs). What one has no group for
+///      is asked of the next.
 ///   2. Of the groups for this collective, on one node or between several, the one with the nearest number of PEs is
 ///      taken; of equally near ones a measured one comes before a predicted one, then the nearest element size counts:
 ///      the same, else a group for all, else the least ratio (of two equal ones the smaller number). Groups for half or
@@ -56,8 +57,9 @@ struct SelectionTable {
   /// Families of machines: words of World::machine().name, as "H100" of "NVIDIA H100 80GB HBM3".
   std::vector<std::string> machines;
   std::vector<Group> groups;
-  std::optional<Fabric> fabric = {};  ///< also for machines of this fabric that no table names
-  bool is_predicted = false;          ///< made from a machine model
+  std::optional<Fabric> fabric = {};      ///< also for machines of this fabric that no table names
+  bool is_predicted = false;              ///< made from a machine model
+  Processor processor = Processor::kGpu;  ///< builtin tables serve no machines of other processors
 };
 
 /// Whether `machine` has `family` as a word, in any case of letters: letters may follow it, digits may not.

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/text_file.h"
+#include "machine/machine_fields.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 
@@ -25,7 +26,7 @@ class Reader {
   Reader(Json root, const std::string& origin) : root_(std::move(root)), origin_(origin) {}
 
   SelectionTable read() const {
-    check_fields("", root_, {"name", "description", "machines", "fabric", "predicted", "groups"});
+    check_fields("", root_, {"name", "description", "machines", "fabric", "processor", "predicted", "groups"});
     SelectionTable table;
     table.name = text("", root_, "name");
     table.description = text("", root_, "description");
@@ -34,6 +35,7 @@ class Reader {
       table.machines.push_back(machine);
     }
     if (root_.contains("fabric")) table.fabric = fabric();
+    if (root_.contains("processor")) table.processor = processor();
     if (const auto found = root_.find("predicted"); found != root_.end()) {
       if (!found->is_boolean()) refuse_value("predicted", *found, "true or false");
       table.is_predicted = *found;
@@ -92,6 +94,12 @@ class Reader {
     for (const Fabric fabric : {Fabric::kSwitched, Fabric::kFullMesh, Fabric::kPcie})
       if (given == to_string(fabric)) return fabric;
     refuse_value("fabric", member("", root_, "fabric"), "\"switched\", \"full_mesh\" or \"pcie\"");
+  }
+
+  Processor processor() const {
+    const std::string given = text("", root_, "processor");
+    if (const auto found = tandem::detail::processor_named(given)) return *found;
+    refuse_value("processor", given, tandem::detail::kProcessorNames);
   }
 
   /// Returns 0 if the values are missing.
@@ -198,6 +206,7 @@ std::string to_text(const SelectionTable& table) {
   std::string text = fmt::format("{{\n  \"name\": {},\n  \"description\": {},\n  \"machines\": {},\n",
                                  Json(table.name).dump(), Json(table.description).dump(), Json(table.machines).dump());
   if (table.fabric) text += fmt::format("  \"fabric\": \"{}\",\n", to_string(*table.fabric));
+  if (table.processor != Processor::kGpu) text += fmt::format("  \"processor\": \"{}\",\n", to_string(table.processor));
   if (table.is_predicted) text += "  \"predicted\": true,\n";
   text += "  \"groups\": [";
   const char* between_groups = "\n";

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collectives/plan/collective.h"
+#include "collectives/plan/staged_plan.h"
 #include "support/collective_check.h"
 #include "support/collective_grid.h"
 #include "tandem/advanced/local_handle.h"
@@ -105,6 +106,16 @@ TEST_P(LocalBuffers, ThatPeersTouchAreFound) {
   };
   EXPECT_EQ(faults(true, false), info.peers_access_input());
   EXPECT_EQ(faults(false, true), info.peers_access_output());
+}
+
+TEST(LocalBuffersCost, IsThatOfTheMachinesProcessors) {
+  const CollectiveOptions options{.max_count = Size{4} << 20, .local_in = true};
+  const auto us = [&](const char* machine) {
+    return kernels::copies_us({true, false}, Collective::kAllReduce, options, Team{0, 2, 1, 0, 2},
+                              load_machine(machine));
+  };
+  EXPECT_NEAR(us("host"), 5 + 16777216 / 18.1e3, 0.1);
+  EXPECT_NEAR(us("h200x8"), 1.2 + 16777216 / 2.2e6, 0.1);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LocalBuffers, ::testing::ValuesIn(collective_algorithms()), title);

@@ -225,6 +225,8 @@ TEST(MachineFile, CurvesAndTilesAreChecked) {
 
 TEST(MachineFile, UnknownAndMisplacedFieldsAreRefused) {
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gpbs", 3), HasSubstr("link.port_gpbs is not a field"));
+  EXPECT_THAT(refusal_with("h200x4", "/processor", "tpu"),
+              HasSubstr("processor: \"tpu\" given, allowed is \"gpu\" or \"cpu\""));
   EXPECT_THAT(refusal_with("h200x4", "/color", "red"), HasSubstr("color is not a field"));
   EXPECT_THAT(refusal_with("h200x4", "/gpu.sm_count", 3), HasSubstr("gpu.sm_count is not a field"));
   EXPECT_THAT(refusal_with("h200x4", "/link/port_gbps/note", "x"), HasSubstr("link.port_gbps.note is not a field"));

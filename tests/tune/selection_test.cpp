@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tandem/error.h"
@@ -119,6 +120,22 @@ TEST(Selection, MachinesThatNoTableNamesTakeThatOfTheirFabric) {
   EXPECT_EQ(choice("mine", Fabric::kSwitched), choice("h200x8", Fabric::kSwitched));
   EXPECT_NE(choice("mine", Fabric::kPcie), choice("mine", Fabric::kSwitched));
   EXPECT_EQ(choice("NVIDIA H100 PCIe", Fabric::kSwitched), choice("pcie-2numa", Fabric::kPcie)) << "the longest family";
+}
+
+TEST(Selection, BuiltinTablesServeMachinesOfTheirProcessors) {
+  Machine machine = load_machine("h200x8");
+  machine.name = "mine";
+  const auto is_of_host = [](const SelectionTable& table) { return table.processor == Processor::kCpu; };
+  const std::vector<SelectionTable>& tables = builtin_tables();
+  ASSERT_EQ(std::count_if(tables.begin(), tables.end(), is_of_host), 1);
+  for (const int pes : {2, 3, 8, 16, 100})
+    for (const Processor processor : {Processor::kGpu, Processor::kCpu}) {
+      machine.processor = processor;
+      const auto choice = choose(machine, "", {Collective::kAllReduce, true, pes, 4, 1 << 20}, any);
+      EXPECT_EQ(choice->table == "host", processor == Processor::kCpu) << pes << " PEs: " << choice->table;
+    }
+  // No table of CPUs has choices between nodes.
+  EXPECT_FALSE(choose(machine, "", {Collective::kAllReduce, false, 16, 4, 1 << 20}, any));
 }
 
 TEST(Selection, WeighsCopies) {
@@ -253,6 +270,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{file_of(R"([{"algorithm": "ring"}])", R"(, "element_bytes": 9)"), "allowed is 1, 2, 4 or 8"},
         Damage{R"({"name": "n", "description": "d", "machines": [], "fabric": "ring", "groups": []})",
                "fabric: \"ring\" given, allowed is \"switched\", \"full_mesh\" or \"pcie\""},
+        Damage{R"({"name": "n", "description": "d", "machines": [], "processor": "tpu", "groups": []})",
+               "processor: \"tpu\" given, allowed is \"gpu\" or \"cpu\""},
         Damage{R"({"name": "n", "description": "d", "machines": [], "predicted": 1, "groups": []})",
                "predicted: 1 given, allowed is true or false"},
         Damage{"{}", "name is missing"}, Damage{R"({"name": "n", "name": "m"})", "name is given twice"},

@@ -25,8 +25,8 @@ struct BroadcastPull : MoveKernel {
   }
 
  private:
-  /// The offer and its answer take about as long as a copy of so many bytes.
-  static constexpr Size kLeastShared = Size{32} << 10;
+  /// Of a block's part. An answer may have to wake a root that sleeps, which takes as long as the copy of some 500 KB.
+  static constexpr Size kLeastShared = Size{1} << 20;
 
   TANDEM_DEVICE static bool is_in_place(const Args& a) { return a.out.local() == a.in.local(); }
   TANDEM_DEVICE static Epoch ready_value(Epoch epoch, bool shares) { return 2 * epoch + (shares ? 1 : 0); }

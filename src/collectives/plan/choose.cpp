@@ -40,7 +40,7 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
                           bytes_of(collective, options, team)};
   const auto copies = [&](const std::string& algorithm) {
     return copies_us(staged_buffers(find_algorithm(collective, algorithm)->info, options, team), collective, options,
-                     team);
+                     team, world.machine());
   };
   if (const auto choice = tune::choose(world.machine(), options.selection, query, is_possible, copies))
     return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count), OptionSource::kTable,

@@ -149,9 +149,12 @@ Staged staged_buffers(const AlgorithmInfo& info, const CollectiveOptions& option
           options.local_out && (all || info.peers_access_output())};
 }
 
-double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team) {
-  // Between the nodes of a graph on H200 (docs/measured.md): 1.2 us, and 2,200 bytes in a nanosecond.
-  constexpr double begin_us = 1.2, bytes_per_us = 2.2e6;
+double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team,
+                 const Machine& machine) {
+  // GPUs: between the nodes of a graph on H200 (docs/measured.md): 1.2 us, and 2,200 bytes in a nanosecond.
+  const bool by_cpus = machine.processor == Processor::kCpu;
+  const double begin_us = by_cpus ? machine.gpu.copy_engine_startup_us : 1.2;
+  const double bytes_per_us = by_cpus ? machine.gpu.copy_engine_local_gbps * 1e3 : 2.2e6;
   const auto us = [&](bool is_staged, Size parts) {
     const auto bytes = static_cast<double>(options.max_count * size_of(options.type) * parts);
     return is_staged ? begin_us + bytes / bytes_per_us : 0;

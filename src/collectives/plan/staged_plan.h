@@ -20,7 +20,8 @@ struct Staged {
 Staged staged_buffers(const AlgorithmInfo& info, const CollectiveOptions& options, const Team& team);
 
 /// Returns the approximate time of the copies of the largest call.
-double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team);
+double copies_us(Staged staged, Collective collective, const CollectiveOptions& options, const Team& team,
+                 const Machine& machine);
 
 /// Returns the elements (as `count`) of a call that the staging holds at once. Returns max_count if nothing is copied
 /// or no staging was given. Throws InvalidArgument if it holds none.

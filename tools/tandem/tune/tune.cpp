@@ -58,6 +58,7 @@ Sweep tune_in_simulator(const TuneOptions& a, Collective collective) {
   const int per_node = setup.options.pes_per_node > 0 ? setup.options.pes_per_node : setup.machine.pes_per_node;
   Sweep sweep;
   sweep.machine = setup.machine.name;
+  sweep.processor = setup.machine.processor;
   sweep.group.one_node = setup.pes <= per_node;
   sweep.group.pes = setup.pes;
   tune::Contest contest(simulated_candidates(collective, sweep.group.one_node, a.algorithm.value_or("")));
@@ -86,7 +87,8 @@ Sweep tune_in_simulator(const TuneOptions& a, Collective collective) {
 }
 
 /// Returns the existing table of --out, or a new one.
-tune::SelectionTable open_table(const TuneOptions& a, const std::string& machine) {
+tune::SelectionTable open_table(const TuneOptions& a, const Sweep& sweep) {
+  const std::string& machine = sweep.machine;
   tune::SelectionTable table;
   if (std::filesystem::exists(a.out)) table = tune::load_selection(a.out);
   if (table.name.empty()) {
@@ -94,6 +96,7 @@ tune::SelectionTable open_table(const TuneOptions& a, const std::string& machine
     table.description = fmt::format("Algorithms of collectives on {}, {} by tandem tune", machine,
                                     a.is_measured() ? "measured" : "predicted");
     table.machines = {machine};
+    table.processor = sweep.processor;
   }
   if (table.machines != std::vector{machine})
     throw InvalidArgument(
@@ -156,7 +159,7 @@ int execute(const TuneOptions& a) {
   } else {
     for (const Collective collective : collectives) sweeps.push_back(tune_in_simulator(a, collective));
   }
-  tune::SelectionTable table = open_table(a, sweeps.front().machine);
+  tune::SelectionTable table = open_table(a, sweeps.front());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweeps.size(); ++i) {
     Sweep& sweep = sweeps[i];

@@ -13,7 +13,8 @@ namespace tandem::cli {
 /// The sweep of one collective.
 struct Sweep {
   std::string machine;  ///< see World::machine().name
-  tune::Group group;    ///< without sizes
+  Processor processor = Processor::kGpu;
+  tune::Group group;  ///< without sizes
   std::vector<tune::Measured> measured;
 };
 
