@@ -9,7 +9,6 @@
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"
-#include "tandem/layer/all_reduce_norm.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
 #include "tandem/worlds.h"
@@ -77,8 +76,10 @@ class CWorld {
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
-  std::unique_ptr<AllReduceNormPlan> make_norm_plan(const AllReduceNormOptions& options) {
-    return make_all_reduce_norm(world(), options);
+  /// Returns make(world), a plan of a call of tandem/layer.
+  template <class Make>
+  auto make_layer_plan(const Make& make) {
+    return make(world());
   }
   /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.
   Symm<std::byte> handle_of(const void* pointer);
