@@ -421,6 +421,37 @@ tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan);
 
+/** The merge of partial attention outputs: every PE has attended to its part of the keys, for all heads.
+ * tandem/layer/merge_heads.h defines the results. A zero means the default, or no, for every field after `type`. */
+typedef struct {
+  size_t max_batch;  /**< the largest batch of a run */
+  size_t heads;      /**< heads in all */
+  size_t head_size;  /**< elements of a head */
+  tandem_dtype type; /**< TANDEM_F32, TANDEM_F16 or TANDEM_BF16 */
+  int base_two;      /**< 0 or 1: the log-sum-exps have the base 2 instead of e */
+  int all_heads;     /**< 0 or 1: every PE gets all heads instead of its own */
+} tandem_heads_problem;
+
+/** The arguments of one run, anywhere in this PE's memory. */
+typedef struct {
+  size_t batch;        /**< batch of this run */
+  const void* partial; /**< batch x heads x head_size: this PE's partial outputs */
+  const float* lse;    /**< batch x heads: their log-sum-exps */
+  void* out;           /**< batch x own heads (or heads) x head_size */
+} tandem_heads_run;
+
+/** A merge_heads that is ready to run. */
+typedef struct tandem_heads_plan tandem_heads_plan;
+
+/** Makes a plan. All PEs call it with the same problem. */
+tandem_status tandem_heads_plan_create(tandem_heads_plan** plan, tandem_world* world,
+                                       const tandem_heads_problem* problem);
+/** Enqueues one run in `stream`; all PEs call it with the same batch. It allocates nothing, never blocks, and may be
+ * captured. */
+tandem_status tandem_heads_plan_run(tandem_heads_plan* plan, const tandem_heads_run* run, void* stream);
+/** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
+tandem_status tandem_heads_plan_destroy(tandem_heads_plan* plan);
+
 /** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /** Blocks until all PEs have called it. */

@@ -1,5 +1,5 @@
 // all_reduce_norm in C.
-#include "guard.h"
+#include "layer_plans.h"
 #include "tandem/layer/all_reduce_norm.h"
 
 static_assert(TANDEM_NO_NORM == static_cast<int>(tandem::Norm::kNone) &&
@@ -7,21 +7,17 @@ static_assert(TANDEM_NO_NORM == static_cast<int>(tandem::Norm::kNone) &&
 static_assert(TANDEM_NOT_QUANTISED == static_cast<int>(tandem::Quantisation::kNone) &&
               TANDEM_SCALE_PER_128 == static_cast<int>(tandem::Quantisation::kGroup));
 
-struct tandem_norm_plan {
-  tandem_world& world;
-  std::unique_ptr<tandem::c::NormPlan> plan;
-};
+struct tandem_norm_plan : tandem::c::LayerPlan<tandem::c::NormPlan> {};
 
 namespace {
 
 using tandem::Size;
 using tandem::c::given;
-using tandem::c::guarded;
 using tandem::c::one_of;
 using tandem::c::size_of_c;
 
-tandem::c::Handles<tandem_norm_plan>& plans() {
-  static auto& all = *new tandem::c::Handles<tandem_norm_plan>("tandem_norm_plan");  // never destroyed
+tandem::c::LayerPlans<tandem_norm_plan>& plans() {
+  static auto& all = *new tandem::c::LayerPlans<tandem_norm_plan>("tandem_norm_plan");  // never destroyed
   return all;
 }
 
@@ -49,44 +45,26 @@ tandem::AllReduceNormOptions options_of(const tandem_norm_problem& problem) {
 
 tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* world,
                                       const tandem_norm_problem* problem) {
-  return guarded([&] {
-    given(plan, "plan") = nullptr;
-    const tandem::c::InWorld where(world);
+  return plans().create(plan, world, [&](tandem::World& on, bool any_memory) {
     const tandem::AllReduceNormOptions options = options_of(given(problem, "problem"));
-    auto made = where->make_norm_plan(options, tandem::c::flag(problem->any_memory, "any_memory"));
-    *plan = plans().keep(std::unique_ptr<tandem_norm_plan>(new tandem_norm_plan{where.handle(), std::move(made)}));
-    ++where.handle().plans;
+    return std::make_unique<tandem::c::NormPlan>(on, options,
+                                                 tandem::c::flag(problem->any_memory, "any_memory") || any_memory);
   });
 }
 
 tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run* run, void* stream) {
-  return guarded([&] {
-    const auto made = plans().at(plan, "plan");
-    const tandem::c::InWorld world(&made->world);
+  return plans().run(plan, stream, [&](tandem::c::CWorld& world) {
     const tandem_norm_run& r = given(run, "run");
-    tandem::AllReduceNormCall call{.rows = size_of_c(r.rows, "rows"),
-                                   .in = world->handle_of(r.in),
-                                   .residual = r.residual,
-                                   .weight = r.weight,
-                                   .bias = r.bias,
-                                   .norm_bias = r.norm_bias,
-                                   .out = world->handle_of(r.out),
-                                   .sum = world->handle_of(r.sum),
-                                   .scales = world->handle_of(r.scales).as<float>()};
-    world->in_order(stream, [&](bool) {
-      tandem::Stream borrowed = world->borrow_stream(stream);
-      made->plan->run(borrowed, call);
-    });
+    return tandem::AllReduceNormCall{.rows = size_of_c(r.rows, "rows"),
+                                     .in = world.handle_of(r.in),
+                                     .residual = r.residual,
+                                     .weight = r.weight,
+                                     .bias = r.bias,
+                                     .norm_bias = r.norm_bias,
+                                     .out = world.handle_of(r.out),
+                                     .sum = world.handle_of(r.sum),
+                                     .scales = world.handle_of(r.scales).as<float>()};
   });
 }
 
-tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan) {
-  return guarded([&] {
-    if (plan == nullptr) return;
-    tandem_world& world = plans().at(plan, "plan")->world;
-    const auto use = tandem::c::worlds().at(&world, "world");
-    const auto current = tandem::c::current_unless_lost(use->world);
-    plans().destroy(plan, "plan", [](const tandem_norm_plan&) {});
-    --world.plans;
-  });
-}
+tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan) { return plans().destroy(plan); }

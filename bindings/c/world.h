@@ -81,8 +81,10 @@ class CWorld {
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
-  std::unique_ptr<NormPlan> make_norm_plan(const AllReduceNormOptions& options, bool any_memory) {
-    return std::make_unique<NormPlan>(world(), options, any_memory || any_memory_);
+  /// Returns make(world, any_memory), a plan of a call of tandem/layer; any_memory: buffers lie anywhere.
+  template <class Make>
+  auto make_layer_plan(const Make& make) {
+    return make(world(), any_memory_);
   }
   /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.
   Symm<std::byte> handle_of(const void* pointer);

@@ -65,7 +65,7 @@ Size input_elements(Collective collective, Size count, int pes, int pe, int root
 Size output_elements(Collective collective, Size count, int pes, int pe, int root);
 
 /// The form of values on their way between PEs. Formats of 8 bits lose precision, so only a caller chooses them.
-/// all_reduce, all_gather and reduce_scatter of f32, f16 and bf16 have them, and the reduction is ReduceOp::kSum.
+/// The collectives all_reduce, all_gather and reduce_scatter of f32, f16 and bf16 have them; the reduction is kSum.
 ///
 /// Each 128 consecutive elements of a PE's input (reduce_scatter: of each part) have an f32 scale, and each element
 /// becomes scale * code. The scale is the greatest magnitude divided by the greatest code, rounded up to 16 significant

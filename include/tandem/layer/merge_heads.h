@@ -15,7 +15,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "tandem/advanced/option_choice.h"
 #include "tandem/numeric.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
@@ -57,6 +59,8 @@ class MergeHeadsPlan {
   void run(Stream& stream, const MergeHeadsCall& call);
   /// Returns the options with every choice made.
   const MergeHeadsOptions& options() const { return options_; }
+  /// Returns the packets and the blocks, with the source of each.
+  const std::vector<OptionChoice>& choices() const { return choices_; }
 
  protected:
   /// Keeps the options, in which every choice is made.
@@ -68,6 +72,7 @@ class MergeHeadsPlan {
 
   World world_;
   MergeHeadsOptions options_;
+  std::vector<OptionChoice> choices_;
   std::size_t number_ = 0;  // in the detector of mismatching calls
   detail::PlanMemory memory_;
 };

@@ -50,10 +50,14 @@ class Plan final : public MergeHeadsPlan {
 };
 
 /// Lines of packets take less room from four of them on.
+bool takes_lines(const MergeHeadsOptions& o) {
+  constexpr Size kLeastBytes = 480;
+  return o.head_size * size_of(o.type) >= kLeastBytes;
+}
+
 template <class T>
 std::unique_ptr<MergeHeadsPlan> make(World& world, const MergeHeadsOptions& o) {
-  constexpr Size kLeastBytes = 480;
-  if (o.head_size * Size{sizeof(T)} < kLeastBytes) return std::make_unique<Plan<kernels::MergeHeadsLL<T>, T>>(world, o);
+  if (!takes_lines(o)) return std::make_unique<Plan<kernels::MergeHeadsLL<T>, T>>(world, o);
   return std::make_unique<Plan<kernels::MergeHeadsLL128<T>, T>>(world, o);
 }
 
@@ -129,6 +133,11 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
   auto plan = options.type == DType::kF32   ? make<float>(world, complete)
               : options.type == DType::kF16 ? make<f16>(world, complete)
                                             : make<bf16>(world, complete);
+  const bool has_default_blocks = options.blocks == 0;
+  plan->choices_ = {
+      {"algo", takes_lines(complete) ? "ll128" : "ll", OptionSource::kRule, "by the bytes of a head"},
+      {"blocks", std::to_string(complete.blocks), has_default_blocks ? OptionSource::kRule : OptionSource::kCaller,
+       has_default_blocks ? "one for each merged head, at most four for each SM" : ""}};
   if (world.calls() != nullptr) plan->number_ = world.calls()->add(what, team);
   plan->memory_ = allocations.take();
   return plan;

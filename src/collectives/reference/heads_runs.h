@@ -13,8 +13,7 @@ struct HeadsRuns {
   std::vector<Size> batches;  ///< of each run, one behind the other in a stream
 };
 
-/// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it. Some heads have keys
-/// on one PE only, some on none. With base 2 every element is exact, since weights are powers of two.
+/// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it.
 std::string wrong_of_runs(World& world, const HeadsRuns& runs);
 
 }  // namespace tandem::kernels

@@ -11,7 +11,6 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
-#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 #include "tools/tandem/tune/sweep.h"
 
@@ -174,34 +173,29 @@ std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a, c
   };
 }
 
-Result norm_result(const NormRun& run, const Setup& setup, Progress& progress) {
+Result layer_result(const LayerRun& run, Size size, const Setup& setup, Progress& progress) {
   Pictures none;
-  return run_norm(run, setup, none, progress);
+  return run_layer(run, size, setup, none, progress);
 }
-Result norm_result(const NormRun& run, const HostJob& job, Progress&) { return run_norm_on_host(run, job); }
+Result layer_result(const LayerRun& run, Size size, const HostJob& job, Progress&) {
+  return run_layer_on_host(run, size, job);
+}
 
-/// Returns a function that benches all_reduce_norm over numbers of rows, on either place.
+/// Returns a function that benches a call of include/tandem/layer over its sizes, on either place.
 template <class Place>
-std::function<void(Table&)> norm_bench(const BenchOptions& a, const Place& where) {
-  constexpr Size kFirstRows = 1, kLastRows = 1024;
-  const NormRun all_rows = make_norm_run(a);
-  const Size last = a.last ? parse_size("-e", *a.last) : kLastRows;
-  const Size first = a.first ? parse_size("-b", *a.first) : min(kFirstRows, last);
-  return [a, where, all_rows, rows = sweep(first, last, a.factor)](Table& table) {
+std::function<void(Table&)> layer_bench(const LayerSubject& subject, const BenchOptions& a, const Place& where) {
+  const LayerRun run = subject.make(a);
+  return [a, where, run, sizes = layer_sizes(a)](Table& table) {
     table.print(place(a, where));
-    table.print(fmt::format("#{:>8} {:>8} {:>6} {:>11} {:>7}  {:<16}{}", "rows", "hidden", "type", "time (us)",
-                            "#wrong", "algorithm", "result"));
-    NormRun run = all_rows;
-    const int parts = parts_of(run), count = static_cast<int>(rows.size());
+    table.print(layer_header(run));
+    const int parts = parts_of(run), count = static_cast<int>(sizes.size());
     for (int row = 0; row < count; ++row) {
-      run.options.max_rows = rows[static_cast<std::size_t>(row)];
+      const Size size = sizes[static_cast<std::size_t>(row)];
       const Result result = [&] {
         Progress progress(count * parts, row * parts);
-        return norm_result(run, where, progress);
+        return layer_result(run, size, where, progress);
       }();
-      table.add(result,
-                fmt::format("{:>9} {:>8} {:>6} {:>11.2f} {:>7}  {:<16}{}", run.options.max_rows, run.options.hidden,
-                            result.dtype, result.time_us, wrong_of(result), result.algorithm, result.extras));
+      table.add(result, layer_row(size, result));
     }
   };
 }
@@ -209,11 +203,11 @@ std::function<void(Table&)> norm_bench(const BenchOptions& a, const Place& where
 template <class... Place>
 std::function<void(Table&)> bench_of(const Subject& subject, const BenchOptions& a, const Place&... place) {
   if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
-  if (std::holds_alternative<NormSubject>(subject)) {
+  if (const auto* const layer = std::get_if<LayerSubject>(&subject)) {
     if constexpr (sizeof...(Place) == 0)
-      return norm_bench(a, make_setup(a));
+      return layer_bench(*layer, a, make_setup(a));
     else
-      return norm_bench(a, place...);
+      return layer_bench(*layer, a, place...);
   }
   return collective_bench(std::get<Collective>(subject), a, place...);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/tandem/gpu/job.h"
+#include "tools/tandem/gpu/layers.h"
 #include "tools/tandem/gpu/operators.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
@@ -64,6 +65,7 @@ std::string line(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
 std::string cuda_build() { return "with CUDA for " TANDEM_CUDA_BUILD; }
 
 int run_on_gpus(const RunOptions& a) {
+  if (names_layers({a.subject})) return run_layer_on_gpus(a);
   if (names_operators({a.subject})) return run_operator_on_gpus(a);
   Pictures pictures(a);
   GpuJob job = make_gpu_job(a, {a.subject}, {bytes_of(a)});
@@ -100,6 +102,7 @@ int run_on_gpus(const RunOptions& a) {
 }
 
 int bench_on_gpus(const BenchOptions& a) {
+  if (names_layers(a.subjects)) return bench_layers_on_gpus(a);
   if (names_operators(a.subjects)) return bench_operators_on_gpus(a);
   const GpuJob job = make_gpu_job(a, a.subjects, bench_sizes(a));
   nlohmann::ordered_json json = result_head(job, a);

@@ -12,7 +12,6 @@
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
-#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/tune/sweep.h"
 
 namespace tandem::cli {
@@ -30,7 +29,10 @@ int most_tuned_blocks(int pes) {
 Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
-  if (std::holds_alternative<NormSubject>(subject)) return run_norm_on_host(make_norm_run(a), job);
+  if (const auto* const layer = std::get_if<LayerSubject>(&subject)) {
+    const LayerRun run = make_layer_run(*layer, a);
+    return run_layer_on_host(run, run.size, job);
+  }
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
   return run_collective_on_host(run, job, bytes_of(a));
 }

@@ -3,12 +3,12 @@
 
 #include "tandem/collectives.h"
 #include "tandem/error.h"
+#include "tandem/layer/all_reduce_norm.h"
 #include "tandem/machine.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/options/usage_message.h"
-#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 
 namespace tandem::cli {
@@ -28,9 +28,11 @@ void list_collectives() {
   }
   fmt::print("\n  all_reduce, all_gather and reduce_scatter with --wire fp8 or int8\n  * {:<22}{}\n", "quantised",
              "codes of 8 bits between PEs, with a scale for each 128 elements: not exact");
-  fmt::print("\n  {}\n", kNormName);
+  fmt::print("\n  all_reduce_norm\n");
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
     fmt::print("  * {:<22}{}\n", algorithm.name, algorithm.summary);
+  fmt::print("\n  merge_heads (without --algo)\n  * {:<22}{}\n", "ll, ll128",
+             "every PE sends its partial outputs in packets to the PEs that merge them");
 }
 
 void list_operators() {
@@ -69,8 +71,10 @@ Subject parse_subject(const std::string& text) {
     if (text == name(collective)) return collective;
     names.emplace_back(name(collective));
   }
-  if (text == kNormName) return NormSubject{};
-  names.emplace_back(kNormName);
+  for (const LayerSubject& subject : layer_subjects()) {
+    if (text == subject.name) return subject;
+    names.emplace_back(subject.name);
+  }
   for (const Operator op : kOperators) {
     if (text == name(op)) return op;
     names.emplace_back(name(op));
@@ -83,8 +87,8 @@ void check_peer(const Subject& subject, const Arguments& a) {
   if (std::holds_alternative<Collective>(subject) && a.versus && *a.versus != "nccl")
     throw InvalidArgument(
         fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
-  if (std::holds_alternative<NormSubject>(subject) && a.on_gpus())
-    throw Unsupported(fmt::format("--backend: cuda given, allowed for {} are sim and host", kNormName));
+  if (const auto* const layer = std::get_if<LayerSubject>(&subject); layer != nullptr && a.versus)
+    throw InvalidArgument(fmt::format("--vs: '{}' given, but {} has no peer", *a.versus, layer->name));
 }
 
 int execute(const ListOptions&) {

@@ -6,6 +6,7 @@
 
 #include "tandem/collectives.h"
 #include "tandem/operators.h"
+#include "tools/tandem/layer/layer_run.h"
 #include "tools/tandem/options/parse.h"
 
 namespace tandem::cli {
@@ -24,11 +25,9 @@ int execute(const TuneOptions&);
 int execute(const DoctorOptions&);
 int execute(const CalibrateOptions&);
 
-/// all_reduce_norm, which is a collective with options of its own.
-struct NormSubject {};
-
-/// The collective or operator that OP names. The parser throws InvalidArgument, with all names, if it is neither.
-using Subject = std::variant<Collective, Operator, NormSubject>;
+/// The collective, the operator or the call of include/tandem/layer that OP names. The parser throws InvalidArgument,
+/// with all names, if it is none.
+using Subject = std::variant<Collective, Operator, LayerSubject>;
 Subject parse_subject(const std::string& text);
 /// Throws InvalidArgument if --vs names a peer that collectives do not have.
 void check_peer(const Subject& subject, const Arguments&);

@@ -88,6 +88,7 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 
 void refuse_collective_options(const Arguments& a) {
   refuse_norm_options(a);
+  refuse_heads_options(a);
   constexpr const char* why = "which is an operator";
   refuse(a.reduction.has_value(), "--op", a, why);
   refuse(a.root.has_value(), "--root", a, why);
@@ -115,7 +116,15 @@ void refuse_norm_options(const Arguments& a) {
   refuse(a.sharded_residual, "--sharded-residual", a, why);
 }
 
-void refuse_all_but_norm_options(const Arguments& a) {
+void refuse_heads_options(const Arguments& a) {
+  constexpr const char* why = "but to merge_heads alone";
+  refuse(a.batch.has_value(), "--batch", a, why);
+  refuse(a.heads.has_value(), "--heads", a, why);
+  refuse(a.head_size.has_value(), "--head-size", a, why);
+  refuse(a.all_heads, "--all-heads", a, why);
+}
+
+void refuse_all_but_layer_options(const Arguments& a) {
   refuse_options_of_gemms(a, "which multiplies no matrices");
   refuse(a.reduction.has_value(), "--op", a, "which adds");
   refuse(a.root.has_value(), "--root", a, "which has no root");
@@ -127,6 +136,7 @@ void refuse_all_but_norm_options(const Arguments& a) {
 
 void refuse_operator_options(const Arguments& a) {
   refuse_norm_options(a);
+  refuse_heads_options(a);
   refuse_options_of_gemms(a, "which is a collective");
 }
 

@@ -94,6 +94,14 @@ void add_norm(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
+void add_heads(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "merge_heads";
+  app.add_option("--batch", a.batch, "batch, with K, M or G (default: 16)")->group(group);
+  app.add_option("--heads", a.heads, "heads in all (default: 64)")->group(group);
+  app.add_option("--head-size", a.head_size, "elements of a head (default: 128)")->group(group);
+  app.add_flag("--all-heads", a.all_heads, "every PE gets all heads instead of its own")->group(group);
+}
+
 void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
@@ -139,6 +147,7 @@ void add_run(CLI::App& app, RunOptions& a) {
   add_versus(run, a);
   add_collective(run, a);
   add_norm(run, a);
+  add_heads(run, a);
   run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
   add_operator(run, a);
   run.add_flag("--explain", a.explain,
@@ -166,6 +175,7 @@ void add_bench(CLI::App& app, BenchOptions& a) {
   add_sizes(bench, a);
   add_collective(bench, a);
   add_norm(bench, a);
+  add_heads(bench, a);
   add_operator(bench, a);
 }
 

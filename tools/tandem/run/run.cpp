@@ -9,7 +9,6 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
-#include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 
 namespace tandem::cli {
@@ -22,10 +21,10 @@ Result run_subject(const Subject& subject, const RunOptions& a, Pictures& pictur
     Progress progress(parts_of(operator_run));
     return run_operator(operator_run, setup, pictures, progress);
   }
-  if (std::holds_alternative<NormSubject>(subject)) {
-    const NormRun norm_run = make_norm_run(a);
-    Progress progress(parts_of(norm_run));
-    return run_norm(norm_run, setup, pictures, progress);
+  if (const auto* const layer = std::get_if<LayerSubject>(&subject)) {
+    const LayerRun run = make_layer_run(*layer, a);
+    Progress progress(parts_of(run));
+    return run_layer(run, run.size, setup, pictures, progress);
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = bytes_of(a);

@@ -22,6 +22,12 @@ std::vector<Size> bench_sizes(const SweepOptions& a) {
   return sweep(parse_size("-b", a.first.value_or("1K")), parse_size("-e", a.last.value_or("16M")), a.factor);
 }
 
+std::vector<Size> layer_sizes(const SweepOptions& a) {
+  constexpr Size kFirst = 1, kLast = 1024;
+  const Size last = a.last ? parse_size("-e", *a.last) : kLast;
+  return sweep(a.first ? parse_size("-b", *a.first) : min(kFirst, last), last, a.factor);
+}
+
 std::vector<Size> bench_rows(const SweepOptions& a, Size most) {
   constexpr Size first_rows = 512;
   const Size last = a.last ? parse_size("-e", *a.last) : most;
