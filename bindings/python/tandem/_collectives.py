@@ -22,17 +22,19 @@ _FROM_ROOT = {"broadcast", "scatter"}
 _TO_ROOT = {"reduce", "gather"}
 
 
-def run_collective(op: str, arrays: object, size: object, **arguments: Any) -> CollectiveResult:
-    """Runs `op` once. `arguments` are those of the functions in simulate.py, None where they were left out."""
-    if (arrays is None) == (size is None):
+def run_collective(
+    collective: str, /, *, arrays: object, bytes: object, op: object = None, **arguments: Any
+) -> CollectiveResult:
+    """Runs `collective` once. The others are arguments of functions in simulate.py, None where they were left out."""
+    if (arrays is None) == (bytes is None):
         given = "neither" if arrays is None else "both"
         raise errors.InvalidArgument(f"arrays, bytes: {given} given, allowed is one of them")
-    request: dict[str, Any] = {"call": "run", "op": op, **options_of(arguments)}
+    request: dict[str, Any] = {"call": "run", "op": collective, **options_of(arguments | {"reduction": op})}
     if arrays is None:
-        request["bytes"] = text_option("bytes", size_option("bytes", size))
+        request["bytes"] = text_option("bytes", size_option("bytes", bytes))
         request.setdefault("machine", default_machine(request.get("pes")))
         return CollectiveResult(request, call(request))
-    return _run_with_data(op, arrays, request)
+    return _run_with_data(collective, arrays, request)
 
 
 def _run_with_data(op: str, arrays: object, request: dict[str, Any]) -> CollectiveResult:

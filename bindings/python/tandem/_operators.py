@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 _Sizes = tuple[Any, Any, Any]
 
 
-def run_operator(op: str, sizes: _Sizes, a: object, b: object, **arguments: Any) -> OperatorResult:
-    """Runs `op` once. `arguments` are those of the functions in simulate.py, None where they were left out."""
-    request: dict[str, Any] = {"call": "run", "op": op, **options_of(arguments)}
+def run_operator(
+    operator: str, /, *, m: object, n: object, k: object, a: object, b: object, **arguments: Any
+) -> OperatorResult:
+    """Runs `operator` once. The others are arguments of functions in simulate.py, None where they were left out."""
+    sizes = (m, n, k)
+    request: dict[str, Any] = {"call": "run", "op": operator, **options_of(arguments)}
     request.setdefault("machine", default_machine(request.get("pes")))
     if (a is None) != (b is None):
         raise errors.InvalidArgument(f"a, b: {'b' if a is None else 'a'} alone given, allowed are both or neither")

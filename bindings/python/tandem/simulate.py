@@ -64,6 +64,9 @@ __all__ = [
 ]
 
 
+# The functions below have no variables of their own, so `locals()` holds their arguments by name.
+
+
 def all_reduce(
     arrays: Arrays | None = None,
     *,
@@ -87,22 +90,7 @@ def all_reduce(
     `op` is sum, prod, min, max, avg or premul_sum. With premul_sum each PE's values are first multiplied by its entry
     of `scales` (default: 1). Integers wrap, and the order of the reduction is the algorithm's.
     """
-    return _run(
-        "all_reduce",
-        arrays,
-        bytes,
-        dtype=dtype,
-        reduction=op,
-        scales=scales,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("all_reduce", **locals())
 
 
 def all_gather(
@@ -120,20 +108,7 @@ def all_gather(
     selection: _Path | None = None,
 ) -> CollectiveResult:
     """Every PE gets the arrays of all PEs, joined along the first axis in PE order."""
-    return _run(
-        "all_gather",
-        arrays,
-        bytes,
-        dtype=dtype,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("all_gather", **locals())
 
 
 def reduce_scatter(
@@ -159,22 +134,7 @@ def reduce_scatter(
     `op` is sum, prod, min, max, avg or premul_sum. With premul_sum each PE's values are first multiplied by its entry
     of `scales` (default: 1). Integers wrap, and the order of the reduction is the algorithm's.
     """
-    return _run(
-        "reduce_scatter",
-        arrays,
-        bytes,
-        dtype=dtype,
-        reduction=op,
-        scales=scales,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("reduce_scatter", **locals())
 
 
 def all_to_all(
@@ -195,20 +155,7 @@ def all_to_all(
 
     The first axis is a multiple of the number of PEs, and is cut into equal parts in PE order.
     """
-    return _run(
-        "all_to_all",
-        arrays,
-        bytes,
-        dtype=dtype,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("all_to_all", **locals())
 
 
 def broadcast(
@@ -227,21 +174,7 @@ def broadcast(
     selection: _Path | None = None,
 ) -> CollectiveResult:
     """Every PE gets the array of `root`. Other entries of `arrays` may be None."""
-    return _run(
-        "broadcast",
-        arrays,
-        bytes,
-        dtype=dtype,
-        root=root,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("broadcast", **locals())
 
 
 def reduce(
@@ -266,23 +199,7 @@ def reduce(
     `op` is sum, prod, min, max, avg or premul_sum. With premul_sum each PE's values are first multiplied by its entry
     of `scales` (default: 1). Integers wrap, and the order of the reduction is the algorithm's.
     """
-    return _run(
-        "reduce",
-        arrays,
-        bytes,
-        dtype=dtype,
-        reduction=op,
-        scales=scales,
-        root=root,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("reduce", **locals())
 
 
 def gather(
@@ -301,21 +218,7 @@ def gather(
     selection: _Path | None = None,
 ) -> CollectiveResult:
     """`root` gets the arrays of all PEs, joined along the first axis in PE order; the other results are None."""
-    return _run(
-        "gather",
-        arrays,
-        bytes,
-        dtype=dtype,
-        root=root,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("gather", **locals())
 
 
 def scatter(
@@ -337,21 +240,7 @@ def scatter(
 
     The first axis is a multiple of the number of PEs, and is cut into equal parts in PE order.
     """
-    return _run(
-        "scatter",
-        arrays,
-        bytes,
-        dtype=dtype,
-        root=root,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("scatter", **locals())
 
 
 def send_recv(
@@ -369,20 +258,7 @@ def send_recv(
     selection: _Path | None = None,
 ) -> CollectiveResult:
     """Every PE gets the array of the PE before it; PE 0 gets the last one's."""
-    return _run(
-        "send_recv",
-        arrays,
-        bytes,
-        dtype=dtype,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("send_recv", **locals())
 
 
 def exchange(
@@ -400,20 +276,7 @@ def exchange(
     selection: _Path | None = None,
 ) -> CollectiveResult:
     """The PEs 2i and 2i + 1 swap their arrays; an odd last PE keeps its own."""
-    return _run(
-        "exchange",
-        arrays,
-        bytes,
-        dtype=dtype,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        algorithm=algorithm,
-        blocks=blocks,
-        seed=seed,
-        selection=selection,
-    )
+    return _run("exchange", **locals())
 
 
 def all_gather_gemm(
@@ -456,29 +319,7 @@ def all_gather_gemm(
     none, relu, gelu or silu. `algorithm` is a form, such as overlapped, sequential or decomposed. `transport` is ce or
     sm, `direction` push or pull, and `tile` a pair such as (128, 256). include/tandem/operators.h describes the rest.
     """
-    return _run_operator(
-        "all_gather_gemm",
-        (m, n, k),
-        a,
-        b,
-        model=model,
-        dtype=dtype,
-        out_dtype=out_dtype,
-        b_layout=b_layout,
-        activation=activation,
-        algorithm=algorithm,
-        transport=transport,
-        direction=direction,
-        order=order,
-        tile=tile,
-        splits=splits,
-        communication_sms=communication_sms,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        seed=seed,
-    )
+    return _run_operator("all_gather_gemm", **locals())
 
 
 def gemm_reduce_scatter(
@@ -511,29 +352,7 @@ def gemm_reduce_scatter(
     PE p has its columns of A and of B, and gets its rows of C: `results[p]` is (m of p) x n.
     Arguments are those of `all_gather_gemm`.
     """
-    return _run_operator(
-        "gemm_reduce_scatter",
-        (m, n, k),
-        a,
-        b,
-        model=model,
-        dtype=dtype,
-        out_dtype=out_dtype,
-        b_layout=b_layout,
-        activation=activation,
-        algorithm=algorithm,
-        transport=transport,
-        direction=direction,
-        order=order,
-        tile=tile,
-        splits=splits,
-        communication_sms=communication_sms,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        seed=seed,
-    )
+    return _run_operator("gemm_reduce_scatter", **locals())
 
 
 def gemm_all_reduce(
@@ -567,27 +386,4 @@ def gemm_all_reduce(
     PE p has its columns of A and of B, and gets all of C: `results[p]` is m x n.
     Arguments are those of `all_gather_gemm`, and `shots` is 1 or 2.
     """
-    return _run_operator(
-        "gemm_all_reduce",
-        (m, n, k),
-        a,
-        b,
-        model=model,
-        dtype=dtype,
-        out_dtype=out_dtype,
-        b_layout=b_layout,
-        activation=activation,
-        algorithm=algorithm,
-        transport=transport,
-        direction=direction,
-        order=order,
-        tile=tile,
-        splits=splits,
-        shots=shots,
-        communication_sms=communication_sms,
-        machine=machine,
-        nodes=nodes,
-        pes=pes,
-        pes_per_node=pes_per_node,
-        seed=seed,
-    )
+    return _run_operator("gemm_all_reduce", **locals())
