@@ -64,6 +64,10 @@ CallOrder::CallOrder(World& world, Plans& plans) : me_(world.pe()), plans_(plans
       [this](const RecordedCall& own, const RecordedCall& its, int pe) { return difference(own, its, pe); });
 }
 
+CallOrder::~CallOrder() {
+  if (log_ != nullptr) log_->forget(order_);
+}
+
 void CallOrder::note(const Operation& what, Size count, const Place& in, const Place& out) {
   if (log_ != nullptr) log_->note(order_, {encode(what), count, {in.number, out.number}});
 }

@@ -26,6 +26,9 @@ struct Place {
 class CallOrder {
  public:
   CallOrder(World& world, Plans& plans);
+  ~CallOrder();
+  CallOrder(const CallOrder&) = delete;
+  CallOrder& operator=(const CallOrder&) = delete;
 
   /// Throws InvalidArgument if another PE has made another call, or if the buffers of the two calls do not match. The
   /// world is then over on all PEs.

@@ -46,6 +46,7 @@ class Reader {
   std::uint64_t u64() { return number(8); }
   View bytes();
   std::string text();
+  bool is_at_end() const { return left_.empty(); }
   /// Throws BadMessage if bytes are left.
   void end() const;
 

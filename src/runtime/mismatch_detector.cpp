@@ -10,6 +10,9 @@ namespace tandem {
 
 namespace {
 
+/// Bytes of a call in news.
+constexpr std::size_t kCallBytes = 5 * sizeof(std::uint64_t);
+
 std::uint64_t stamp_of(std::uint64_t call, std::uint32_t hash) { return call << 32 | hash; }
 
 /// Text written by another process may lack its terminating zero.
@@ -65,6 +68,7 @@ void MismatchDetector::note_call(const Plan& plan, const RecordedCall& call) {
   // sees both calls.
   own.stamp.store(stamp_of(number, call.what));
   plan.own->made.store(number);
+  ++changes_;
   // The first PE compares with all others, the others with the first. Any difference is then found by one of the two.
   if (plan.team.me > 0) return compare(plan, number, call, plan.team.first);
   for (int i = 1; i < plan.team.size; ++i) compare(plan, number, call, plan.team.world_pe(i));
@@ -77,6 +81,83 @@ void MismatchDetector::take_back(std::size_t number) {
   const std::uint64_t call = plan.own->made.load();
   plan.own->calls[call % PlanCalls::kRemembered].stamp.store(0);
   plan.own->made.store(call - 1);
+  ++changes_;
+  for (auto& [key, told] : told_)
+    if (key.second == number) told = std::min(told, call - 1);
+}
+
+void MismatchDetector::forget(std::size_t number) {
+  const std::lock_guard lock(mutex_);
+  plans_.at(number).own = nullptr;
+}
+
+bool MismatchDetector::compares(const Plan& plan, int other) const {
+  const Team& team = plan.team;
+  if (plan.own == nullptr || team.me < 0 || other == me_) return false;
+  const int offset = other - team.first;
+  const bool is_member = offset >= 0 && offset % team.stride == 0 && offset / team.stride < team.size;
+  return is_member && (team.me == 0 || other == team.first);
+}
+
+Bytes MismatchDetector::news_for(int pe, std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  if (told_changes_[pe] == changes_) return {};
+  Writer news;
+  constexpr std::size_t heading = sizeof(PlanCalls::what) + 16;
+  for (const Plan& plan : plans_) {
+    if (!compares(plan, pe)) continue;
+    std::uint64_t& told = told_[{pe, plan.number}];
+    const std::uint64_t made = plan.own->made.load();
+    // Older calls are no longer there.
+    told = std::max(told, made > PlanCalls::kRemembered ? made - PlanCalls::kRemembered : 0);
+    if (told == made) continue;
+    if (news.result().size() + heading + kCallBytes > most) return news.result();
+    const std::uint64_t room = (most - news.result().size() - heading) / kCallBytes;
+    const std::uint64_t last = std::min(made, told + room);
+    news.u32(static_cast<std::uint32_t>(plan.number))
+        .text(text_of(*plan.own))
+        .u32(static_cast<std::uint32_t>(last - told));
+    while (told < last) {
+      const PlanCalls::Call& call = plan.own->calls[++told % PlanCalls::kRemembered];
+      news.u64(told).u64(call.stamp.load()).u64(static_cast<std::uint64_t>(call.count.load()));
+      for (const auto& place : call.places) news.u64(place.load());
+    }
+    if (last < made) return news.result();
+  }
+  told_changes_[pe] = changes_;
+  return news.result();
+}
+
+void MismatchDetector::take(int pe, View news) {
+  const std::lock_guard lock(mutex_);
+  for (Reader reader(news); !reader.is_at_end();) {
+    const std::size_t number = reader.u32();
+    const std::string what = reader.text();
+    PlanCalls* const its = records_(pe, number);
+    if (its == nullptr || what.size() >= its->what.size()) throw BadMessage("calls that no PE makes");
+    std::copy(what.begin(), what.end(), its->what.begin());
+    for (std::uint32_t calls = reader.u32(); calls > 0; --calls) take_call(number, *its, reader, pe);
+  }
+}
+
+void MismatchDetector::take_call(std::size_t number, PlanCalls& its, Reader& reader, int from) {
+  const std::uint64_t call = reader.u64();
+  PlanCalls::Call& entry = its.calls[call % PlanCalls::kRemembered];
+  const std::uint64_t stamp = reader.u64();
+  entry.stamp.store(0);
+  entry.count.store(static_cast<Size>(reader.u64()));
+  for (auto& place : entry.places) place.store(reader.u64());
+  entry.stamp.store(stamp);
+  its.made.store(call);
+  if (number >= plans_.size() || !compares(plans_[number], from)) return;
+  const Plan& plan = plans_[number];
+  const PlanCalls::Call& made = plan.own->calls[call % PlanCalls::kRemembered];
+  const std::uint64_t own_stamp = made.stamp.load();
+  if (own_stamp >> 32 != (call & 0xFFFF'FFFF) || own_stamp == 0) return;
+  const RecordedCall own{static_cast<std::uint32_t>(own_stamp), made.count.load(), {made.places[0], made.places[1]}};
+  // Places are compared with the tables of the host program, on its thread, at its next call.
+  if (plan.difference && own_stamp == stamp && own.count == entry.count.load()) return;
+  compare(plan, call, own, from);
 }
 
 void MismatchDetector::compare(const Plan& plan, std::uint64_t number, const RecordedCall& call, int other) const {

@@ -1,6 +1,7 @@
 #pragma once
-/// Records of the calls that each PE makes of its plans, in host memory that all PEs see. Host programs find
-/// mismatching calls when they make them, so the devices do no work for it.
+/// Records of the calls that each PE makes of its plans, in host memory that all PEs of a host see. Host programs find
+/// mismatching calls when they make them, so the devices do no work for it. PEs of other hosts send each other their
+/// calls (`news_for`, `take`).
 
 #include <array>
 #include <atomic>
@@ -8,11 +9,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/serial.h"
 #include "tandem/range.h"
 #include "tandem/team.h"
 
@@ -82,6 +86,13 @@ class MismatchDetector {
       throw;
     }
   }
+  /// Returns calls of this PE that PE `pe` of another host compares and has not got yet, in at most `most` bytes.
+  Bytes news_for(int pe, std::size_t most);
+  /// Takes news of PE `pe` into its records, and compares them with calls that this PE has made already. Throws as
+  /// `note`.
+  void take(int pe, View news);
+  /// Ends the comparison of an order, before the objects end that its `difference` needs.
+  void forget(std::size_t number);
   /// Returns the plans whose members have made different numbers of calls, as an addition to a report ("; so far ...").
   /// Returns "" if there are none.
   std::string apart() const;
@@ -96,6 +107,8 @@ class MismatchDetector {
   };
 
   void note_call(const Plan& plan, const RecordedCall& call);
+  bool compares(const Plan& plan, int other) const;
+  void take_call(std::size_t number, PlanCalls& its, Reader& reader, int from);
   void compare(const Plan& plan, std::uint64_t number, const RecordedCall& call, int other) const;
   std::string difference(const Plan& plan, const RecordedCall& call, const RecordedCall& its, int other) const;
 
@@ -104,6 +117,9 @@ class MismatchDetector {
   std::function<void(const std::string&)> report_;
   mutable std::mutex mutex_;
   std::vector<Plan> plans_;
+  std::uint64_t changes_ = 0;                                  // of this PE's calls
+  std::map<int, std::uint64_t> told_changes_;                  // by PE: `changes_` when it had got everything
+  std::map<std::pair<int, std::size_t>, std::uint64_t> told_;  // by PE and plan: the last call that it has got
 };
 
 /// The records of PEs that share one process.

@@ -126,9 +126,8 @@ std::optional<Header> Keys::open(View message, Bytes& plain) const {
           raw(message.data()), kOpenBytes, nonce_of(fields.number).data(), raw(from_[fields.from].data())) != 0)
     return std::nullopt;
   const Header header = header_of(fields);
-  const bool carries = header.kind == Kind::kPut || header.kind == Kind::kGot;
   if (fields.kind > static_cast<std::uint8_t>(Kind::kBeat) || fields.op > static_cast<std::uint8_t>(SignalOp::kAdd) ||
-      static_cast<Size>(data.size()) != (carries ? header.bytes : 0))
+      static_cast<Size>(data.size()) != (carries_data(header.kind) ? header.bytes : 0))
     return std::nullopt;
   return header;
 }

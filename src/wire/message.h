@@ -21,8 +21,11 @@ enum class Kind : std::uint8_t {
   kGot,      ///< the data that was asked for
   kFlush,    ///< asks whether all messages before it have been carried out
   kFlushed,  ///< they have
-  kBeat      ///< the sender lives; `value` is its Heartbeat::look
+  kBeat      ///< the sender lives; `value` is its Heartbeat::look, the data its Heartbeat::news
 };
+
+/// Returns whether the `bytes` of a header of this kind follow it.
+constexpr bool carries_data(Kind kind) { return kind == Kind::kPut || kind == Kind::kGot || kind == Kind::kBeat; }
 
 struct Header {
   Kind kind = Kind::kPut;

@@ -109,11 +109,23 @@ void Proxy::beat() {
       header.to = pe;
       header.value = look;
       send(header, nullptr);  // a later one will do where there is no room
+      if (setup_.heartbeat->news) tell_news(pe, look);
     }
     beaten_ = now;
     look_ = look;
   }
   look_for_silence(now);
+}
+
+void Proxy::tell_news(int pe, std::uint64_t look) {
+  Answer news;
+  news.own = setup_.heartbeat->news(pe, static_cast<std::size_t>(piece_));
+  if (news.own.empty()) return;
+  news.header.kind = Kind::kBeat;
+  news.header.to = pe;
+  news.header.bytes = static_cast<Size>(news.own.size());
+  news.header.value = look;
+  answers_.push_back(std::move(news));
 }
 
 void Proxy::look_for_silence(Clock::time_point now) {
@@ -137,8 +149,11 @@ void Proxy::look_for_silence(Clock::time_point now) {
 
 bool Proxy::send_answers() {
   bool has_moved = false;
-  for (; !answers_.empty() && send(answers_.front().header, answers_.front().data); answers_.pop_front())
+  for (; !answers_.empty(); answers_.pop_front()) {
+    const Answer& next = answers_.front();
+    if (!send(next.header, next.data != nullptr ? next.data : next.own.data())) break;
     has_moved = true;
+  }
   return has_moved;
 }
 
@@ -219,8 +234,7 @@ bool Proxy::send_flush(Current& current) {
 bool Proxy::send(Header header, const std::byte* data) {
   header.from = setup_.place.me;
   header.number = peer(header.to).sent + 1;
-  const bool carries = header.kind == Kind::kPut || header.kind == Kind::kGot;
-  View payload(data, carries ? static_cast<std::size_t>(header.bytes) : 0);
+  View payload(data, carries_data(header.kind) ? static_cast<std::size_t>(header.bytes) : 0);
   if (keys_.seal_choice() == Seal::kAll) {
     sealed_.assign(payload.begin(), payload.end());
     payload = sealed_;
@@ -286,7 +300,9 @@ void Proxy::carry_out(const Header& header, View data) {
     case Kind::kFlushed:
       return take_answer(header, data);
     case Kind::kBeat:
-      if (setup_.heartbeat) setup_.heartbeat->on_look(header.from, header.value);
+      if (!setup_.heartbeat) return;
+      setup_.heartbeat->on_look(header.from, header.value);
+      if (!data.empty() && setup_.heartbeat->on_news) setup_.heartbeat->on_news(header.from, data);
       return;
   }
 }

@@ -27,6 +27,10 @@ struct Heartbeat {
   /// Takes that value of another PE.
   std::function<void(int pe, std::uint64_t look)> on_look;
   std::function<void(const std::vector<int>& pes)> on_silence;
+  /// Returns at most so many bytes for a PE, which come with a heartbeat; empty: nothing new. May be null.
+  std::function<Bytes(int pe, std::size_t most)> news = {};
+  /// Takes the bytes of another PE.
+  std::function<void(int pe, View news)> on_news = {};
 };
 
 /// The parts of a world that a proxy needs. The functions are called on the proxy's thread.
@@ -82,10 +86,11 @@ class Proxy {
     Size done = 0;      ///< bytes that are sent, or asked for
     int next_peer = 0;  ///< of a flush
   };
-  /// An answer to a PE that asked.
+  /// An answer to a PE that asked, or news for it.
   struct Answer {
     Header header;
-    const std::byte* data = nullptr;
+    const std::byte* data = nullptr;  ///< null: `own`
+    Bytes own = {};
   };
   /// Bytes of a get that were asked for.
   struct Asked {
@@ -99,6 +104,7 @@ class Proxy {
   void run();
   bool step();
   void beat();
+  void tell_news(int pe, std::uint64_t look);
   void look_for_silence(Clock::time_point now);
   bool send_answers();
   bool send_letter();

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <thread>
 
 #include "tandem/error.h"
@@ -93,6 +94,67 @@ TEST(MismatchDetector, WhereTwoDifferNotAllCanPass) {
       for (const int pe : order) passed += error_of(logs[pe], 0, pe == odd ? 7 : 8).empty() ? 1 : 0;
       EXPECT_LT(passed, 3) << odd;
     }
+}
+
+/// Two PEs of two hosts, with records of their own.
+struct TwoHosts {
+  TwoHosts() {
+    for (int pe = 0; pe < 2; ++pe)
+      logs.push_back(std::make_unique<MismatchDetector>(pe, [this, pe](int other, std::size_t plan) {
+        return records[static_cast<std::size_t>(pe)].of(other, plan);
+      }));
+    for (int pe = 0; pe < 2; ++pe)
+      for (const char* const what : {"all_reduce", "broadcast"}) log(pe).add(what, {0, 1, 2, pe, 2});
+  }
+  MismatchDetector& log(int pe) { return *logs[static_cast<std::size_t>(pe)]; }
+  /// Sends the news of a PE to the other one, in messages of at most that size. Returns the error.
+  std::string tell(int from, std::size_t most = 500) {
+    try {
+      for (Bytes news = log(from).news_for(1 - from, most); !news.empty(); news = log(from).news_for(1 - from, most)) {
+        EXPECT_LE(news.size(), most);
+        log(1 - from).take(from, news);
+      }
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::array<CallRecords, 2> records{CallRecords(2), CallRecords(2)};
+  std::vector<std::unique_ptr<MismatchDetector>> logs;
+};
+
+TEST(MismatchDetector, NewsTellAnotherHostWhoeverCallsFirst) {
+  for (const bool calls_first : {false, true}) {
+    TwoHosts hosts;
+    for (Size call = 0; call < 600; ++call) {
+      for (int pe = 0; pe < 2; ++pe) hosts.log(pe).note(1, call);
+      if (call % 100 == 0) {
+        EXPECT_EQ(hosts.tell(0), "");
+        EXPECT_EQ(hosts.tell(1), "");
+      }
+    }
+    hosts.log(0).note(0, 7);
+    if (calls_first) {
+      EXPECT_EQ(error_of(hosts.log(1), 0, 8), "");
+    }
+    std::string error = hosts.tell(0);
+    if (!calls_first) {
+      EXPECT_EQ(error, "");
+      error = error_of(hosts.log(1), 0, 8);
+    }
+    EXPECT_THAT(error, AllOf(HasSubstr("PE 1 calls all_reduce with count 8"), HasSubstr("all_reduce with count 7")));
+  }
+}
+
+TEST(MismatchDetector, NewsLeaveOutCallsThatWereTakenBack) {
+  TwoHosts hosts;
+  hosts.log(0).note(0, 7);
+  EXPECT_EQ(hosts.tell(0), "");
+  hosts.log(0).take_back(0);
+  hosts.log(0).note(0, 8);
+  EXPECT_EQ(hosts.tell(0), "");
+  EXPECT_EQ(error_of(hosts.log(1), 0, 8), "");
 }
 
 TEST(MismatchDetector, AnotherOperationIsNamed) {

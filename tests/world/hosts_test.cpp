@@ -81,9 +81,9 @@ TEST_P(FailuresBetweenHosts, OfThreeProcesses) {
 INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
                          ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
-                                           "survive_a_kill", "miss_a_call", "differ_on_devices", "exhaust_the_heap",
-                                           "register_between_hosts", "grow_between_hosts", "keep_handlers",
-                                           "leave_nothing", "meet_strangers"),
+                                           "survive_a_kill", "miss_a_call", "differ_between_hosts", "differ_on_devices",
+                                           "exhaust_the_heap", "register_between_hosts", "grow_between_hosts",
+                                           "keep_handlers", "leave_nothing", "meet_strangers"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Hosts, LoseAStoppedPe) {

@@ -138,6 +138,25 @@ void reduce_slowly(const PeerPlace& place) {
   check_all_reduce(process.world(), 40'000);
 }
 
+/// Calls with other counts end the world, at the latest some heartbeats later.
+void differ_between_hosts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  World& world = process.world();
+  const Symm<float> data = world.heap().allocate<float>(1000, "data");
+  Stream stream = world.make_stream("main");
+  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000});
+  for (int i = 0; i < 3; ++i) plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
+  try {
+    plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), place.pe == 1 ? 500 : 1000);
+    stream.synchronize();
+  } catch (const InvalidArgument&) {
+  }
+  const std::string end = end_of(process);
+  for (const char* const part : {"call 4 of a plan", "with count 500", "with count 1000"})
+    expect(end.find(part) != std::string::npos, std::string(part) + ", not: " + end);
+  expect_error<InvalidArgument>(end, [&] { process.check(); });
+}
+
 /// PEs of other hosts are never heard.
 void be_cut_off(const PeerPlace& place) {
   expect_error<RuntimeFailure>("a firewall drops it, or the hosts do not reach each other's address",
@@ -174,7 +193,7 @@ Size mapped_files() {
 /// Worlds leave no descriptors, no threads and no mappings. The first ones load libraries, and a split's rendezvous
 /// ends a little later, so a few more are no leak.
 void leave_nothing(const PeerPlace& place) {
-  constexpr int kFirst = 5, kWorlds = 100;
+  constexpr int kFirst = 5, kWorlds = 30;
   WorldProcess process(place.id, place.pe, place.pes, options());
   Size before = 0, after = 0;
   for (int i = 0; i < kWorlds; ++i) {
@@ -271,6 +290,7 @@ const Programs& programs_between_hosts() {
       {"reduce_again", reduce_again},
       {"reduce_slowly", reduce_slowly},
       {"be_cut_off", be_cut_off},
+      {"differ_between_hosts", differ_between_hosts},
       {"outlive_the_rendezvous", outlive_the_rendezvous},
       {"meet_strangers", meet_strangers},
       {"be_refused", be_refused},

@@ -57,7 +57,8 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       segment_(member_.or_fail([&] {
         return Segment(devices, member_, exchange_, device,
                        {allocator_.range_bytes(), allocator_.most_bytes(), allocator_.control_bytes()});
-      })) {
+      })),
+      far_calls_(pes) {
   member_.or_fail([&] { prepare(options); });
 }
 
@@ -79,9 +80,9 @@ void Processes::prepare(const WorldOptions& options) {
   allocator_.allocate_symmetric(pe, MemoryKind::kControl, words, kWaitWordsName, words);
   clear(pe_, pe, kWaitWordsOffset, words, MemoryKind::kControl);
   if (options.self_test) test_links();
+  if (options.compare_calls) share_calls();
   if (needs_proxies()) start_proxy();
   load_kernels({pe_.device});
-  if (options.compare_calls) share_calls();
   if (options.record.on) start_profiler(options);
   member_.barrier("the world is ready");
   member_.on_failure([this] { end_waits(me()); });
@@ -245,8 +246,22 @@ wire::Heartbeat Processes::heartbeat() {
   heartbeat.on_look = [this, words](int pe, std::uint64_t look) {
     if (!exchange_.is_on_this_host(pe)) cuda::poke(words(pe)->look, look);
   };
+  if (calls_ != nullptr) {
+    heartbeat.news = [this](int pe, std::size_t most) {
+      return exchange_.is_on_this_host(pe) ? Bytes{} : calls_->news_for(pe, most);
+    };
+    heartbeat.on_news = [this](int pe, View news) { take_calls(pe, news); };
+  }
   heartbeat.on_silence = [this, silence_s = heartbeat.silence_s](const std::vector<int>& pes) { lose(pes, silence_s); };
   return heartbeat;
+}
+
+void Processes::take_calls(int pe, View news) {
+  try {
+    calls_->take(pe, news);
+  } catch (const InvalidArgument&) {
+    // It has ended the world.
+  }
 }
 
 void Processes::lose(const std::vector<int>& pes, double silence_s) {
@@ -376,14 +391,16 @@ void Processes::check_alive() const {
     throw Timeout("a wait on the device gave up; synchronizing a stream says which");
 }
 
-/// The memory in which the PEs compare what they call.
+/// The memory in which the PEs of a host compare what they call. Heartbeats have the calls of other hosts.
 void Processes::share_calls() {
-  for (int pe = 0; pe < num_pes(); ++pe)
-    if (!exchange_.is_on_this_host(pe)) return;  // no memory of the host in common
+  const Team host = exchange_.host_team();
+  if (host.size < num_pes() && !has_hosts()) return;  // nothing but memory of GPUs in common
   constexpr std::size_t plans = 4096;
-  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, member_.world(), plans * sizeof(PlanCalls));
-  const auto records = [this](int pe, std::size_t plan) {
-    return plan < plans ? reinterpret_cast<PlanCalls*>(call_memory_->on(pe)) + plan : nullptr;
+  call_memory_ = std::make_unique<bootstrap::SharedMemory>(exchange_, host, plans * sizeof(PlanCalls));
+  const auto records = [this, host](int pe, std::size_t plan) -> PlanCalls* {
+    if (plan >= plans) return nullptr;
+    if (!exchange_.is_on_this_host(pe)) return far_calls_.of(pe, plan);
+    return reinterpret_cast<PlanCalls*>(call_memory_->on(pe - host.first)) + plan;
   };
   const auto fail_world = [this](const std::string& text) {
     member_.fail({bootstrap::FailureKind::kInvalidArgument, text});

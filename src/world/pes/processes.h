@@ -64,6 +64,7 @@ class Processes : public Pes {
   std::string name_of(int pe) const;
   void start_proxy();
   wire::Heartbeat heartbeat();
+  void take_calls(int pe, View news);
   void wait_for_hosts(const std::vector<std::string>& addresses) const;
   void lose(const std::vector<int>& pes, double silence_s);
   Pe take_device(int device);
@@ -85,6 +86,7 @@ class Processes : public Pes {
   Segment segment_;
   std::vector<std::byte> suspended_;  // the contents of the memory that was given back
   std::unique_ptr<bootstrap::SharedMemory> call_memory_;
+  CallRecords far_calls_;  // of PEs of other hosts
   std::unique_ptr<MismatchDetector> calls_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<wire::Proxy> proxy_;
