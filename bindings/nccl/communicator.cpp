@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bindings/nccl/messages.h"
+#include "bindings/nccl/simulate.h"
 #include "world/device/devices.h"
 
 namespace tandem::nccl {
@@ -82,6 +83,7 @@ void Communicator::run_calls(Work& work) {
     for (CollectiveCall& call : work.collectives) run_collective(call);
     if (!work.messages.empty()) run_messages(work.messages);
     if (own_stream_) here.synchronize(own_stream_->native());
+    for (const auto& call : work.one_sided) call();
   });
 }
 
@@ -101,6 +103,7 @@ void Communicator::as_remote_if_lost(const std::function<void()>& work) {
 void Communicator::run_alone(Work& work) {
   for (CollectiveCall& call : work.collectives) run_collective(call);
   if (!work.messages.empty()) copy_own(work.messages);
+  for (const auto& call : work.one_sided) call();
 }
 
 /// Copies between buffers of this rank.
@@ -174,6 +177,11 @@ void Communicator::run_messages(const std::vector<Message>& messages) {
     world().send_recv(round.sends, round.receives, {}, stream);
 }
 
+double Communicator::simulate(const Work& work) {
+  check_usable();
+  return world_ == nullptr ? 0 : predicted_us(work, world_->process().world().machine(), rank_, ranks_);
+}
+
 void Communicator::abort(const std::string& why) {
   const std::lock_guard lock(mutex_);
   phase_ = Phase::kAborted;
@@ -216,7 +224,7 @@ void Communicator::report_slow_call(double limit_s) {
   if (!own_stream_)
     if (std::string waits = world_->process().waits(); waits != slow_.waits) slow_ = {std::move(waits), now, false};
   if (slow_.is_reported || std::chrono::duration<double>(now - slow_.since).count() < limit_s) return;
-  if (own_stream_) slow_.waits = world_->process().waits();
+  if (own_stream_ && slow_.waits.empty()) slow_.waits = world_->process().waits();
   // Without a wait on the device the hosts are at a meeting, whose coordinator reports it.
   if (slow_.waits.empty() || (own_stream_ && slow_.waits.starts_with(";"))) return;
   slow_.is_reported = true;

@@ -43,6 +43,8 @@ struct Message {
 struct Work {
   std::vector<CollectiveCall> collectives;
   std::vector<Message> messages;
+  /// One-sided calls, in order.
+  std::vector<std::function<void()>> one_sided;
   /// Changes of communicators, such as a split, in order. They come alone.
   std::vector<std::function<void()>> changes;
 };
@@ -52,6 +54,9 @@ bootstrap::Key lineage_of(const UniqueId& id);
 
 class Communicator {
  public:
+  /// The signals of one-sided calls that each pair of ranks has.
+  static constexpr std::size_t kContexts = 4, kSignalsOfContext = 16, kSignals = kContexts * kSignalsOfContext;
+
   /// A registered range of memory.
   struct Range {
     void* memory;
@@ -97,6 +102,8 @@ class Communicator {
   UniqueId id_to_grow();
   /// Runs a group's work. On CPUs it returns when the work is done.
   void run(Work& work);
+  /// Returns the microseconds that a group's work would take, by the machine model.
+  double simulate(const Work& work);
   /// Throws unless calls are allowed now.
   void check_usable();
 
@@ -140,6 +147,10 @@ class Communicator {
   void forget(const void* memory);
   /// Returns the address on `rank` of a shared window's byte. Throws if the window is not shared.
   void* on_rank(const void* handle, std::size_t offset, int rank);
+  /// Writes bytes into a window of another rank, and adds 1 to its signal. `handle` null: the signal alone.
+  void put_signal(const void* handle, std::size_t offset, const void* data, Size bytes, int peer, std::size_t signal);
+  /// Blocks until `peer` has sent `count` more of these signals.
+  void wait_signal(int peer, std::size_t signal, std::uint64_t count);
   /// Returns the memory that this rank has taken.
   WorldProcess::MemoryUse memory();
 
@@ -167,6 +178,7 @@ class Communicator {
   void run_alone(Work& work);
   void run_collective(CollectiveCall& call);
   void hide_freed();
+  Epoch* signal_on(int rank, int sender, std::size_t signal);
   void copy(void* to, const void* from, Size bytes, void* stream);
   void copy_whole(const c::Call& call);
   void run_messages(const std::vector<Message>& messages);
@@ -184,6 +196,9 @@ class Communicator {
   std::optional<ncclComm_t> real_;
   std::optional<Stream> own_stream_;  // on CPUs, where programs have no streams
   bootstrap::Key lineage_{};
+  Signals signals_;                      // of one-sided calls, on CPUs: for each sender those of all contexts
+  std::vector<Epoch> own_signals_;       // the same for one rank
+  std::vector<Epoch> consumed_signals_;  // by waits so far
   int splits_ = 0;
   int grown_ = 0;
   std::map<std::string, int> shrinks_;

@@ -137,6 +137,11 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
     constexpr bool any_memory = false;  // windows are used in place
     made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
   }
+  consumed_signals_.resize(static_cast<std::size_t>(ranks_) * kSignals);
+  own_signals_.resize(kSignals);
+  if (made != nullptr && made->kind() == DeviceKind::kHost)
+    signals_ =
+        made->process().world().heap().signals(ranks_ * static_cast<Size>(kSignals), "signals of one-sided calls");
   const std::lock_guard lock(mutex_);
   if (made != nullptr) watch_calls();
   if (made != nullptr && made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");

@@ -1,5 +1,6 @@
 #include "bindings/nccl/group.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 #include <vector>
@@ -42,7 +43,9 @@ ncclResult_t run_part(Part& part, bool is_alone) {
   const Use use(part.communicator);
   try {
     for (const auto& change : part.work.changes) change();
-    if (!part.work.collectives.empty() || !part.work.messages.empty()) part.communicator->run(part.work);
+    const Work& work = part.work;
+    if (!work.collectives.empty() || !work.messages.empty() || !work.one_sided.empty())
+      part.communicator->run(part.work);
     return ncclSuccess;
   } catch (...) {
     const Problem problem = problem_now();
@@ -126,8 +129,17 @@ ncclResult_t end_group() {
   return end_outermost();
 }
 
-void discard_group() {
-  if (std::exchange(group(), Group{}).has_real) end_real_group();
+double simulate_group() {
+  if (group().depth == 0) throw Failed(ncclInvalidUsage, "group: ncclGroupSimulateEnd without ncclGroupStart");
+  const Group ended = std::exchange(group(), Group{});
+  if (ended.has_real) end_real_group();
+  if (ended.error != ncclSuccess) throw Failed(ended.error, "group: a call of it has failed");
+  double most = 0;
+  for (const Part& part : ended.parts) {
+    const Use use(part.communicator);
+    most = std::max(most, part.communicator->simulate(part.work));
+  }
+  return most;
 }
 
 ncclResult_t failed_in_group(ncclResult_t result) {
@@ -154,6 +166,10 @@ ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, c
 
 ncclResult_t add_message(const std::shared_ptr<Communicator>& communicator, const Message& message) {
   return add(communicator, false, [&](Part& part) { part.work.messages.push_back(message); });
+}
+
+ncclResult_t add_one_sided(const std::shared_ptr<Communicator>& communicator, std::function<void()> call) {
+  return add(communicator, false, [&](Part& part) { part.work.one_sided.push_back(std::move(call)); });
 }
 
 ncclResult_t add_change(const std::shared_ptr<Communicator>& on, const std::shared_ptr<Communicator>& made,

@@ -13,12 +13,14 @@ void start_group();
 void enter_real_group();
 /// Ends a group. The outermost end runs the calls: those of several communicators at the same time.
 ncclResult_t end_group();
-/// Ends a group without running its calls.
-void discard_group();
+/// Ends a group without running its calls. Returns the microseconds that they would take, those of the communicator
+/// that takes longest.
+double simulate_group();
 
 /// Adds calls to this thread's group, or runs them.
 ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const CollectiveCall& call);
 ncclResult_t add_message(const std::shared_ptr<Communicator>& communicator, const Message& message);
+ncclResult_t add_one_sided(const std::shared_ptr<Communicator>& communicator, std::function<void()> call);
 /// `on`: the communicator whose calls the change comes after. `made`: the one that it makes, which may be the same.
 ncclResult_t add_change(const std::shared_ptr<Communicator>& on, const std::shared_ptr<Communicator>& made,
                         std::function<void()> change);

@@ -176,9 +176,12 @@ TEST(NcclRefused, SayThatTheyAreAndSetTheirOutputs) {
     float data = 1;
     EXPECT_EQ(ncclGroupStart(), ncclSuccess);
     EXPECT_EQ(error_of(ncclBcast(&data, 1, ncclFloat32, 0, r.comm, nullptr)), "");
-    EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
-    EXPECT_EQ(info.estimatedTime, -1);
+    EXPECT_EQ(error_of(ncclGroupSimulateEnd(&info)), "");
+    EXPECT_EQ(info.estimatedTime, 0);             // one rank
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // the group is gone
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
+    info.magic = 0;
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
   });
 }
 

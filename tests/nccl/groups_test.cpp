@@ -130,6 +130,26 @@ TEST(NcclGroup, TakesNoCallsBesideNewCommunicators) {
   });
 }
 
+TEST(NcclGroup, IsPredictedAndDoesNotRun) {
+  run(2, [](const Rank& r) {
+    const auto predicted = [&](std::size_t count) {
+      std::vector<float> data(count, 1);
+      ncclSimInfo_t info{sizeof(info), kSimInfoMagic, 22809, -1};
+      EXPECT_EQ(error_of(ncclGroupStart()), "");
+      EXPECT_EQ(error_of(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, r.comm, nullptr)), "");
+      EXPECT_EQ(error_of(ncclSend(data.data(), count, ncclFloat32, 1 - r.rank, r.comm, nullptr)), "");
+      EXPECT_EQ(error_of(ncclRecv(data.data(), count, ncclFloat32, 1 - r.rank, r.comm, nullptr)), "");
+      EXPECT_EQ(error_of(ncclGroupSimulateEnd(&info), r.comm), "");
+      EXPECT_THAT(data, Each(1));
+      return info.estimatedTime;
+    };
+    if (r.rank == 1) return;  // no other rank is needed
+    const float little = predicted(1000), much = predicted(1'000'000);
+    EXPECT_GT(little, 0);
+    EXPECT_GT(much, 4 * little);
+  });
+}
+
 /// Rounds of calls of two communicators; TANDEM_NCCL_ROUNDS sets another number for a long run.
 int rounds() {
   const char* const given = std::getenv("TANDEM_NCCL_ROUNDS");

@@ -98,6 +98,44 @@ TEST(NcclWindows, SurviveThatTheirMemoryIsFreed) {
   });
 }
 
+TEST(NcclOneSided, PutsArriveBeforeTheirSignals) {
+  for (const int n : {1, 3})
+    run(n, [](const Rank& r) {
+      constexpr int kCount = 1000;
+      const Window window(r, 3 * kCount);
+      std::vector<int> data(kCount);
+      std::vector<ncclWaitSignalDesc_t> all;
+      for (int peer = 0; peer < r.n; ++peer) all.push_back({2, peer, 5, 1});
+      for (int round = 0; round < 50; ++round) {
+        std::fill(data.begin(), data.end(), 10 * round + r.rank);
+        for (int peer = 0; peer < r.n; ++peer) {
+          ASSERT_EQ(
+              error_of(ncclPutSignal(data.data(), kCount, ncclInt32, peer, window.handle,
+                                     static_cast<std::size_t>(r.rank * kCount) * sizeof(int), 5, 1, 0, r.comm, nullptr),
+                       r.comm),
+              "");
+          ASSERT_EQ(error_of(ncclSignal(peer, 5, 1, 0, r.comm, nullptr), r.comm), "");
+        }
+        ASSERT_EQ(error_of(ncclWaitSignal(r.n, all.data(), r.comm, nullptr), r.comm), "");
+        for (int peer = 0; peer < r.n; ++peer) ASSERT_EQ(window.ints()[peer * kCount + kCount - 1], 10 * round + peer);
+        int value = 0;  // nobody puts before all have read
+        ASSERT_EQ(error_of(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, r.comm, nullptr)), "");
+      }
+      EXPECT_THAT(error_of(ncclSignal(0, 16, 0, 0, r.comm, nullptr), r.comm), StartsWith("4: sigIdx: 16 given"));
+      EXPECT_THAT(error_of(ncclSignal(r.n, 0, 0, 0, r.comm, nullptr), r.comm), StartsWith("4: peer: "));
+      EXPECT_THAT(
+          error_of(ncclPutSignal(data.data(), kCount, ncclInt32, 0, window.handle, 12'000, 0, 0, 0, r.comm, nullptr),
+                   r.comm),
+          StartsWith("4: offset: 12000 given"));
+      EXPECT_THAT(
+          error_of(ncclPutSignal(data.data(), kCount, ncclInt32, 0, window.handle, 11'996, 0, 0, 0, r.comm, nullptr),
+                   r.comm),
+          StartsWith("4: offset: "));
+      EXPECT_EQ(error_of(ncclCommWindowDeregister(r.comm, window.handle)), "");
+      EXPECT_EQ(error_of(ncclMemFree(window.memory)), "");
+    });
+}
+
 TEST(NcclMemory, OfACommunicatorIsSmall) {
   for (const int n : {1, 2, 8})
     run(n, [](const Rank& r) {

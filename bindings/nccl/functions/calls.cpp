@@ -7,6 +7,7 @@
 
 #include "bindings/nccl/fallback.h"
 #include "bindings/nccl/functions/exports.h"
+#include "bindings/nccl/functions/of_calls.h"
 #include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
 #include "world/device/devices.h"
@@ -18,32 +19,17 @@ using tandem::DType;
 using tandem::InvalidArgument;
 using tandem::ReduceOp;
 using tandem::Size;
+using tandem::nccl::call_of;
+using tandem::nccl::checked_count;
 using tandem::nccl::CollectiveCall;
 using tandem::nccl::Communicator;
 using tandem::nccl::communicator_of;
 using tandem::nccl::Failed;
 using tandem::nccl::given;
 using tandem::nccl::guarded;
+using tandem::nccl::type_of;
 
 using Shared = std::shared_ptr<Communicator>;
-
-DType type_of(ncclDataType_t type) {
-  constexpr std::array<DType, ncclNumTypes> kTypes{DType::kI8,  DType::kU8,   DType::kI32,  DType::kU32,
-                                                   DType::kI64, DType::kU64,  DType::kF16,  DType::kF32,
-                                                   DType::kF64, DType::kBF16, DType::kE4M3, DType::kE5M2};
-  if (type < 0 || type >= ncclNumTypes)
-    throw InvalidArgument(
-        fmt::format("datatype: {} given, allowed are 0 to {}", static_cast<int>(type), ncclNumTypes - 1));
-  return kTypes[static_cast<std::size_t>(type)];
-}
-
-Size checked_count(std::size_t count) {
-  constexpr std::size_t kMost = std::size_t{1} << 46;
-  if (count > kMost)
-    throw InvalidArgument(
-        fmt::format("count: {} given, allowed is at most {}, more than any memory holds", count, kMost));
-  return static_cast<Size>(count);
-}
 
 /// Sets the operation of a call, and the scalar of one that the program made.
 void set_operation(CollectiveCall& call, ncclRedOp_t op, Communicator& communicator) {
@@ -74,21 +60,6 @@ void set_unused(tandem::c::Call& call, int rank) {
 void check_buffers(const tandem::c::Call& call) {
   if (call.in == nullptr) throw InvalidArgument("sendbuff: NULL given, allowed is an address");
   if (call.out == nullptr) throw InvalidArgument("recvbuff: NULL given, allowed is an address");
-}
-
-/// Runs a call that may be part of a group, and keeps its error for the communicator, too.
-template <class Work>
-ncclResult_t call_of(ncclComm_t comm, const Work& work) {
-  const Shared found = tandem::nccl::find_communicator(comm);
-  try {
-    const Shared communicator = communicator_of(comm);
-    communicator->check_usable();
-    return work(communicator);
-  } catch (...) {
-    const tandem::nccl::Problem problem = tandem::nccl::problem_now();
-    return tandem::nccl::failed_in_group(found != nullptr ? found->keep(problem, false)
-                                                          : tandem::nccl::reported(problem));
-  }
 }
 
 ncclResult_t collective(Collective what, const void* in, void* out, std::size_t count, ncclDataType_t type,
@@ -205,6 +176,19 @@ ncclResult_t pncclGroupStart() {
 TANDEM_NCCL_EXPORT(GroupEnd);
 ncclResult_t pncclGroupEnd() {
   return guarded([] { return tandem::nccl::end_group(); });
+}
+
+TANDEM_NCCL_EXPORT(GroupSimulateEnd);
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  return guarded([&] {
+    ncclSimInfo_t& to = given(info, "simInfo");
+    if (to.size < sizeof(ncclSimInfo_t) || to.magic != kSimInfoMagic)
+      throw InvalidArgument(fmt::format("simInfo: size {} and magic {:#x} given, allowed are {} or more and {:#x}",
+                                        to.size, to.magic, sizeof(ncclSimInfo_t), kSimInfoMagic));
+    to.estimatedTime = -1;
+    to.estimatedTime = static_cast<float>(tandem::nccl::simulate_group());
+    return ncclSuccess;
+  });
 }
 
 TANDEM_NCCL_EXPORT(RedOpCreatePreMulSum);

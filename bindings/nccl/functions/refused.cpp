@@ -33,34 +33,6 @@ void set(T* output, T value) {
 
 }  // namespace
 
-TANDEM_NCCL_EXPORT(GroupSimulateEnd);
-ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
-  tandem::nccl::discard_group();
-  if (info != nullptr && info->magic == kSimInfoMagic && info->size >= sizeof(ncclSimInfo_t)) info->estimatedTime = -1;
-  return refused("ncclGroupSimulateEnd");
-}
-
-TANDEM_NCCL_EXPORT(PutSignal);
-ncclResult_t pncclPutSignal(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
-                            std::size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm,
-                            cudaStream_t stream) {
-  TANDEM_NCCL_FORWARD(PutSignal, comm, ncclInvalidUsage, data, count, type, peer, window, offset, signal, context,
-                      flags, *real, stream);
-  return refused("ncclPutSignal");
-}
-
-TANDEM_NCCL_EXPORT(Signal);
-ncclResult_t pncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
-  TANDEM_NCCL_FORWARD(Signal, comm, ncclInvalidUsage, peer, signal, context, flags, *real, stream);
-  return refused("ncclSignal");
-}
-
-TANDEM_NCCL_EXPORT(WaitSignal);
-ncclResult_t pncclWaitSignal(int count, ncclWaitSignalDesc_t* descriptions, ncclComm_t comm, cudaStream_t stream) {
-  TANDEM_NCCL_FORWARD(WaitSignal, comm, ncclInvalidUsage, count, descriptions, *real, stream);
-  return refused("ncclWaitSignal");
-}
-
 TANDEM_NCCL_EXPORT(DevCommCreate);
 ncclResult_t pncclDevCommCreate(ncclComm_t comm, const void* requirements, void* made) {
   TANDEM_NCCL_FORWARD(DevCommCreate, comm, ncclInvalidUsage, *real, requirements, made);
