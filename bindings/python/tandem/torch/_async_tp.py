@@ -26,7 +26,7 @@ _library: torch.library.Library | None = None
 
 
 def _takes(x: torch.Tensor, weights: list[torch.Tensor], axis: int) -> bool:
-    """Whether an operator of Tandem does this along `axis` of x. All processes have the same shapes and answer alike."""
+    """Whether an operator of Tandem does this along `axis` of x. All processes give the same answer."""
     alike = all(w.dim() == 2 and w.dtype == x.dtype and w.shape[0] == x.shape[-1] for w in weights)
     return 0 <= axis < x.dim() - 1 and alike and _matmul.is_fused(x, weights)
 
