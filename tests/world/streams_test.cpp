@@ -147,9 +147,6 @@ TEST(Worlds, SayOnWhichDevicesTheyRun) {
   WorldOptions gpu;
   gpu.kind = DeviceKind::kGpu;
   EXPECT_THROW(WorldThreads(1, gpu), Unsupported) << "this program has no CUDA backend";
-  WorldOptions recorded = host_options();
-  recorded.record.on = true;
-  EXPECT_THROW(WorldThreads(1, recorded), Unsupported);
 }
 
 TEST(Worlds, TakeTheDevicesThatTheEnvironmentNames) {

@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "host/world/memory.h"
+#include "host/world/profiler.h"
 #include "host/world/task_queue.h"
 #include "world/device/devices.h"
 
 namespace tandem::host {
+
+/// The model of every computer: all PEs choose alike.
+const Machine& host_model();
 
 class HostDevices : public world::Devices {
  public:
@@ -50,7 +54,7 @@ class HostDevices : public world::Devices {
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
                                                      world::Profiler* profiler) override;
 
-  Size clock_mail_bytes() const override;
+  Size clock_mail_bytes() const override { return HostProfiler::kMailBytes; }
   std::unique_ptr<world::Profiler> make_profiler(const world::ProfilerSetup& setup) override;
 
  private:
