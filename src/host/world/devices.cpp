@@ -46,22 +46,23 @@ Machine HostDevices::describe(int) { return host_model(); }
 
 void HostDevices::wake_waits(const world::Context& context) noexcept { ring(context, context.world_pe); }
 
-void HostDevices::wait_until_idle(int device) noexcept {
-  std::vector<std::shared_ptr<TaskQueue>> all;
+void HostDevices::wait_until_idle(int device, const void* world) noexcept {
+  std::vector<std::shared_ptr<TaskQueue>> its;
   {
     const std::lock_guard lock(mutex_);
-    all = queues_[device];
+    for (const Queue& queue : queues_[device])
+      if (queue.worlds.contains(world)) its.push_back(queue.tasks);
   }
-  for (const auto& queue : all) queue->wait_until_empty();
+  for (const auto& queue : its) queue->wait_until_empty();
   forget_ended(device);
 }
 
 /// Their threads end meanwhile.
 void HostDevices::forget_ended(int device) {
-  std::vector<std::shared_ptr<TaskQueue>> ended;
+  std::vector<Queue> ended;
   const std::lock_guard lock(mutex_);
   auto& all = queues_[device];
-  const auto is_over = [](const auto& queue) { return queue->is_closed() && queue->is_empty(); };
+  const auto is_over = [](const Queue& queue) { return queue.tasks->is_closed() && queue.tasks->is_empty(); };
   std::copy_if(all.begin(), all.end(), std::back_inserter(ended), is_over);
   std::erase_if(all, is_over);
 }
@@ -72,11 +73,11 @@ std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vecto
 
 void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, host_model().gpu.sm_count); }
 
-std::shared_ptr<TaskQueue> HostDevices::make_queue(int device) {
-  forget_ended(device);
+std::shared_ptr<TaskQueue> HostDevices::make_queue(const world::StreamUse& use) {
+  forget_ended(use.device);
   auto queue = std::make_shared<TaskQueue>();
   const std::lock_guard lock(mutex_);
-  queues_[device].push_back(queue);
+  queues_[use.device].push_back({queue, {use.world}});
   return queue;
 }
 
@@ -87,22 +88,22 @@ std::unique_ptr<world::DeviceStream> HostDevices::make_own_stream(int device) {
 }
 
 std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Profiler* profiler) {
-  return std::make_unique<HostStream>(use, make_queue(use.device), true, of_host(profiler));
+  return std::make_unique<HostStream>(use, make_queue(use), true, of_host(profiler));
 }
 
 std::unique_ptr<world::DeviceStream> HostDevices::borrow_stream(const world::StreamUse& use, void* native,
                                                                 world::Profiler* profiler) {
   const std::lock_guard lock(mutex_);
   auto& all = queues_[use.device];
-  if (native == nullptr) {
-    auto& own = defaults_[use.device];
-    if (own == nullptr) own = all.emplace_back(std::make_shared<TaskQueue>());
-    return std::make_unique<HostStream>(use, own, false, of_host(profiler));
-  }
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& queue) { return queue.get() == native; });
+  TaskQueue*& own = defaults_[use.device];
+  if (native == nullptr && own == nullptr) own = all.emplace_back(Queue{std::make_shared<TaskQueue>(), {}}).tasks.get();
+  const void* const asked = native == nullptr ? own : native;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Queue& queue) { return queue.tasks.get() == asked; });
   if (found == all.end())
     throw InvalidArgument(fmt::format("stream: {} given, allowed are streams of this PE and NULL", native));
-  return std::make_unique<HostStream>(use, *found, false, of_host(profiler));
+  found->worlds.insert(use.world);
+  return std::make_unique<HostStream>(use, found->tasks, false, of_host(profiler));
 }
 
 std::unique_ptr<world::Profiler> HostDevices::make_profiler(const world::ProfilerSetup& setup) {
