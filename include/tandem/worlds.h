@@ -94,7 +94,7 @@ class WorldThreads {
   /// without errors.
   void run(const std::function<void(World&)>& program);
 
-  // These need WorldOptions::record; otherwise, and on CPUs, they throw Unsupported.
+  // These need WorldOptions::record; otherwise they throw Unsupported.
 
   /// Sets whether work that PE `pe` enqueues from now on is recorded; initially it is. Captured graphs keep the setting
   /// of their capture.
@@ -198,7 +198,7 @@ class WorldProcess {
   /// may call it.
   void check() const;
 
-  // These need WorldOptions::record; otherwise, and on CPUs, they throw Unsupported.
+  // These need WorldOptions::record; otherwise they throw Unsupported.
 
   /// Does the same as WorldThreads::record, for this PE.
   void record(bool on);

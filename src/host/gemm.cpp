@@ -20,7 +20,6 @@ class Turn {
  public:
   explicit Turn(const Gemm& gemm) : sequence_(gemm), count_(sequence_.tiles()) {}
 
-  Size count() const { return count_; }
   /// Returns the next tile that no block has taken; none after the last one.
   std::optional<GemmTile> take() {
     const std::lock_guard lock(mutex_);
@@ -38,7 +37,8 @@ class Turn {
 
 class TileBlock {
  public:
-  TileBlock(BlockCore& core, const Gemm& gemm) : core_(core), gemm_(gemm), work_(gemm) {}
+  TileBlock(cpu::BlockCore& core, BlockRecords* records, const Gemm& gemm)
+      : core_(core), records_(records), gemm_(gemm), work_(gemm) {}
 
   void run(Turn& turn) {
     while (const std::optional<GemmTile> tile = turn.take()) compute(*tile);
@@ -53,7 +53,10 @@ class TileBlock {
     if (work_.adds_to_ring(tile))
       await(gemm_.ring.arrived + work_.ring_slot(tile), *gemm_.ring.epoch * work_.ring_arrivals(tile));
     const cpu::Buffer product(work_.bytes_of(tile));
-    work_.multiply(tile, product.data());
+    {
+      const RecordedSpan span(records_, {0, 0, cuda::RecordKind::kCompute, 0, 0, 0, 0, 0});
+      work_.multiply(tile, product.data());
+    }
     work_.for_each_destination(tile, [&](const TileWork::Destination& to) {
       store(to.c, to.row, tile, product);
       if (to.second != nullptr) store(to.second, to.row, tile, product);
@@ -71,7 +74,8 @@ class TileBlock {
       std::memcpy(work_.row_in(c, first_row, tile, row), product.data() + row * bytes, static_cast<std::size_t>(bytes));
   }
 
-  BlockCore& core_;
+  cpu::BlockCore& core_;
+  BlockRecords* const records_;
   const Gemm& gemm_;
   const TileWork work_;
 };
@@ -97,15 +101,20 @@ void check_gemm(const Gemm& gemm, int sms) {
   require(gemm.ring.epoch, "ring.epoch");
 }
 
-void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by, wire::Mailbox* mailbox) {
+int gemm_blocks(const Gemm& gemm, int sms) {
+  return static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, TileSequence(gemm).tiles()));
+}
+
+void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by, wire::Mailbox* mailbox,
+              GridRecords* records) {
   check_gemm(gemm, sms);
   if (is_skipped(context)) return;
   Turn turn(gemm);
-  const int blocks = static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, turn.count()));
+  const int blocks = gemm_blocks(gemm, sms);
   const GridShape shape{context, blocks, 1, "", false, mailbox};
   run_blocks(context, blocks, by, [&](Strand& strand, int i) {
     BlockCore core(strand, shape, i);
-    TileBlock(core, gemm).run(turn);
+    with_records(records, core, [&](cpu::BlockCore& used, BlockRecords* own) { TileBlock(used, own, gemm).run(turn); });
   });
 }
 

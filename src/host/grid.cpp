@@ -85,8 +85,10 @@ void run_grid(const GridRequest& request) {
                         request.machine, request.has_multicast, request.mailbox};
   run_blocks(request.context, request.blocks, request.by, [&](Strand& strand, int i) {
     BlockCore core(strand, shape, i);
-    cpu::Block block(core);
-    request.body(block);
+    with_records(request.records, core, [&](cpu::BlockCore& used, BlockRecords*) {
+      cpu::Block block(used);
+      request.body(block);
+    });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "host/crew.h"
+#include "host/recording.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cpu/block.h"
 #include "tandem/impl/cuda/comparison.h"
@@ -27,6 +28,7 @@ struct GridRequest {
   std::function<void(cpu::Block&)> body;
   GridThreads by = {};               ///< the threads that run the blocks
   wire::Mailbox* mailbox = nullptr;  ///< of a world of several nodes
+  GridRecords* records = nullptr;    ///< with a list for each block; null: nothing is recorded
 };
 
 /// Runs all blocks. If a block throws, ends the others and rethrows the exception.
@@ -34,8 +36,10 @@ void run_grid(const GridRequest& request);
 
 /// Throws InvalidArgument or Unsupported that names the field which no kernel on `sms` SMs supports.
 void check_gemm(const Gemm& gemm, int sms);
+/// Returns the blocks of its grid on `sms` SMs.
+int gemm_blocks(const Gemm& gemm, int sms);
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by = {},
-              wire::Mailbox* mailbox = nullptr);
+              wire::Mailbox* mailbox = nullptr, GridRecords* records = nullptr);
 
 /// Returns whether a copy reaches another node.
 bool is_far(const wire::Mailbox* mailbox, const void* to, const void* from);

@@ -27,6 +27,10 @@ TEST(HostContract, EveryOperationGivesWhatItPromisesToBlocksOnSeveralThreads) {
   for (const int pes : {1, 2}) check_cases(pes, {.threads = 3});
 }
 
+TEST(HostContract, EveryOperationGivesWhatItPromisesWhileItIsRecorded) {
+  check_cases(3, {.has_multicast = true, .threads = 2, .is_recorded = true});
+}
+
 TEST(HostContract, MulticastIsThereWhereTheMachineSaysSo) { check_cases(3, {.has_multicast = true}); }
 
 constexpr int kBlocks = 8;

@@ -16,6 +16,7 @@ struct HostOptions {
   double arrival_timeout_s = 40;
   bool has_multicast = false;
   int threads = 1;             ///< that run the blocks of a grid
+  bool is_recorded = false;    ///< kernels run as for a timeline
   bool for_processes = false;  ///< its memory is shared with processes that are forked
 };
 

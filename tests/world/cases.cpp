@@ -13,14 +13,6 @@ enum Factor : std::size_t { kAlgorithm, kType, kOp, kCount, kInPlace, kRandom, k
 constexpr Size kCounts[] = {0, 1, 1003, (Size{16} << 10) + 1};
 constexpr int kBlockChoices[] = {0, 1, 3};
 
-/// CPUs have no multicast.
-std::vector<AlgorithmInfo> algorithms() {
-  std::vector<AlgorithmInfo> list;
-  for (const AlgorithmInfo& info : collective_algorithms())
-    if (info.name != "multimem") list.push_back(info);
-  return list;
-}
-
 bool can_be_in_place(Collective collective) {
   return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
          collective != Collective::kExchange;
@@ -37,11 +29,15 @@ WorldOptions host_options(Size heap_bytes) {
 }
 
 std::vector<RoundsCase> collective_cases(int pes, bool whole) {
-  const std::vector<AlgorithmInfo> all = algorithms();
+  const std::vector<AlgorithmInfo> all = collective_algorithms();
   const auto size = [](const auto& list) { return static_cast<int>(std::size(list)); };
   const auto allowed = [&](std::size_t i, int a, std::size_t j, int b) {
     if (i != kAlgorithm) return true;
-    const Collective collective = all[static_cast<std::size_t>(a)].collective;
+    const AlgorithmInfo& info = all[static_cast<std::size_t>(a)];
+    const Collective collective = info.collective;
+    const bool by_multicast = info.name == "multimem";  // it adds and compares, words of 16 bits and more
+    if (j == kOp && by_multicast && kReduceOps[b] == ReduceOp::kProd) return false;
+    if (j == kType && by_multicast && (kDTypes[b] == DType::kI8 || kDTypes[b] == DType::kU8)) return false;
     if (j == kInPlace) return b == 0 || can_be_in_place(collective);
     return j != kOp || reduces(collective) || kReduceOps[b] == ReduceOp::kSum;
   };

@@ -214,14 +214,15 @@ if w.pe == 0:
     assert "not all PEs left the world within 0.5 s" in done[0][1]
 
 
-def test_forked_child_leaves_no_world_of_its_parent():
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(0)", 0), ("raise RuntimeError('in the child')", 1)])
+def test_forked_child_leaves_no_world_of_its_parent(end: str, code: int):
     run_pes(
-        """
+        f"""
 w = join()
 child = os.fork()
 if child == 0:
-    sys.exit(0)
-assert os.waitpid(child, 0)[1] == 0
+    {end}
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == {code}
 total = bytearray(1)
 w.all_reduce(bytes([1]), out=total)
 assert total[0] == w.pes

@@ -12,7 +12,7 @@
 #include "cuda/profile/profiled_signals.h"
 #include "tandem/error.h"
 #include "trace/gpu/gpu_spans.h"
-#include "trace/timeline/buffer_name.h"
+#include "world/device/drawing.h"
 
 namespace tandem::cuda {
 
@@ -274,30 +274,11 @@ void Profiler::convert() {
   profiler.host = clocks_.host();
   profiler.origin = clocks_.began();
   profiler.signal_ns = clocks_.least_delay();
-  profiler.place = book_.place;
-  profiler.name = [this](std::uint64_t address) { return trace::buffer_name(book_.describe(address)); };
-  trace::GpuFindings findings;
-  info_ = {};
-  trace::GpuPart own = part();
-  info_.lost_work = own.lost_work;
-  profiler.work = std::move(own.work);
-  for (const trace::GpuPart& other : others_) {
-    const std::size_t first = profiler.work.size();
-    for (trace::GpuWork work : other.work) {
-      for (std::size_t& before : work.after) before += first;
-      profiler.work.push_back(std::move(work));
-    }
-    info_.lost_work += other.lost_work;
-  }
-  timeline_ = trace::to_timeline(profiler, findings);
-  info_.operations = findings.records;
-  info_.lost_operations = findings.lost_records;
-  info_.lost_work += findings.unplaced;
-  info_.unmatched_waits = findings.unmatched;
-  for (const trace::GpuRelease& release : findings.releases)
-    info_.releases.push_back({release.from, release.to, static_cast<double>(release.after) / 1e6});
-  for (const trace::ClockMap& clock : profiler.clocks)
-    info_.clocks.push_back({clock.offset(), clock.error(), clock.bound(), clock.drift_ppm()});
+  std::vector<trace::GpuPart> parts = others_;
+  parts.insert(parts.begin(), part());
+  world::Drawing drawing = world::draw(std::move(profiler), book_, parts);
+  timeline_ = std::move(drawing.timeline);
+  info_ = std::move(drawing.info);
 }
 
 const trace::Timeline& Profiler::timeline() {

@@ -131,7 +131,7 @@ int CudaDevices::current() {
 int CudaDevices::enter(int device) { return DeviceGuard::enter(device); }
 void CudaDevices::leave(int device, int before) noexcept { DeviceGuard::leave(device, before); }
 
-void CudaDevices::wait_until_idle(int device) noexcept {
+void CudaDevices::wait_until_idle(int device, const void*) noexcept {
   try {
     const DeviceGuard current(device);
     cudaDeviceSynchronize();

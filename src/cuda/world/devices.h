@@ -25,7 +25,7 @@ class CudaDevices final : public world::Devices {
   int current() override;
   int enter(int device) override;
   void leave(int device, int before) noexcept override;
-  void wait_until_idle(int device) noexcept override;
+  void wait_until_idle(int device, const void* world) noexcept override;
 
   void* allocate_pinned(Size bytes) override;
   void free_pinned(void* memory) noexcept override;

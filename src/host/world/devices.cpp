@@ -16,13 +16,6 @@ namespace {
 constexpr int kMostThreads = 1024;  // of a block
 constexpr int kWarp = 32;
 
-/// The same figures on every computer, so that all PEs choose alike. Blocks are fibers: more of them than CPUs cost
-/// little.
-const Machine& model() {
-  static const Machine machine = load_machine("host");
-  return machine;
-}
-
 class Kernels final : public world::LoadedKernels {
  public:
   void check(const detail::KernelLaunch& kernel, int) const override {
@@ -30,40 +23,46 @@ class Kernels final : public world::LoadedKernels {
     if (grid.threads < kWarp || grid.threads > kMostThreads || grid.threads % kWarp != 0)
       throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of {} up to {}",
                                         kernel.name, grid.threads, kWarp, kMostThreads));
-    if (const int most = model().gpu.sm_count * model().gpu.max_blocks_per_sm; grid.blocks > most)
+    if (const int most = host_model().gpu.sm_count * host_model().gpu.max_blocks_per_sm; grid.blocks > most)
       throw Unsupported(fmt::format("launch of {}: {} blocks given, the host holds {} of a PE at once", kernel.name,
                                     grid.blocks, most));
   }
 };
 
-[[noreturn]] void refuse_recording() {
-  throw Unsupported("record: the host backend records no timeline; simulations and GPUs do");
-}
+/// The profiler of a world of CPU PEs is always this backend's.
+HostProfiler* of_host(world::Profiler* profiler) { return static_cast<HostProfiler*>(profiler); }
 
 }  // namespace
 
+/// Blocks are fibers: more of them than CPUs cost little.
+const Machine& host_model() {
+  static const Machine machine = load_machine("host");
+  return machine;
+}
+
 std::string HostDevices::name_of(int) const { return "the host's CPUs"; }
 
-Machine HostDevices::describe(int) { return model(); }
+Machine HostDevices::describe(int) { return host_model(); }
 
 void HostDevices::wake_waits(const world::Context& context) noexcept { ring(context, context.world_pe); }
 
-void HostDevices::wait_until_idle(int device) noexcept {
-  std::vector<std::shared_ptr<TaskQueue>> all;
+void HostDevices::wait_until_idle(int device, const void* world) noexcept {
+  std::vector<std::shared_ptr<TaskQueue>> its;
   {
     const std::lock_guard lock(mutex_);
-    all = queues_[device];
+    for (const Queue& queue : queues_[device])
+      if (queue.worlds.contains(world)) its.push_back(queue.tasks);
   }
-  for (const auto& queue : all) queue->wait_until_empty();
+  for (const auto& queue : its) queue->wait_until_empty();
   forget_ended(device);
 }
 
 /// Their threads end meanwhile.
 void HostDevices::forget_ended(int device) {
-  std::vector<std::shared_ptr<TaskQueue>> ended;
+  std::vector<Queue> ended;
   const std::lock_guard lock(mutex_);
   auto& all = queues_[device];
-  const auto is_over = [](const auto& queue) { return queue->is_closed() && queue->is_empty(); };
+  const auto is_over = [](const Queue& queue) { return queue.tasks->is_closed() && queue.tasks->is_empty(); };
   std::copy_if(all.begin(), all.end(), std::back_inserter(ended), is_over);
   std::erase_if(all, is_over);
 }
@@ -72,13 +71,13 @@ std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vecto
   return std::make_unique<Kernels>();
 }
 
-void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, model().gpu.sm_count); }
+void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, host_model().gpu.sm_count); }
 
-std::shared_ptr<TaskQueue> HostDevices::make_queue(int device) {
-  forget_ended(device);
+std::shared_ptr<TaskQueue> HostDevices::make_queue(const world::StreamUse& use) {
+  forget_ended(use.device);
   auto queue = std::make_shared<TaskQueue>();
   const std::lock_guard lock(mutex_);
-  queues_[device].push_back(queue);
+  queues_[use.device].push_back({queue, {use.world}});
   return queue;
 }
 
@@ -88,27 +87,28 @@ std::unique_ptr<world::DeviceStream> HostDevices::make_own_stream(int device) {
   return std::make_unique<HostStream>(std::move(use), std::make_shared<TaskQueue>(), true);
 }
 
-std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Profiler*) {
-  return std::make_unique<HostStream>(use, make_queue(use.device), true);
+std::unique_ptr<world::DeviceStream> HostDevices::make_stream(const world::StreamUse& use, world::Profiler* profiler) {
+  return std::make_unique<HostStream>(use, make_queue(use), true, of_host(profiler));
 }
 
 std::unique_ptr<world::DeviceStream> HostDevices::borrow_stream(const world::StreamUse& use, void* native,
-                                                                world::Profiler*) {
+                                                                world::Profiler* profiler) {
   const std::lock_guard lock(mutex_);
   auto& all = queues_[use.device];
-  if (native == nullptr) {
-    auto& own = defaults_[use.device];
-    if (own == nullptr) own = all.emplace_back(std::make_shared<TaskQueue>());
-    return std::make_unique<HostStream>(use, own, false);
-  }
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& queue) { return queue.get() == native; });
+  TaskQueue*& own = defaults_[use.device];
+  if (native == nullptr && own == nullptr) own = all.emplace_back(Queue{std::make_shared<TaskQueue>(), {}}).tasks.get();
+  const void* const asked = native == nullptr ? own : native;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Queue& queue) { return queue.tasks.get() == asked; });
   if (found == all.end())
     throw InvalidArgument(fmt::format("stream: {} given, allowed are streams of this PE and NULL", native));
-  return std::make_unique<HostStream>(use, *found, false);
+  found->worlds.insert(use.world);
+  return std::make_unique<HostStream>(use, found->tasks, false, of_host(profiler));
 }
 
-Size HostDevices::clock_mail_bytes() const { refuse_recording(); }
-std::unique_ptr<world::Profiler> HostDevices::make_profiler(const world::ProfilerSetup&) { refuse_recording(); }
+std::unique_ptr<world::Profiler> HostDevices::make_profiler(const world::ProfilerSetup& setup) {
+  return std::make_unique<HostProfiler>(setup);
+}
 
 }  // namespace tandem::host
 

@@ -3,13 +3,18 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "host/world/memory.h"
+#include "host/world/profiler.h"
 #include "host/world/task_queue.h"
 #include "world/device/devices.h"
 
 namespace tandem::host {
+
+/// The model of every computer: all PEs choose alike.
+const Machine& host_model();
 
 class HostDevices : public world::Devices {
  public:
@@ -34,7 +39,7 @@ class HostDevices : public world::Devices {
   int current() override { return -1; }
   int enter(int) override { return 0; }
   void leave(int, int) noexcept override {}
-  void wait_until_idle(int device) noexcept override;
+  void wait_until_idle(int device, const void* world) noexcept override;
 
   void* allocate_pinned(Size bytes) override { return ::operator new(static_cast<std::size_t>(bytes)); }
   void free_pinned(void* memory) noexcept override { ::operator delete(memory); }
@@ -50,17 +55,23 @@ class HostDevices : public world::Devices {
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
                                                      world::Profiler* profiler) override;
 
-  Size clock_mail_bytes() const override;
+  Size clock_mail_bytes() const override { return HostProfiler::kMailBytes; }
   std::unique_ptr<world::Profiler> make_profiler(const world::ProfilerSetup& setup) override;
 
  private:
-  std::shared_ptr<TaskQueue> make_queue(int device);
+  /// A queue and the worlds that have used it.
+  struct Queue {
+    std::shared_ptr<TaskQueue> tasks;
+    std::set<const void*> worlds;
+  };
+
+  std::shared_ptr<TaskQueue> make_queue(const world::StreamUse& use);
   void forget_ended(int device);
 
   HostMemory memory_;
   std::mutex mutex_;
-  std::map<int, std::vector<std::shared_ptr<TaskQueue>>> queues_;  // by device; a closed queue stays until it is empty
-  std::map<int, std::shared_ptr<TaskQueue>> defaults_;
+  std::map<int, std::vector<Queue>> queues_;  // by device; a closed queue stays until it is empty
+  std::map<int, TaskQueue*> defaults_;
 };
 
 }  // namespace tandem::host

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "host/world/profiler.h"
 #include "host/world/task_queue.h"
 #include "world/device/stream.h"
 
@@ -11,9 +12,9 @@ namespace tandem::host {
 
 class HostStream final : public world::DeviceStream {
  public:
-  /// If `is_own`, the destructor closes the queue.
-  HostStream(world::StreamUse use, std::shared_ptr<TaskQueue> queue, bool is_own)
-      : use_(std::move(use)), queue_(std::move(queue)), is_own_(is_own) {}
+  /// If `is_own`, the destructor closes the queue. `profiler` is the world's, or null.
+  HostStream(world::StreamUse use, std::shared_ptr<TaskQueue> queue, bool is_own, HostProfiler* profiler = nullptr)
+      : use_(std::move(use)), queue_(std::move(queue)), is_own_(is_own), profiler_(profiler) {}
   ~HostStream() override;
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
@@ -39,11 +40,15 @@ class HostStream final : public world::DeviceStream {
 
  private:
   GridThreads threads();
+  /// Notes work for the world's recording; see HostProfiler::note.
+  RecordedWork* note(std::string name, trace::SpanKind kind, const Team& team, int blocks = 1, Size bytes = 0);
+  RecordedWork* note_one(const char* name) { return note(name, trace::SpanKind::kKernel, {}); }
   void add(std::function<void()> task) { queue_->add(std::move(task), use_.on_error); }
 
   world::StreamUse use_;
   std::shared_ptr<TaskQueue> queue_;
   bool is_own_;
+  HostProfiler* profiler_;
 };
 
 }  // namespace tandem::host

@@ -68,7 +68,9 @@ class Conversion {
       for (std::size_t b = 0; b < work.blocks.size(); ++b) {
         if (work.blocks[b].empty()) continue;
         const Record& block = work.blocks[b].front();
-        lives_.push_back({i, b, LaneKind::kSm, static_cast<int>(block.address), time(work.pe, block.begin),
+        // A copy on CPUs is timed like a block.
+        const LaneKind kind = work.kind == SpanKind::kCopy ? LaneKind::kCopyEngine : LaneKind::kSm;
+        lives_.push_back({i, b, kind, static_cast<int>(block.address), time(work.pe, block.begin),
                           time(work.pe, block.begin + block.duration)});
       }
       if (!work.blocks.empty()) continue;
@@ -130,7 +132,7 @@ class Conversion {
   void draw(const Life& life) {
     const GpuWork& work = profile_.work[life.work];
     timeline_.add(Span{life.lane, work.kind, timeline_.intern(work.name), life.begin, life.end,
-                       life.block == kNone ? work.bytes : 0});
+                       life.block == kNone || work.kind == SpanKind::kCopy ? work.bytes : 0});
     // The value is unknown, but every change of a word that a copy writes belongs to its next wait.
     if (work.signal != 0)
       match_.add_signal({profile_.place(work.signal), 0, SignalOp::kAdd, 0, life.lane, life.end, false});

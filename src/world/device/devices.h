@@ -61,8 +61,9 @@ class Devices {
   /// Makes a started device current in place of another one. Returns the `before` of `leave`.
   virtual int enter(int device) = 0;
   virtual void leave(int device, int before) noexcept = 0;
-  /// Blocks until the device is idle. Throws nothing: synchronizing a stream reports errors.
-  virtual void wait_until_idle(int device) noexcept = 0;
+  /// Blocks until the device has done the world's work, and maybe that of others. Throws nothing: synchronizing a
+  /// stream reports errors.
+  virtual void wait_until_idle(int device, const void* world) noexcept = 0;
 
   /// Allocates memory of the host that a device reaches.
   virtual void* allocate_pinned(Size bytes) = 0;
@@ -84,7 +85,7 @@ class Devices {
   /// Wraps a stream of another owner, who keeps it until this object is destroyed.
   virtual std::unique_ptr<DeviceStream> borrow_stream(const StreamUse& use, void* native, Profiler* profiler) = 0;
 
-  /// Returns the size of ClockPe::mail. Throws Unsupported if the devices record nothing.
+  /// Returns the size of ClockPe::mail.
   virtual Size clock_mail_bytes() const = 0;
   virtual std::unique_ptr<Profiler> make_profiler(const ProfilerSetup& setup) = 0;
 };

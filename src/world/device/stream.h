@@ -31,6 +31,7 @@ struct StreamUse {
   bool early_launch = false;
   /// Called, on any thread, when work fails and only the host notices; the stream does nothing afterwards.
   std::function<void(const std::exception_ptr&)> on_error = {};
+  const void* world = nullptr;  ///< its identity, for Devices::wait_until_idle
 };
 
 /// A stream whose calls make its device current while they last. They throw RuntimeFailure if the device refuses.

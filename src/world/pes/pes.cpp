@@ -83,8 +83,8 @@ StreamUse Pes::use(int number, const std::string& stream) {
   const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   wire::Proxy* const own = proxy(number);
   wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
-  return {pe(number).device, number,  num_pes(),     stream,  machine_.gpu.sm_count,
-          sharing_,          mailbox, early_launch_, on_error};
+  return {pe(number).device, number,  num_pes(),     stream,   machine_.gpu.sm_count,
+          sharing_,          mailbox, early_launch_, on_error, static_cast<const Pes*>(this)};
 }
 
 std::uint32_t* Pes::wait_words_of(int pe) const {

@@ -7,6 +7,8 @@
 namespace tandem::world {
 
 void Processes::start_profiler(const WorldOptions& options) {
+  if (needs_proxies())
+    throw Unsupported("record: a world of CPU PEs on several nodes records no timeline, as it compares no clocks");
   const Size mail_bytes = devices().clock_mail_bytes();
   const Size offset = allocator_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
   clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);

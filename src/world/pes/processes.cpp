@@ -156,7 +156,7 @@ void Processes::leave() {
   barrier_or_report("the end of all calls");
 }
 
-void Processes::wait_for_device() const { devices().wait_until_idle(pe_.device); }
+void Processes::wait_for_device() const { devices().wait_until_idle(pe_.device, static_cast<const Pes*>(this)); }
 
 void Processes::barrier_or_report(const char* where) {
   try {

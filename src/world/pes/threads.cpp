@@ -200,7 +200,7 @@ std::optional<bootstrap::Failure> Threads::end(int, std::optional<std::uint32_t>
 }
 
 void Threads::drain() const {
-  for (const Pe& pe : pes_) devices().wait_until_idle(pe.device);
+  for (const Pe& pe : pes_) devices().wait_until_idle(pe.device, static_cast<const Pes*>(this));
 }
 
 /// A time-out with what the other PEs were waiting for: all kernels have ended.

@@ -61,9 +61,9 @@ class SimulatedGpus final : public host::HostDevices {
     note_use();
     return HostDevices::memory();
   }
-  void wait_until_idle(int device) noexcept override {
+  void wait_until_idle(int device, const void* world) noexcept override {
     if (const auto hook = std::exchange(waits_for_gpu(), nullptr)) hook();
-    HostDevices::wait_until_idle(device);
+    HostDevices::wait_until_idle(device, world);
   }
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* handle,
                                                      world::Profiler* profiler) override {

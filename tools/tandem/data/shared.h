@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tandem/world.h"
+#include "tools/tandem/run/measure.h"
 #include "tools/tandem/run/result.h"
 
 namespace tandem::cli {
@@ -34,6 +35,8 @@ class Shared {
     return total;
   }
 
+  /// Returns the window that holds those of all PEs.
+  CallWindow over_all(const CallWindow& own) { return {-largest(-own.begin_us), largest(own.end_us)}; }
   /// Returns the checks of all PEs as one.
   Check over_all(const Check& own) {
     Check all = own;

@@ -72,11 +72,17 @@ std::vector<tune::Measured> measure(const CollectiveRun& asked, const HostJob& j
 }  // namespace
 
 int run_on_host(const RunOptions& a) {
-  const HostJob job = make_host_job(a);
+  HostJob job = make_host_job(a);
+  Pictures pictures(a);
+  job.pictures = &pictures;
   const Result result = run_subject(parse_subject(a.subject), a, job);
   if (job.speaks) {
+    const std::vector<std::string> written = pictures.write(result);
     write_json(a, to_json(result));
-    if (!a.json_to_stdout()) std::cout << to_table(result);
+    if (!a.json_to_stdout()) {
+      std::cout << to_table(result);
+      for (const std::string& path : written) std::cout << "wrote " << path << '\n';
+    }
   }
   return result.check && !result.check->correct() ? kWrong : kRight;
 }
@@ -91,7 +97,8 @@ std::vector<Sweep> tune_on_host(const TuneOptions& a) {
     run.iterations = a.iterations.value_or(kTuneCalls);
     Sweep sweep;
     job.run(0, [&](World& world, Shared&) {
-      if (job.keeps_result_of(world.pe())) sweep.machine = world.machine().name;
+      if (job.keeps_result_of(world.pe()))
+        sweep.machine = world.machine().name, sweep.processor = world.machine().processor;
     });
     sweep.group.pes = job.pes;
     sweep.group.source = sweep_source(a.command_line, HostJob::machine());

@@ -7,6 +7,7 @@
 
 #include "tandem/error.h"
 #include "tandem/worlds.h"
+#include "tools/tandem/main/console.h"
 #include "tools/tandem/main/setup.h"
 
 namespace tandem::cli {
@@ -33,21 +34,39 @@ HostJob make_host_job(const Arguments& a) {
   return job;
 }
 
-void HostJob::run(double bytes_per_pe, const std::function<void(World&, Shared&)>& program) const {
+void HostJob::run(double bytes_per_pe, const std::function<void(World&, Shared&)>& program,
+                  const OnTimeline& on_timeline) const {
   check_memory(bytes_per_pe, pes);
   WorldOptions options;
   options.kind = DeviceKind::kHost;
   // A plan's staging is at most a few times the buffers. Memory is taken when it is touched.
   options.heap_bytes = static_cast<Size>(4 * bytes_per_pe) + (Size{1} << 30);
+  options.record.on = on_timeline != nullptr;
   const auto with_shared = [&](World& world) {
     Shared shared(world);
     program(world, shared);
   };
   if (by_processes) {
     WorldProcess process(placement_from_environment(), options);
-    return with_shared(process.world());
+    with_shared(process.world());
+    if (!on_timeline) return;
+    const trace::Timeline& timeline = process.timeline();
+    if (speaks) on_timeline(timeline, process.profile_info());
+    return;
   }
-  WorldThreads(pes, options).run(with_shared);
+  WorldThreads threads(pes, options);
+  threads.run(with_shared);
+  if (on_timeline) on_timeline(threads.timeline(), threads.profile_info());
+}
+
+HostJob::OnTimeline HostJob::to_pictures(const Result& result, const CallWindow& window) const {
+  if (pictures == nullptr || !pictures->wanted()) return nullptr;
+  return [&result, &window, this](const trace::Timeline& timeline, const ProfileInfo& info) {
+    pictures->add(result.algorithm, timeline, window);
+    if (info.lost_operations + info.lost_work > 0)
+      complain(fmt::format("the timeline lacks {} operations, and {} launches or copies", info.lost_operations,
+                           info.lost_work));
+  };
 }
 
 std::string HostJob::machine() {

@@ -142,17 +142,21 @@ int parts_of(const OperatorRun& run) {
 Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
   const OperatorData data(run, job.pes, job.seed);
   Result result = result_of(run, job.pes);
-  job.run(bytes_per_pe(run, job.pes), [&](World& world, Shared& shared) {
+  CallWindow window;
+  const auto run_one = [&](World& world, Shared& shared) {
     Program program(run, &data, job.seed, [] {});
     program(world);
     const double us = shared.largest(program.measurement().mean_us());
     const Check check = shared.over_all(program.check());
+    const CallWindow last = shared.over_all(program.measurement().last());
     if (!job.keeps_result_of(world.pe())) return;
     if (run.explain) result.options = program.choices();
     result.algorithm = algorithm_name(program.options(), program.strategy());
     result.time_us = us;
     if (!is_part(run.options.form)) result.check = check;
-  });
+    window = last;
+  };
+  job.run(bytes_per_pe(run, job.pes), run_one, job.to_pictures(result, window));
   job.describe(result);
   return result;
 }

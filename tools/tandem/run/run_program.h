@@ -40,18 +40,22 @@ Result simulate(Program& program, Result result, const std::string& what, bool e
 /// Runs it on CPUs, where each PE calls `make` for a program of its own. The time is the slowest PE's.
 template <class Make>
 Result run_on_host(const HostJob& job, Result result, double bytes_per_pe, bool explain, const Make& make) {
-  job.run(bytes_per_pe, [&](World& world, Shared& shared) {
+  CallWindow window;
+  const auto run_one = [&](World& world, Shared& shared) {
     auto program = make();
     program(world);
     const double us = shared.largest(program.measurement().mean_us());
     const Check check = shared.over_all(program.check());
+    const CallWindow last = shared.over_all(program.measurement().last());
     if (!job.keeps_result_of(world.pe())) return;
     if (explain) result.options = program.choices();
     result.algorithm = program.algorithm();
     result.time_us = us;
     result.check = check;
     result.check->expectation = program.check().expectation;
-  });
+    window = last;
+  };
+  job.run(bytes_per_pe, run_one, job.to_pictures(result, window));
   job.describe(result);
   return result;
 }

@@ -1,0 +1,75 @@
+#pragma once
+/// The recorder of a world's work on CPUs. All PEs of a computer read the same clock.
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/recording.h"
+#include "world/device/profiler.h"
+
+namespace tandem::host {
+
+/// An item of a stream's work. The thread that runs it fills in the records.
+struct RecordedWork {
+  trace::GpuWork drawn;
+  GridRecords records;
+};
+
+class HostProfiler final : public world::Profiler {
+ public:
+  /// Of ClockPe::mail: the beginning of the recording.
+  static constexpr Size kMailBytes = sizeof(std::uint64_t);
+
+  explicit HostProfiler(const world::ProfilerSetup& setup);
+
+  /// Notes work that the caller enqueues next in `stream`, and returns the place of its records. Returns null if the
+  /// PE's work is not recorded at present, or if there is no room.
+  RecordedWork* note(int pe, const void* stream, trace::GpuWork work, int blocks);
+  /// These two note the order that events give.
+  void note_record(int pe, const void* stream, const detail::EventState* event);
+  void note_wait(int pe, const void* stream, const detail::EventState* event);
+
+  void turn(int pe, bool on) override;
+  /// The first call agrees on the beginning, which is PE 0's.
+  void align() override;
+  trace::GpuPart part() const override;
+  void add(std::vector<trace::GpuPart> parts) override;
+  const trace::Timeline& timeline() override;
+  const ProfileInfo& info() override;
+  double time_us() const override;
+
+ private:
+  struct Pe {
+    mutable std::mutex mutex;
+    bool is_on = true;
+    Size used = 0;                  // records for which there may be room needed
+    std::deque<RecordedWork> work;  // items stay where they are
+    Size lost_work = 0;
+    /// The work for which the next work has to wait, of each stream and of each recorded event.
+    std::map<const void*, std::vector<std::size_t>> ends;
+    std::map<const detail::EventState*, std::vector<std::size_t>> events;
+  };
+
+  Pe& pe(int number) const { return *pes_[static_cast<std::size_t>(number)]; }
+  void convert();
+
+  const int operations_;
+  const Size room_;  // records of a PE
+  const std::string machine_;
+  const world::AddressBook book_;
+  const std::vector<world::ClockPe> clocks_;
+  const std::function<void()> meet_;
+  std::uint64_t began_ = 0;
+  std::vector<std::unique_ptr<Pe>> pes_;  // null: another process's
+  std::vector<trace::GpuPart> others_;
+  bool is_converted_ = false;
+  trace::Timeline timeline_;
+  ProfileInfo info_;
+};
+
+}  // namespace tandem::host
