@@ -452,6 +452,35 @@ tandem_status tandem_heads_plan_run(tandem_heads_plan* plan, const tandem_heads_
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_heads_plan_destroy(tandem_heads_plan* plan);
 
+/** The exchange of parts of sequences for parts of heads (Ulysses), of up to 8 tensors in one call.
+ * tandem/layer/exchange_heads.h defines the layouts. */
+typedef struct {
+  size_t max_rows;        /**< the most rows of a PE in a run */
+  const size_t* segments; /**< elements of a segment of each tensor: heads of a PE times head size */
+  size_t num_tensors;     /**< number of entries of `segments` */
+  tandem_dtype type;      /**< element type of all tensors */
+  int to_rows;            /**< 0: [rows][n][segment] to [n][rows][segment], before the attention; 1: back */
+} tandem_exchange_problem;
+
+/** The arguments of one run. The lists have one entry for each tensor. */
+typedef struct {
+  size_t rows;           /**< rows of each PE */
+  const void* const* in; /**< anywhere in this PE's memory */
+  void* const* out;      /**< memory of tandem_alloc() or tandem_register(), at the same place on all PEs */
+} tandem_exchange_run;
+
+/** An exchange_heads that is ready to run. */
+typedef struct tandem_exchange_plan tandem_exchange_plan;
+
+/** Makes a plan. All PEs call it with the same problem. */
+tandem_status tandem_exchange_plan_create(tandem_exchange_plan** plan, tandem_world* world,
+                                          const tandem_exchange_problem* problem);
+/** Enqueues one run in `stream`; all PEs call it with the same rows. It allocates no device memory, never blocks, and
+ * may be captured. */
+tandem_status tandem_exchange_plan_run(tandem_exchange_plan* plan, const tandem_exchange_run* run, void* stream);
+/** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
+tandem_status tandem_exchange_plan_destroy(tandem_exchange_plan* plan);
+
 /** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /** Blocks until all PEs have called it. */

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "call_order.h"
-#include "norm_plan.h"
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"

@@ -220,7 +220,7 @@ void Processes::start_proxy() {
 /// Waits for the first heartbeat of each PE of another host. A firewall, or an address that others do not reach, is
 /// found now and not in the first collective.
 void Processes::wait_for_hosts(const std::vector<std::string>& addresses) const {
-  const double seconds = seconds_of(30, "connect", "TANDEM_CONNECT_S");
+  const double seconds = bootstrap::seconds_of(30, "connect", "TANDEM_CONNECT_S");
   const bootstrap::Deadline deadline(seconds);
   for (;;) {
     const std::vector<int> unheard = proxy_->unheard();

@@ -29,6 +29,15 @@ TEST(Heads, BenchSweepsBatches) {
   EXPECT_EQ(json[2]["shape"], "16x4x128");
 }
 
+TEST(Heads, ExchangesThemBothWays) {
+  for (const std::string place : {"", " --backend host"})
+    for (const std::string to : {"heads --kv-heads 3", "rows"}) {
+      const auto json = run_json("exchange_heads --pes 3 --rows 5 --heads 6 --head-size 24 --to " + to + place);
+      EXPECT_EQ(json["shape"], "5x6x24");
+      EXPECT_EQ(json["correct"], true);
+    }
+}
+
 TEST(Heads, RefusesOptionsByName) {
   const auto error = [](const std::string& words) {
     const auto outcome = tandem(words);
@@ -39,9 +48,15 @@ TEST(Heads, RefusesOptionsByName) {
   EXPECT_THAT(error("run merge_heads --algo ll"), HasSubstr("--algo: 'll' given to merge_heads"));
   EXPECT_THAT(error("run merge_heads --bytes 1K"), HasSubstr("--bytes: does not apply to merge_heads"));
   EXPECT_THAT(error("run merge_heads --rows 1"),
-              HasSubstr("--rows: does not apply to merge_heads, but to all_reduce_norm"));
+              HasSubstr("--rows: does not apply to merge_heads, but to all_reduce_norm and"));
   EXPECT_THAT(error("run all_reduce --batch 3"),
               HasSubstr("--batch: does not apply to all_reduce, but to merge_heads"));
+  EXPECT_THAT(error("run exchange_heads --pes 4 --heads 6"), HasSubstr("6 given to exchange_heads on 4 PEs"));
+  EXPECT_THAT(error("run exchange_heads --to all"), HasSubstr("--to: 'all' given, allowed are heads and rows"));
+  EXPECT_THAT(error("run merge_heads --to rows"),
+              HasSubstr("--to: does not apply to merge_heads, but to exchange_heads"));
+  EXPECT_THAT(error("run exchange_heads --to rows --kv-heads 4"),
+              HasSubstr("--kv-heads: does not apply with --to rows"));
   EXPECT_THAT(error("tune merge_heads --out table.json"), HasSubstr("which has a rule instead of a table"));
 }
 

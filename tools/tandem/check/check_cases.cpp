@@ -18,6 +18,7 @@ std::vector<CheckCase> check_cases(const std::vector<int>& pes) {
     add_norm_cases(cases, n);
     add_heads_cases(cases, n);
     add_experts_cases(cases, n);
+    add_exchange_cases(cases, n);
     add_operator_cases(cases, n);
     add_layers_cases(cases, n);
     add_other_cases(cases, n);

@@ -42,6 +42,7 @@ std::vector<CheckCase> check_cases(const std::vector<int>& pes);
 void add_collective_cases(std::vector<CheckCase>& cases, int pes);
 void add_operator_cases(std::vector<CheckCase>& cases, int pes);
 void add_layers_cases(std::vector<CheckCase>& cases, int pes);
+void add_exchange_cases(std::vector<CheckCase>& cases, int pes);
 void add_norm_cases(std::vector<CheckCase>& cases, int pes);
 void add_heads_cases(std::vector<CheckCase>& cases, int pes);
 void add_experts_cases(std::vector<CheckCase>& cases, int pes);

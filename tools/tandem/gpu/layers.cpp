@@ -84,7 +84,7 @@ bool names_layers(const std::vector<std::string>& subjects) {
   std::size_t layers = 0;
   for (const std::string& text : subjects) layers += std::holds_alternative<LayerSubject>(parse_subject(text)) ? 1 : 0;
   if (layers != 0 && layers != subjects.size())
-    throw InvalidArgument("OP: all_reduce_norm or merge_heads given with others, allowed on GPUs are they alone");
+    throw InvalidArgument("OP: calls of a layer and others given, allowed on GPUs are either in one run");
   return layers != 0;
 }
 

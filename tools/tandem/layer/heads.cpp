@@ -64,7 +64,6 @@ Result result_of(const MergeHeadsOptions& o, Size batch) {
 
 LayerRun make_heads_run(const Arguments& a) {
   refuse_all_but_layer_options(a);
-  refuse_norm_options(a);
   constexpr Size kBatch = 16, kHeads = 64, kHeadSize = 128;
   if (a.algorithm)
     throw InvalidArgument(

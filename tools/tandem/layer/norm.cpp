@@ -75,7 +75,6 @@ Result result_of(const AllReduceNormOptions& o, Size rows) {
 
 LayerRun make_norm_run(const Arguments& a) {
   refuse_all_but_layer_options(a);
-  refuse_heads_options(a);
   constexpr Size kRows = 16, kHidden = 8192;
   AllReduceNormOptions o;
   o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);

@@ -33,6 +33,8 @@ void list_collectives() {
     fmt::print("  * {:<22}{}\n", algorithm.name, algorithm.summary);
   fmt::print("\n  merge_heads (without --algo)\n  * {:<22}{}\n", "ll, ll128",
              "every PE sends its partial outputs in packets to the PEs that merge them");
+  fmt::print("\n  exchange_heads (without --algo)\n  * {:<22}{}\n", "segments",
+             "every PE stores each peer's segments in that peer's outputs");
 }
 
 void list_operators() {

@@ -87,8 +87,7 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 }
 
 void refuse_collective_options(const Arguments& a) {
-  refuse_norm_options(a);
-  refuse_heads_options(a);
+  refuse_layer_options(a);
   constexpr const char* why = "which is an operator";
   refuse(a.reduction.has_value(), "--op", a, why);
   refuse(a.root.has_value(), "--root", a, why);
@@ -107,24 +106,29 @@ void refuse_sweep_options(const SweepOptions& a) {
   refuse(a.last.has_value(), "-e", a, why);
 }
 
-void refuse_norm_options(const Arguments& a) {
-  constexpr const char* why = "but to all_reduce_norm alone";
-  refuse(a.rows.has_value(), "--rows", a, why);
-  refuse(a.hidden.has_value(), "--hidden", a, why);
-  refuse(a.norm.has_value(), "--norm", a, why);
-  refuse(a.quantise.has_value(), "--quantise", a, why);
-  refuse(a.sharded_residual, "--sharded-residual", a, why);
-}
-
-void refuse_heads_options(const Arguments& a) {
-  constexpr const char* why = "but to merge_heads alone";
-  refuse(a.batch.has_value(), "--batch", a, why);
-  refuse(a.heads.has_value(), "--heads", a, why);
-  refuse(a.head_size.has_value(), "--head-size", a, why);
-  refuse(a.all_heads, "--all-heads", a, why);
+void refuse_layer_options(const Arguments& a) {
+  const auto allow = [&](bool given, const char* option, const std::string& owner, const std::string& other = "") {
+    if (a.subject == owner || a.subject == other) return;
+    refuse(given, option, a, fmt::format("but to {}{}{}", owner, other.empty() ? "" : " and ", other).c_str());
+  };
+  constexpr const char* kNorm = "all_reduce_norm";
+  constexpr const char* kMerge = "merge_heads";
+  constexpr const char* kExchange = "exchange_heads";
+  allow(a.rows.has_value(), "--rows", kNorm, kExchange);
+  allow(a.hidden.has_value(), "--hidden", kNorm);
+  allow(a.norm.has_value(), "--norm", kNorm);
+  allow(a.quantise.has_value(), "--quantise", kNorm);
+  allow(a.sharded_residual, "--sharded-residual", kNorm);
+  allow(a.batch.has_value(), "--batch", kMerge);
+  allow(a.heads.has_value(), "--heads", kMerge, kExchange);
+  allow(a.head_size.has_value(), "--head-size", kMerge, kExchange);
+  allow(a.all_heads, "--all-heads", kMerge);
+  allow(a.kv_heads.has_value(), "--kv-heads", kExchange);
+  allow(a.to.has_value(), "--to", kExchange);
 }
 
 void refuse_all_but_layer_options(const Arguments& a) {
+  refuse_layer_options(a);
   refuse_options_of_gemms(a, "which multiplies no matrices");
   refuse(a.reduction.has_value(), "--op", a, "which adds");
   refuse(a.root.has_value(), "--root", a, "which has no root");
@@ -135,8 +139,7 @@ void refuse_all_but_layer_options(const Arguments& a) {
 }
 
 void refuse_operator_options(const Arguments& a) {
-  refuse_norm_options(a);
-  refuse_heads_options(a);
+  refuse_layer_options(a);
   refuse_options_of_gemms(a, "which is a collective");
 }
 

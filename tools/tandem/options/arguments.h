@@ -46,13 +46,10 @@ struct Arguments : OutputOptions {
   std::optional<int> root, blocks;
   bool in_place = false;
 
-  // all_reduce_norm.
+  // Calls of include/tandem/layer.
   std::optional<std::string> rows, hidden, norm, quantise;
-  bool sharded_residual = false;
-
-  // merge_heads.
-  std::optional<std::string> batch, heads, head_size;
-  bool all_heads = false;
+  std::optional<std::string> batch, heads, kv_heads, head_size, to;
+  bool sharded_residual = false, all_heads = false;
 
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
@@ -87,10 +84,9 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 /// Throws InvalidArgument with the name of an option that does not apply to an operator (or to a collective).
 void refuse_collective_options(const Arguments&);
 void refuse_operator_options(const Arguments&);
-/// Throws InvalidArgument with the name of an option that applies to one call of include/tandem/layer alone, or to none
-/// of them.
-void refuse_norm_options(const Arguments&);
-void refuse_heads_options(const Arguments&);
+/// Throws InvalidArgument with the name of an option that applies to other calls of include/tandem/layer than this one,
+/// or to none of them.
+void refuse_layer_options(const Arguments&);
 void refuse_all_but_layer_options(const Arguments&);
 /// Does the same for options of `tune` that do not apply to operators.
 void refuse_sweep_options(const SweepOptions&);

@@ -84,7 +84,7 @@ void add_collective(CLI::App& app, Arguments& a) {
 
 void add_norm(CLI::App& app, Arguments& a) {
   constexpr const char* group = "all_reduce_norm";
-  app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16)")->group(group);
+  app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16; exchange_heads: 1024)")->group(group);
   app.add_option("--hidden", a.hidden, "elements of a row (default: 8192)")->group(group);
   app.add_option("--norm", a.norm, "norm of each row: none, rms (default) or layer")->group(group);
   app.add_option("--quantise", a.quantise,
@@ -95,11 +95,14 @@ void add_norm(CLI::App& app, Arguments& a) {
 }
 
 void add_heads(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "merge_heads";
-  app.add_option("--batch", a.batch, "batch, with K, M or G (default: 16)")->group(group);
-  app.add_option("--heads", a.heads, "heads in all (default: 64)")->group(group);
+  constexpr const char* group = "merge_heads, exchange_heads";
+  app.add_option("--batch", a.batch, "merge_heads: batch, with K, M or G (default: 16)")->group(group);
+  app.add_option("--heads", a.heads, "heads of all PEs (default: 64; exchange_heads: 32)")->group(group);
+  app.add_option("--kv-heads", a.kv_heads, "exchange_heads: heads of k and of v (default: as q)")->group(group);
   app.add_option("--head-size", a.head_size, "elements of a head (default: 128)")->group(group);
-  app.add_flag("--all-heads", a.all_heads, "every PE gets all heads instead of its own")->group(group);
+  app.add_option("--to", a.to, "exchange_heads: heads (default: q, k and v) or rows (the attention's output)")
+      ->group(group);
+  app.add_flag("--all-heads", a.all_heads, "merge_heads: every PE gets all heads instead of its own")->group(group);
 }
 
 void add_shape(CLI::App& app, Arguments& a) {
@@ -204,10 +207,10 @@ void add_tune(CLI::App& app, TuneOptions& a) {
 
 void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App& check = *app.add_subcommand("check", "check collectives or operators for races, hangs and wrong results");
-  check.add_option("OP", a.subject,
-                   "collective, operator, merge_heads, experts, layers (consecutive operators), barrier, "
-                   "send_recv_group, or "
-                   "`all` (the default)");
+  check.add_option(
+      "OP", a.subject,
+      "collective, operator, merge_heads, exchange_heads, experts, layers (consecutive operators), barrier, "
+      "send_recv_group, or `all` (the default)");
   check
       .add_option("--schedules", a.schedules,
                   "number of schedules for each configuration (with --mutants: for each mutant, 200)")

@@ -1,6 +1,6 @@
 // all_reduce_norm in C.
-#include "layer_plans.h"
-#include "tandem/layer/all_reduce_norm.h"
+#include "layer/layer_plans.h"
+#include "layer/norm_plan.h"
 
 static_assert(TANDEM_NO_NORM == static_cast<int>(tandem::Norm::kNone) &&
               TANDEM_LAYER_NORM == static_cast<int>(tandem::Norm::kLayer));
@@ -53,7 +53,7 @@ tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* wor
 }
 
 tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run* run, void* stream) {
-  return plans().run(plan, stream, [&](tandem::c::CWorld& world) {
+  return plans().run(plan, stream, [&](tandem::c::CWorld& world, const auto&) {
     const tandem_norm_run& r = given(run, "run");
     return tandem::AllReduceNormCall{.rows = size_of_c(r.rows, "rows"),
                                      .in = world.handle_of(r.in),

@@ -1,6 +1,8 @@
 #pragma once
 /// Plans of the calls of tandem/layer behind handles of C.
 
+#include <utility>
+
 #include "guard.h"
 
 namespace tandem::c {
@@ -29,13 +31,13 @@ class LayerPlans {
       ++where.handle().plans;
     });
   }
-  /// Runs the plan with the arguments that call_of(world) returns.
+  /// Runs the plan with the arguments that call_of(world, plan) returns.
   template <class CallOf>
   tandem_status run(Handle* plan, void* stream, const CallOf& call_of) {
     return guarded([&] {
       const auto made = handles_.at(plan, "plan");
       const InWorld world(&made->world);
-      const auto call = call_of(*world);
+      const auto call = call_of(*world, std::as_const(*made->plan));
       world->in_order(stream, [&](bool) {
         Stream borrowed = world->borrow_stream(stream);
         made->plan->run(borrowed, call);

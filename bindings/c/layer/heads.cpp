@@ -1,5 +1,5 @@
 // merge_heads in C.
-#include "layer_plans.h"
+#include "layer/layer_plans.h"
 #include "tandem/layer/merge_heads.h"
 
 struct tandem_heads_plan : tandem::c::LayerPlan<tandem::MergeHeadsPlan> {};
@@ -36,7 +36,7 @@ tandem_status tandem_heads_plan_create(tandem_heads_plan** plan, tandem_world* w
 }
 
 tandem_status tandem_heads_plan_run(tandem_heads_plan* plan, const tandem_heads_run* run, void* stream) {
-  return plans().run(plan, stream, [&](tandem::c::CWorld&) {
+  return plans().run(plan, stream, [&](tandem::c::CWorld&, const auto&) {
     const tandem_heads_run& r = given(run, "run");
     return tandem::MergeHeadsCall{
         .batch = size_of_c(r.batch, "batch"), .partial = r.partial, .lse = r.lse, .out = r.out};

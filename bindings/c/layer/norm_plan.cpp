@@ -1,4 +1,4 @@
-#include "norm_plan.h"
+#include "layer/norm_plan.h"
 
 #include <algorithm>
 
