@@ -97,7 +97,7 @@ CheckResult checker::check_broken(const std::function<void(World&)>& program, co
     result.exhausted = all.strategy == Strategy::kDfs && seed > checker::dfs_schedules(points);
     if (result.exhausted) break;
     const auto run = [&] {
-      const auto schedule = checker::make_schedule(all.strategy, seed, all.pes, points);
+      const auto schedule = checker::make_schedule(all, seed, points);
       return checker::run_once(program, all, seed, *schedule, faults);
     };
     const checker::Outcome outcome = run();

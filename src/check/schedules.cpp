@@ -10,21 +10,24 @@ namespace {
 using sim::kMicrosecond;
 using sim::Time;
 
-/// Two things that hardware may do with streams, each in every other seed or pair of seeds.
+/// Three things that may happen to streams, each with some of the seeds.
 class SeededSchedule : public sim::Schedule {
  public:
-  explicit SeededSchedule(std::uint64_t seed) : seed_(seed) {}
+  SeededSchedule(const CheckOptions& options, std::uint64_t seed)
+      : seed_(seed), one_kernel_(options.one_kernel_at_a_time && (seed & 7) == 4) {}
   bool places_early() const override { return (seed_ & 1) != 0; }
   bool fills_sms() const override { return true; }
   bool has_one_queue() const override { return (seed_ & 2) != 0; }
+  bool runs_one_kernel() const override { return one_kernel_; }
 
  private:
   std::uint64_t seed_;
+  bool one_kernel_;
 };
 
 class RandomSchedule final : public SeededSchedule {
  public:
-  explicit RandomSchedule(std::uint64_t seed) : SeededSchedule(seed), random_(seed) {}
+  RandomSchedule(const CheckOptions& options, std::uint64_t seed) : SeededSchedule(options, seed), random_(seed) {}
 
   Time delay(Point point, int) override {
     // Host programs start at any time (stragglers). A quarter of everything else is late.
@@ -42,11 +45,12 @@ class RandomSchedule final : public SeededSchedule {
 /// PEs of low priority are slow in everything; at the change points the PE that is about to act becomes the slowest.
 class PctSchedule final : public SeededSchedule {
  public:
-  PctSchedule(std::uint64_t seed, int pes, std::uint64_t points) : SeededSchedule(seed), random_(seed) {
-    for (int pe = 0; pe < pes; ++pe) rank_.push_back(pe);
+  PctSchedule(const CheckOptions& options, std::uint64_t seed, std::uint64_t points)
+      : SeededSchedule(options, seed), random_(seed) {
+    for (int pe = 0; pe < options.pes; ++pe) rank_.push_back(pe);
     for (std::size_t i = rank_.size(); i > 1; --i) std::swap(rank_[i - 1], rank_[random_.below(i)]);
     for (std::uint64_t& change : changes_) change = random_.below(points);
-    lowest_ = pes;
+    lowest_ = options.pes;
   }
 
   Time delay(Point, int pe) override {
@@ -96,12 +100,12 @@ std::vector<std::uint64_t> dfs_choice(std::uint64_t n, std::uint64_t points) {
 
 std::uint64_t dfs_schedules(std::uint64_t points) { return 1 + points + points * (points - (points > 0 ? 1 : 0)) / 2; }
 
-std::unique_ptr<sim::Schedule> make_schedule(Strategy strategy, std::uint64_t seed, int pes, std::uint64_t points) {
-  switch (strategy) {
+std::unique_ptr<sim::Schedule> make_schedule(const CheckOptions& options, std::uint64_t seed, std::uint64_t points) {
+  switch (options.strategy) {
     case Strategy::kRandom:
-      return std::make_unique<RandomSchedule>(seed);
+      return std::make_unique<RandomSchedule>(options, seed);
     case Strategy::kPct:
-      return std::make_unique<PctSchedule>(seed, pes, points);
+      return std::make_unique<PctSchedule>(options, seed, points);
     case Strategy::kDelay: {
       Random random(seed);
       return std::make_unique<DelaySchedule>(

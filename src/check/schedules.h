@@ -41,7 +41,7 @@ class CountingSchedule final : public sim::Schedule {
 };
 
 /// Makes the schedule of a seed. `points` is the number of points of an undisturbed run.
-std::unique_ptr<sim::Schedule> make_schedule(Strategy strategy, std::uint64_t seed, int pes, std::uint64_t points);
+std::unique_ptr<sim::Schedule> make_schedule(const CheckOptions& options, std::uint64_t seed, std::uint64_t points);
 
 /// Returns the number of schedules of kDfs for so many points. Seed s stands for schedule number s - 1.
 std::uint64_t dfs_schedules(std::uint64_t points);

@@ -272,7 +272,7 @@ TEST(Schedules, DfsEnumeratesEveryPairOnce) {
   EXPECT_EQ(checker::dfs_schedules(4), 1U + 4U + 6U);
   std::set<std::vector<int>> seen;
   for (std::uint64_t seed = 1; seed <= checker::dfs_schedules(4); ++seed) {
-    const auto schedule = checker::make_schedule(Strategy::kDfs, seed, 2, 4);
+    const auto schedule = checker::make_schedule({.pes = 2, .strategy = Strategy::kDfs}, seed, 4);
     std::vector<int> late;
     for (int point = 0; point < 4; ++point)
       if (schedule->delay(sim::Schedule::Point::kPut, 0) > 0) late.push_back(point);

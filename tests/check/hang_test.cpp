@@ -350,6 +350,21 @@ TEST(Hang, IsFoundWhereWorkIsEnqueuedBehindWhatWaitsForIt) {
   }
 }
 
+/// Where kernels run one at a time, a kernel waits in vain for one that was enqueued behind it in another stream.
+TEST(Hang, IsFoundWhereAKernelWaitsForOneEnqueuedLater) {
+  for (const bool notifies_first : {false, true}) {
+    const CheckResult result = check_streams(1, [&](World&, Stream& main, Stream& side, const auto& launch) {
+      if (notifies_first) launch(side, NotifyNext{});
+      launch(main, WaitForWord{});
+      if (!notifies_first) launch(side, NotifyNext{});
+    });
+    ASSERT_EQ(result.findings.size(), notifies_first ? 0 : 1) << result.text();
+    if (notifies_first) continue;
+    EXPECT_EQ(result.findings[0].kind, "hang");
+    EXPECT_THAT(result.findings[0].missing, HasSubstr("may not start: kernels of a PE run one at a time"));
+  }
+}
+
 }  // namespace
 
 }  // namespace tandem::check_test

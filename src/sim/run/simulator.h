@@ -115,6 +115,7 @@ struct Pe {
   std::vector<Sm> sms;
   std::deque<std::function<bool()>> waiting_blocks;  // each tries to start a block; false where there is no room yet
   std::deque<SimStream*> queue;    // of each work that did not start, where a PE's streams share a hardware queue
+  std::deque<SimStream*> kernels;  // of each kernel that did not end, where a PE's kernels run one at a time
   std::vector<bool> copy_engines;  // in use
   std::deque<std::function<void(int)>> waiting_copies;
   bool program_has_ended = false;

@@ -32,7 +32,9 @@ Team SimStream::world_team() const { return sim_.world_team(pe_); }
 
 std::string SimStream::describe() const {
   if (work_.empty()) return {};
-  const char* const other = running_ ? "is not finished" : "may not start: streams share a hardware queue";
+  const char* const other = begin_     ? "may not start: kernels of a PE run one at a time"
+                            : running_ ? "is not finished"
+                                       : "may not start: streams share a hardware queue";
   std::string text = fmt::format("PE {} stream {}: {} {}", pe_, name_, work_.front().name,
                                  waiting_ ? sim_.signals.describe(wait_) : other);
   for (const Work& work : work_)
@@ -47,8 +49,9 @@ void SimStream::enqueue(std::string name, std::function<void()> start, std::shar
   if (Fiber::unwinding()) return;  // nothing is run any more
   if (sim_.seams.monitor != nullptr) sim_.seams.monitor->enqueue(thread_);
   used_ = used_ || name != kEventName;
-  work_.push_back({std::move(name), std::move(start), std::move(kernel)});
   if (shares_queue()) device().queue.push_back(this);
+  if (kernel != nullptr && runs_one_kernel()) device().kernels.push_back(this);
+  work_.push_back({std::move(name), std::move(start), std::move(kernel)});
   if (!running_) start_next();
   if (lets_next_) place_next();
 }
@@ -59,12 +62,39 @@ void SimStream::enqueue_kernel(KernelRequest request) {
     lets_next_ = true;
     place_next();
   };
-  request.on_finish = [this](Lane lane) { finish({pe_, lane, sim_.engine.now()}); };
+  request.on_finish = [this](Lane lane) {
+    end_kernel();
+    finish({pe_, lane, sim_.engine.now()});
+  };
   const Time gap = sim_.graph ? sim_.costs.graph_gap : sim_.costs.kernel_gap;
   std::string name = request.name;
   auto kernel = std::make_shared<Kernel>(sim_, std::move(request));
   enqueue(
-      std::move(name), [this, gap, kernel] { after(gap, [this, kernel] { kernel->begin(last_); }); }, kernel);
+      std::move(name),
+      [this, gap, kernel] {
+        begin_kernel([this, gap, kernel] { after(gap, [this, kernel] { kernel->begin(last_); }); });
+      },
+      kernel);
+}
+
+bool SimStream::runs_one_kernel() const {
+  return sim_.seams.schedule != nullptr && sim_.seams.schedule->runs_one_kernel();
+}
+
+void SimStream::begin_kernel(std::function<void()> begin) {
+  if (!runs_one_kernel()) return begin();
+  begin_ = std::move(begin);
+  begin_oldest_kernel();
+}
+
+void SimStream::end_kernel() {
+  if (!runs_one_kernel()) return;
+  device().kernels.pop_front();
+  if (!device().kernels.empty()) begin_oldest_kernel();
+}
+
+void SimStream::begin_oldest_kernel() {
+  if (const auto begin = std::exchange(device().kernels.front()->begin_, nullptr)) begin();
 }
 
 void SimStream::start_next() {

@@ -53,6 +53,12 @@ class SimStream : public tandem::detail::StreamBackend {
   Pe& device() const { return sim_.pes[static_cast<std::size_t>(pe_)]; }
   bool places_early() const;
   int most_room(const tandem::detail::KernelLaunch& kernel) const;
+  /// Calls `begin` at once, or where a PE's kernels run one at a time, when it is this stream's turn.
+  void begin_kernel(std::function<void()> begin);
+  void end_kernel();
+  /// Begins the oldest kernel of the PE if it can start.
+  void begin_oldest_kernel();
+  bool runs_one_kernel() const;
   /// Returns whether all of the PE's streams share one hardware queue.
   bool shares_queue() const;
   /// Returns whether the oldest enqueued work that has not started belongs to this stream.
@@ -81,9 +87,10 @@ class SimStream : public tandem::detail::StreamBackend {
   Cause last_;             // the end of the last finished work
   std::deque<Work> work_;  // the first one is running
   bool starting_ = false;
-  bool running_ = false;    // the first one was started
-  bool lets_next_ = false;  // the first one is a kernel, which lets the next take its places
-  bool used_ = false;       // for more than events
+  bool running_ = false;         // the first one was started
+  bool lets_next_ = false;       // the first one is a kernel, which lets the next take its places
+  bool used_ = false;            // for more than events
+  std::function<void()> begin_;  // of a kernel that waits for its turn
   SignalWait wait_;
   Site wait_site_;
   bool waiting_ = false;

@@ -41,6 +41,7 @@ CheckOptions check_options(const CheckCase& one) {
   options.pes = one.pes;
   options.pes_per_node = one.pes_per_node;
   if (one.tile_bytes > 0) options.tile_bytes = one.tile_bytes;
+  options.one_kernel_at_a_time = one.one_kernel_at_a_time;
   options.replay = fmt::format("tandem check {} --case {}", one.op, one.name());
   return options;
 }

@@ -27,6 +27,8 @@ struct CheckCase {
   int pes_per_node = 0;
   /// See CheckOptions; 0: its default.
   Size tile_bytes = 0;
+  /// See CheckOptions.
+  bool one_kernel_at_a_time = true;
   /// Another case has the same synchronisation, so the mutation suite leaves this one out.
   bool has_twin = false;
   std::function<std::unique_ptr<CheckProgram>()> make;

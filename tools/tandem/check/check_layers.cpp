@@ -78,6 +78,11 @@ constexpr std::array kVariants{
     LayersVariant{"sm_chain", CopyBy::kSm, Direction::kPush, Reduction::kChain},
 };
 
+/// Such a chain needs kernels beside its GEMM (check_operators.cpp).
+bool has_copied_chain(const LayersVariant& variant) {
+  return variant.copy_by == CopyBy::kCopyEngine && variant.reduction == Reduction::kChain;
+}
+
 /// Sets the options that the caller left open.
 Layers<float>::Options options_of(const LayersVariant& variant) {
   OperatorOptions o;
@@ -116,14 +121,16 @@ void add_layers_cases(std::vector<CheckCase>& cases, int pes) {
     one.pes_per_node = pes_per_node;
     one.op = "layers";
     one.has_twin = true;  // the operators' own cases cover it
-    const auto add = [&](const char* name, const Layers<float>::Options& options) {
+    const auto add = [&](const char* name, const Layers<float>::Options& options, bool one_kernel_at_a_time = true) {
+      one.one_kernel_at_a_time = one_kernel_at_a_time;
       one.algorithm = name;
       one.make = [options, pes] { return std::make_unique<LayersProgram>(options, pes); };
       cases.push_back(one);
     };
     add("suitable", open_options());
     for (const LayersVariant& variant : kVariants)
-      if (pes_per_node == 0 || variant.reduction == Reduction::kOwner) add(variant.name, options_of(variant));
+      if (pes_per_node == 0 || variant.reduction == Reduction::kOwner)
+        add(variant.name, options_of(variant), !has_copied_chain(variant));
   }
 }
 

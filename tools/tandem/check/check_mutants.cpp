@@ -168,8 +168,9 @@ namespace {
 /// Tries schedules of one strategy until one has a finding. Returns whether one had.
 bool is_killed(const PlannedMutant& planned, Strategy strategy, Effort effort, MutantResult& result) {
   std::vector<std::uint64_t> points;
+  std::vector<CheckOptions> all_options;
   for (const Examined& examined : planned.cases) {
-    CheckOptions options = examined->options;
+    CheckOptions& options = all_options.emplace_back(examined->options);
     options.strategy = strategy;
     points.push_back(checker::count_points([&](World& world) { examined->program->run(world); }, options));
   }
@@ -179,8 +180,8 @@ bool is_killed(const PlannedMutant& planned, Strategy strategy, Effort effort, M
       const Examined& examined = planned.cases[i];
       checker::OneFault fault(result.mutant);
       const auto at = static_cast<std::uint64_t>(seed);
-      const auto schedule = checker::make_schedule(strategy, at, examined->one.pes, points[i]);
-      const auto outcome = run_case_once(*examined->program, examined->options, at, *schedule, &fault);
+      const auto schedule = checker::make_schedule(all_options[i], at, points[i]);
+      const auto outcome = run_case_once(*examined->program, all_options[i], at, *schedule, &fault);
       result.schedules = seed;
       operations += outcome.operations;
       if (outcome.findings.empty()) continue;

@@ -204,6 +204,12 @@ bool one_node_only(Operator op, const OperatorOptions& options) {
   return options.reduction == Reduction::kChain || (op == Operator::kGemmAllReduce && options.shots == 1);
 }
 
+/// Returns whether kernels that wait for other PEs, between a chain's copies, have to run beside the GEMM.
+bool waits_beside_gemm(const OperatorOptions& options) {
+  return options.form == Form::kOverlapped && options.reduction == Reduction::kChain &&
+         options.copy_by == CopyBy::kCopyEngine;
+}
+
 }  // namespace
 
 void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
@@ -222,6 +228,7 @@ void add_operator_cases(std::vector<CheckCase>& cases, int pes) {
           one.pes = pes;
           one.has_twin = !variant.options.order.empty() || variant.options.activation != Activation::kNone;
           one.pes_per_node = pes_per_node;
+          one.one_kernel_at_a_time = !waits_beside_gemm(variant.options);
           one.make = [op, options = variant.options, pes] {
             return std::make_unique<OperatorProgram>(op, options, pes);
           };

@@ -37,7 +37,7 @@ void write_check_report(const std::string& path, const CheckCase& one, const Che
                         sim::Faults* faults) {
   const std::unique_ptr<CheckProgram> program = one.make();
   const auto points = checker::count_points([&](World& world) { program->run(world); }, options);
-  const auto schedule = checker::make_schedule(options.strategy, seed, one.pes, points);
+  const auto schedule = checker::make_schedule(options, seed, points);
   trace::Timeline timeline;
   const auto outcome = run_case_once(*program, options, seed, *schedule, faults, &timeline);
   timeline.title = one.name();
