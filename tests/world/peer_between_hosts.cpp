@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "bootstrap/protocol/socket.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
+#include "tandem/operators.h"
 #include "world/cases.h"
 #include "world/peer.h"
 
@@ -81,21 +83,51 @@ void keep_handlers(const PeerPlace& place) {
   expect(*word.local() == (place.pe + place.pes - 1) % place.pes + 1, "the word of the PE before");
 }
 
-/// Gathers 40 MiB of each PE, in four calls.
-void gather_much(const PeerPlace& place) {
-  constexpr Size kCalls = 4, kCount = 10 * kMiB;
-  WorldProcess process(place.id, place.pe, place.pes, host_options());
-  World& world = process.world();
-  const auto in = world.heap().allocate<std::byte>(kCount, "in");
-  const auto out = world.heap().allocate<std::byte>(place.pes * kCount, "out");
-  std::memset(in.local(), 'a' + place.pe, kCount);
-  const auto plan = make_collective(world, Collective::kAllGather,
-                                    {.type = DType::kI8, .max_count = kCount, .algorithm = "two_level"});
+constexpr Size kSent = 8 * kMiB;  // bytes of a PE, in one call
+
+void send_much_by_collective(World& world, Collective collective, const std::string& algorithm) {
+  const auto in = world.heap().allocate<std::byte>(world.num_pes() * kSent, "in");
+  const auto out = world.heap().allocate<std::byte>(world.num_pes() * kSent, "out");
+  std::fill_n(reinterpret_cast<std::int32_t*>(in.local()), world.num_pes() * kSent / 4, world.pe() + 1);
+  const Size count = kSent / 4;
+  const auto plan =
+      make_collective(world, collective, {.type = DType::kI32, .max_count = count, .algorithm = algorithm});
   Stream stream = world.make_stream("main");
-  for (Size i = 0; i < kCalls; ++i) plan->run(stream, in, out, kCount);
+  for (int i = 0; i < 2; ++i) plan->run(stream, in, out, count);
   stream.synchronize();
-  for (int pe = 0; pe < place.pes; ++pe)
-    expect(out.local()[pe * kCount + kCount - 1] == static_cast<std::byte>('a' + pe), "the data of each PE");
+  const int sum = world.num_pes() * (world.num_pes() + 1) / 2;
+  const auto* const got = reinterpret_cast<const std::int32_t*>(out.local());
+  for (int pe = 0; pe < world.num_pes(); ++pe) {
+    const bool gathers = collective == Collective::kAllGather;
+    expect(got[gathers ? (pe + 1) * count - 1 : count - 1 - pe] == (gathers ? pe + 1 : sum),
+           algorithm + " to be right");
+  }
+}
+
+/// The shard of A has kSent bytes.
+void send_much_by_operator(World& world) {
+  OperatorOptions options;
+  options.type = DType::kBF16;
+  options.n = 16 * world.num_pes();
+  options.k = 1024;
+  options.m = world.num_pes() * kSent / 2 / options.k;
+  const auto plan = make_operator(world, Operator::kAllGatherGemm, options);
+  const auto memory = [&](Size bytes, const char* name) { return world.heap().allocate_local<std::byte>(bytes, name); };
+  std::byte* const a = memory(kSent, "a");
+  std::byte* const b = memory(16 * options.k * 2, "b");
+  std::byte* const c = memory(options.m * 16 * 2, "c");
+  Stream stream = world.make_stream("main");
+  for (int i = 0; i < 2; ++i) plan->run(stream, a, b, c);
+  stream.synchronize();
+}
+
+/// Two calls that send much between hosts. The environment says which.
+void send_much(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, host_options());
+  const std::string call = std::getenv("TANDEM_TEST_CALL");
+  const std::size_t space = call.find(' ');
+  if (space == std::string::npos) return send_much_by_operator(process.world());
+  send_much_by_collective(process.world(), parse_collective(call.substr(0, space)), call.substr(space + 1));
 }
 
 /// All-reduces until a link was cut and came back.
@@ -286,7 +318,7 @@ const Programs& programs_between_hosts() {
       {"keep_handlers", keep_handlers},
       {"split_between_hosts", split_between_hosts},
       {"leave_nothing", leave_nothing},
-      {"gather_much", gather_much},
+      {"send_much", send_much},
       {"reduce_again", reduce_again},
       {"reduce_slowly", reduce_slowly},
       {"be_cut_off", be_cut_off},

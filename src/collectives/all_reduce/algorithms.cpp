@@ -6,6 +6,7 @@
 #include "collectives/all_reduce/ring.h"
 #include "collectives/all_reduce/ring_simple.h"
 #include "collectives/all_reduce/tree.h"
+#include "collectives/all_reduce/two_level.h"
 #include "collectives/all_reduce/two_shot.h"
 #include "collectives/all_reduce/two_shot_ll.h"
 #include "collectives/plan/plan.h"
@@ -57,6 +58,8 @@ std::span<const Algorithm> all_reduce_algorithms() {
       {{kThis, "multi_ring", "as many rings as PEs a node, alternating over the node's rail-aligned NICs", false, false,
         kOutput},
        make_plan<kThis, AllReduceMultiRing>},
+      {{kThis, "two_level", "sums within the node, then along the rail; results within the node", false, false, kBoth},
+       make_plan<kThis, AllReduceTwoLevel>},
       {{kThis, "recursive_doubling", "whole buffers swapped with the PE at distance 1, 2, 4, ...; few steps", false,
         false, kOutput},
        make_plan<kThis, AllReduceRecursiveDoubling>},

@@ -8,7 +8,7 @@
 /// the node, put and signal along the rail. In-place allowed: an owner's shard is read only for that owner.
 
 #include "base/gpu_kernel.h"
-#include "collectives/steps/reduce_input.h"
+#include "collectives/steps/node_sums.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -49,7 +49,6 @@ struct ReduceScatterTwoLevel {
   // Two slots suffice: a PE that finished call e+1 has a signal of e+1 from its whole rail, so the rail had finished e.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    using A = Accumulator<T>;
     const int m = block.team().node_size;
     const int nodes = block.team().nodes();
     const int node = block.pe() / m;
@@ -65,7 +64,8 @@ struct ReduceScatterTwoLevel {
     block.wait(block.slots(a.arrived) + first, m, epoch);
     for (int step = 1; step <= nodes; ++step) {
       const int to = (node + step) % nodes;
-      sum_within_node(block, a, first, m, to * m + local, part, a.sums.local() + to * a.capacity);
+      sum_within_node<T>(block, a.in + (to * m + local) * a.count, part, a.sums.local() + to * a.capacity, first, m,
+                         a.op, a.scales + block.index(), a.scale);
       if (to != node)
         block.put_signal_nbi(inbox + (node * a.capacity + part.begin), a.sums.local() + to * a.capacity + part.begin,
                              part.size(), delivered + node, epoch, to * m + local);
@@ -75,36 +75,11 @@ struct ReduceScatterTwoLevel {
     block.wait(delivered, node, epoch);
     block.wait(delivered + (node + 1), nodes - node - 1, epoch);
     for (const Range tile : block.template tiles<T>(part)) {
-      const auto sum = [&](int from) {
-        return block.template load<A>((from == node ? a.sums : inbox).local() + from * a.capacity, tile);
-      };
-      auto total = sum(0);
-      for (int from = 1; from < nodes; ++from) total = block.combine(a.op, total, sum(from));
-      block.store(a.out.local(), tile, finished(std::move(total), a.op, block.num_pes()));
+      const T* const own = a.sums.local() + node * a.capacity;
+      block.store(a.out.local(), tile, sum_over_nodes<T>(block, own, inbox.local(), a.capacity, tile, a.op));
     }
     block.wait(block.slots(a.finished) + first, m, epoch);
     block.quiet();
-  }
-
- private:
-  template <class Block>
-  TANDEM_DEVICE static void notify_node(Block& block, Signals words, int first, int m, Epoch epoch) {
-    for (int pe = first; pe < first + m; ++pe) block.notify(block.slots(words) + block.pe(), epoch, pe);
-  }
-
-  /// Computes to[part] = this node's sum of the shard of PE `owner`.
-  template <class Block>
-  TANDEM_DEVICE static void sum_within_node(Block& block, const Args& a, int first, int m, int owner, Range part,
-                                            T* to) {
-    for (const Range tile : block.template tiles<T>(part)) {
-      const auto input = [&](int i) {
-        const int pe = first + i;
-        const auto scale =
-            a.op == ReduceOp::kPremulSum ? block.load_scalar((a.scales + block.index()).on(pe)) : a.scale;
-        return load_input<T>(block, a.in.on(pe) + owner * a.count, tile, a.op, scale);
-      };
-      block.store(to, tile, reduce_in_order<T>(block, a.op, m, input));
-    }
   }
 };
 
