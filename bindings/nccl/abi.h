@@ -151,7 +151,7 @@ struct ncclSimInfo_v22200 {
 };
 using ncclSimInfo_t = ncclSimInfo_v22200;
 
-/// What a communicator can do. Later versions append fields; the caller's `size` says how many it knows.
+/// The abilities of a communicator. Later versions append fields; the caller's `size` says how many it knows.
 struct ncclCommProperties {
   std::size_t size;
   unsigned int magic;

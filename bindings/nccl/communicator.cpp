@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "bindings/nccl/messages.h"
-#include "bindings/nccl/simulate.h"
+#include "bindings/nccl/communicator/simulate.h"
 #include "world/device/devices.h"
 
 namespace tandem::nccl {

@@ -157,7 +157,7 @@ class Communicator {
  private:
   enum class Phase { kNew, kReady, kNone, kSuspended, kRevoked, kFinalized, kAborted };
 
-  /// What other ranks have not done, and since when that has been so.
+  /// Calls that other ranks have not made, and since when that has been so.
   struct Slow {
     std::string waits;
     std::chrono::steady_clock::time_point since;

@@ -25,8 +25,8 @@ ncclComm_t make_real(int ranks, const ncclUniqueId& id, int rank, const Settings
 /// Returns the function of the real library. Throws Failed if it has none of that name.
 void* real_function(const char* name);
 
-/// Returns the handle for the real library if the communicator is one of its own: `comm` stands for it, or is a handle
-/// that is not of this library. Opens the real library's group if this thread is in a group.
+/// Returns the handle for the real library if that carries the communicator. `comm` then stands for it here, or is no
+/// handle of this library. The function opens the real library's group if this thread is in a group.
 std::optional<ncclComm_t> theirs(ncclComm_t comm, const void* caller);
 
 /// Calls the function of that name in the real library. `none` is the result if it has no such function.

@@ -15,8 +15,8 @@ std::vector<std::string> on_two_hosts(const std::string& deed, const char* path)
   return texts;
 }
 
-/// What a rank prints whose communicator goes to the stand-in: its id comes from rank 0, its calls bring 77, and calls
-/// that the stand-in makes of itself by NCCL's names come back to it.
+/// The output of a rank whose communicator goes to the stand-in. Its id comes from rank 0, and its calls bring 77.
+/// Calls that the stand-in makes of itself by NCCL's names come back to it.
 constexpr const char* kCarried =
     "stand-in init 2 id real\nstand-in group start\nstand-in sum\nstand-in count 2\nstand-in group end\nsum 77\n"
     "stand-in count 2\ncount 2\nstand-in error 0\nstate 0\nstand-in destroy\nend\n";

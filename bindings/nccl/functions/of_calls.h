@@ -1,5 +1,5 @@
 #pragma once
-/// What functions that make calls have in common.
+/// The common part of functions that make calls.
 
 #include <fmt/format.h>
 

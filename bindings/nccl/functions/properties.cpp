@@ -1,4 +1,4 @@
-// What a communicator is and can do: properties and teams.
+// Questions about a communicator: its state, properties and teams.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,6 +55,47 @@ int rank_of(ncclComm_t comm, const ncclTeam& team, int member) {
 }
 
 }  // namespace
+
+TANDEM_NCCL_EXPORT(CommGetAsyncError);
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  TANDEM_NCCL_FORWARD(CommGetAsyncError, comm, ncclInvalidUsage, *real, error);
+  return guarded([&] {
+    given(error, "asyncError") = ncclSuccess;
+    *error = communicator_of(comm)->state().result;
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommCount);
+ncclResult_t pncclCommCount(ncclComm_t comm, int* count) {
+  TANDEM_NCCL_FORWARD(CommCount, comm, ncclInvalidUsage, *real, count);
+  return guarded([&] {
+    const auto whole = communicator_of(comm);
+    whole->device();  // once it is known
+    given(count, "count") = whole->ranks();
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommUserRank);
+ncclResult_t pncclCommUserRank(ncclComm_t comm, int* rank) {
+  TANDEM_NCCL_FORWARD(CommUserRank, comm, ncclInvalidUsage, *real, rank);
+  return guarded([&] {
+    const auto whole = communicator_of(comm);
+    whole->device();
+    given(rank, "rank") = whole->rank();
+    return ncclSuccess;
+  });
+}
+
+TANDEM_NCCL_EXPORT(CommCuDevice);
+ncclResult_t pncclCommCuDevice(ncclComm_t comm, int* device) {
+  TANDEM_NCCL_FORWARD(CommCuDevice, comm, ncclInvalidUsage, *real, device);
+  return guarded([&] {
+    given(device, "device") = communicator_of(comm)->device();
+    return ncclSuccess;
+  });
+}
 
 TANDEM_NCCL_EXPORT(CommQueryProperties);
 ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* properties) {

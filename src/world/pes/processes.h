@@ -40,8 +40,8 @@ class Processes : public Pes {
   /// Throws the reason of the world's end, if this process knows of one. Any thread may call it.
   void check_alive() const;
 
-  /// Returns for which PEs this one waits on the device, if it does and the host can read that, and the calls that only
-  /// some PEs have made. Any thread may call it.
+  /// Returns the PEs for which this one waits on the device, if the host can read that. Adds the calls that only some
+  /// PEs have made. Any thread may call it.
   std::string waits() const;
 
   WorldProcess::MemoryUse memory_use() const;

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
+#include "tandem/error.h"
+#include "tools/tandem/doctor/nccl_process.h"
+#include "tools/tandem/launch/nccl_variables.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
@@ -24,6 +29,11 @@ std::string text_of(const Json& value) {
   if (!value.is_number_float()) return value.dump();
   const auto number = value.get<double>();
   return fmt::format("{:.{}f}", number, number == std::floor(number) ? 0 : 1);
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error) && !error;
 }
 
 void print_matrix(const char* title, const Json& links, std::size_t gpus, const char* key) {
@@ -80,10 +90,34 @@ void print_system(const Json& report) {
   fmt::print("multicast\n  {} on GPUs by this version\n", text_of(report["multicast"]));
 }
 
+/// Reports on a running process.
+int execute_for_process(const DoctorOptions& arguments) {
+  std::string library;
+  try {
+    library = nccl_library();
+  } catch (const Unsupported&) {
+    fmt::print(stderr, "Tandem's NCCL library is not beside this program; missing names are not reported\n");
+  }
+  Json report{{"process", arguments.process}, {"nccl", inspect_nccl_of(arguments.process, library)}};
+  write_json(arguments, report);
+  if (arguments.json_to_stdout()) return kRight;
+  fmt::print("NCCL of process {}\n", arguments.process);
+  if (report["nccl"].empty()) fmt::print("  no library of it imports NCCL's functions\n");
+  for (const Json& one : report["nccl"]) {
+    fmt::print("  {} imports {} functions, {} not called yet\n", text_of(one["file"]), text_of(one["imports"]),
+               text_of(one["unbound"]));
+    for (const Json& bound : one["bound"])
+      fmt::print("    bound to {}{}\n", text_of(bound), is_same_file(text_of(bound), library) ? " (Tandem)" : "");
+    for (const Json& name : one["missing"]) fmt::print("    Tandem's library has no {}\n", text_of(name));
+  }
+  return kRight;
+}
+
 }  // namespace
 
 int execute(const DoctorOptions& arguments) {
   check_json_file(arguments);
+  if (arguments.process != 0) return execute_for_process(arguments);
   std::vector<Finding> findings;
   Json report = inspect_system("", findings);
   report.update(inspect_gpus(findings));

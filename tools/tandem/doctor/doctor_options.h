@@ -5,6 +5,8 @@
 
 namespace tandem::cli {
 
-struct DoctorOptions : OutputOptions {};
+struct DoctorOptions : OutputOptions {
+  int process = 0;  ///< report which NCCL it calls; 0: report on the machine
+};
 
 }  // namespace tandem::cli

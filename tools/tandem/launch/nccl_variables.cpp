@@ -9,12 +9,10 @@
 
 namespace tandem::cli {
 
-namespace {
-
 namespace fs = std::filesystem;
 
 /// The library lies in the folder of libraries beside the program's own, built or installed.
-std::string library() {
+std::string nccl_library() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const fs::path above = program.parent_path().parent_path();
@@ -25,10 +23,8 @@ std::string library() {
   throw Unsupported(fmt::format("--nccl: there is no {}", (above / "lib/tandem/nccl/libnccl.so.2").string()));
 }
 
-}  // namespace
-
 std::vector<std::string> nccl_variables() {
-  const std::string file = library();
+  const std::string file = nccl_library();
   const char* const preloaded = std::getenv("LD_PRELOAD");
   const bool has_others = preloaded != nullptr && *preloaded != '\0';
   return {"LD_PRELOAD=" + file + (has_others ? std::string(":") + preloaded : ""), "VLLM_NCCL_SO_PATH=" + file,

@@ -27,7 +27,7 @@ constexpr Example kExamples[] = {
     {"tune",
      "  tandem tune all_reduce --pes 4 -b 1K -e 64M -f 4 --out mine.json\n"
      "  tandem tune gemm_reduce_scatter --shape 4096x8192x28672 --out cache.json\n"},
-    {"doctor", "  tandem doctor\n  tandem doctor --json -\n"},
+    {"doctor", "  tandem doctor\n  tandem doctor --json -\n  tandem doctor --process 4711\n"},
     {"calibrate", "  tandem calibrate --out mine.json\n"},
 };
 

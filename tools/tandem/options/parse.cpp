@@ -281,8 +281,11 @@ void add_commands(CLI::App& app, AllOptions& all) {
   CLI::App& calibrate = *app.add_subcommand("calibrate", "write a machine model from measurements of this machine");
   calibrate.add_option("--out", all.calibrate.out, "file of the model")->type_name("FILE.json")->required();
   calibrate.add_option("--base", all.calibrate.base, "model with the figures that are not measured (default: h200x4)");
-  app.add_subcommand("doctor", "report the properties and problems of this machine, with remedies")
-      ->add_option("--json", all.doctor.json, "write the report as JSON to FILE, or to standard output (-)")
+  CLI::App& doctor = *app.add_subcommand("doctor", "report the properties and problems of this machine, with remedies");
+  doctor.add_option("--process", all.doctor.process, "report which NCCL the libraries of a running process call")
+      ->type_name("PID")
+      ->check(CLI::Range(1, 1 << 22));
+  doctor.add_option("--json", all.doctor.json, "write the report as JSON to FILE, or to standard output (-)")
       ->type_name("FILE|-");
   app.add_subcommand("help", "print this text, or the help of a subcommand (tandem help run)");
   refuse_values_of_flags(app);

@@ -1,4 +1,4 @@
-#include "bindings/nccl/slow_calls.h"
+#include "bindings/nccl/communicator/slow_calls.h"
 
 #include <algorithm>
 #include <chrono>

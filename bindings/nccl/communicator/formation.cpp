@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "bindings/nccl/communicator.h"
+#include "bindings/nccl/communicator/slow_calls.h"
 #include "bindings/nccl/fallback.h"
 #include "bindings/nccl/handles.h"
-#include "bindings/nccl/slow_calls.h"
 #include "bootstrap/local/local_rendezvous.h"
 #include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/rendezvous/world_member.h"

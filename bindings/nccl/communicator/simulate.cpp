@@ -1,4 +1,4 @@
-#include "bindings/nccl/simulate.h"
+#include "bindings/nccl/communicator/simulate.h"
 
 #include <algorithm>
 #include <vector>
