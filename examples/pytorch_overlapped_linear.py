@@ -30,7 +30,8 @@ class Run(ctypes.Structure):
     _fields_ = [("m", ctypes.c_size_t), ("a", ctypes.c_void_p), ("b", ctypes.POINTER(ctypes.c_void_p)),
                 ("c", ctypes.POINTER(ctypes.c_void_p)), ("bias", ctypes.POINTER(ctypes.c_void_p)),
                 ("a_scale", ctypes.c_void_p), ("b_scale", ctypes.POINTER(ctypes.c_void_p)),
-                ("c_scale", ctypes.POINTER(ctypes.c_void_p))]
+                ("c_scale", ctypes.POINTER(ctypes.c_void_p)),
+                ("gathered", ctypes.c_void_p)]
 
 
 def pointers(tensors):

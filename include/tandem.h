@@ -341,6 +341,7 @@ typedef struct {
   const float* a_scale;        /**< fp8: scales of A; NULL: 1 */
   const float* const* b_scale; /**< fp8: scales of each B; NULL: 1 */
   const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
+  void* gathered;              /**< all_gather_gemm: NULL, or m x k elements that receive the gathered A */
 } tandem_run;
 
 /** An overlapped operator that is ready to run. */

@@ -75,7 +75,11 @@ tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem
 
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream) {
-  const tandem_run run{m, a, b, c, nullptr, nullptr, nullptr, nullptr};
+  tandem_run run{};
+  run.m = m;
+  run.a = a;
+  run.b = b;
+  run.c = c;
   return tandem_plan_run_with(plan, &run, stream);
 }
 
@@ -94,7 +98,7 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
     };
     world->in_order(native, [&](bool) {
       made->plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
-                                      listed(r.b_scale), listed(r.c_scale)});
+                                      listed(r.b_scale), listed(r.c_scale), r.gathered});
     });
   });
 }

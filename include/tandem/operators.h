@@ -151,6 +151,8 @@ struct OperatorCall {
   std::span<const float* const> b_scale = {};
   /// all_gather_gemm with fp8 output: one pointer for each C, or none: the factor applied to C before rounding.
   std::span<const float* const> c_scale = {};
+  /// all_gather_gemm: null, or m x k elements in this PE's memory that receive the gathered A.
+  void* gathered = nullptr;
 };
 
 /// An operator that is ready to run: every choice is made, and its memory is allocated.

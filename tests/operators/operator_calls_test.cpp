@@ -146,6 +146,23 @@ TEST(OperatorCalls, MatricesFitIntoTheirBuffers) {
   EXPECT_THAT(run(kA, kB, kC - 2), HasSubstr("given to all_gather_gemm of 64 rows, this run needs 3072"));
 }
 
+TEST(OperatorCalls, OnlyAllGatherGemmReturnsTheGatheredRows) {
+  std::string error;
+  Simulation(load_machine("h200x4"), 2).run([&](World& world) {
+    const auto plan = make_operator(world, Operator::kGemmAllReduce, {.m = 64, .n = 48, .k = 32});
+    std::byte* const memory = world.heap().allocate_local<std::byte>(Size{1} << 16, "matrices");
+    const void* const b = memory + 8192;
+    void* const c = memory + 16384;
+    Stream stream = world.make_stream("main");
+    try {
+      plan->run(stream, {.m = 64, .a = memory, .b = {&b, 1}, .c = {&c, 1}, .gathered = memory + 32768});
+    } catch (const InvalidArgument& refused) {
+      error = refused.what();
+    }
+  });
+  EXPECT_EQ(error, "gathered: given to gemm_all_reduce, allowed with all_gather_gemm");
+}
+
 TEST(OperatorCalls, ResultsOfSeveralBAreApart) {
   std::string error;
   Simulation(load_machine("h200x4"), 2).run([&](World& world) {

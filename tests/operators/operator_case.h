@@ -35,6 +35,7 @@ struct OperatorCase {
   bool stragglers = false;
   bool crowded = false;     // another stream takes all SMs of a PE while its GEMM runs: what follows comes late
   bool fewer_rows = false;  // every other run has fewer rows than the plan
+  bool gathered = false;    // all_gather_gemm: whether runs also return the gathered A
 
   OperatorOptions options_of(int run) const {
     OperatorOptions o = options;
@@ -157,6 +158,7 @@ Outcome run_typed(const OperatorCase& test) {
     T* const a = world.heap().allocate_local<T>(largest.a_size(), "a");
     T* const b = world.heap().allocate_local<T>(largest.b_size(), "b");
     T* const c = world.heap().allocate_local<T>(largest.c_size(), "c");
+    T* const whole = test.gathered ? world.heap().allocate_local<T>(o.m * o.k, "gathered") : nullptr;
     constexpr Size kIdle = 1 << 16;
     float* const idle = world.heap().allocate_local<float>(kIdle, "idle");
     std::fill_n(idle, kIdle, 0.0F);
@@ -172,13 +174,17 @@ Outcome run_typed(const OperatorCase& test) {
       const int late = (run * 3 + world.pe()) % world.num_pes();
       if (test.stragglers && late < 2) stream.launch<Dawdle>({1, 128}, {idle, kIdle, 20 * (2 - late)});
       const double begin = world.time_us();
-      plan->run(stream, now.m, a, b, c);
+      const void* const b_of_run = b;
+      void* const c_of_run = c;
+      plan->run(stream, {.m = now.m, .a = a, .b = {&b_of_run, 1}, .c = {&c_of_run, 1}, .gathered = whole});
       if (test.crowded && late == 0)
         for (const int blocks : {1, 2 * world.machine().gpu.sm_count})
           crowd.launch<Dawdle>({blocks, blocks == 1 ? 32 : 1024}, {idle, 1024, blocks == 1 ? 1 : 40});
       stream.synchronize();  // no barrier: peers may still be in this run when the inputs change
       outcome.us = std::max(run == 0 ? 0 : outcome.us, world.time_us() - begin);
       if (!meaningful) continue;
+      for (Size i = 0; test.gathered && i < now.m * o.k; ++i)
+        outcome.wrong += convert<float>(whole[i]) != static_cast<float>(element(run, 0, i / o.k, i % o.k));
       for (Size i = 0; i < shards.c_rows.size(); ++i)
         for (Size j = 0; j < shards.c_cols.size(); ++j) {
           const Size at = (shards.c_rows.begin + i) * o.n + shards.c_cols.begin + j;

@@ -31,6 +31,7 @@ OperatorCase numbered_case(const Place& place, Operator op, CopyBy copy_by, Dire
   test.op = op;
   test.seed = static_cast<std::uint64_t>(number + 1);
   test.stragglers = number % 2 == 0;
+  test.gathered = op == Operator::kAllGatherGemm && number % 3 != 0;
   OperatorOptions& o = test.options;
   const auto pick = [&number](const auto& list) {
     const auto size = static_cast<int>(std::size(list));

@@ -102,6 +102,7 @@ class Run(ctypes.Structure):
         ("a_scale", _address),
         ("b_scale", ctypes.POINTER(_address)),
         ("c_scale", ctypes.POINTER(_address)),
+        ("gathered", _address),
     ]
 
 

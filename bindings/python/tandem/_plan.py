@@ -48,9 +48,11 @@ class OperatorPlan(Plan):
             problem.ns, problem.num_b = (ctypes.c_size_t * len(ns))(*ns), len(ns)
         super().__init__(world, _c.OPERATORS[operator], ctypes.byref(problem))
 
-    def run(self, m: int, a: int, b: list[int], c: list[int], bias: list[int], stream: int | None) -> None:
+    def run(
+        self, m: int, a: int, b: list[int], c: list[int], bias: list[int], gathered: int | None, stream: int | None
+    ) -> None:
         """Runs `m` rows of matrices at these addresses. On CPUs it returns when the result is there."""
-        run = _c.Run(m=m, a=a, b=_c.addresses(b), c=_c.addresses(c), bias=_c.addresses(bias))
+        run = _c.Run(m=m, a=a, b=_c.addresses(b), c=_c.addresses(c), bias=_c.addresses(bias), gathered=gathered)
         with self._world._lock:
             _c.call("plan_run_with", self._handle, ctypes.byref(run), stream)
             self._world._wait()

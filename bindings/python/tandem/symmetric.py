@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,17 @@ class Buffer:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self._interface("gpu")
+
+    def _array(self) -> Any:
+        return self.torch() if self.of.world.device == "gpu" or "torch" in sys.modules else self.numpy()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """DLPack's capsule of this memory, by torch where it is imported or the memory is a GPU's, else by numpy."""
+        return self._array().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, number = self._array().__dlpack_device__()
+        return int(kind), int(number)
 
     def numpy(self) -> Any:
         """A numpy array of this memory, on CPUs. bfloat16 and fp8 need ml_dtypes."""

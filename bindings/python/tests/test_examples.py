@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,14 @@ def test_example(name, said, examples, tmp_path):
     assert said in done.stdout
     for file in files:
         assert "<html" in file.read_text()
+
+
+def test_world_of_two_processes(examples):
+    tool = Path(sys.executable).with_name("tandem")
+    command = [tool, "launch", "-n", "2", sys.executable, examples / "world.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 PEs: the sum is 1, and PE 1 wrote into the memory of PE 0" in done.stdout
 
 
 def test_llama_predicts_its_step(examples):

@@ -91,6 +91,11 @@ w.barrier()
 data.get_buffer(after).numpy()[0, 0] = 10 + me
 w.barrier()
 assert data.local.numpy()[0, 0] == 10 + before
+if hasattr(np, "from_dlpack") and np.__version__ >= "2":
+    view = np.from_dlpack(data.local)
+    view[1, 1] = 5
+    assert data.local.numpy()[1, 1] == 5
+    del view
 total = w.all_reduce(data.local, out=data.local)
 assert total.numpy()[0, 0] == 10 * n + sum(range(n))
 del total

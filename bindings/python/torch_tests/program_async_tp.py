@@ -85,7 +85,7 @@ for function, shape, wanted in (
 # Without the compiler: other axes, and the operators' own arguments.
 fused = torch.ops.symm_mem
 x, w = torch.randn(2, 4 * size, 16), torch.randn(16, 24)
-for axis, keeps, wanted in ((1, False, [AG]), (0, False, [AG]), (1, True, [])):
+for axis, keeps, wanted in ((1, False, [AG]), (0, False, [AG]), (1, True, [AG])):
     (kept, (got,)), names = called(fused.fused_all_gather_matmul, x, [w], axis, group, return_A=keeps)
     whole = gathered(x.double(), axis)
     assert names == wanted and (torch.equal(kept, whole.float()) if keeps else kept is None), names

@@ -51,5 +51,12 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
     for sequence_parallel in (True, False):
         for biased in (True, False):
             check(sequence_parallel, biased, "gelu" if biased else "silu", dtype)
+memory = tt.world_of().zeros(4, "bfloat16")
+for view in (torch.from_dlpack(memory.local), memory.local.torch()):
+    assert view.dtype == torch.bfloat16
+    view += 1
+assert memory.local.torch().eq(2).all()
+del view
+memory.free()
 tt.shutdown()
 print("all equal")

@@ -140,6 +140,11 @@ def products(dtype, activation, biased, k_local, columns, layout):
         leaves, matrices = [one[0] for one in made], [one[1] for one in made]
         results = tt.all_gather_matmul(x, matrices, biases or None, activation)
         check("all_gather_matmul", results, x, leaves, biases, True, False)
+        for one in (x, *leaves, *biases):
+            one.grad = None
+        results, whole = tt.all_gather_matmul(x, matrices, biases or None, activation, return_gathered=True)
+        assert torch.equal(whole, torch.cat(gathered(x))), name
+        check("all_gather_matmul that keeps", results, x, leaves, biases, True, False)
         for what, operator, scatters in (
             ("matmul_reduce_scatter", tt.matmul_reduce_scatter, True),
             ("matmul_all_reduce", tt.matmul_all_reduce, False),
@@ -161,6 +166,9 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
     products(dtype, "none", False, 16, [8], "KxN")
     products(dtype, "silu", True, 5, [3, 7], "NxK")  # rows that no operator of the library takes
     products(dtype, "gelu", False, 24, [16], "KxN")
+x, w = leaf(2, 8, dtype=torch.float32), leaf(8, 16, dtype=torch.float32)
+(tt.all_gather_matmul(x, w, return_gathered=True)[1] * (rank + 1)).sum().backward()  # the gathered rows alone
+assert x.grad.eq(size * (size + 1) / 2).all()
 for m in (1, 5, 300, 2):  # plans grow
     x, w = torch.ones(m, 8), torch.ones(16, 8)
     assert tt.all_gather_matmul(x, w.t()).eq(8).all()

@@ -35,10 +35,27 @@ class AllGatherGemm final : public OperatorPlan {
     // Own sends come before the wait. During the wait the next GEMM may already take all SMs (programmatic dependent
     // launch). A send without an SM would block a peer.
     transport_.end(main);
-    if (form == Form::kSequential || form == Form::kCommunicationOnly) transport_.await(main, 0, team_.size);
-    if (form != Form::kSequential) return;
-    transport_.place_own(main, static_cast<const std::byte*>(call.a));
-    multiply(main, call, &AllGatherGemm::whole);
+    const bool waits = form == Form::kSequential || form == Form::kCommunicationOnly;
+    // A GEMM without columns has waited for no rows.
+    if (waits || call.gathered != nullptr) transport_.await(main, 0, team_.size);
+    if (form == Form::kSequential) {
+      transport_.place_own(main, static_cast<const std::byte*>(call.a));
+      multiply(main, call, &AllGatherGemm::whole);
+    }
+    if (call.gathered != nullptr) copy_gathered(main, call);
+  }
+
+  /// Peers send the next rows only after the next call's first step, so the gathered rows are still there.
+  void copy_gathered(Stream& main, const OperatorCall& call) const {
+    const Size row = settings_.options.k * size_of(settings_.options.type);
+    const Range own = bytes_of(transport_.rows().shard(team_.me), row);
+    auto* const to = static_cast<std::byte*>(call.gathered);
+    const auto copy = [&](Range bytes, const std::byte* from) {
+      if (!bytes.empty()) main.copy_async(to + bytes.begin, from, bytes.size());
+    };
+    copy({0, own.begin}, transport_.gathered());
+    copy(own, static_cast<const std::byte*>(call.a));
+    copy({own.end, call.m * row}, transport_.gathered() + own.end);
   }
 
   /// Enqueues a GEMM of the gathered rows with each B.

@@ -71,6 +71,7 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
     if (begin != nullptr && bytes > 0) to.push_back({what, i, static_cast<const std::byte*>(begin), bytes});
   };
   add(all.read, "a", 0, call.a, a_rows * k * type);
+  add(all.written, "gathered", 0, call.gathered, call.m * k * type);
   add(all.read, "a_scale", 0, call.a_scale, (options.a_scale_per_row ? a_rows : 1) * kFloat);
   for (std::size_t i = 0; i < call.b.size(); ++i) {
     const Size whole = options.ns.empty() ? options.n : options.ns[i];
@@ -118,6 +119,8 @@ void check_matrices(Operator op, const OperatorOptions& options, const Team& tea
       throw InvalidArgument(fmt::format("{}: {} given, allowed are multiples of {} bytes", what, matrix, alignment));
   };
   const bool gathers = op == Operator::kAllGatherGemm;
+  if (!gathers && call.gathered != nullptr)
+    throw InvalidArgument(fmt::format("gathered: given to {}, allowed with all_gather_gemm", name(op)));
   require_given("a", call.a, has_shard(gathers ? call.m : options.k));
   for (std::size_t i = 0; i < call.b.size(); ++i) {
     const bool has_columns = has_shard(options.ns.empty() ? options.n : options.ns[i]);

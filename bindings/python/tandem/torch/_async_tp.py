@@ -1,12 +1,13 @@
 """Tandem behind torch.ops.symm_mem.fused_*: the operators that PyTorch's own pass for async tensor parallelism calls.
 
 torch.compile with torch._inductor.config._micro_pipeline_tp turns an all-gather before a product, and a reduce-scatter
-behind one, into these operators. A call that Tandem has no operator for runs the former implementation: one that asks
-for the gathered input, one that gathers or scatters the last axis, and one that averages.
+behind one, into these operators. A call that Tandem has no operator for runs the former implementation: one that
+gathers or scatters the last axis, and one that averages.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -37,11 +38,13 @@ def _all_gather_matmul(key: str) -> Any:
     def run(
         A_shard: torch.Tensor, Bs: list[torch.Tensor], gather_dim: int, group_name: Any, *, return_A: bool = True
     ) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
-        if return_A or not _takes(A_shard, Bs, gather_dim):
+        if not _takes(A_shard, Bs, gather_dim):
             return former(A_shard, Bs, gather_dim, group_name, return_A=return_A)
         group = _groups.resolve(group_name)
-        results = torch.ops.tandem.all_gather_matmul(A_shard.movedim(gather_dim, 0), Bs, [], "none", group)
-        return None, [one.movedim(0, gather_dim) for one in results]
+        x = A_shard.movedim(gather_dim, 0)
+        results = torch.ops.tandem.all_gather_matmul(x, Bs, [], "none", return_A, group)
+        results = [one.movedim(0, gather_dim) for one in results]
+        return results.pop() if return_A else None, results
 
     return run
 
@@ -69,10 +72,12 @@ def enable_async_tp() -> None:
         return
     made = torch.library.Library("symm_mem", "IMPL")
     try:
-        for key in ("CPU", "CUDA"):
-            overrides = {} if key == "CPU" else {"allow_override": True}
-            made.impl("fused_all_gather_matmul", _all_gather_matmul(key), key, **overrides)
-            made.impl("fused_matmul_reduce_scatter", _matmul_reduce_scatter(key), key, **overrides)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # older versions warn of each override
+            for key in ("CPU", "CUDA"):
+                overrides = {} if key == "CPU" else {"allow_override": True}
+                made.impl("fused_all_gather_matmul", _all_gather_matmul(key), key, **overrides)
+                made.impl("fused_matmul_reduce_scatter", _matmul_reduce_scatter(key), key, **overrides)
     except RuntimeError as error:
         made._destroy()
         text = str(error).splitlines()[0]

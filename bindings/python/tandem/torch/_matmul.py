@@ -1,6 +1,6 @@
 """Matrix products that overlap their collective, as operators of PyTorch.
 
-    all_gather_matmul       gather(x) @ w of each of several weights; x holds this PE's rows
+    all_gather_matmul       gather(x) @ w of each of several weights, and gather(x); x holds this PE's rows
     matmul_reduce_scatter   this PE's rows of the sum of x @ w over all PEs
     matmul_all_reduce       the sum of x @ w over all PEs
     replicated_matmul       x @ w of an x that all PEs hold; the gradient of x is summed over all PEs
@@ -120,8 +120,12 @@ def _run(
     activation: str,
     group: str,
     rows: tuple[int, int],
+    gathered: torch.Tensor | None = None,
 ) -> list[torch.Tensor]:
-    """Runs an operator. `rows` are those of the global problem, and those of this PE's result."""
+    """Runs an operator. `rows` are those of the global problem, and those of this PE's result.
+
+    The x of all PEs goes to `gathered`, where it is given.
+    """
     found = _groups.world_for(group, x.device.type)
     pes = found.world.pes
     gathers = operator == "all_gather_gemm"
@@ -134,12 +138,18 @@ def _run(
     dtype = str(x.dtype).removeprefix("torch.")
     plan = _plan(found, (operator, ns, k, dtype, layout, activation), rows[0])
     to_b, to_c, to_bias = ([one.data_ptr() for one in tensors] for tensors in (b, c, bias))
-    plan.run(rows[0], a.data_ptr(), to_b, to_c, to_bias, _groups.stream_of(x))
+    to_gathered = None if gathered is None else gathered.data_ptr()
+    plan.run(rows[0], a.data_ptr(), to_b, to_c, to_bias, to_gathered, _groups.stream_of(x))
     return c
 
 
 def _all_gather_matmul(
-    x: torch.Tensor, weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str, group: str
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    activation: str,
+    keep_gathered: bool,
+    group: str,
 ) -> list[torch.Tensor]:
     _checked(x, weights, biases, activation)
     pes = _groups.size_of(group)
@@ -147,7 +157,8 @@ def _all_gather_matmul(
     flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
     if is_fused(x, weights):
         m = pes * flat.shape[0]
-        results = _run("all_gather_gemm", flat, weights, biases, activation, group, (m, m))
+        gathered = x.new_empty((m, x.shape[-1])) if keep_gathered else None
+        results = _run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), gathered)
     else:
         gathered = torch.ops.tandem.all_gather(flat, group)
         sums = [gathered @ w for w in weights]
@@ -156,7 +167,10 @@ def _all_gather_matmul(
             if biases
             else [_activated(s, activation) for s in sums]
         )
-    return [r.reshape(*shape, w.shape[1]) for r, w in zip(results, weights, strict=True)]
+    shaped = [r.reshape(*shape, w.shape[1]) for r, w in zip(results, weights, strict=True)]
+    if not keep_gathered or gathered is None:
+        return shaped
+    return [*shaped, gathered.reshape(*shape, x.shape[-1])]
 
 
 def _sum(
@@ -208,11 +222,17 @@ def _replicated_matmul(
 
 
 def _all_gather_matmul_shape(
-    x: torch.Tensor, weights: list[torch.Tensor], biases: list[torch.Tensor], activation: str, group: str
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    activation: str,
+    keep_gathered: bool,
+    group: str,
 ) -> list[torch.Tensor]:
     _checked(x, weights, biases, activation)
     rows = _groups.size_of(group) * x.shape[0]
-    return [x.new_empty((rows, *x.shape[1:-1], w.shape[1])) for w in weights]
+    columns = [*(w.shape[1] for w in weights), *([x.shape[-1]] if keep_gathered else [])]
+    return [x.new_empty((rows, *x.shape[1:-1], one)) for one in columns]
 
 
 def _matmul_reduce_scatter_shape(
@@ -248,19 +268,26 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
 
 
 def _all_gather_matmul_keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
-    x, weights, biases, ctx.activation, ctx.group = inputs
+    x, weights, biases, ctx.activation, ctx.keeps, ctx.group = inputs
     ctx.count, ctx.biased = len(weights), len(biases) > 0
-    kept = output if ctx.activation == "relu" else biases
-    ctx.save_for_backward(x, *weights, *kept)
+    kept = output[: ctx.count] if ctx.activation == "relu" else biases
+    ctx.save_for_backward(output[-1] if ctx.keeps else x, *weights, *kept)
+    ctx.set_materialize_grads(False)  # the gathered rows often have no gradient, which would be reduced
 
 
-def _all_gather_matmul_gradient(ctx: Any, grads: list[torch.Tensor]) -> tuple[Any, ...]:
-    x, *rest = ctx.saved_tensors
+def _all_gather_matmul_gradient(ctx: Any, given: list[torch.Tensor | None]) -> tuple[Any, ...]:
+    x, *rest = ctx.saved_tensors  # of all PEs, if they were kept
     weights, kept = rest[: ctx.count], rest[ctx.count :]
+    gathered_grad = given[ctx.count] if ctx.keeps else None
+    gathered = x if ctx.keeps else None
 
     def again() -> list[torch.Tensor]:
-        return torch.ops.tandem.all_gather_matmul(x, weights, kept, "none", ctx.group)
+        if gathered is None:
+            return torch.ops.tandem.all_gather_matmul(x, weights, kept, "none", False, ctx.group)
+        return [gathered @ w + (kept[i] if ctx.biased else 0) for i, w in enumerate(weights)]
 
+    leading = (x.shape[0] * (1 if ctx.keeps else _groups.size_of(ctx.group)), *x.shape[1:-1])
+    grads = [x.new_zeros((*leading, w.shape[1])) if g is None else g for g, w in zip(given, weights, strict=False)]
     if ctx.activation in ("gelu", "silu"):
         sums = again()
         grads = [_before(ctx.activation, g, z, lambda z=z: z) for g, z in zip(grads, sums, strict=True)]
@@ -270,10 +297,12 @@ def _all_gather_matmul_gradient(ctx: Any, grads: list[torch.Tensor]) -> tuple[An
     whole = grads[0] if ctx.count == 1 else torch.cat(list(grads), -1)
     weight = weights[0] if ctx.count == 1 else torch.cat(list(weights), 1)
     x_grad = torch.ops.tandem.matmul_reduce_scatter(whole, weight.t(), None, "none", ctx.group)
-    gathered = torch.ops.tandem.all_gather(_rows(x), ctx.group)
-    weight_grads = [gathered.t() @ _rows(g) for g in grads]
+    if gathered_grad is not None:
+        x_grad = x_grad + torch.ops.tandem.reduce_scatter(gathered_grad, "sum", ctx.group)
+    rows = torch.ops.tandem.all_gather(_rows(x), ctx.group) if gathered is None else _rows(gathered)
+    weight_grads = [rows.t() @ _rows(g) for g in grads]
     bias_grads = [_rows(g).sum(0) for g in grads] if ctx.biased else []
-    return x_grad, weight_grads, bias_grads, None, None
+    return x_grad, weight_grads, bias_grads, None, None, None
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -289,8 +318,8 @@ def _matmul_reduce_scatter_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, 
         result,
         lambda: torch.ops.tandem.matmul_reduce_scatter(x, weight, bias, "none", ctx.group),
     )
-    x_grad = torch.ops.tandem.all_gather_matmul(grad, [weight.t()], [], "none", ctx.group)[0]
-    gathered = torch.ops.tandem.all_gather(_rows(grad), ctx.group)
+    x_grad, gathered = torch.ops.tandem.all_gather_matmul(grad, [weight.t()], [], "none", True, ctx.group)
+    gathered = _rows(gathered)
     return x_grad, _rows(x).t() @ gathered, gathered.sum(0) if bias is not None else None, None, None
 
 
@@ -317,7 +346,7 @@ _ONE = "(Tensor x, Tensor weight, Tensor? bias, str activation, str group) -> Te
 for _name, _schema, _kernel, _fake, _gradient, _setup in (
     (
         "all_gather_matmul",
-        "(Tensor x, Tensor[] weights, Tensor[] biases, str activation, str group) -> Tensor[]",
+        "(Tensor x, Tensor[] weights, Tensor[] biases, str activation, bool keep_gathered, str group) -> Tensor[]",
         _all_gather_matmul,
         _all_gather_matmul_shape,
         _all_gather_matmul_gradient,
@@ -349,14 +378,30 @@ def _tensors(name: str, value: object) -> list[torch.Tensor]:
 
 
 def all_gather_matmul(
-    x: torch.Tensor, weight: Any, bias: Any = None, activation: str = "none", group: Any = None
+    x: torch.Tensor,
+    weight: Any,
+    bias: Any = None,
+    activation: str = "none",
+    group: Any = None,
+    *,
+    return_gathered: bool = False,
 ) -> Any:
-    """gather(x) @ weight + bias, activated. A list of weights gives a list of results from one gather."""
+    """gather(x) @ weight + bias, activated. A list of weights gives a list of results from one gather.
+
+    With `return_gathered` the result is a pair of this and gather(x), which backward then uses.
+    """
     biases = [] if bias is None else _tensors("bias", bias)
     results = torch.ops.tandem.all_gather_matmul(
-        _tensors("x", x)[0], _tensors("weight", weight), biases, str(activation), _groups.resolve(group)
+        _tensors("x", x)[0],
+        _tensors("weight", weight),
+        biases,
+        str(activation),
+        bool(return_gathered),
+        _groups.resolve(group),
     )
-    return results if isinstance(weight, (list, tuple)) else results[0]
+    gathered = results.pop() if return_gathered else None
+    products = results if isinstance(weight, (list, tuple)) else results[0]
+    return (products, gathered) if return_gathered else products
 
 
 def _one(operator: Any, x: Any, weight: Any, bias: Any, activation: str, group: Any) -> torch.Tensor:
