@@ -154,8 +154,8 @@ class ExpertPlan {
 };
 
 /// Makes a plan over all PEs of the world; all of them call it (see make_collective). Throws InvalidArgument with the
-/// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node,
-/// if they are more than 64, and in a phantom simulation, in which choices have no values.
+/// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node
+/// or more than 64. It does so in a phantom simulation, too, in which choices have no values.
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
 
 }  // namespace tandem

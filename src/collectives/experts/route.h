@@ -30,7 +30,7 @@ struct Route {
     a.epochs = setup.epochs();
   }
 
-  // Two slots suffice. A PE that has ended call e has every PE's number of tokens of call e, which is sent after the
+  // Two slots suffice. A PE that has ended call e has every PE's number of tokens of that call. It is sent after the
   // end of call e - 1 there.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
@@ -61,7 +61,7 @@ struct Route {
       f(i, Range{i * kTile, min((i + 1) * kTile, choices)});
   }
 
-  /// All blocks of this PE. What each of them wrote before is visible to all behind it.
+  /// All blocks of this PE. Each block then sees the earlier writes of the others.
   template <class Block>
   TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value) {
     block.notify(a.met + block.index(), value, block.pe());

@@ -10,6 +10,7 @@
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/experts/run_experts.h"
 #include "tools/tandem/run/run_collective.h"
 #include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
@@ -174,47 +175,59 @@ std::function<void(Table&)> operator_bench(Operator op, const BenchOptions& a, c
   };
 }
 
-Result norm_result(const NormRun& run, const Setup& setup, Progress& progress) {
+Result row_result(const NormRun& run, const Setup& setup, Progress& progress) {
   Pictures none;
   return run_norm(run, setup, none, progress);
 }
-Result norm_result(const NormRun& run, const HostJob& job, Progress&) { return run_norm_on_host(run, job); }
+Result row_result(const NormRun& run, const HostJob& job, Progress&) { return run_norm_on_host(run, job); }
+Result row_result(const ExpertsRun& run, const Setup& setup, Progress& progress) {
+  Pictures none;
+  return run_experts(run, setup, none, progress);
+}
+Result row_result(const ExpertsRun& run, const HostJob& job, Progress&) { return run_experts_on_host(run, job); }
 
-/// Returns a function that benches all_reduce_norm over numbers of rows, on either place.
-template <class Place>
-std::function<void(Table&)> norm_bench(const BenchOptions& a, const Place& where) {
-  constexpr Size kFirstRows = 1, kLastRows = 1024;
-  const NormRun all_rows = make_norm_run(a);
-  const Size last = a.last ? parse_size("-e", *a.last) : kLastRows;
+void set_rows(NormRun& run, Size rows) { run.options.max_rows = rows; }
+void set_rows(ExpertsRun& run, Size tokens) { run.set_tokens(tokens); }
+
+/// Returns a function that benches all_reduce_norm over numbers of rows, or experts over tokens, on either place.
+template <class Run, class Place>
+std::function<void(Table&)> rows_bench(const Run& all_rows, const char* what, Size last_rows, const BenchOptions& a,
+                                       const Place& where) {
+  constexpr Size kFirstRows = 1;
+  const Size last = a.last ? parse_size("-e", *a.last) : last_rows;
   const Size first = a.first ? parse_size("-b", *a.first) : min(kFirstRows, last);
-  return [a, where, all_rows, rows = sweep(first, last, a.factor)](Table& table) {
+  return [a, where, all_rows, what, rows = sweep(first, last, a.factor)](Table& table) {
     table.print(place(a, where));
-    table.print(fmt::format("#{:>8} {:>8} {:>6} {:>11} {:>7}  {:<16}{}", "rows", "hidden", "type", "time (us)",
-                            "#wrong", "algorithm", "result"));
-    NormRun run = all_rows;
+    table.print(fmt::format("#{:>8} {:>8} {:>6} {:>11} {:>7}  {:<16}{}", what, "hidden", "type", "time (us)", "#wrong",
+                            "algorithm", "result"));
+    Run run = all_rows;
     const int parts = parts_of(run), count = static_cast<int>(rows.size());
     for (int row = 0; row < count; ++row) {
-      run.options.max_rows = rows[static_cast<std::size_t>(row)];
+      set_rows(run, rows[static_cast<std::size_t>(row)]);
       const Result result = [&] {
         Progress progress(count * parts, row * parts);
-        return norm_result(run, where, progress);
+        return row_result(run, where, progress);
       }();
-      table.add(result,
-                fmt::format("{:>9} {:>8} {:>6} {:>11.2f} {:>7}  {:<16}{}", run.options.max_rows, run.options.hidden,
-                            result.dtype, result.time_us, wrong_of(result), result.algorithm, result.extras));
+      table.add(result, fmt::format("{:>9} {:>8} {:>6} {:>11.2f} {:>7}  {:<16}{}", rows[static_cast<std::size_t>(row)],
+                                    run.options.hidden, result.dtype, result.time_us, wrong_of(result),
+                                    result.algorithm, result.extras));
     }
   };
 }
 
+/// The place of a bench: the host, or the simulator.
+const HostJob& place_of(const BenchOptions&, const HostJob& job) { return job; }
+Setup place_of(const BenchOptions& a) { return make_setup(a); }
+
 template <class... Place>
 std::function<void(Table&)> bench_of(const Subject& subject, const BenchOptions& a, const Place&... place) {
   if (const auto* const op = std::get_if<Operator>(&subject)) return operator_bench(*op, a, place...);
-  if (std::holds_alternative<NormSubject>(subject)) {
-    if constexpr (sizeof...(Place) == 0)
-      return norm_bench(a, make_setup(a));
-    else
-      return norm_bench(a, place...);
-  }
+  constexpr Size kLastRows = 1024, kLastTokens = 128;
+  if (std::holds_alternative<NormSubject>(subject))
+    return rows_bench(make_norm_run(a), "rows", kLastRows, a, place_of(a, place...));
+  if (const auto* const experts = std::get_if<ExpertsSubject>(&subject))
+    return rows_bench(make_experts_run(experts->combines, static_cast<const Arguments&>(a)), "tokens", kLastTokens, a,
+                      place_of(a, place...));
   return collective_bench(std::get<Collective>(subject), a, place...);
 }
 

@@ -11,6 +11,7 @@
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/experts/run_experts.h"
 #include "tools/tandem/run/run_collective.h"
 #include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/tune/sweep.h"
@@ -31,6 +32,8 @@ Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& j
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
   if (std::holds_alternative<NormSubject>(subject)) return run_norm_on_host(make_norm_run(a), job);
+  if (const auto* const experts = std::get_if<ExpertsSubject>(&subject))
+    return run_experts_on_host(make_experts_run(experts->combines, a), job);
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
   return run_collective_on_host(run, job, bytes_of(a));
 }

@@ -8,6 +8,7 @@
 #include "tools/tandem/main/console.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/options/usage_message.h"
+#include "tools/tandem/run/experts/run_experts.h"
 #include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
 
@@ -29,6 +30,8 @@ void list_collectives() {
   fmt::print("\n  {}\n", kNormName);
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
     fmt::print("  * {:<22}{}\n", algorithm.name, algorithm.summary);
+  for (const char* const experts : {kDispatchName, kCombineName})
+    fmt::print("\n  {}\n  * {:<22}{}\n", experts, "packets", "rows of tokens to experts, or sums of them back");
 }
 
 void list_operators() {
@@ -69,6 +72,11 @@ Subject parse_subject(const std::string& text) {
   }
   if (text == kNormName) return NormSubject{};
   names.emplace_back(kNormName);
+  for (const bool combines : {false, true}) {
+    const char* const name = combines ? kCombineName : kDispatchName;
+    if (text == name) return ExpertsSubject{combines};
+    names.emplace_back(name);
+  }
   for (const Operator op : kOperators) {
     if (text == name(op)) return op;
     names.emplace_back(name(op));
@@ -83,6 +91,9 @@ void check_peer(const Subject& subject, const Arguments& a) {
         fmt::format("--vs: '{}' given, allowed for {} is nccl", *a.versus, name(std::get<Collective>(subject))));
   if (std::holds_alternative<NormSubject>(subject) && a.on_gpus())
     throw Unsupported(fmt::format("--backend: cuda given, allowed for {} are sim and host", kNormName));
+  if (std::holds_alternative<ExpertsSubject>(subject) && a.on_gpus())
+    throw Unsupported(
+        fmt::format("--backend: cuda given, allowed for {} and {} are sim and host", kDispatchName, kCombineName));
 }
 
 int execute(const ListOptions&) {

@@ -26,9 +26,13 @@ int execute(const CalibrateOptions&);
 
 /// all_reduce_norm, which is a collective with options of its own.
 struct NormSubject {};
+/// dispatch or combine, likewise.
+struct ExpertsSubject {
+  bool combines = false;
+};
 
 /// The collective or operator that OP names. The parser throws InvalidArgument, with all names, if it is neither.
-using Subject = std::variant<Collective, Operator, NormSubject>;
+using Subject = std::variant<Collective, Operator, NormSubject, ExpertsSubject>;
 Subject parse_subject(const std::string& text);
 /// Throws InvalidArgument if --vs names a peer that collectives do not have.
 void check_peer(const Subject& subject, const Arguments&);

@@ -40,7 +40,6 @@ void refuse_options_of_other_backends(const Arguments& a) {
 
 void refuse_options_of_gemms(const Arguments& a, const char* why) {
   refuse(a.shape.has_value(), "--shape", a, why);
-  refuse(a.model.has_value(), "--model", a, why);
   refuse(a.m.has_value(), "--m", a, why);
   refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
   refuse(a.b_layout.has_value(), "--b-layout", a, why);
@@ -57,6 +56,21 @@ void refuse_options_of_gemms(const Arguments& a, const char* why) {
   refuse(a.compute_only, "--compute-only", a, why);
   refuse(a.communication_only, "--communication-only", a, why);
   refuse(a.decomposed, "--decomposed", a, why);
+}
+
+void refuse_model(const Arguments& a, const char* why) { refuse(a.model.has_value(), "--model", a, why); }
+
+/// The option that all_reduce_norm shares with dispatch and combine.
+void refuse_hidden(const Arguments& a) {
+  refuse(a.hidden.has_value(), "--hidden", a, "but to all_reduce_norm, dispatch and combine alone");
+}
+
+void refuse_options_of_collectives(const Arguments& a, const char* about_reduction) {
+  refuse(a.reduction.has_value(), "--op", a, about_reduction);
+  refuse(a.root.has_value(), "--root", a, "which has no root");
+  refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
+  refuse(a.data.has_value(), "--data", a, "whose data is exact");
+  refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
 }
 
 }  // namespace
@@ -88,6 +102,8 @@ void check_count(const char* option, int least, const std::optional<int>& value)
 
 void refuse_collective_options(const Arguments& a) {
   refuse_norm_options(a);
+  refuse_experts_options(a);
+  refuse_hidden(a);
   constexpr const char* why = "which is an operator";
   refuse(a.reduction.has_value(), "--op", a, why);
   refuse(a.root.has_value(), "--root", a, why);
@@ -108,24 +124,41 @@ void refuse_sweep_options(const SweepOptions& a) {
 void refuse_norm_options(const Arguments& a) {
   constexpr const char* why = "but to all_reduce_norm alone";
   refuse(a.rows.has_value(), "--rows", a, why);
-  refuse(a.hidden.has_value(), "--hidden", a, why);
   refuse(a.norm.has_value(), "--norm", a, why);
   refuse(a.quantise.has_value(), "--quantise", a, why);
   refuse(a.sharded_residual, "--sharded-residual", a, why);
 }
 
+void refuse_experts_options(const Arguments& a) {
+  constexpr const char* why = "but to dispatch and combine alone";
+  refuse(a.tokens.has_value(), "--tokens", a, why);
+  refuse(a.routing.has_value(), "--routing", a, why);
+  refuse(a.experts.has_value(), "--experts", a, why);
+  refuse(a.top_k.has_value(), "--top-k", a, why);
+  refuse(a.wire.has_value(), "--wire", a, why);
+  refuse(a.layout.has_value(), "--layout", a, why);
+  refuse(a.align.has_value(), "--align", a, why);
+}
+
 void refuse_all_but_norm_options(const Arguments& a) {
+  refuse_experts_options(a);
   refuse_options_of_gemms(a, "which multiplies no matrices");
-  refuse(a.reduction.has_value(), "--op", a, "which adds");
-  refuse(a.root.has_value(), "--root", a, "which has no root");
-  refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
-  refuse(a.data.has_value(), "--data", a, "whose data is exact");
-  refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
+  refuse_model(a, "which multiplies no matrices");
+  refuse_options_of_collectives(a, "which adds");
+}
+
+void refuse_all_but_experts_options(const Arguments& a) {
+  refuse_norm_options(a);
+  refuse_options_of_gemms(a, "which multiplies no matrices");
+  refuse_options_of_collectives(a, "which adds if it combines");
 }
 
 void refuse_operator_options(const Arguments& a) {
   refuse_norm_options(a);
+  refuse_experts_options(a);
+  refuse_hidden(a);
   refuse_options_of_gemms(a, "which is a collective");
+  refuse_model(a, "which is a collective");
 }
 
 }  // namespace tandem::cli

@@ -50,6 +50,10 @@ struct Arguments : OutputOptions {
   std::optional<std::string> rows, hidden, norm, quantise;
   bool sharded_residual = false;
 
+  // dispatch and combine, which have `hidden` and `model`, too.
+  std::optional<std::string> tokens, routing, wire, layout;
+  std::optional<int> experts, top_k, align;
+
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<std::string> out_dtype, b_layout, activation, scales;
@@ -86,6 +90,9 @@ void refuse_operator_options(const Arguments&);
 /// Throws InvalidArgument with the name of an option that applies to all_reduce_norm alone, or not to it.
 void refuse_norm_options(const Arguments&);
 void refuse_all_but_norm_options(const Arguments&);
+/// The same for dispatch and combine.
+void refuse_experts_options(const Arguments&);
+void refuse_all_but_experts_options(const Arguments&);
 /// Does the same for options of `tune` that do not apply to operators.
 void refuse_sweep_options(const SweepOptions&);
 

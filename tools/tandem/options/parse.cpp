@@ -82,7 +82,7 @@ void add_collective(CLI::App& app, Arguments& a) {
 void add_norm(CLI::App& app, Arguments& a) {
   constexpr const char* group = "all_reduce_norm";
   app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16)")->group(group);
-  app.add_option("--hidden", a.hidden, "elements of a row (default: 8192)")->group(group);
+  app.add_option("--hidden", a.hidden, "elements of a row (default: 8192; dispatch, combine: 7168)")->group(group);
   app.add_option("--norm", a.norm, "norm of each row: none, rms (default) or layer")->group(group);
   app.add_option("--quantise", a.quantise,
                  "scale of an fp8_e4m3 output: none (default, no fp8), static, row or 128 (one for 128 elements)")
@@ -91,10 +91,24 @@ void add_norm(CLI::App& app, Arguments& a) {
       ->group(group);
 }
 
+void add_experts(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Experts (dispatch, combine)";
+  app.add_option("--tokens", a.tokens, "tokens of a PE, with K, M or G (default: 128)")->group(group);
+  app.add_option("--experts", a.experts, "experts of all PEs (default: 256)")->group(group);
+  app.add_option("--top-k", a.top_k, "choices of a token (default: 8)")->group(group);
+  app.add_option("--routing", a.routing, "choices: balanced, random (default), zipf:S, one (PE 0's), none or ragged")
+      ->group(group);
+  app.add_option("--wire", a.wire, "form of rows to experts: type (default), quantised or given (fp8_e4m3)")
+      ->group(group);
+  app.add_option("--layout", a.layout, "place of dispatched rows: sorted (default), by_expert or in_place")
+      ->group(group);
+  app.add_option("--align", a.align, "sorted rows: alignment of each expert's first row (default: 1)")->group(group);
+}
+
 void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
-  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up")->group(group);
+  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up or deepseek-v3:moe")->group(group);
   app.add_option("--m", a.m, "rows in place of those of the shape or the model")->group(group);
   app.add_option("--out-dtype", a.out_dtype, "type of C (default: type of A and B; bf16 for fp8_e4m3)")->group(group);
   app.add_option("--b-layout", a.b_layout, "layout of B: NxK, as the weights of PyTorch's Linear (default), or KxN")
@@ -136,6 +150,7 @@ void add_run(CLI::App& app, RunOptions& a) {
   add_versus(run, a);
   add_collective(run, a);
   add_norm(run, a);
+  add_experts(run, a);
   run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
   add_operator(run, a);
   run.add_flag("--explain", a.explain,
@@ -163,6 +178,7 @@ void add_bench(CLI::App& app, BenchOptions& a) {
   add_sizes(bench, a);
   add_collective(bench, a);
   add_norm(bench, a);
+  add_experts(bench, a);
   add_operator(bench, a);
 }
 

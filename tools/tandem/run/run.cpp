@@ -8,6 +8,7 @@
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/experts/run_experts.h"
 #include "tools/tandem/run/run_collective.h"
 #include "tools/tandem/run/run_norm.h"
 #include "tools/tandem/run/run_operator.h"
@@ -26,6 +27,11 @@ Result run_subject(const Subject& subject, const RunOptions& a, Pictures& pictur
     const NormRun norm_run = make_norm_run(a);
     Progress progress(parts_of(norm_run));
     return run_norm(norm_run, setup, pictures, progress);
+  }
+  if (const auto* const experts = std::get_if<ExpertsSubject>(&subject)) {
+    const ExpertsRun experts_run = make_experts_run(experts->combines, a);
+    Progress progress(parts_of(experts_run));
+    return run_experts(experts_run, setup, pictures, progress);
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = bytes_of(a);

@@ -35,7 +35,7 @@ std::string today() {
 Collective collective_of(const std::string& text) {
   const Subject subject = parse_subject(text);
   if (const auto* const collective = std::get_if<Collective>(&subject)) return *collective;
-  if (std::holds_alternative<NormSubject>(subject))
+  if (!std::holds_alternative<Operator>(subject))
     throw InvalidArgument(fmt::format(
         "OP: '{}' given, which has a rule instead of a table; --algo and --blocks of run override it", text));
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
