@@ -132,6 +132,8 @@ class ExpertPlan {
   virtual Size rows() const = 0;
   /// Returns the most rows of the output of `dispatch`.
   Size dispatched_rows() const;
+  /// Returns the function that throws for choices that `route` refused. Streams call it, see Stream::synchronize.
+  const std::shared_ptr<const std::function<void()>>& refused_choices() const { return refused_choices_; }
 
  protected:
   /// Keeps the options, in which every choice is made.
