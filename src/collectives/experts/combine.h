@@ -62,7 +62,7 @@ struct CombineRows {
     const auto weights = load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F);
     Values<Block> sum;
     bool is_first = true;
-    for (int k = 0; k < kMostTopK; ++k) {
+    for (int k = 0; k < r.top_k; ++k) {
       if (places.of[k] < 0) continue;
       const auto values = block.template load<float>(a.y + places.of[k] * a.hidden, elements(a, i)) * weights.of[k];
       sum = is_first ? values.copy() : sum + values;
