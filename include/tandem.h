@@ -482,6 +482,95 @@ tandem_status tandem_exchange_plan_run(tandem_exchange_plan* plan, const tandem_
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_exchange_plan_destroy(tandem_exchange_plan* plan);
 
+/** Layers with experts: routing of tokens, dispatch of rows to experts, combination of results.
+ * tandem/layer/experts.h defines the results.
+ *
+ *   tandem_experts_problem problem = {.max_tokens = 128, .hidden = 7168, .experts = 256, .top_k = 8,
+ *                                     .type = TANDEM_BF16};
+ *   tandem_experts_create(&experts, world, &problem);
+ *   tandem_experts_route(experts, &route, stream);
+ *   tandem_experts_dispatch(experts, &dispatch, stream);
+ *   tandem_experts_combine(experts, &combine, stream); */
+typedef enum TANDEM_INT {
+  TANDEM_ROWS_SORTED = 0,    /**< by expert, behind one another */
+  TANDEM_ROWS_BY_EXPERT = 1, /**< experts of this PE x most_rows */
+  TANDEM_ROWS_IN_PLACE = 2   /**< PEs x max_tokens */
+} tandem_expert_layout;
+/** The form of rows to experts: in the type, quantised by the dispatch, or given in fp8_e4m3. */
+typedef enum TANDEM_INT { TANDEM_WIRE_TYPE = 0, TANDEM_WIRE_QUANTISED = 1, TANDEM_WIRE_GIVEN = 2 } tandem_expert_wire;
+
+/** The calls of a plan, the same on all PEs. A zero means the default for every field after `type`. */
+typedef struct {
+  size_t max_tokens;           /**< the most tokens of a PE */
+  size_t hidden;               /**< elements of a row */
+  int experts;                 /**< of all PEs, a multiple of their number */
+  int top_k;                   /**< choices of a token, 1 to 16 */
+  tandem_dtype type;           /**< TANDEM_BF16 or TANDEM_F16 */
+  tandem_expert_wire wire;     /**< the form of rows to experts */
+  tandem_expert_layout layout; /**< of dispatched rows */
+  size_t align;                /**< of sorted experts' first rows; 0: 1 */
+  size_t most_rows;            /**< of an expert in TANDEM_ROWS_BY_EXPERT; 0: max_tokens of every PE */
+} tandem_experts_problem;
+
+/** The sizes of a plan's buffers. A routing holds int32 arrays at these bytes. */
+typedef struct {
+  size_t routing_bytes;   /**< of a routing, which begins at a multiple of 16 */
+  size_t rows;            /**< the most rows of the experts here */
+  size_t dispatched_rows; /**< the most rows of the output of a dispatch */
+  size_t tokens_at;       /**< PEs: tokens of each */
+  size_t counts_at;       /**< experts here: rows of each */
+  size_t starts_at;       /**< experts here + 1: first row of each, and the end */
+  size_t slots_at;        /**< rows: PE x max_tokens + token, or -1 */
+} tandem_experts_sizes;
+
+/** The arguments of a routing: any memory of this PE. */
+typedef struct {
+  size_t tokens;               /**< of this PE */
+  const int* tokens_on_device; /**< their number in device memory; NULL: `tokens` */
+  const void* ids;             /**< tokens x top_k: experts, or -1 */
+  tandem_dtype id_type;        /**< TANDEM_I32 or TANDEM_I64 */
+  const float* weights;        /**< tokens x top_k; NULL: all 1 */
+  void* routing;               /**< routing_bytes, written */
+} tandem_experts_choices;
+
+/** The arguments of a dispatch: any memory of this PE. */
+typedef struct {
+  size_t tokens;         /**< rows of x, at least the tokens of the routing */
+  const void* x;         /**< tokens x hidden */
+  const float* x_scales; /**< tokens x ceil(hidden / 128), with TANDEM_WIRE_GIVEN */
+  const void* routing;   /**< made by tandem_experts_route() with this plan */
+  void* out;             /**< dispatched_rows x hidden */
+  float* out_scales;     /**< dispatched_rows x ceil(hidden / 128), with fp8 rows */
+} tandem_experts_rows;
+
+/** The arguments of a combination: any memory of this PE. */
+typedef struct {
+  size_t tokens;       /**< rows of out, at least the tokens of the routing */
+  const void* y;       /**< rows x hidden, sorted or by expert */
+  const void* routing; /**< made by tandem_experts_route() with this plan */
+  const void* add;     /**< tokens x hidden; NULL: nothing is added */
+  void* out;           /**< tokens x hidden; it may be `add` */
+} tandem_experts_sums;
+
+/** Routing, dispatch and combination that are ready to run. */
+typedef struct tandem_experts tandem_experts;
+
+/** Makes a plan. All PEs call it with the same problem. */
+tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* world,
+                                    const tandem_experts_problem* problem);
+/** Returns the sizes of the plan's buffers. */
+tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_sizes* sizes);
+/** Enqueues a routing in `stream`. All PEs make the same calls in the same order, but numbers of tokens may differ. It
+ * allocates nothing, never blocks, and may be captured. An id outside [-1, experts) counts as -1, and the next
+ * tandem_synchronize() returns TANDEM_INVALID_ARGUMENT with it. */
+tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream);
+/** Enqueues the transfer of rows to experts, likewise. */
+tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the weighted sums of the experts' rows, likewise. */
+tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
+/** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
+tandem_status tandem_experts_destroy(tandem_experts* experts);
+
 /** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /** Blocks until all PEs have called it. */

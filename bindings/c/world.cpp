@@ -168,6 +168,8 @@ void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive
 
 void CWorld::synchronize(void* stream) {
   Stream borrowed = process_->borrow_stream(stream);
+  std::erase_if(checks_, [](const auto& check) { return check.expired(); });
+  for (const auto& check : checks_) borrowed.check_at_synchronize(check.lock());
   borrowed.synchronize();
   order_of_streams_->ended(stream);
   if (has_sent_) group_->check(borrowed);

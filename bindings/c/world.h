@@ -9,6 +9,7 @@
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"
+#include "tandem/layer/experts.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
 #include "tandem/worlds.h"
@@ -85,6 +86,11 @@ class CWorld {
   auto make_layer_plan(const Make& make) {
     return make(world(), any_memory_);
   }
+  std::unique_ptr<ExpertPlan> make_experts_plan(const ExpertOptions& options) {
+    auto plan = make_experts(world(), options);
+    checks_.push_back(plan->refused_choices());
+    return plan;
+  }
   /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.
   Symm<std::byte> handle_of(const void* pointer);
   Stream borrow_stream(void* stream) { return process_->borrow_stream(stream); }
@@ -122,7 +128,8 @@ class CWorld {
   /// Made with the world, so that a message needs no more than its two PEs.
   std::unique_ptr<SendRecvGroup> group_;
   bool has_sent_ = false;
-  std::unique_ptr<Plans> plans_;  // at a place of its own: the order looks there
+  std::vector<std::weak_ptr<const std::function<void()>>> checks_;  // of each synchronize, see Stream
+  std::unique_ptr<Plans> plans_;                                    // at a place of its own: the order looks there
   std::unique_ptr<CallOrder> order_;
   std::unique_ptr<StreamOrder> order_of_streams_;
 };

@@ -254,6 +254,80 @@ struct Scalars {
   }
 };
 
+// --- exclusive_sum and store_at
+// -----------------------------------------------------------------------------------------------------------
+
+struct PrefixSumsArgs {
+  const std::int32_t* values;  // [count]
+  const std::int32_t* places;  // [count]
+  std::int32_t* sums;          // [count]: in each tile
+  std::int32_t* moved;         // [count]: the sums at their places
+  Size* tile;                  // elements of one, noted by the kernel
+  Size count;
+};
+
+/// Prefix sums of tiles, by the block or by three roles. `P`: as a kernel of packets P would, or void.
+template <class P, bool kRoles>
+struct PrefixSums {
+  using Args = PrefixSumsArgs;
+  using Packet = P;
+  static constexpr int kThreads = 192;
+  static constexpr int kParts = kRoles ? 3 : 1;
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    if constexpr (kRoles)
+      block.template parallel_for<2>(kParts, [&](auto& role, int i) { sum_part(role, a, split(a.count, kParts)[i]); });
+    else
+      sum_part(block, a, {0, a.count});
+  }
+  template <class Block>
+  TANDEM_DEVICE static void sum_part(Block& block, const Args& a, Range part) {
+    block.store_scalar(a.tile, (*block.template tiles<std::int32_t>({0, a.count}).begin()).size());
+    for (const Range tile : block.template tiles<std::int32_t>(part)) {
+      const auto sums = block.exclusive_sum(block.template load<std::int32_t>(a.values, tile));
+      block.store(a.sums, tile, sums);
+      block.store_at(a.moved, block.template load<std::int32_t>(a.places, tile), sums);
+    }
+  }
+
+  static Size wrong(World& world) {
+    constexpr Size kCount = 5003;
+    std::vector<std::int32_t> values;
+    std::vector<std::int32_t> places;
+    for (Size i = 0; i < kCount; ++i) {
+      values.push_back(static_cast<std::int32_t>(mix(13, 0, world.pe(), i) % 9) - 4);
+      places.push_back(i % 3 == 0 ? -1 : static_cast<std::int32_t>(kCount - 1 - i));
+    }
+    const std::vector<std::int32_t> none(kCount, 12345);
+    const Args args{device_copy(world, values, "values"),
+                    device_copy(world, places, "places"),
+                    device_copy(world, none, "sums"),
+                    device_copy(world, none, "moved"),
+                    device_copy(world, std::vector<Size>(1), "tile"),
+                    kCount};
+    Stream stream = world.make_stream("prefix sums");
+    stream.launch<PrefixSums>({1, kThreads}, args);
+    stream.synchronize();
+    const Size step = host_copy(world, args.tile, 1)[0];
+    const auto sums = host_copy(world, args.sums, kCount);
+    const auto moved = host_copy(world, args.moved, kCount);
+    Size wrong = 0;
+    for (int part = 0; part < kParts; ++part) {
+      std::int32_t sum = 0;
+      const Range range = split(kCount, kParts)[part];
+      for (Size i = range.begin; i < range.end; ++i) {
+        if ((i - range.begin) % step == 0) sum = 0;
+        const auto at = static_cast<std::size_t>(i);
+        wrong += sums[at] == sum ? 0 : 1;
+        wrong += moved[kCount - 1 - at] == (i % 3 == 0 ? 12345 : sum) ? 0 : 1;
+        sum += values[at];
+      }
+    }
+    return wrong;
+  }
+};
+
 // --- get_nbi
 // -----------------------------------------------------------------------------------------------------------
 
@@ -634,6 +708,9 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<Scalars<fp8_e4m3>>());
   visit(std::type_identity<Scalars<std::int8_t>>());
   visit(std::type_identity<Scalars<std::uint64_t>>());
+  visit(std::type_identity<PrefixSums<void, false>>());
+  visit(std::type_identity<PrefixSums<LL128Line, false>>());
+  visit(std::type_identity<PrefixSums<LLPacket, true>>());
   visit(std::type_identity<Gets<std::uint32_t>>());
   visit(std::type_identity<CountBySwaps<std::uint32_t, Scope::kGpu>>());
   visit(std::type_identity<CountBySwaps<std::int64_t, Scope::kSystem>>());

@@ -14,9 +14,9 @@ namespace tandem::test {
 inline std::string describe(const kernels::ExpertRuns& runs, int pes) {
   const ExpertOptions& o = runs.options;
   return fmt::format("{} {} {} hidden {} top {} align {} blocks {}{}{}{}{} on {} PEs", name(o.type), name(o.wire),
-                     name(o.layout), o.hidden, o.top_k, o.align, o.blocks, runs.long_ids ? " i64" : "",
-                     runs.weights ? " weights" : "", runs.tokens_on_device ? " device tokens" : "",
-                     runs.add ? " add" : "", pes);
+                     name(o.layout), o.hidden, o.top_k, o.align, o.blocks, runs.input.long_ids ? " i64" : "",
+                     runs.input.weights ? " weights" : "", runs.input.tokens_on_device ? " device tokens" : "",
+                     runs.input.add ? " add" : "", pes);
 }
 
 /// Every pair of values of the options on so many PEs, each with rounds whose numbers of tokens change. Routings are
@@ -40,10 +40,10 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     o.experts = pes * (1 + row[3]);
     if (o.layout == ExpertLayout::kSorted && row[4] == 0) o.align = 8;
     if (o.layout == ExpertLayout::kByExpert) o.most_rows = pes * o.max_tokens * o.top_k;  // an expert twice in a token
-    runs.long_ids = row[6] == 1;
-    runs.weights = row[7] == 0;
-    runs.tokens_on_device = row[8] == 1;
-    runs.add = row[6] == 1;
+    runs.input.long_ids = row[6] == 1;
+    runs.input.weights = row[7] == 0;
+    runs.input.tokens_on_device = row[8] == 1;
+    runs.input.add = row[6] == 1;
     runs.rounds = {{"random", 5, 1}, {"ragged", 5, 2},   {"one", 1, 1},   {"none", 4, 1},
                    {"zipf:1", 3, 1}, {"balanced", 0, 1}, {"ragged", 4, 3}};
     list.push_back(runs);

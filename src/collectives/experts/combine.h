@@ -32,7 +32,7 @@ struct CombineRows {
       a.lines.for_own(block, block.load_scalar(r.tokens() + pe), [&](Size token, Size i) {
         const auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
         if (any_here(places))
-          block.template ll_put_fragment<T>(a.lines.at(r, epoch, block.pe(), i),
+          block.template ll_put_fragment<T>(a.lines.at(r, epoch, block.pe(), pe, i),
                                             local_sum(block, a, places, pe, token, i), epoch, pe);
       });
     a.lines.for_own(block, block.load_scalar(r.tokens() + block.pe()),
@@ -62,7 +62,7 @@ struct CombineRows {
     const auto weights = load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F);
     Values<Block> sum;
     bool is_first = true;
-    for (int k = 0; k < kMostTopK; ++k) {
+    for (int k = 0; k < r.top_k; ++k) {
       if (places.of[k] < 0) continue;
       const auto values = block.template load<float>(a.y + places.of[k] * a.hidden, elements(a, i)) * weights.of[k];
       sum = is_first ? values.copy() : sum + values;
@@ -88,7 +88,7 @@ struct CombineRows {
     for (int pe = 0; pe < r.pes; ++pe) {
       if ((pes >> pe & 1U) == 0) continue;
       if (pe != me) {
-        add(block.template ll_get<float, T>(a.lines.at(r, epoch, pe, i).local(), piece.size(), epoch));
+        add(block.template ll_get<float, T>(a.lines.at(r, epoch, pe, me, i).local(), piece.size(), epoch));
         continue;
       }
       const auto places = load_choices(block, r.places(me) + token * r.top_k, r.top_k, -1);

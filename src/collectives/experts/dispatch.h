@@ -62,9 +62,9 @@ struct DispatchRows {
     if constexpr (kQuantises) quantise(block, a, token, piece);
     const auto row =
         block.template load<std::byte>(static_cast<const std::byte*>(a.rows + token * a.lines.row_bytes), piece);
-    const Symm<LL128Line> to = a.lines.at(a.routing, epoch, block.pe(), i);
     for (const int pe : block.peers_from_self())
-      if (pes >> pe & 1U) block.template ll_put_fragment<std::byte>(to, row, epoch, pe);
+      if (pes >> pe & 1U)
+        block.template ll_put_fragment<std::byte>(a.lines.at(a.routing, epoch, block.pe(), pe, i), row, epoch, pe);
     const bool is_mine = pes >> block.pe() & 1U;
     if (is_mine) {
       const auto places =
@@ -75,7 +75,9 @@ struct DispatchRows {
     if (a.scales == nullptr) return;
     const auto scales = block.template load<float>(static_cast<const float*>(a.scales + token * a.groups), groups);
     for (const int pe : block.peers_from_self())
-      if (pes >> pe & 1U) block.template ll_put_fragment<float>(to + a.lines.data_lines, scales, epoch, pe);
+      if (pes >> pe & 1U)
+        block.template ll_put_fragment<float>(a.lines.at(a.routing, epoch, block.pe(), pe, i) + a.lines.data_lines,
+                                              scales, epoch, pe);
     if (is_mine) {
       const auto places =
           load_choices(block, a.routing.places(block.pe()) + token * a.routing.top_k, a.routing.top_k, -1);
@@ -104,7 +106,7 @@ struct DispatchRows {
   TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, const Choices<std::int32_t>& places,
                                     int pe, Size token, Size i) {
     const Range piece = a.lines.bytes(i);
-    const LL128Line* const from = a.lines.at(a.routing, epoch, pe, i).local();
+    const LL128Line* const from = a.lines.at(a.routing, epoch, pe, block.pe(), i).local();
     const auto row = block.template ll_get<std::byte, std::byte>(from, piece.size(), epoch);
     for_rows(a, places, pe, token, [&](Size to) { block.store(a.out + to * a.lines.row_bytes, piece, row); });
     if (a.scales == nullptr) return;

@@ -94,8 +94,9 @@ class ExpertRows {
   TANDEM_DEVICE void for_choices(const F& f) const {
     const Routing& r = a_.routing;
     const std::int32_t wanted = block_.pe() * r.experts_here + expert_;
+    const auto tokens = load_few<kMostPes>(block_, static_cast<const std::int32_t*>(r.tokens()), r.pes, 0);
     for (const int pe : block_.pes_from_self()) {
-      const Size choices = Size{block_.load_scalar(r.tokens() + pe)} * r.top_k;
+      const Size choices = Size{tokens.of[pe]} * r.top_k;
       for (const Range tile : Tiles({0, choices}, kRouteTile))
         f(pe, tile, block_.template load<std::int32_t>(r.ids(pe), tile).map([wanted](std::int32_t id) {
           return id == wanted ? 1 : 0;

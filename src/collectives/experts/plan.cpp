@@ -202,7 +202,8 @@ std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& opti
   check(options, team.size, world.machine());
   if (!team.one_node())
     throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
-  if (team.size > 64) throw Unsupported(fmt::format("{}: {} PEs, at most 64 are possible", kExperts, team.size));
+  if (team.size > kMostPes)
+    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
   if (world.phantom())
     throw Unsupported(fmt::format("{}: a phantom simulation has no choices; simulate with data", kExperts));
   ExpertOptions complete = options;

@@ -18,10 +18,8 @@ struct Route {
 
   using Args = RouteArgs;
 
-  static Size tiles(const Routing& routing) { return ceil_div(routing.choices(), kTile); }
-  TANDEM_DEVICE static Size lines_of_pe(const Routing& routing) {
-    return 1 + 2 * ceil_div(routing.choices(), kTile) * kLines;
-  }
+  TANDEM_DEVICE static Size tiles(const Routing& routing) { return ceil_div(routing.choices(), kTile); }
+  TANDEM_DEVICE static Size lines_of_pe(const Routing& routing) { return 1 + 2 * tiles(routing) * kLines; }
 
   template <class Setup>
   static void prepare(Setup& setup, Args& a) {
@@ -30,13 +28,13 @@ struct Route {
     a.epochs = setup.epochs();
   }
 
-  // Two slots suffice. A PE that has ended call e has every PE's number of tokens of call e, which is sent after the
+  // Two slots suffice. A PE that has ended call e has every PE's number of tokens of that call. It is sent after the
   // end of call e - 1 there.
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = block.next_epoch(a.epochs);
     send_own(block, a, epoch);
-    for (const int pe : block.peers_from_self()) receive(block, a, epoch, pe);
+    receive_all(block, a, epoch);
     meet(block, a, 2 * epoch - 1);
     for (int expert = block.index(); expert < a.routing.experts_here; expert += block.count())
       ExpertRows(block, a, expert).count();
@@ -50,18 +48,15 @@ struct Route {
     return a.lines + (static_cast<Size>(epoch % 2) * a.routing.pes + owner) * lines_of_pe(a.routing);
   }
   TANDEM_DEVICE static Size ids_at(Size tile) { return 1 + tile * kLines; }
-  TANDEM_DEVICE static Size weights_at(const Args& a, Size tile) {
-    return ids_at(ceil_div(a.routing.choices(), kTile) + tile);
+  TANDEM_DEVICE static Size weights_at(const Args& a, Size tile) { return ids_at(tiles(a.routing) + tile); }
+
+  /// Calls f(tile's number, choices) for every `step`th tile of a PE's choices.
+  template <class F>
+  TANDEM_DEVICE static void for_tiles(Size first, Size step, Size choices, const F& f) {
+    for (Size i = first; i * kTile < choices; i += step) f(i, Range{i * kTile, min((i + 1) * kTile, choices)});
   }
 
-  /// The tiles of a PE's choices that this block moves: f(tile's number, choices).
-  template <class Block, class F>
-  TANDEM_DEVICE static void for_own_tiles(Block& block, Size choices, const F& f) {
-    for (Size i = block.index(); i * kTile < choices; i += block.count())
-      f(i, Range{i * kTile, min((i + 1) * kTile, choices)});
-  }
-
-  /// All blocks of this PE. What each of them wrote before is visible to all behind it.
+  /// All blocks of this PE. Each block then sees the earlier writes of the others.
   template <class Block>
   TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value) {
     block.notify(a.met + block.index(), value, block.pe());
@@ -80,7 +75,7 @@ struct Route {
       block.sync();
       block.template ll_put_peers<std::int32_t>(to, block.template load<std::int32_t>(r.tokens() + me, {0, 1}), epoch);
     }
-    for_own_tiles(block, tokens * r.top_k, [&](Size i, Range tile) {
+    for_tiles(block.index(), block.count(), tokens * r.top_k, [&](Size i, Range tile) {
       // -2 stands for an id that is refused. Ids of 64 bits have another layout, so they go through memory.
       if (a.long_ids)
         keep_ids<std::int64_t>(block, a, tile);
@@ -123,13 +118,23 @@ struct Route {
                     : block.load_scalar(static_cast<const std::int32_t*>(a.ids) + choice));
   }
 
+  /// Each peer's choices have blocks of their own, or one block receives those of several peers.
   template <class Block>
-  TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe) {
+  TANDEM_DEVICE static void receive_all(Block& block, const Args& a, Epoch epoch) {
+    const int peers = block.num_pes() - 1;
+    if (peers == 0) return;
+    for (int step = block.index() % peers; step < peers; step += block.count())
+      receive(block, a, epoch, (block.pe() + 1 + step) % block.num_pes(), block.index() / peers,
+              block.count() <= peers ? 1 : (block.count() - 1 - step) / peers + 1);
+  }
+
+  template <class Block>
+  TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe, int part, int parts) {
     const Routing& r = a.routing;
     const LL128Line* const from = slot(a, epoch, pe).local();
     const auto header = block.template ll_get<std::int32_t, std::int32_t>(from, 1, epoch);
-    if (block.index() == 0) block.store(r.tokens() + pe, {0, 1}, header);
-    for_own_tiles(block, Size{block.sum(header)} * r.top_k, [&](Size i, Range tile) {
+    if (part == 0) block.store(r.tokens() + pe, {0, 1}, header);
+    for_tiles(part, parts, Size{block.sum(header)} * r.top_k, [&](Size i, Range tile) {
       const auto ids = block.template ll_get<std::int32_t, std::int32_t>(from + ids_at(i), tile.size(), epoch);
       block.store(r.ids(pe), tile, ids);
       block.store(r.places(pe), tile, ids.map([](std::int32_t) { return -1; }));

@@ -8,6 +8,7 @@
 namespace tandem::kernels {
 
 constexpr int kMostTopK = 16;
+constexpr int kMostPes = 64;
 /// The place of a choice whose expert is here and has no row left for it.
 constexpr std::int32_t kNoRoom = -2;
 
@@ -32,18 +33,25 @@ struct Routing {
   TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
 };
 
-/// A token's entries in one of the arrays, known to all threads.
-template <class T>
-struct Choices {
-  T of[kMostTopK];
+/// Some scalars, known to all threads.
+template <class T, int kMost>
+struct Few {
+  T of[kMost];
 };
+/// A token's entries in one of the arrays.
+template <class T>
+using Choices = Few<T, kMostTopK>;
 
-/// Loads `count` entries at once, and fills the rest with `otherwise`.
+/// Loads `count` scalars at once, and fills the rest with `otherwise`.
+template <int kMost, class T, class Block>
+TANDEM_DEVICE Few<T, kMost> load_few(Block& block, const T* from, int count, T otherwise) {
+  Few<T, kMost> few;
+  for (int i = 0; i < kMost; ++i) few.of[i] = i < count ? block.load_scalar(from + i) : otherwise;
+  return few;
+}
 template <class T, class Block>
 TANDEM_DEVICE Choices<T> load_choices(Block& block, const T* from, int count, T otherwise) {
-  Choices<T> choices;
-  for (int k = 0; k < kMostTopK; ++k) choices.of[k] = k < count ? block.load_scalar(from + k) : otherwise;
-  return choices;
+  return load_few<kMostTopK>(block, from, count, otherwise);
 }
 
 /// Returns the PEs with an expert of the token, a bit each.

@@ -12,7 +12,7 @@ struct RowLines {
   static constexpr int kBlocksPerSm = 4;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
 
-  Symm<LL128Line> lines;  // [2][PE][token][piece][lines_of_piece]
+  Symm<LL128Line> lines;  // [2][peer][token][piece][lines_of_piece]; the next PE's rows come first
   Signals begun;          // [PE]: the last call that each PE has begun
   Epochs epochs;
   Size row_bytes = 0;
@@ -30,16 +30,17 @@ struct RowLines {
     rows.pieces = static_cast<int>(ceil_div(row_bytes, rows.piece_bytes));
     rows.data_lines = static_cast<int>(packets_for<LL128Line>(rows.piece_bytes));
     rows.lines_of_piece = rows.data_lines + (scales ? 1 : 0);
-    const Size tokens = routing.max_tokens * setup.pes();
+    const Size tokens = routing.max_tokens * (setup.pes() - 1);
     rows.lines = setup.template symmetric<LL128Line>(2 * tokens * rows.pieces * rows.lines_of_piece, "rows");
     rows.begun = setup.signals(setup.pes(), "begun");
     rows.epochs = setup.epochs();
     return rows;
   }
 
-  /// The lines of piece `i` of `owner`'s rows, which counts the pieces of all tokens.
-  TANDEM_DEVICE Symm<LL128Line> at(const Routing& routing, Epoch epoch, int owner, Size i) const {
-    const Size slot = static_cast<Size>(epoch % 2) * routing.pes + owner;
+  /// The lines of piece `i` of rows from PE `from` at PE `to`. It counts the pieces of all tokens.
+  TANDEM_DEVICE Symm<LL128Line> at(const Routing& routing, Epoch epoch, int from, int to, Size i) const {
+    const int peer = from > to ? from - to - 1 : from - to - 1 + routing.pes;
+    const Size slot = static_cast<Size>(epoch % 2) * (routing.pes - 1) + peer;
     return lines + (slot * routing.max_tokens * pieces + i) * lines_of_piece;
   }
   /// The bytes of a row in piece `i`.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tandem/layer/experts.h"
+#include "collectives/reference/expert_trial.h"
 
 namespace tandem::kernels {
 
@@ -18,14 +18,10 @@ struct ExpertRound {
 struct ExpertRuns {
   ExpertOptions options;
   std::vector<ExpertRound> rounds;  ///< one behind the other in a stream
-  bool long_ids = false;            ///< i64
-  bool weights = true;              ///< given, else all 1
-  bool tokens_on_device = false;    ///< the number of tokens is in device memory
-  bool add = false;                 ///< something is added to the combined rows
+  ExpertInput input;                ///< of all rounds, beside routing, tokens and seed
 };
 
-/// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it. Every element is
-/// exact, since weights are powers of two and values are small integers.
+/// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it.
 std::string wrong_of_runs(World& world, const ExpertRuns& runs);
 
 }  // namespace tandem::kernels

@@ -45,8 +45,11 @@ class Program {
 }  // namespace
 
 const std::vector<LayerSubject>& layer_subjects() {
-  static const std::vector<LayerSubject> all{
-      {"all_reduce_norm", make_norm_run}, {"merge_heads", make_heads_run}, {"exchange_heads", make_exchange_run}};
+  static const std::vector<LayerSubject> all{{"all_reduce_norm", make_norm_run},
+                                             {"merge_heads", make_heads_run},
+                                             {"exchange_heads", make_exchange_run},
+                                             {"dispatch", make_dispatch_run},
+                                             {"combine", make_combine_run}};
   return all;
 }
 

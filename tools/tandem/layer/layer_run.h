@@ -57,6 +57,8 @@ const std::vector<LayerSubject>& layer_subjects();
 LayerRun make_norm_run(const Arguments& arguments);
 LayerRun make_heads_run(const Arguments& arguments);
 LayerRun make_exchange_run(const Arguments& arguments);
+LayerRun make_dispatch_run(const Arguments& arguments);
+LayerRun make_combine_run(const Arguments& arguments);
 
 /// Returns the run of `tandem run`.
 LayerRun make_layer_run(const LayerSubject& subject, const RunOptions& options);

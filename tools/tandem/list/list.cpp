@@ -35,6 +35,7 @@ void list_collectives() {
              "every PE sends its partial outputs in packets to the PEs that merge them");
   fmt::print("\n  exchange_heads (without --algo)\n  * {:<22}{}\n", "segments",
              "every PE stores each peer's segments in that peer's outputs");
+  fmt::print("\n  dispatch, combine\n  * {:<22}{}\n", "packets", "rows of tokens to experts, or sums of them back");
 }
 
 void list_operators() {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tandem/error.h"
 
 namespace tandem::cli {
@@ -40,7 +42,6 @@ void refuse_options_of_other_backends(const Arguments& a) {
 
 void refuse_options_of_gemms(const Arguments& a, const char* why) {
   refuse(a.shape.has_value(), "--shape", a, why);
-  refuse(a.model.has_value(), "--model", a, why);
   refuse(a.m.has_value(), "--m", a, why);
   refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
   refuse(a.b_layout.has_value(), "--b-layout", a, why);
@@ -107,40 +108,48 @@ void refuse_sweep_options(const SweepOptions& a) {
 }
 
 void refuse_layer_options(const Arguments& a) {
-  const auto allow = [&](bool given, const char* option, const std::string& owner, const std::string& other = "") {
-    if (a.subject == owner || a.subject == other) return;
-    refuse(given, option, a, fmt::format("but to {}{}{}", owner, other.empty() ? "" : " and ", other).c_str());
+  const auto allow = [&](bool given, const char* option, const std::vector<std::string>& owners) {
+    if (std::find(owners.begin(), owners.end(), a.subject) != owners.end()) return;
+    refuse(given, option, a, fmt::format("but to {}", fmt::join(owners, ", ")).c_str());
   };
-  constexpr const char* kNorm = "all_reduce_norm";
-  constexpr const char* kMerge = "merge_heads";
-  constexpr const char* kExchange = "exchange_heads";
-  allow(a.rows.has_value(), "--rows", kNorm, kExchange);
-  allow(a.hidden.has_value(), "--hidden", kNorm);
-  allow(a.norm.has_value(), "--norm", kNorm);
-  allow(a.quantise.has_value(), "--quantise", kNorm);
-  allow(a.sharded_residual, "--sharded-residual", kNorm);
-  allow(a.batch.has_value(), "--batch", kMerge);
-  allow(a.heads.has_value(), "--heads", kMerge, kExchange);
-  allow(a.head_size.has_value(), "--head-size", kMerge, kExchange);
-  allow(a.all_heads, "--all-heads", kMerge);
-  allow(a.kv_heads.has_value(), "--kv-heads", kExchange);
-  allow(a.to.has_value(), "--to", kExchange);
+  const std::string norm = "all_reduce_norm", merge = "merge_heads", exchange = "exchange_heads";
+  const std::string dispatch = "dispatch", combine = "combine";
+  allow(a.rows.has_value(), "--rows", {norm, exchange});
+  allow(a.hidden.has_value(), "--hidden", {norm, dispatch, combine});
+  allow(a.norm.has_value(), "--norm", {norm});
+  allow(a.quantise.has_value(), "--quantise", {norm});
+  allow(a.sharded_residual, "--sharded-residual", {norm});
+  allow(a.batch.has_value(), "--batch", {merge});
+  allow(a.heads.has_value(), "--heads", {merge, exchange});
+  allow(a.head_size.has_value(), "--head-size", {merge, exchange});
+  allow(a.all_heads, "--all-heads", {merge});
+  allow(a.kv_heads.has_value(), "--kv-heads", {exchange});
+  allow(a.to.has_value(), "--to", {exchange});
+  allow(a.tokens.has_value(), "--tokens", {dispatch, combine});
+  allow(a.routing.has_value(), "--routing", {dispatch, combine});
+  allow(a.experts.has_value(), "--experts", {dispatch, combine});
+  allow(a.top_k.has_value(), "--top-k", {dispatch, combine});
+  allow(a.layout.has_value(), "--layout", {dispatch, combine});
+  allow(a.align.has_value(), "--align", {dispatch, combine});
 }
 
 void refuse_all_but_layer_options(const Arguments& a) {
   refuse_layer_options(a);
   refuse_options_of_gemms(a, "which multiplies no matrices");
-  refuse(a.reduction.has_value(), "--op", a, "which adds");
+  refuse(a.reduction.has_value(), "--op", a, "which has no other reduction");
   refuse(a.root.has_value(), "--root", a, "which has no root");
   refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
   refuse(a.data.has_value(), "--data", a, "whose data is exact");
   refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
+  if (a.subject == "dispatch" || a.subject == "combine") return;
+  refuse(a.model.has_value(), "--model", a, "which multiplies no matrices");
   refuse(a.wire.has_value(), "--wire", a, "which sends values of the type");
 }
 
 void refuse_operator_options(const Arguments& a) {
   refuse_layer_options(a);
   refuse_options_of_gemms(a, "which is a collective");
+  refuse(a.model.has_value(), "--model", a, "which is a collective");
 }
 
 }  // namespace tandem::cli

@@ -51,6 +51,10 @@ struct Arguments : OutputOptions {
   std::optional<std::string> batch, heads, kv_heads, head_size, to;
   bool sharded_residual = false, all_heads = false;
 
+  // dispatch and combine, which have `hidden` and `model`, too.
+  std::optional<std::string> tokens, routing, wire, layout;
+  std::optional<int> experts, top_k, align;
+
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<std::string> out_dtype, b_layout, activation, scales;

@@ -76,7 +76,8 @@ void add_collective(CLI::App& app, Arguments& a) {
       ->group(group);
   app.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group(group);
   app.add_option("--wire", a.wire,
-                 "form of values between PEs: type (default), or fp8 or int8 with a scale for each 128 elements")
+                 "form of values between PEs: type (default), or fp8 or int8 with a scale for each 128 elements; "
+                 "dispatch: type, quantised or given")
       ->group(group);
   app.add_option("--data", a.data, "exact (every bit is checked) or normal (random normal, checked within a tolerance)")
       ->group(group);
@@ -85,7 +86,7 @@ void add_collective(CLI::App& app, Arguments& a) {
 void add_norm(CLI::App& app, Arguments& a) {
   constexpr const char* group = "all_reduce_norm";
   app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16; exchange_heads: 1024)")->group(group);
-  app.add_option("--hidden", a.hidden, "elements of a row (default: 8192)")->group(group);
+  app.add_option("--hidden", a.hidden, "elements of a row (default: 8192; dispatch, combine: 7168)")->group(group);
   app.add_option("--norm", a.norm, "norm of each row: none, rms (default) or layer")->group(group);
   app.add_option("--quantise", a.quantise,
                  "scale of an fp8_e4m3 output: none (default, no fp8), static, row or 128 (one for 128 elements)")
@@ -105,10 +106,22 @@ void add_heads(CLI::App& app, Arguments& a) {
   app.add_flag("--all-heads", a.all_heads, "merge_heads: every PE gets all heads instead of its own")->group(group);
 }
 
+void add_experts(CLI::App& app, Arguments& a) {
+  constexpr const char* group = "Experts (dispatch, combine)";
+  app.add_option("--tokens", a.tokens, "tokens of a PE, with K, M or G (default: 128)")->group(group);
+  app.add_option("--experts", a.experts, "experts of all PEs (default: 256)")->group(group);
+  app.add_option("--top-k", a.top_k, "choices of a token (default: 8)")->group(group);
+  app.add_option("--routing", a.routing, "choices: balanced, random (default), zipf:S, one (PE 0's), none or ragged")
+      ->group(group);
+  app.add_option("--layout", a.layout, "place of dispatched rows: sorted (default), by_expert or in_place")
+      ->group(group);
+  app.add_option("--align", a.align, "sorted rows: alignment of each expert's first row (default: 1)")->group(group);
+}
+
 void add_shape(CLI::App& app, Arguments& a) {
   constexpr const char* group = "Operators";
   app.add_option("--shape", a.shape, "global problem")->type_name("MxNxK")->group(group);
-  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up")->group(group);
+  app.add_option("--model", a.model, "layer of a model, for example llama3-8b:ffn_up or deepseek-v3:moe")->group(group);
   app.add_option("--m", a.m, "rows in place of those of the shape or the model")->group(group);
   app.add_option("--out-dtype", a.out_dtype, "type of C (default: type of A and B; bf16 for fp8_e4m3)")->group(group);
   app.add_option("--b-layout", a.b_layout, "layout of B: NxK, as the weights of PyTorch's Linear (default), or KxN")
@@ -151,6 +164,7 @@ void add_run(CLI::App& app, RunOptions& a) {
   add_collective(run, a);
   add_norm(run, a);
   add_heads(run, a);
+  add_experts(run, a);
   run.add_option("--bytes", a.bytes, "size as in nccl-tests, with K, M or G (default: 1M)")->group("Collectives");
   add_operator(run, a);
   run.add_flag("--explain", a.explain,
@@ -179,6 +193,7 @@ void add_bench(CLI::App& app, BenchOptions& a) {
   add_collective(bench, a);
   add_norm(bench, a);
   add_heads(bench, a);
+  add_experts(bench, a);
   add_operator(bench, a);
 }
 

@@ -1,0 +1,131 @@
+// Layers with experts in C.
+#include "tandem/layer/experts.h"
+#include "guard.h"
+
+static_assert(TANDEM_ROWS_SORTED == static_cast<int>(tandem::ExpertLayout::kSorted) &&
+              TANDEM_ROWS_IN_PLACE == static_cast<int>(tandem::ExpertLayout::kInPlace));
+static_assert(TANDEM_WIRE_TYPE == static_cast<int>(tandem::ExpertWire::kType) &&
+              TANDEM_WIRE_GIVEN == static_cast<int>(tandem::ExpertWire::kGiven));
+
+struct tandem_experts {
+  tandem_world& world;
+  std::unique_ptr<tandem::ExpertPlan> plan;
+};
+
+namespace {
+
+using tandem::c::given;
+using tandem::c::guarded;
+using tandem::c::one_of;
+using tandem::c::size_of_c;
+
+tandem::c::Handles<tandem_experts>& plans() {
+  static auto& all = *new tandem::c::Handles<tandem_experts>("tandem_experts");  // never destroyed
+  return all;
+}
+
+tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
+  tandem::ExpertOptions options;
+  options.type = tandem::c::type_of(problem.type);
+  options.max_tokens = size_of_c(problem.max_tokens, "max_tokens");
+  options.hidden = size_of_c(problem.hidden, "hidden");
+  options.experts = problem.experts;
+  options.top_k = problem.top_k;
+  options.wire = static_cast<tandem::ExpertWire>(
+      one_of(problem.wire, TANDEM_WIRE_TYPE, TANDEM_WIRE_GIVEN, "wire", "tandem_expert_wire"));
+  options.layout = static_cast<tandem::ExpertLayout>(
+      one_of(problem.layout, TANDEM_ROWS_SORTED, TANDEM_ROWS_IN_PLACE, "layout", "tandem_expert_layout"));
+  if (problem.align != 0) options.align = size_of_c(problem.align, "align");
+  options.most_rows = size_of_c(problem.most_rows, "most_rows");
+  return options;
+}
+
+/// Calls enqueue(plan, stream) in the order of the world's calls.
+template <class Enqueue>
+tandem_status enqueued(tandem_experts* experts, void* stream, const Enqueue& enqueue) {
+  return guarded([&] {
+    const auto made = plans().at(experts, "experts");
+    const tandem::c::InWorld world(&made->world);
+    world->in_order(stream, [&](bool) {
+      tandem::Stream borrowed = world->borrow_stream(stream);
+      enqueue(*made->plan, borrowed);
+    });
+  });
+}
+
+}  // namespace
+
+tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* world,
+                                    const tandem_experts_problem* problem) {
+  return guarded([&] {
+    given(experts, "experts") = nullptr;
+    const tandem::c::InWorld where(world);
+    const tandem::ExpertOptions options = options_of(given(problem, "problem"));
+    auto made = where->make_experts_plan(options);
+    *experts = plans().keep(std::unique_ptr<tandem_experts>(new tandem_experts{where.handle(), std::move(made)}));
+    ++where.handle().plans;
+  });
+}
+
+tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_sizes* sizes) {
+  return guarded([&] {
+    const auto made = plans().at(experts, "experts");
+    tandem_experts_sizes& to = given(sizes, "sizes");
+    const tandem::ExpertPlan& plan = *made->plan;
+    alignas(16) static const std::int32_t origin = 0;  // only distances from it are used
+    const tandem::ExpertRouting routing = plan.routing(&origin);
+    const auto at = [&](const std::int32_t* array) {
+      return static_cast<size_t>(reinterpret_cast<std::uintptr_t>(array) - reinterpret_cast<std::uintptr_t>(&origin));
+    };
+    to = {.routing_bytes = static_cast<size_t>(plan.routing_bytes()),
+          .rows = static_cast<size_t>(plan.rows()),
+          .dispatched_rows = static_cast<size_t>(plan.dispatched_rows()),
+          .tokens_at = at(routing.tokens),
+          .counts_at = at(routing.counts),
+          .starts_at = at(routing.starts),
+          .slots_at = at(routing.slots)};
+  });
+}
+
+tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream) {
+  return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
+    const tandem_experts_choices& c = given(choices, "choices");
+    plan.route(borrowed, {.tokens = size_of_c(c.tokens, "tokens"),
+                          .tokens_on_device = c.tokens_on_device,
+                          .ids = c.ids,
+                          .id_type = tandem::c::type_of(c.id_type, "id_type"),
+                          .weights = c.weights,
+                          .routing = c.routing});
+  });
+}
+
+tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream) {
+  return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
+    const tandem_experts_rows& r = given(rows, "rows");
+    plan.dispatch(borrowed, {.tokens = size_of_c(r.tokens, "tokens"),
+                             .x = r.x,
+                             .x_scales = r.x_scales,
+                             .routing = r.routing,
+                             .out = r.out,
+                             .out_scales = r.out_scales});
+  });
+}
+
+tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream) {
+  return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
+    const tandem_experts_sums& s = given(sums, "sums");
+    plan.combine(borrowed,
+                 {.tokens = size_of_c(s.tokens, "tokens"), .y = s.y, .routing = s.routing, .add = s.add, .out = s.out});
+  });
+}
+
+tandem_status tandem_experts_destroy(tandem_experts* experts) {
+  return guarded([&] {
+    if (experts == nullptr) return;
+    tandem_world& world = plans().at(experts, "experts")->world;
+    const auto use = tandem::c::worlds().at(&world, "world");
+    const auto current = tandem::c::current_unless_lost(use->world);
+    plans().destroy(experts, "experts", [](const tandem_experts&) {});
+    --world.plans;
+  });
+}

@@ -1,0 +1,56 @@
+#pragma once
+/// One use of experts with known results: its buffers on this PE, its calls, and the comparison of their results.
+///
+/// Every element is exact, since weights are powers of two and values are small integers.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tandem/layer/experts.h"
+
+namespace tandem::kernels {
+
+/// The choices and values of all PEs.
+struct ExpertInput {
+  std::string routing = "random";  ///< see expert_choices
+  Size tokens = 0;                 ///< of a PE, at most
+  std::uint64_t seed = 1;
+  bool long_ids = false;          ///< i64
+  bool weights = true;            ///< given, else all 1
+  bool tokens_on_device = false;  ///< the number of tokens is in device memory
+  bool add = false;               ///< something is added to the combined rows
+};
+
+/// The comparison of results with their expectation.
+struct ExpertErrors {
+  Size checked = 0;   ///< elements
+  Size wrong = 0;     ///< elements
+  std::string first;  ///< the first wrong one
+
+  /// Counts one element. `what` returns its description.
+  template <class What>
+  void expect(bool right, const What& what) {
+    ++checked;
+    if (right) return;
+    if (wrong++ == 0) first = what();
+  }
+};
+
+class ExpertTrial {
+ public:
+  virtual ~ExpertTrial() = default;
+  /// The calls, which are checked by `errors` once the stream is synchronised.
+  virtual void route(Stream& stream) = 0;
+  virtual void dispatch(Stream& stream) = 0;
+  virtual void combine(Stream& stream) = 0;
+  /// The routing of this trial, for others with the same choices.
+  virtual void* routing() const = 0;
+  virtual ExpertErrors errors() = 0;
+};
+
+/// Makes the buffers of a trial with a plan. `routing`: that of another trial, which has the same input; null: its own.
+std::unique_ptr<ExpertTrial> make_expert_trial(World& world, ExpertPlan& plan, const ExpertInput& input,
+                                               void* routing = nullptr);
+
+}  // namespace tandem::kernels

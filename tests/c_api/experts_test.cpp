@@ -1,0 +1,111 @@
+// Experts through the C API: right results, refused problems, calls and ids.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "c_api/simulated/process.h"
+#include "tandem/numeric.h"
+
+namespace tandem::test {
+namespace {
+
+constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
+constexpr size_t kHidden = 8;
+
+/// Two experts, one on each of two PEs, and one choice.
+const tandem_experts_problem kProblem{
+    .max_tokens = 2, .hidden = kHidden, .experts = 2, .top_k = 1, .type = TANDEM_BF16};
+
+/// A plan with its buffers. Token t of PE p is all p + t.
+struct Experts {
+  explicit Experts(CPeer& of) : peer(of) {
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_get_sizes(plan, &sizes), TANDEM_SUCCESS), "");
+    x = allocate<bf16>(2 * kHidden);
+    rows = allocate<bf16>(sizes.dispatched_rows * kHidden);
+    out = allocate<bf16>(2 * kHidden);
+    ids = allocate<std::int64_t>(2);
+    routing = allocate<std::byte>(sizes.routing_bytes);
+    for (size_t i = 0; i < 2 * kHidden; ++i)
+      x[i] = convert<bf16>(static_cast<float>(peer.pe) + static_cast<float>(i / kHidden));
+  }
+  template <class T>
+  T* allocate(size_t count) {
+    void* memory = nullptr;
+    EXPECT_EQ(unlike(tandem_alloc(peer.world, count * sizeof(T), &memory), TANDEM_SUCCESS), "");
+    return static_cast<T*>(memory);
+  }
+  tandem_experts_choices choices() const {
+    return {.tokens = 2, .ids = ids, .id_type = TANDEM_I64, .routing = routing};
+  }
+
+  CPeer& peer;
+  tandem_experts* plan = nullptr;
+  tandem_experts_sizes sizes{};
+  bf16 *x = nullptr, *rows = nullptr, *out = nullptr;
+  std::int64_t* ids = nullptr;
+  std::byte* routing = nullptr;
+};
+
+TEST(Experts, GoToTheirPesAndBack) {
+  run_in_c(2, [](CPeer& peer) {
+    Experts e(peer);
+    e.ids[0] = 1 - peer.pe;  // token 0 goes to the other PE, token 1 nowhere
+    e.ids[1] = -1;
+    const tandem_experts_choices choices = e.choices();
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_rows rows{.tokens = 2, .x = e.x, .routing = e.routing, .out = e.rows};
+    EXPECT_EQ(unlike(tandem_experts_dispatch(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_sums sums{.tokens = 2, .y = e.rows, .routing = e.routing, .add = e.x, .out = e.out};
+    EXPECT_EQ(unlike(tandem_experts_combine(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    const auto* const counts = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.counts_at);
+    const auto* const slots = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.slots_at);
+    EXPECT_EQ(counts[0], 1);
+    EXPECT_EQ(slots[0], (1 - peer.pe) * 2);
+    EXPECT_EQ(convert<float>(e.rows[kHidden - 1]), static_cast<float>(1 - peer.pe));
+    EXPECT_EQ(convert<float>(e.out[0]), static_cast<float>(2 * peer.pe));
+    EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+}
+
+TEST(Experts, ARefusedIdFailsTheNextSynchronise) {
+  run_in_c(2, [](CPeer& peer) {
+    Experts e(peer);
+    e.ids[0] = 0;
+    e.ids[1] = peer.pe == 0 ? 2 : 1;
+    const tandem_experts_choices choices = e.choices();
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_status status = tandem_synchronize(peer.world, peer.stream);
+    if (peer.pe == 0) {
+      EXPECT_EQ(unlike(status, kInvalid, "ids: PE 0, token 1, k 0: 2 given to experts"), "");
+    }
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+}
+
+TEST(Experts, BadInputIsRefusedByName) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_experts* plan = nullptr;
+    tandem_experts_problem problem = kProblem;
+    problem.experts = 3;
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), kInvalid, "experts: 3 given"), "");
+    problem = kProblem;
+    problem.layout = static_cast<tandem_expert_layout>(3);
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), kInvalid, "layout: 3 given"), "");
+    EXPECT_EQ(unlike(tandem_experts_create(nullptr, peer.world, &kProblem), kInvalid, "experts: NULL given"), "");
+    Experts e(peer);
+    tandem_experts_choices choices = e.choices();
+    choices.ids = nullptr;
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), kInvalid, "ids: none given"), "");
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, nullptr, peer.stream), kInvalid, "choices: NULL given"), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(nullptr), TANDEM_SUCCESS), "");
+  });
+}
+
+}  // namespace
+}  // namespace tandem::test

@@ -1,0 +1,55 @@
+// dispatch and combine on the command line.
+#include <gmock/gmock.h>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_json;
+using testing::tandem;
+
+TEST(Experts, RunAndAreRightOnBothBackends) {
+  const std::string shape = " --pes 3 --tokens 4 --hidden 300 --experts 6 --top-k 3";
+  for (const std::string& place : {std::string(), std::string(" --backend host")}) {
+    const auto dispatch = run_json("dispatch --routing ragged --wire quantised --layout by_expert" + shape + place);
+    EXPECT_EQ(dispatch["op"], "dispatch");
+    EXPECT_EQ(dispatch["shape"], "4x300");
+    EXPECT_EQ(dispatch["correct"], true);
+    EXPECT_EQ(run_json("combine --routing zipf:1.5 --align 8" + shape + place)["correct"], true);
+  }
+}
+
+TEST(Experts, BenchSweepsTokensOfAModel) {
+  const auto outcome = tandem("bench dispatch combine --pes 2 --model qwen3-30b-a3b:moe -e 2 --json -");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = outcome.json();
+  ASSERT_EQ(json.size(), 4U);
+  EXPECT_EQ(json[1]["shape"], "2x2048");
+  EXPECT_EQ(json[3]["op"], "combine");
+}
+
+TEST(Experts, RefuseOptionsByName) {
+  const auto error = [](const std::string& words) {
+    const auto outcome = tandem(words);
+    EXPECT_NE(outcome.code, 0) << words;
+    return outcome.err;
+  };
+  EXPECT_THAT(error("run dispatch --routing two"),
+              HasSubstr("--routing: no 'two'; there are balanced, random, zipf:S with S from 0 to 10, one, none"));
+  EXPECT_THAT(error("run dispatch --wire fp4"), HasSubstr("--wire: no 'fp4'; there are type, quantised, given"));
+  EXPECT_THAT(error("run dispatch --layout flat"), HasSubstr("--layout: no 'flat'; there are sorted, by_expert"));
+  EXPECT_THAT(error("run dispatch --experts 10"), HasSubstr("experts: 10 given to experts, allowed are multiples of"));
+  EXPECT_THAT(error("run dispatch --tokens 0"), HasSubstr("max_tokens: 0 given"));
+  EXPECT_THAT(error("run combine --model llama3-8b:qkv"), HasSubstr("allowed is one of deepseek-v3:moe"));
+  EXPECT_THAT(error("run combine --bytes 1K"), HasSubstr("--bytes: does not apply to combine"));
+  EXPECT_THAT(error("run combine --rows 3"), HasSubstr("--rows: does not apply to combine"));
+  EXPECT_THAT(error("run all_reduce --top-k 3"), HasSubstr("--top-k: does not apply to all_reduce"));
+  EXPECT_THAT(error("run all_reduce_norm --routing one"), HasSubstr("--routing: does not apply to all_reduce_norm"));
+  EXPECT_THAT(error("run dispatch --phantom"), HasSubstr("a phantom simulation has no choices"));
+  EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("which has a rule instead of a table"));
+}
+
+}  // namespace
+}  // namespace tandem::cli

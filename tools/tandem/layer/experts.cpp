@@ -1,0 +1,153 @@
+// dispatch and combine of experts on the command line.
+#include <fmt/format.h>
+
+#include "collectives/reference/expert_choices.h"
+#include "collectives/reference/expert_trial.h"
+#include "tandem/error.h"
+#include "tools/tandem/layer/layer_run.h"
+#include "tools/tandem/options/options.h"
+#include "tools/tandem/options/usage_message.h"
+
+namespace tandem::cli {
+namespace {
+
+/// What is timed: combine with a routing made before, else routing and dispatch.
+enum class Timed { kDispatch, kCombine };
+
+class ExpertsCall final : public LayerCall {
+ public:
+  ExpertsCall(const ExpertOptions& options, const kernels::ExpertInput& input, Timed timed, int pes)
+      : options_(options), input_(input), timed_(timed), pes_(pes) {}
+
+  void begin(World& world) override {
+    plan_ = make_experts(world, options_);
+    trial_ = kernels::make_expert_trial(world, *plan_, input_);
+    if (timed_ == Timed::kDispatch) return;
+    Stream stream = world.make_stream("routing");
+    trial_->route(stream);
+    stream.synchronize();
+  }
+
+  void call(Stream& stream) override {
+    if (timed_ == Timed::kCombine) return trial_->combine(stream);
+    trial_->route(stream);
+    trial_->dispatch(stream);
+  }
+
+  void verify(World&, Check& check) override {
+    const kernels::ExpertErrors errors = trial_->errors();
+    check.checked += errors.checked;
+    check.wrong += errors.wrong;
+    if (errors.wrong > 0) check.max_error.reset();
+    check.expectation = "bit for bit";
+  }
+
+  /// Rows of experts before and after them, and packets.
+  double bytes_per_pe() const override {
+    const auto tokens = static_cast<double>(pes_ * options_.max_tokens);
+    return tokens * static_cast<double>(options_.hidden * size_of(options_.type)) * (2.0 * options_.top_k + 10);
+  }
+  std::string algorithm() const override { return "packets"; }
+  std::vector<OptionChoice> choices() const override {
+    const bool is_given = options_.blocks > 0;
+    return {{"blocks", std::to_string(plan_->options().blocks), is_given ? OptionSource::kCaller : OptionSource::kRule,
+             is_given ? "" : "one for each piece of a row, at most four for each SM"}};
+  }
+
+ private:
+  ExpertOptions options_;
+  kernels::ExpertInput input_;
+  Timed timed_;
+  int pes_;
+  std::unique_ptr<ExpertPlan> plan_;
+  std::unique_ptr<kernels::ExpertTrial> trial_;
+};
+
+struct Model {
+  const char* name;
+  Size hidden;
+  int experts;
+  int top_k;
+};
+// config.json of deepseek-ai/DeepSeek-V3, mistralai/Mixtral-8x7B-v0.1 and Qwen/Qwen3-30B-A3B.
+constexpr Model kModels[] = {
+    {"deepseek-v3:moe", 7168, 256, 8}, {"mixtral-8x7b:moe", 4096, 8, 2}, {"qwen3-30b-a3b:moe", 2048, 128, 8}};
+
+const Model& model_named(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Model& model : kModels) {
+    if (text == model.name) return model;
+    names.emplace_back(model.name);
+  }
+  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "),
+                                    did_you_mean(text, names)));
+}
+
+ExpertOptions options_of(const Arguments& a) {
+  const Model& model = model_named(a.model.value_or(kModels[0].name));
+  ExpertOptions o;
+  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
+  o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : model.hidden;
+  o.experts = a.experts.value_or(model.experts);
+  o.top_k = a.top_k.value_or(model.top_k);
+  o.align = a.align.value_or(1);
+  o.blocks = a.blocks.value_or(0);
+  try {
+    if (a.wire) o.wire = parse_expert_wire(*a.wire);
+    if (a.layout) o.layout = parse_expert_layout(*a.layout);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("--{}", error.what()));
+  }
+  return o;
+}
+
+kernels::ExpertInput input_of(const Arguments& a) {
+  kernels::ExpertInput input;
+  input.routing = a.routing.value_or("random");
+  input.seed = a.seed;
+  try {
+    kernels::check_expert_routing(input.routing);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("--{}", error.what()));
+  }
+  return input;
+}
+
+Result result_of(const char* op, const ExpertOptions& o, const std::string& routing, Size tokens) {
+  Result result;
+  result.op = op;
+  result.shape = fmt::format("{}x{}", tokens, o.hidden);
+  result.dtype = name(o.type);
+  result.extras = fmt::format("{} of {} experts, {}, {}", o.top_k, o.experts, routing, name(o.layout));
+  if (o.wire != ExpertWire::kType) result.extras += fmt::format(", fp8_e4m3 {}", name(o.wire));
+  return result;
+}
+
+LayerRun make_experts_run(const char* op, Timed timed, const Arguments& a) {
+  refuse_all_but_layer_options(a);
+  constexpr Size kTokens = 128;
+  if (a.algorithm && *a.algorithm != "packets")
+    throw InvalidArgument(fmt::format("--algo: {} has no '{}'; it has packets", op, *a.algorithm));
+  const ExpertOptions o = options_of(a);
+  const kernels::ExpertInput input = input_of(a);
+  LayerRun run;
+  run.unit = "tokens";
+  run.size = a.tokens ? parse_size("--tokens", *a.tokens) : kTokens;
+  run.make = [o, input, timed](Size tokens, int pes) {
+    ExpertOptions sized = o;
+    kernels::ExpertInput filled = input;
+    sized.max_tokens = filled.tokens = tokens;
+    return std::make_unique<ExpertsCall>(sized, filled, timed, pes);
+  };
+  run.describe = [op, o, input](Size tokens) { return result_of(op, o, input.routing, tokens); };
+  run.warmups = a.warmups;
+  run.iterations = a.iterations.value_or(1);
+  return run;
+}
+
+}  // namespace
+
+LayerRun make_dispatch_run(const Arguments& a) { return make_experts_run("dispatch", Timed::kDispatch, a); }
+LayerRun make_combine_run(const Arguments& a) { return make_experts_run("combine", Timed::kCombine, a); }
+
+}  // namespace tandem::cli
