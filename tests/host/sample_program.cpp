@@ -5,10 +5,12 @@
 
 #include "collectives/all_gather/ll.h"
 #include "collectives/all_gather/push.h"
+#include "collectives/all_reduce/multimem.h"
 #include "collectives/all_reduce/ring.h"
 #include "collectives/all_reduce/two_shot.h"
 #include "collectives/all_reduce/two_shot_ll.h"
 #include "collectives/all_to_all/push.h"
+#include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/tree.h"
 #include "collectives/reduce_scatter/push.h"
 #include "host/shared_pes.h"
@@ -70,17 +72,18 @@ int sum(int call, Size i) {
 
 /// Calls the kernel several times. `expected(call, pe, i)` is element i of PE `pe`'s output.
 template <class Kernel>
-void check(const char* name, Size ins, Size outs, const std::function<int(int, int, Size)>& expected) {
+void check(const char* name, Size ins, Size outs, const std::function<int(int, int, Size)>& expected,
+           Size count = kCount, bool in_place = false) {
   using Args = typename Kernel::Args;
   using E = std::remove_pointer_t<decltype(std::declval<Args>().out.local())>;
   Pes pes;
   Pes::on_all([&](int pe) {
-    Setup setup(pes, pe, kCount);
+    Setup setup(pes, pe, count);
     Args args = Kernel::prepare(setup);
     const Symm<E> in = setup.symmetric<E>(ins, "in");
     args.in = in;
-    args.out = setup.symmetric<E>(outs, "out");
-    args.count = kCount;
+    args.out = in_place ? in : setup.symmetric<E>(outs, "out");
+    args.count = count;
     if constexpr (requires { args.root; }) args.root = kRoot;
     Size wrong = 0;
     for (int call = 0; call < kCalls; ++call) {
@@ -105,12 +108,15 @@ void check_collectives() {
   check<AllReduceTwoShot<float>>("all_reduce two_shot", kCount, kCount, reduced);
   check<AllReduceTwoShotLL<float>>("all_reduce two_shot_ll", kCount, kCount, reduced);
   check<AllReduceTwoShotLL128<float>>("all_reduce two_shot_ll128", kCount, kCount, reduced);
+  check<AllReduceMultimem<float>>("all_reduce multimem", kCount, kCount, reduced);
   check<AllReduceRing<float>>("all_reduce ring", kCount, kCount, reduced);
   check<ReduceScatterPush<float>>("reduce_scatter push", kAll, kCount, own_part);
   check<AllGatherPush>("all_gather push", kCount, kAll, gathered);
   check<AllGatherPackets<LLPacket>>("all_gather ll", kCount, kAll, gathered);
   check<AllToAllPush>("all_to_all push", kAll, kAll, swapped);
   check<BroadcastTree<2>>("broadcast tree", kCount, kCount, of_root);
+  constexpr Size kLarge = Size{kBlocks} << 20;  // of which the root stores a part
+  check<BroadcastPull>("broadcast pull", kLarge, kLarge, of_root, kLarge, true);
 }
 
 /// One GEMM of f32 with hooks, and the kernel that works beside it.
@@ -195,8 +201,11 @@ class Layer {
   }
 
   void beside_gemm(const std::function<void(cpu::Block&)>& kernel) {
-    std::thread other([&] { pes_.run_grid(pe_, kBlocks, kernel); });
-    host::run_gemm(pes_.context(pe_), gemm_, kBlocks);
+    // Both are recorded, which must not change the order of anything.
+    host::GridRecords of_kernel{100, std::vector<std::vector<cuda::Record>>(kBlocks)};
+    host::GridRecords of_gemm = of_kernel;
+    std::thread other([&] { pes_.run_grid(pe_, kBlocks, kernel, &of_kernel); });
+    host::run_gemm(pes_.context(pe_), gemm_, kBlocks, {}, nullptr, &of_gemm);
     other.join();
   }
   void check(const char* name, const std::vector<float>& c, Range rows,

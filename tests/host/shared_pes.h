@@ -49,12 +49,16 @@ class SharedPes {
     context.timeout_ns = context.arrival_timeout_ns = 60'000'000'000;
     return context;
   }
-  void run_grid(int pe, int blocks, const std::function<void(cpu::Block&)>& body) {
+  /// A grid may be recorded, with a list for each block.
+  void run_grid(int pe, int blocks, const std::function<void(cpu::Block&)>& body,
+                host::GridRecords* records = nullptr) {
     host::GridRequest request;
     request.name = "grid";
     request.blocks = blocks;
     request.context = context(pe);
     request.body = body;
+    request.has_multicast = true;
+    request.records = records;
     host::run_grid(request);
   }
   bool gave_up(int pe) const { return reports_[static_cast<std::size_t>(pe)].set != 0; }
