@@ -1,6 +1,6 @@
 // Rates the library's defaults by the simulator. Each default of a collective is compared with the fastest algorithm
 // and blocks. Each default of an operator is compared with its sequential form. Times of neighbouring sizes and numbers
-// of PEs are compared with each other.
+// of PEs are compared with each other. Where a time jumps, the default is compared with the best choice.
 //
 //   build/release/bench/defaults_sweep [--all [--only TEXT]] [--shard I/N] [--json FILE]
 //
@@ -31,6 +31,7 @@ using bench::Shape;
 
 namespace {
 
+constexpr Size kMostBytes = Size{1} << 30;
 constexpr std::uint64_t kMostEvents = 4'000'000, kMostEventsOfAll = 3'000'000;
 
 /// One comparison, or some at sizes that ascend.
@@ -76,6 +77,7 @@ constexpr Collective kCompared[] = {Collective::kAllReduce, Collective::kAllGath
 void add_twice_the_bytes(Tasks& tasks, const std::vector<Size>& sizes) {
   for (const Collective collective : kCompared)
     for (const Size bytes : sizes) {
+      if (2 * bytes > kMostBytes) continue;
       add_neighbours(tasks, "h200x8", {collective, 8, 2 * bytes}, {collective, 8, bytes});
       add_neighbours(tasks, "h100x8-rail", {collective, 16, 2 * bytes}, {collective, 16, bytes});
     }
@@ -108,10 +110,9 @@ Tasks sample() {
 }
 
 std::vector<Size> sizes_from(Size first, Size step) {
-  constexpr Size last = Size{1} << 30;
   std::vector<Size> sizes;
-  for (Size bytes = first; bytes < last; bytes *= step) sizes.push_back(bytes);
-  sizes.push_back(last);
+  for (Size bytes = first; bytes < kMostBytes; bytes *= step) sizes.push_back(bytes);
+  sizes.push_back(kMostBytes);
   return sizes;
 }
 

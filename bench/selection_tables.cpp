@@ -50,11 +50,13 @@ const std::vector<Table>& tables() {
   static const std::vector<Table> all{
       {{"predicted-nvlink",
         "GPUs of one NVLink switch, and nodes of such GPUs with a NIC for each, as the simulator predicts",
-        {"H200", "GH200", "H20", "H100"},
+        {"H200", "GH200", "H20"},
         {},
         Fabric::kSwitched,
         true},
        {{"h200x8", kOfANode}, {"h100x8-rail", {16, 24, 32, 48}}, {"h100x8-rail", {64, 96, 128}, 4}}},
+      {{"predicted-h100", "GPUs H100 of one NVLink switch, as the simulator predicts", {"H100"}, {}, {}, true},
+       {{"h100x8", kOfANode}}},
       {{"predicted-h800",
         "GPUs of one NVLink switch with half of the links, as the simulator predicts",
         {"H800"},
@@ -136,7 +138,7 @@ bool are_alike(const std::vector<tune::Measured>& some, const std::vector<tune::
 struct Tried {
   std::vector<tune::Measured> all;
   Size last = 0;     ///< the last size
-  Size cut_off = 0;  ///< the first size at which simulations are too dear to find the best choice
+  Size cut_off = 0;  ///< the first size that was not tried, because simulations are too dear; 0: none
 };
 
 /// Tries all sizes of a sweep. Where two sizes in turn have different choices, it tries those between them, too.
@@ -145,10 +147,12 @@ Tried try_sizes(const Sweep& sweep, const Machine& machine, Collective collectiv
   bench::BestChoice search(machine, collective, pes, kMostEvents);
   std::vector<tune::Measured> before;
   const auto add = [&](Size bytes, std::vector<tune::Measured> tried, bool is_complete) {
-    if (tried.empty() || !is_complete) {
+    if (tried.empty()) {
       result.cut_off = bytes;
       return;
     }
+    // The last choice of the group is the best that was found among those that were not too dear.
+    if (!is_complete) result.cut_off = 2 * bytes;
     if (machine.max_nodes > 1) keep_the_thrifty(tried);
     result.all.insert(result.all.end(), tried.begin(), tried.end());
     result.last = bytes;

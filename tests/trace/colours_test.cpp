@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "tandem/timeline.h"
 #include "trace/report/report_page.h"
+#include "trace/temporary_folder.h"
 
 namespace tandem::trace {
 namespace {
@@ -111,6 +113,20 @@ TEST_P(Colours, WhatStandsSideBySideStaysFarApart) {
 
 INSTANTIATE_TEST_SUITE_P(Themes, Colours, ::testing::Bool(),
                          [](const auto& theme) { return theme.param ? "Dark" : "Light"; });
+
+/// Pictures of documents are drawn from GPUs' timelines, so their colours do not follow by themselves.
+TEST(Colours, PicturesOfTheDocumentsHaveThem) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../docs/pictures";
+  int timelines = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    const std::string picture = testing::read_file(file.path().string());
+    if (picture.find("--k-") == std::string::npos) continue;  // no timeline
+    ++timelines;
+    for (const bool dark : {false, true})
+      EXPECT_NE(picture.find(kind_colours(dark)), std::string::npos) << file.path() << (dark ? ", dark" : "");
+  }
+  EXPECT_GE(timelines, 3);
+}
 
 }  // namespace
 }  // namespace tandem::trace

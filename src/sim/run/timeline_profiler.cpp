@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "tandem/error.h"
 #include "trace/timeline/buffer_name.h"
 
 namespace tandem::sim {
@@ -90,8 +92,15 @@ std::uint32_t TimelineProfiler::label_of(const Operation& operation, const char*
   return timeline.intern(name.empty() ? what : what + (" " + name));
 }
 
+bool TimelineProfiler::has_room() {
+  if (timeline.spans.size() + timeline.arrows.size() < most_events) return true;
+  if (std::exchange(was_full_, true)) return false;
+  throw OutOfMemory(fmt::format(
+      "the timeline: more than {} spans and arrows, allowed are runs of fewer PEs, bytes or calls", most_events));
+}
+
 void TimelineProfiler::on_operation(const Operation& operation) {
-  if (operation.lane == kNoLane) return;
+  if (operation.lane == kNoLane || !has_room()) return;
   timeline.end = std::max(timeline.end, operation.end);
   // Operations without duration are not drawn, except signals, where arrows start, and messages from a NIC's queue.
   const bool queued = operation.kind == OperationKind::kTransfer && operation.released_at < operation.begin;
@@ -110,12 +119,12 @@ void TimelineProfiler::on_operation(const Operation& operation) {
 }
 
 void TimelineProfiler::on_start(Lane from, Time at, Lane to, Time begin) {
-  if (from == kNoLane || to == kNoLane) return;
+  if (from == kNoLane || to == kNoLane || !has_room()) return;
   timeline.add(trace::Arrow{from, to, timeline.intern("start"), at, begin});
 }
 
 void TimelineProfiler::on_kernel(Lane lane, const std::string& name, Time begin, Time end) {
-  if (lane == kNoLane) return;
+  if (lane == kNoLane || !has_room()) return;
   timeline.end = std::max(timeline.end, end);
   timeline.add(trace::Span{lane, trace::SpanKind::kKernel, timeline.intern(name), begin, end, 0});
 }
