@@ -7,6 +7,7 @@
 
 #include "support/heads_cases.h"
 #include "support/host_pes.h"
+#include "support/refusal.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
@@ -48,25 +49,18 @@ TEST(MergeHeads, IsRightOnCpus) {
 
 template <class Change>
 std::string refusal(const Change& change) {
-  std::string text;
-  Simulation simulation(load_machine("h200x4"), 2);
-  simulation.run([&](World& world) {
+  return test::refusal_of([&](World& world) {
     MergeHeadsOptions options{.type = DType::kF32, .max_batch = 2, .heads = 4, .head_size = 8};
     float* const partial = world.heap().allocate_local<float>(64, "partial");
     float* const lse = world.heap().allocate_local<float>(8, "lse");
     float* const out = world.heap().allocate_local<float>(32, "out");
     MergeHeadsCall call{.batch = 2, .partial = partial, .lse = lse, .out = out};
     change(options, call);
-    try {
-      const auto plan = make_merge_heads(world, options);
-      Stream stream = world.make_stream("main");
-      plan->run(stream, call);
-      stream.synchronize();
-    } catch (const Error& error) {
-      if (world.pe() == 0) text = error.what();
-    }
+    const auto plan = make_merge_heads(world, options);
+    Stream stream = world.make_stream("main");
+    plan->run(stream, call);
+    stream.synchronize();
   });
-  return text;
 }
 
 TEST(MergeHeads, RefusesBadInputByName) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/in_threads.h"
+#include "support/kept_memory.h"
 #include "tandem/block.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
@@ -144,6 +145,7 @@ void fill(T* to, int run, int matrix, Range rows, Range cols) {
 
 template <class T>
 Outcome run_typed(const OperatorCase& test) {
+  keep_memory();
   const OperatorOptions& o = test.options;
   SimOptions sim;
   sim.seed = test.seed;
@@ -207,6 +209,7 @@ inline Outcome run(const OperatorCase& test) {
 
 /// Time of one warm run without data.
 inline double phantom_us(const Place& place, Operator op, const OperatorOptions& options) {
+  keep_memory();
   SimOptions sim;
   sim.phantom = true;
   sim.pes_per_node = place.pes_per_node;

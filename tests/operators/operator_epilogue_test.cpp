@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/kept_memory.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -14,6 +15,7 @@ using test::OperatorWithEpilogue;
 using test::Place;
 
 Size wrong_on(const Place& place, const EpilogueCase& c, std::uint64_t seed) {
+  test::keep_memory();
   SimOptions sim;
   sim.seed = seed;
   sim.pes_per_node = place.pes_per_node;

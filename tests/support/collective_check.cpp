@@ -11,6 +11,7 @@
 
 #include "support/collective_values.h"
 #include "support/earlier_calls.h"
+#include "support/kept_memory.h"
 #include "support/two_copies.h"
 #include "tandem/advanced/local_handle.h"
 
@@ -275,6 +276,7 @@ std::string describe(const CollectiveCase& c) {
 std::ostream& operator<<(std::ostream& out, const CollectiveCase& c) { return out << describe(c); }
 
 CollectiveResult check_collective(const CollectiveCase& c) {
+  keep_memory();
   SimOptions options;
   options.seed = c.schedule != 0 ? c.schedule : c.seed;
   options.heap_bytes = Size{1} << 30;

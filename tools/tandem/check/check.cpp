@@ -212,7 +212,8 @@ std::vector<PlannedMutant> plan_all_mutants(const std::vector<CheckCase>& cases)
 int list_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) {
   Json rows = Json::array();
   std::string text;
-  for (const PlannedMutant& planned : plan_all_mutants(cases)) {
+  // Numbers of call sites are not shown, so only these cases run.
+  for (const PlannedMutant& planned : plan_mutants(cases, cases)) {
     const MutantResult& about = planned.about;
     rows.push_back({{"op", about.op}, {"algorithm", about.algorithm}, {"mutant", name(about.mutant)}});
     text += fmt::format("{} --algo {} --break '{}'\n", about.op, about.algorithm, name(about.mutant));
