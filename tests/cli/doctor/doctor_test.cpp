@@ -36,6 +36,20 @@ TEST(Doctor, ReportsOnAnyMachineWithOrWithoutGpus) {
   }
 }
 
+TEST(Doctor, MeasuresTheLinksOfAJob) {
+  const TemporaryFolder folder;
+  const auto outcome = tandem("launch -n 3 '" TANDEM_CLI_PATH "' doctor --json '" + folder / "report" + "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("PE 2 on host "));
+  const auto report = nlohmann::json::parse(testing::read_file(folder / "report"));
+  EXPECT_EQ(report["pes"].size(), 3);
+  ASSERT_EQ(report["pe_links"].size(), 6);
+  for (const auto& link : report["pe_links"]) {
+    EXPECT_GT(link["gbps"], 0);
+    EXPECT_GT(link["us"], 0);
+  }
+}
+
 TEST(Doctor, SaysThatLibncclIsTandem) {
   const auto folder = std::filesystem::path(TANDEM_CLI_PATH).parent_path().parent_path();
   const std::string file = folder / "lib/tandem/nccl/libnccl.so.2";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -113,13 +114,30 @@ int execute_for_process(const DoctorOptions& arguments) {
   return kRight;
 }
 
+void print_processes(const Json& report) {
+  if (!report.contains("pes")) return;
+  const Json& pes = report["pes"];
+  fmt::print("processes\n");
+  for (std::size_t pe = 0; pe < pes.size(); ++pe)
+    fmt::print("  PE {} on host {}, node {}\n", pe, text_of(pes[pe]["host"]), text_of(pes[pe]["node"]));
+  print_matrix("writes of 8 MiB, GB/s", report["pe_links"], pes.size(), "gbps");
+  print_matrix("a write of 4 bytes and its answer, us", report["pe_links"], pes.size(), "us");
+}
+
+/// Returns whether a launcher has started this process as one of several.
+bool is_launched() { return std::getenv("RANK") != nullptr || std::getenv("SLURM_PROCID") != nullptr; }
+
 }  // namespace
 
 int execute(const DoctorOptions& arguments) {
   check_json_file(arguments);
   if (arguments.process != 0) return execute_for_process(arguments);
   std::vector<Finding> findings;
+  Json processes = Json::object();
+  if (is_launched()) processes = inspect_processes();
+  if (processes.is_null()) return kRight;  // the first process reports
   Json report = inspect_system("", findings);
+  report.update(processes);
   report.update(inspect_gpus(findings));
   match_nics("", report["gpus"], report["nics"]);
   std::ranges::stable_sort(findings, std::greater<>(), &Finding::is_problem);  // the problems first
@@ -130,6 +148,7 @@ int execute(const DoctorOptions& arguments) {
   if (arguments.json_to_stdout()) return kRight;
   print_gpus(report);
   print_system(report);
+  print_processes(report);
   fmt::print("findings\n");
   if (findings.empty()) fmt::print("  nothing is wrong\n");
   for (const Finding& finding : findings) {

@@ -125,6 +125,16 @@ Json find_library(const char* variable, const char* name, const char* version_fu
   return library;
 }
 
+/// Returns libfabric's version. Worlds of several hosts need the same on all of them.
+Json find_libfabric() {
+  Json library = find_library("TANDEM_FABRIC_LIBRARY", "libfabric.so.1", nullptr);
+  if (!library["found"].get<bool>()) return library;
+  void* const handle = dlopen(library["file"].get<std::string>().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (auto* const version = reinterpret_cast<unsigned (*)()>(dlsym(handle, "fi_version")))
+    library["version"] = fmt::format("{}.{}", version() >> 16, version() & 0xFFFF);
+  return library;
+}
+
 /// Returns the folders from the root of the PCI tree down to a device.
 std::vector<std::string> branch(const fs::path& device) {
   std::error_code error;
@@ -156,6 +166,10 @@ Json inspect_system(const std::string& root, std::vector<Finding>& findings) {
   system["limits"] = inspect_limits(root, has_fabric, findings);
   system["libraries"]["nccl"] = find_library("TANDEM_NCCL_LIBRARY", "libnccl.so.2", "ncclGetVersion");
   system["libraries"]["nvshmem"] = find_library(nullptr, "libnvshmem_host.so.3", nullptr);
+  system["libraries"]["libfabric"] = find_libfabric();
+  if (!system["libraries"]["libfabric"]["found"].get<bool>())
+    findings.push_back({false, "libfabric was not found; only worlds of several hosts need it",
+                        "install libfabric (Debian and Ubuntu: libfabric1)"});
   if (!system["libraries"]["nccl"]["found"].get<bool>())
     findings.push_back({false, "NCCL was not found; only comparisons need it",
                         "set TANDEM_NCCL_LIBRARY to libnccl.so.2, for example of PyTorch's nvidia-nccl package"});
