@@ -1,6 +1,7 @@
 // Memory: of programs, which ranks share, and of communicators, which comes and goes.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -177,8 +178,10 @@ TEST(NcclMemory, IsGivenBackAndComesAgain) {
 }
 
 TEST(NcclMemory, IsAbortedWhileItIsGivenBack) {
-  run(2, [](Rank& r) {
+  std::atomic<int> suspended = 0;
+  run(2, [&](Rank& r) {
     ASSERT_EQ(error_of(ncclCommSuspend(r.comm, kSuspendMemory)), "");
+    for (++suspended; suspended < 2;) std::this_thread::yield();
     if (r.rank == 0) {
       EXPECT_EQ(error_of(ncclCommAbort(r.comm)), "");
     }
