@@ -106,6 +106,7 @@ TEST(NcclOneSided, PutsArriveBeforeTheirSignals) {
       const Window window(r, 3 * kCount);
       std::vector<int> data(kCount);
       std::vector<ncclWaitSignalDesc_t> all;
+      all.reserve(static_cast<std::size_t>(r.n));
       for (int peer = 0; peer < r.n; ++peer) all.push_back({2, peer, 5, 1});
       for (int round = 0; round < 50; ++round) {
         std::fill(data.begin(), data.end(), 10 * round + r.rank);
