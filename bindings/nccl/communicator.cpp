@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "bindings/nccl/messages.h"
 #include "bindings/nccl/communicator/simulate.h"
+#include "bindings/nccl/messages.h"
 #include "world/device/devices.h"
 
 namespace tandem::nccl {

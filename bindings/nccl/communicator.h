@@ -168,7 +168,7 @@ class Communicator {
   std::unique_ptr<WorldProcess> make_world(const UniqueId& id, std::string& why) const;
   Bytes from_rank_0(bootstrap::WorldMember& meeting, const std::function<View()>& make) const;
   void join_real(bootstrap::WorldMember& meeting, const std::string& why);
-  void note_carrier(const std::string& carrier);
+  std::string carried_by(const std::string& carrier);
   /// Throws unless calls are allowed; the caller holds the mutex.
   void check_phase() const;
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);

@@ -82,6 +82,10 @@ void warn(const std::string& text) {
   if (Log& log = debug_log(); log.writes(LogLevel::kWarn)) log.write(LogLevel::kWarn, text);
 }
 
+void inform(const std::string& text) {
+  if (Log& log = debug_log(); log.writes(LogLevel::kInfo)) log.write(LogLevel::kInfo, text);
+}
+
 void announce(const std::string& text) {
   if (debug_log().writes(LogLevel::kWarn)) return warn(text);
   log_line(LogLevel::kWarn, [&] { return text; });

@@ -50,7 +50,9 @@ T& given(T* pointer, const char* name) {
 
 /// Writes a line to the log of NCCL_DEBUG, at warnings and above.
 void warn(const std::string& text);
-/// Does the same where NCCL_DEBUG is set; else it writes to Tandem's log (TANDEM_LOG).
+/// Does the same at NCCL_DEBUG=INFO.
+void inform(const std::string& text);
+/// Writes a warning where NCCL_DEBUG is set; else it writes to Tandem's log (TANDEM_LOG).
 void announce(const std::string& text);
 /// Writes, once, the line that says which library this is, if NCCL_DEBUG is set.
 void introduce();

@@ -1,6 +1,7 @@
 // Memory: of programs, which ranks share, and of communicators, which comes and goes.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -105,6 +106,7 @@ TEST(NcclOneSided, PutsArriveBeforeTheirSignals) {
       const Window window(r, 3 * kCount);
       std::vector<int> data(kCount);
       std::vector<ncclWaitSignalDesc_t> all;
+      all.reserve(static_cast<std::size_t>(r.n));
       for (int peer = 0; peer < r.n; ++peer) all.push_back({2, peer, 5, 1});
       for (int round = 0; round < 50; ++round) {
         std::fill(data.begin(), data.end(), 10 * round + r.rank);
@@ -177,8 +179,10 @@ TEST(NcclMemory, IsGivenBackAndComesAgain) {
 }
 
 TEST(NcclMemory, IsAbortedWhileItIsGivenBack) {
-  run(2, [](Rank& r) {
+  std::atomic<int> suspended = 0;
+  run(2, [&](Rank& r) {
     ASSERT_EQ(error_of(ncclCommSuspend(r.comm, kSuspendMemory)), "");
+    for (++suspended; suspended < 2;) std::this_thread::yield();
     if (r.rank == 0) {
       EXPECT_EQ(error_of(ncclCommAbort(r.comm)), "");
     }

@@ -1,7 +1,9 @@
 // Worlds that give their memory back for a while.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "tandem/collectives.h"
 #include "tandem/error.h"
@@ -10,14 +12,13 @@
 namespace tandem::test {
 namespace {
 
-using ::testing::Each;
-
 constexpr Size kMiB = Size{1} << 20;
 
 /// Runs `program` as two PEs, whose heap can grow.
 void on_two_pes(const std::function<void(WorldProcess&)>& program) {
   const UniqueId id = UniqueId::create();
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int pe = 0; pe < 2; ++pe)
     threads.emplace_back([&, pe] {
       WorldOptions options;

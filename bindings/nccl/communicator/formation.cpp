@@ -110,16 +110,16 @@ void Communicator::join_real(bootstrap::WorldMember& meeting, const std::string&
   const int device = world_options().device;
   const world::CurrentDevice current(world::devices_of(std::nullopt), device);
   const ncclComm_t made = make_real(ranks_, id, rank_, settings_);
-  note_carrier(fmt::format("{}, because Tandem cannot serve it: {}", open_real_library(), why));
+  warn(carried_by(fmt::format("{}, because Tandem cannot serve it: {}", open_real_library(), why)));
   const std::lock_guard lock(mutex_);
   real_ = made;
   device_ = device;
   phase_ = Phase::kReady;
 }
 
-/// Writes, once for each communicator, what carries it.
-void Communicator::note_carrier(const std::string& carrier) {
-  warn(fmt::format("communicator {:016x}: rank {} of {} is carried by {}", hash(), rank_, ranks_, carrier));
+/// Returns the line that says, once for each communicator, which library carries it.
+std::string Communicator::carried_by(const std::string& carrier) {
+  return fmt::format("communicator {:016x}: rank {} of {} is carried by {}", hash(), rank_, ranks_, carrier);
 }
 
 /// A world of null is that of one rank, whose calls are copies.
@@ -142,7 +142,7 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
   if (made != nullptr && made->kind() == DeviceKind::kHost)
     signals_ =
         made->process().world().heap().signals(ranks_ * static_cast<Size>(kSignals), "signals of one-sided calls");
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (made != nullptr) watch_calls();
   if (made != nullptr && made->kind() == DeviceKind::kHost) own_stream_ = made->process().world().make_stream("nccl");
   lineage_ = lineage;
@@ -152,6 +152,8 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
     throw Failed(ncclInternalError, "the communicator was aborted while it was made");
   }
   phase_ = Phase::kReady;
+  lock.unlock();
+  inform(carried_by("Tandem"));
 }
 
 /// Returns a number that all ranks have in common, and that gives no secret away.

@@ -32,7 +32,7 @@ std::size_t number_of(int signal, int context) {
     throw InvalidArgument(fmt::format("sigIdx: {} given, allowed are 0 to {}", signal, signals - 1));
   if (context < 0 || context >= contexts)
     throw InvalidArgument(fmt::format("ctx: {} given, allowed are 0 to {}", context, contexts - 1));
-  return static_cast<std::size_t>(context * signals + signal);
+  return static_cast<std::size_t>(context) * signals + static_cast<std::size_t>(signal);
 }
 
 void check_flags(unsigned int flags) {
