@@ -177,6 +177,29 @@ TEST(Experts, GoOnAfterARefusedId) {
   });
 }
 
+TEST(Experts, RefusePesThatDiffer) {
+  const auto error = [](const ExpertOptions& other) {
+    std::string text;
+    Simulation simulation(load_machine("h200x4"), 2);
+    try {
+      simulation.run([&](World& world) {
+        const ExpertOptions options{.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1};
+        auto plan = make_experts(world, world.pe() == 0 ? options : other);
+        auto* const memory = world.heap().allocate_local<std::int32_t>(256, "routing");
+        Stream stream = world.make_stream("main");
+        plan->route(stream, {.routing = memory});
+        stream.synchronize();
+      });
+    } catch (const Error& caught) {
+      text = caught.what();
+    }
+    return text;
+  };
+  EXPECT_EQ(error({.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1}), "");
+  EXPECT_THAT(error({.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1, .align = 2}), HasSubstr("align 2"));
+  EXPECT_THAT(error({.max_tokens = 1, .hidden = 800, .experts = 4, .top_k = 1}), HasSubstr("experts"));
+}
+
 TEST(Experts, NeedOneNodeAndData) {
   const ExpertOptions options{.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1};
   Simulation(load_machine("h200x4"), 4, {.pes_per_node = 2}).run([&](World& world) {
