@@ -156,7 +156,7 @@ TEST(HostTimelines, LeaveOutWhatIsTurnedOffAndCountWhatIsLost) {
   short_ones.record.operations = 1;
   WorldThreads few(2, short_ones);
   few.run(run_all_kinds);
-  // Of each block: put, signal, wait, load, store and fence.
+  // Each block has a put, a signal, a wait, a load, a store and a fence.
   EXPECT_EQ(few.profile_info().lost_operations, 2 * 2 * 5);
   EXPECT_EQ(spans_of(few.timeline(), 0, SpanKind::kPut, "put out").size(), 2U);
 

@@ -4,9 +4,9 @@
 /// One step; n-1 times the bytes leave the root, but each PE moves its own copy of them, all at the same time. It needs
 /// loads from the root. In-place allowed.
 ///
-/// The root of an in-place call has nothing to copy. It then stores the last n-th part of the bytes to each PE whose
-/// call is in place too, so that all PEs move as many bytes. Such a PE's output is at the symmetric address of the
-/// input, so peers still access inputs only. The lowest bit of `ready` carries the root's offer and the PE's answer.
+/// The root of an in-place call has nothing to copy. It stores the last n-th part of the bytes to each PE whose call is
+/// in place too. So all PEs move as many bytes. Such a PE's output is at the symmetric address of the input, so peers
+/// still access inputs only. The lowest bit of `ready` carries the root's offer and the PE's answer.
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
@@ -25,7 +25,8 @@ struct BroadcastPull : MoveKernel {
   }
 
  private:
-  /// Of a block's part. An answer may have to wake a root that sleeps, which takes as long as the copy of some 500 KB.
+  /// The least bytes of a block that the root shares. An answer may have to wake a root that sleeps, which takes as
+  /// long as the copy of some 500 KB.
   static constexpr Size kLeastShared = Size{1} << 20;
 
   TANDEM_DEVICE static bool is_in_place(const Args& a) { return a.out.local() == a.in.local(); }

@@ -51,7 +51,7 @@ void HostDevices::wait_until_idle(int device, const void* world) noexcept {
   {
     const std::lock_guard lock(mutex_);
     for (const Queue& queue : queues_[device])
-      if (queue.worlds.contains(world)) its.push_back(queue.tasks);
+      if (world == nullptr || queue.worlds.contains(world)) its.push_back(queue.tasks);
   }
   for (const auto& queue : its) queue->wait_until_empty();
   forget_ended(device);

@@ -22,19 +22,19 @@ struct RecordedWork {
 
 class HostProfiler final : public world::Profiler {
  public:
-  /// Of ClockPe::mail: the beginning of the recording.
+  /// The size of ClockPe::mail, which holds the beginning of the recording.
   static constexpr Size kMailBytes = sizeof(std::uint64_t);
 
   explicit HostProfiler(const world::ProfilerSetup& setup);
 
-  /// Notes work that the caller enqueues next in `stream`, and returns the place of its records. Returns null if the
-  /// PE's work is not recorded at present, or if there is no room.
-  RecordedWork* note(int pe, const void* stream, trace::GpuWork work, int blocks);
+  /// Notes work of PE `number` that the caller enqueues next in `stream`, and returns the place of its records. Returns
+  /// null if the PE's work is not recorded at present, or if there is no room.
+  RecordedWork* note(int number, const void* stream, trace::GpuWork work, int blocks);
   /// These two note the order that events give.
-  void note_record(int pe, const void* stream, const detail::EventState* event);
-  void note_wait(int pe, const void* stream, const detail::EventState* event);
+  void note_record(int number, const void* stream, const detail::EventState* event);
+  void note_wait(int number, const void* stream, const detail::EventState* event);
 
-  void turn(int pe, bool on) override;
+  void turn(int number, bool on) override;
   /// The first call agrees on the beginning, which is PE 0's.
   void align() override;
   trace::GpuPart part() const override;

@@ -61,9 +61,11 @@ class Devices {
   /// Makes a started device current in place of another one. Returns the `before` of `leave`.
   virtual int enter(int device) = 0;
   virtual void leave(int device, int before) noexcept = 0;
-  /// Blocks until the device has done the world's work, and maybe that of others. Throws nothing: synchronizing a
-  /// stream reports errors.
+  /// Blocks until the device has done the work of `world`, and maybe that of others. Null stands for all. Throws
+  /// nothing: synchronizing a stream reports errors.
   virtual void wait_until_idle(int device, const void* world) noexcept = 0;
+  /// Does the same for the work of all worlds.
+  void wait_until_idle(int device) noexcept { wait_until_idle(device, nullptr); }
 
   /// Allocates memory of the host that a device reaches.
   virtual void* allocate_pinned(Size bytes) = 0;
