@@ -33,10 +33,20 @@ class NormRow {
     }
     normalise(total);
     if constexpr (std::is_same_v<Q, fp8_e4m3>) {
-      if (a_.quantisation == Quantisation::kGroup) return write_groups();
-      const float scale = a_.quantisation == Quantisation::kRow ? row_scale() : a_.scale;
-      const float inverse = 1.0F / scale;
-      for (const Range piece : pieces_) write(piece, normed(piece) * inverse);
+      // One loop serves both passes and all scales: copies of it would need more registers than there are.
+      float greatest = 0;
+      float inverse = 1.0F / a_.scale;
+      for (bool finds = a_.quantisation == Quantisation::kRow;; finds = false) {
+        for (const Range piece : pieces_) {
+          const Values y = normed(piece);
+          if (finds)
+            greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(y)));
+          else
+            write(piece, a_.quantisation == Quantisation::kGroup ? scaled_by_groups(piece, y) : y * inverse);
+        }
+        if (!finds) break;
+        inverse = 1.0F / row_scale(greatest);
+      }
     } else {
       for (const Range piece : pieces_) write(piece, normed(piece));
     }
@@ -98,27 +108,22 @@ class NormRow {
     return values.map([](float x) { return fabsf(x); });
   }
 
-  TANDEM_DEVICE float row_scale() const {
-    float greatest = 0;
-    for (const Range piece : pieces_)
-      greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(normed(piece))));
+  /// Returns the scale of a row, and writes it.
+  TANDEM_DEVICE float row_scale(float greatest) const {
     const float scale = scale_for(greatest);
     for_targets(kToAll, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + row_, scale); });
     return scale;
   }
 
-  TANDEM_DEVICE void write_groups() const {
+  /// Writes the scales of the groups, and returns the elements divided by them.
+  TANDEM_DEVICE Values scaled_by_groups(Range piece, const Values& y) const {
     const Size scales = row_ * ceil_div(a_.hidden, kScaleGroup);
-    for (const Range piece : pieces_) {
-      const Values y = normed(piece);
-      const Values of_groups =
-          block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float x) { return scale_for(x); });
-      for_targets(kToAll, [&](int pe) {
-        block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + scales + piece.begin / kScaleGroup,
-                                                        of_groups);
-      });
-      write(piece, y.zip(of_groups, [](float x, float scale) { return x * (1.0F / scale); }));
-    }
+    const Values of_groups =
+        block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float x) { return scale_for(x); });
+    for_targets(kToAll, [&](int pe) {
+      block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + scales + piece.begin / kScaleGroup, of_groups);
+    });
+    return y.zip(of_groups, [](float x, float scale) { return x * (1.0F / scale); });
   }
 
   TANDEM_DEVICE void write(Range piece, const Values& y) const {

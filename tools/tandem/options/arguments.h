@@ -51,8 +51,8 @@ struct Arguments : OutputOptions {
   std::optional<std::string> batch, heads, kv_heads, head_size, to;
   bool sharded_residual = false, all_heads = false;
 
-  // dispatch and combine, which have `hidden` and `model`, too.
-  std::optional<std::string> tokens, routing, wire, layout;
+  // dispatch and combine, which have `hidden`, `model` and `wire`, too.
+  std::optional<std::string> tokens, routing, layout;
   std::optional<int> experts, top_k, align;
 
   // Operators.
