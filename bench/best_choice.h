@@ -49,7 +49,7 @@ class BestChoice {
   }
 
   /// Returns whether, at the last size, each algorithm either ended, with as many blocks as gained, or was seen to be
-  /// behind: twice the blocks take half of the time at best.
+  /// behind. Twice the blocks take half of the time at best.
   bool is_complete() const {
     return std::none_of(ways_.begin(), ways_.end(), [&](const Way& way) {
       const double share = static_cast<double>(way.blocks[way.best]) / way.blocks.back();

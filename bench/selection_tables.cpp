@@ -134,7 +134,7 @@ bool are_alike(const std::vector<tune::Measured>& some, const std::vector<tune::
   return suits(best_of(some), others) && suits(best_of(others), some);
 }
 
-/// What was tried for a group, at sizes that ascend.
+/// The choices that were tried for a group, at sizes that ascend.
 struct Tried {
   std::vector<tune::Measured> all;
   Size last = 0;     ///< the last size

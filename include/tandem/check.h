@@ -50,8 +50,8 @@ struct CheckOptions {
   bool stop_at_first = false;
   /// Whether to find reads of data that was never written. Switch it off for programs whose values do not matter.
   bool uninitialised_reads = true;
-  /// Whether seeds of kRandom and kPct that leave the rest 4 when divided by 8 run a PE's kernels one at a time, in the
-  /// order in which they were enqueued. Switch it off for programs that need two kernels of a PE at the same time.
+  /// Whether the seeds 4, 12, 20, ... of kRandom and kPct run a PE's kernels one at a time, in the order in which they
+  /// were enqueued. Switch it off for programs that need two kernels of a PE at the same time.
   bool one_kernel_at_a_time = true;
   /// Whether to run the first schedule twice and compare the two runs event by event.
   bool check_determinism = true;

@@ -86,8 +86,8 @@ Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& 
   return waves;
 }
 
-/// Returns the time to read the operands from memory at the rate of those SMs: A once, B in each pass that does not
-/// find it in the cache.
+/// Returns the time to read the operands from memory at the rate of those SMs. A is read once, B in each pass that
+/// does not find it in the cache.
 double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);

@@ -18,7 +18,7 @@ TEST(TimelineProfiler, RefusesMoreSpansAndArrowsThanItMayHold) {
   profiler.on_start(lane, 10, lane, 20);
   profiler.on_kernel(lane, "kernel", 0, 30);
   EXPECT_THROW(profiler.on_operation(load), OutOfMemory);
-  // What follows while the run unwinds is dropped.
+  // Events that follow while the run unwinds are dropped.
   profiler.on_operation(load);
   profiler.on_start(lane, 30, lane, 40);
   profiler.on_kernel(lane, "kernel", 30, 40);

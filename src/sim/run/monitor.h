@@ -173,8 +173,8 @@ class Schedule {
   virtual bool fills_sms() const { return false; }
   /// Returns whether all streams of a PE share one hardware queue: work that cannot start holds up all later work.
   virtual bool has_one_queue() const { return false; }
-  /// Returns whether a PE's kernels run one at a time, each to its end, in the order in which they were enqueued. Copies
-  /// and signals of streams go on beside them.
+  /// Returns whether a PE's kernels run one at a time, each to its end, in the order in which they were enqueued.
+  /// Copies and signals of streams go on beside them.
   virtual bool runs_one_kernel() const { return false; }
 };
 
