@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/mapping_pool.h"
+
 namespace tandem::cli {
 
 void for_chunks(Size count, Size piece, const std::function<void(Range)>& body) {
@@ -15,6 +17,7 @@ void for_chunks(Size count, Size piece, const std::function<void(Range)>& body) 
   std::exception_ptr error;
   std::mutex error_mutex;
   const auto work = [&] {
+    const MappingPool pool;
     try {
       for (Size i = next++; i < pieces; i = next++) body({i * piece, std::min((i + 1) * piece, count)});
     } catch (...) {
