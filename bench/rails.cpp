@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   fmt::print("{:>10} {:>10} {:>10}  NICs of node 0, share of the time in which they send\n", "bytes", "algorithm",
              "us");
   for (const Size bytes : {Size{1} << 20, Size{1} << 24, Size{1} << 28, Size{1} << 30})
-    for (const char* algorithm : {"ring", "multi_ring"}) {
+    for (const char* algorithm : {"ring", "multi_ring", "two_level"}) {
       const Run result = run(algorithm, bytes);
       fmt::print("{:>10} {:>10} {:>10.1f} ", bytes, algorithm, result.us);
       for (const double busy : result.nics) fmt::print(" {:>3.0f}%", busy * 100);

@@ -195,7 +195,8 @@ TEST(Collectives, ChooseByDefaultWhatSuitsSizeAndTeam) {
   EXPECT_EQ(chosen(all_reduce, 100'000, "h200x8", 1), "two_shot_ll128");
   EXPECT_EQ(chosen(all_reduce, 1'200'000, "h200x8", 1), "two_shot");
   EXPECT_EQ(chosen(all_reduce, 1000, "h100x8-rail", 2), "recursive_doubling");
-  EXPECT_EQ(chosen(all_reduce, 2'000'000, "h100x8-rail", 2), "multi_ring");
+  EXPECT_EQ(chosen(all_reduce, 2'000'000, "h100x8-rail", 2), "two_level");
+  EXPECT_EQ(chosen(all_reduce, 20'000'000, "h100x8-rail", 2), "multi_ring");
   EXPECT_EQ(chosen(Collective::kReduceScatter, 100'000, "h100x8-rail", 2), "two_level");
   EXPECT_EQ(chosen(Collective::kReduce, 1000, "h200x8", 1), "direct");
   EXPECT_EQ(chosen(Collective::kReduce, 1000, "h200x8", 2), "tree");

@@ -6,7 +6,7 @@
 /// stores it in its node. Parts of other nodes are stored in the node as they arrive. Fixed order: within each node in
 /// PE order, rounded to T; these sums in the order of the nodes, rounded to T. With m PEs in each of n nodes, a NIC
 /// carries 2 (n-1)/n of 1/m of the data. It needs loads and stores within the node, put and signal along the rail.
-/// In-place allowed: slice l of a node is read by PE l alone, and a part of it before any result of the part is sent.
+/// In-place allowed: slice l of a node is read by PE l alone, and a part of it before a result of it is sent.
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/node_sums.h"

@@ -26,8 +26,8 @@ TANDEM_DEVICE void sum_within_node(Block& block, Symm<const T> in, Range part, T
   }
 }
 
-/// Returns the sum of a tile over the nodes, in their order, finished for all PEs: this node's from `own`, that of node
-/// n from inbox + n * capacity.
+/// Returns the sum of a tile over the nodes, in their order, finished for all PEs. This node's values are at `own`,
+/// those of node n at inbox + n * capacity.
 template <class T, class Block>
 TANDEM_DEVICE auto sum_over_nodes(Block& block, const T* own, const T* inbox, Size capacity, Range tile, ReduceOp op) {
   using A = Accumulator<T>;
