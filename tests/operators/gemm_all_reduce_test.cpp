@@ -189,7 +189,7 @@ TEST(GemmAllReduce, PlansSayWhatRunsOfFewAndManyRowsAre) {
   EXPECT_EQ(strategy(op, {.type = DType::kF16}, 1), "packets");
   EXPECT_EQ(strategy(op, {.type = DType::kF16}, 32), "one_shot");
   EXPECT_EQ(strategy(op, {}, 512), "sequential");
-  EXPECT_EQ(strategy(op, {}, 8192), "two_shot");
+  EXPECT_EQ(strategy(op, {.form = Form::kOverlapped}, 8192), "two_shot");
   EXPECT_EQ(strategy(op, {.reduction = Reduction::kChain, .shots = 2}, 8192), "chain");
   EXPECT_EQ(strategy(op, {.form = Form::kSequential}, 1), "sequential");
   EXPECT_EQ(strategy(op, {.form = Form::kDecomposed}, 1), "decomposed");
