@@ -17,7 +17,9 @@ def check(sequence_parallel, biased, activation, dtype):
     first = torch.nn.Linear(HIDDEN, WIDE, biased, dtype=torch.float64)
     second = torch.nn.Linear(WIDE, HIDDEN, biased, dtype=torch.float64)
     options = {"sequence_parallel": sequence_parallel}
-    column = tt.ColumnParallelLinear.from_linear(first.to(dtype), activation=activation, **options)
+    column = tt.ColumnParallelLinear.from_linear(
+        first.to(dtype), activation=activation, keep_gathered=sequence_parallel and biased, **options
+    )
     row = tt.RowParallelLinear.from_linear(second.to(dtype), **options)
     first, second = first.double(), second.double()
     whole = torch.randn(2 * size, 3, HIDDEN).to(dtype)

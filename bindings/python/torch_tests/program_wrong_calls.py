@@ -100,6 +100,7 @@ for group in NO_GROUPS:
     refused(tt.all_reduce_norm, rows, group=group)
 for wrong in (None, 3, Bad(), torch.fx.symbolic_trace(lambda x: x + 1), torch.nn.ReLU()):
     refused(tt.fuse_all_reduce_norm, wrong)
+refused(tt.ColumnParallelLinear, size, size, keep_gathered=True)
 refused(tt.world_of, "nothing")
 refused(tt.world_of, device="meta")
 assert tt.all_reduce(x).eq(size).all()  # the world has survived

@@ -125,11 +125,20 @@ class ColumnParallelLinear(_ParallelLinear):
 
     axis = 0
 
+    def __init__(self, *arguments: Any, keep_gathered: bool = False, **options: Any) -> None:
+        """`keep_gathered` keeps the input of all PEs for backward, which otherwise gathers it again."""
+        super().__init__(*arguments, **options)
+        if keep_gathered and not self.sequence_parallel:
+            raise errors.InvalidArgument("keep_gathered: given without sequence_parallel, allowed is with it")
+        self.keep_gathered = keep_gathered
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Returns this PE's columns of the result, for all rows."""
         weight = self.weight.t()
         if self.sequence_parallel:
-            return _matmul.all_gather_matmul(x, weight, self.bias, self.activation, self.group)
+            options = {"return_gathered": self.keep_gathered}
+            result = _matmul.all_gather_matmul(x, weight, self.bias, self.activation, self.group, **options)
+            return result[0] if self.keep_gathered else result
         return _matmul.replicated_matmul(x, weight, self.bias, self.activation, self.group)
 
 
