@@ -27,8 +27,7 @@ struct Experts {
     out = allocate<bf16>(2 * kHidden);
     ids = allocate<std::int64_t>(2);
     routing = allocate<std::byte>(sizes.routing_bytes);
-    for (size_t i = 0; i < 2 * kHidden; ++i)
-      x[i] = convert<bf16>(static_cast<float>(peer.pe) + static_cast<float>(i / kHidden));
+    for (size_t i = 0; i < 2 * kHidden; ++i) x[i] = convert<bf16>(static_cast<float>(peer.pe + (i < kHidden ? 0 : 1)));
   }
   template <class T>
   T* allocate(size_t count) {

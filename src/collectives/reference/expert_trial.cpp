@@ -36,7 +36,8 @@ class Example {
  private:
   Size tokens_of(int pe) const { return tokens_of_pe(input_.routing, pe, input_.tokens, input_.seed); }
   float small(Size number, Size kinds) const {
-    return static_cast<float>((number + static_cast<Size>(input_.seed % 1000)) % kinds - kinds / 2);
+    const Size middle = kinds / 2;
+    return static_cast<float>((number + static_cast<Size>(input_.seed % 1000)) % kinds - middle);
   }
 
   ExpertInput input_;

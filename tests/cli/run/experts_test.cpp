@@ -1,4 +1,5 @@
 // dispatch and combine on the command line.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/tool.h"
@@ -11,13 +12,15 @@ using testing::run_json;
 using testing::tandem;
 
 TEST(Experts, RunAndAreRightOnBothBackends) {
-  const std::string shape = " --pes 3 --tokens 4 --hidden 300 --experts 6 --top-k 3";
-  for (const std::string& place : {std::string(), std::string(" --backend host")}) {
-    const auto dispatch = run_json("dispatch --routing ragged --wire quantised --layout by_expert" + shape + place);
+  const auto run = [](const char* op_and_options, const char* place) {
+    return run_json(fmt::format("{} --pes 3 --tokens 4 --hidden 300 --experts 6 --top-k 3{}", op_and_options, place));
+  };
+  for (const char* const place : {"", " --backend host"}) {
+    const auto dispatch = run("dispatch --routing ragged --wire quantised --layout by_expert", place);
     EXPECT_EQ(dispatch["op"], "dispatch");
     EXPECT_EQ(dispatch["shape"], "4x300");
     EXPECT_EQ(dispatch["correct"], true);
-    EXPECT_EQ(run_json("combine --routing zipf:1.5 --align 8" + shape + place)["correct"], true);
+    EXPECT_EQ(run("combine --routing zipf:1.5 --align 8", place)["correct"], true);
   }
 }
 
