@@ -32,7 +32,9 @@ void check_all(int pes) {
   std::string error;
   std::mutex mutex;
   try {
-    CudaThreads threads(pes, checked_world());
+    CudaOptions options = checked_world();
+    options.heap_bytes = Size{8} << 30;  // a trial keeps its buffers until the world ends
+    CudaThreads threads(pes, options);
     threads.run([&](World& world) {
       for (std::size_t i = 0; i < cases.size(); ++i) {
         const std::string wrong = kernels::wrong_of_runs(world, cases[i]);

@@ -73,7 +73,7 @@ struct Model {
 constexpr Model kModels[] = {
     {"deepseek-v3:moe", 7168, 256, 8}, {"mixtral-8x7b:moe", 4096, 8, 2}, {"qwen3-30b-a3b:moe", 2048, 128, 8}};
 
-const Model& model_named(const std::string& text) {
+Model model_named(const std::string& text) {
   std::vector<std::string> names;
   for (const Model& model : kModels) {
     if (text == model.name) return model;
@@ -84,7 +84,7 @@ const Model& model_named(const std::string& text) {
 }
 
 ExpertOptions options_of(const Arguments& a) {
-  const Model& model = model_named(a.model.value_or(kModels[0].name));
+  const Model model = model_named(a.model.value_or(kModels[0].name));
   ExpertOptions o;
   o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
   o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : model.hidden;
