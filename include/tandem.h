@@ -244,8 +244,8 @@ tandem_status tandem_scatter(tandem_world* world, const void* in, void* out, siz
 /** The form of values on their way between PEs: codes of 8 bits with an f32 scale for each 128 elements. It loses
  * precision; docs/reference/quantised.md has the bounds of the error. */
 typedef enum TANDEM_INT { TANDEM_WIRE_FP8 = 1, TANDEM_WIRE_INT8 = 2 } tandem_wire;
-/** Sums `count` elements of all PEs as tandem_all_reduce() does, with codes of 8 bits between PEs. `type` is TANDEM_F32,
- * TANDEM_F16 or TANDEM_BF16. All PEs are in one node. tandem_options.algorithms does not apply. */
+/** Sums `count` elements of all PEs as tandem_all_reduce() does, with codes of 8 bits between PEs. `type` is
+ * TANDEM_F32, TANDEM_F16 or TANDEM_BF16. All PEs are in one node. tandem_options.algorithms does not apply. */
 tandem_status tandem_all_reduce_quantised(tandem_world* world, const void* in, void* out, size_t count,
                                           tandem_dtype type, tandem_wire wire, void* stream);
 /** Sums as tandem_reduce_scatter() does; see tandem_all_reduce_quantised(). */

@@ -173,9 +173,9 @@ class WorldProcess {
   std::unique_ptr<WorldProcess> split(int color, int key, const WorldOptions& options = {});
   /// The memory of this PE's part of the world.
   struct MemoryUse {
-    Size kept = 0;        ///< bytes that a suspension keeps
-    Size given_back = 0;  ///< bytes that it gives back
-    bool is_suspended = false;
+    Size kept = 0;              ///< bytes that a suspension keeps
+    Size given_back = 0;        ///< bytes that it gives back
+    bool is_suspended = false;  ///< between suspend() and resume()
   };
   /// Returns the memory of this PE.
   MemoryUse memory_use() const;

@@ -62,6 +62,7 @@ struct Waves {
   double last_us = 0;
   double streaming = 0;
 
+  Size count() const { return whole + (rest > 0 ? 1 : 0); }
   double us() const { return static_cast<double>(whole) * whole_us + (rest > 0 ? last_us : 0); }
 };
 
@@ -86,16 +87,16 @@ Waves waves_of(const Machine& machine, int tile_m, int tile_n, const GemmShape& 
   return waves;
 }
 
-/// Returns the time to read the operands from memory at the rate of those SMs. A is read once, B in each pass that
-/// does not find it in the cache.
-double memory_us(const Machine& machine, const GemmShape& problem, double sms) {
+/// Returns the time to read the operands from memory. A is read once, B in each pass that does not find it in the
+/// cache. Passes whose tiles run in one wave share their reads of B.
+double memory_us(const Machine& machine, const GemmShape& problem, const Waves& waves) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
-  const double gbps = std::min(machine.gemm.memory_gbps, sms * machine.gemm.sm_memory_gbps);
+  const double gbps = std::min(machine.gemm.memory_gbps, waves.streaming * machine.gemm.sm_memory_gbps);
   const bool stays_in_cache = k * n * problem.element_bytes <= machine.gpu.l2_mb * 1e6;
-  const int reads_of_b = stays_in_cache ? 1 : problem.passes;
-  return (m * k + reads_of_b * k * n + m * n) * problem.element_bytes / (gbps * 1e3);
+  const Size reads_of_b = stays_in_cache ? 1 : std::min(Size{problem.passes}, std::max(Size{1}, waves.count()));
+  return (m * k + static_cast<double>(reads_of_b) * k * n + m * n) * problem.element_bytes / (gbps * 1e3);
 }
 
 /// The factor by which the total grows when arithmetic and memory overlap and take about the same time.
@@ -107,7 +108,7 @@ double slowdown(double arithmetic_us, double memory_us) {
 /// Returns the time of all tiles.
 double tiles_us(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
   const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
-  return waves.us() * slowdown(waves.us(), memory_us(machine, problem, waves.streaming));
+  return waves.us() * slowdown(waves.us(), memory_us(machine, problem, waves));
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ double gemm_sustained_tflops(const Machine& machine, double tflop, int element_b
 GemmTileTimes gemm_tile_times(const Machine& machine, int tile_m, int tile_n, const GemmShape& problem, int sms) {
   check(machine, tile_m, tile_n, problem, sms);
   const Waves waves = waves_of(machine, tile_m, tile_n, problem, sms);
-  const double factor = slowdown(waves.us(), memory_us(machine, problem, waves.streaming));
+  const double factor = slowdown(waves.us(), memory_us(machine, problem, waves));
   return {waves.whole_us * factor, waves.last_us * factor};
 }
 

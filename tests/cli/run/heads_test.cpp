@@ -48,7 +48,7 @@ TEST(Heads, RefusesOptionsByName) {
   EXPECT_THAT(error("run merge_heads --algo ll"), HasSubstr("--algo: 'll' given to merge_heads"));
   EXPECT_THAT(error("run merge_heads --bytes 1K"), HasSubstr("--bytes: does not apply to merge_heads"));
   EXPECT_THAT(error("run merge_heads --rows 1"),
-              HasSubstr("--rows: does not apply to merge_heads, but to all_reduce_norm and"));
+              HasSubstr("--rows: does not apply to merge_heads, but to all_reduce_norm, exchange_heads"));
   EXPECT_THAT(error("run all_reduce --batch 3"),
               HasSubstr("--batch: does not apply to all_reduce, but to merge_heads"));
   EXPECT_THAT(error("run exchange_heads --pes 4 --heads 6"), HasSubstr("6 given to exchange_heads on 4 PEs"));

@@ -18,8 +18,8 @@ struct Finding {
 /// `libraries`, `multicast`. `root` is the folder of /sys, /proc and /dev, so that tests can use their own.
 nlohmann::ordered_json inspect_system(const std::string& root, std::vector<Finding>& findings);
 
-/// Measures the links between this process and the others of its job, by messages and by shared memory of CPUs. Keys are
-/// `pes` (with `host` and `node`) and `pe_links`. Returns null in all processes but the first one.
+/// Measures the links between this process and the others of its job, by messages and by shared memory of CPUs. Keys
+/// are `pes` (with `host` and `node`) and `pe_links`. Returns null in all processes but the first one.
 nlohmann::ordered_json inspect_processes();
 
 /// Finds for each network adapter the GPU that is nearest in the tree of PCI devices, and stores it as `nearest_gpu`.

@@ -11,7 +11,7 @@
 namespace tandem::cli {
 namespace {
 
-/// What is timed: combine with a routing made before, else routing and dispatch.
+/// The part of the calls that is timed: combine with a routing made before, else routing and dispatch.
 enum class Timed { kDispatch, kCombine };
 
 class ExpertsCall final : public LayerCall {
