@@ -34,9 +34,9 @@ class TileSequence {
     int owner = 0;  ///< the owner of these rows
     int part = 0;   ///< the number within the owner's shard
   };
-  /// Returns the number of pieces.
+  /// Returns the number of chunks.
   TANDEM_DEVICE int chunks() const { return rows_.shards * rows_.splits; }
-  /// Returns the i-th chunk in the order, 0 <= i < pieces(). It may be empty.
+  /// Returns the i-th chunk in the order, 0 <= i < chunks(). It may be empty.
   TANDEM_DEVICE Chunk chunk(int i) const {
     if (order_ == TileOrder::kRowMajor) return {{0, rows_.rows}, 0, 0};
     const int splits = rows_.splits;
@@ -74,7 +74,7 @@ class TileSequence {
   }
   /// A chunk by its index in the order, with the number of its first tile.
   struct Place {
-    int chunk = 0;   ///< place of the piece in the order
+    int chunk = 0;   ///< place of the chunk in the order
     Size first = 0;  ///< its first tile
   };
   /// Does the same for callers with ascending `i`. The search starts at `from` and stores the tile's chunk there, so

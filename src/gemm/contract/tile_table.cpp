@@ -14,7 +14,7 @@ TileTable make_tile_table(const Gemm& gemm, int cluster) {
   if (gemm.m > std::numeric_limits<int>::max() / 2)
     throw Unsupported(fmt::format("gemm: m is {}, the GPU's kernels take up to 2^30", gemm.m));
   if (sequence.owners() > kMostShards || sequence.chunks() > kMostTableChunks)
-    throw Unsupported(fmt::format("gemm: {} shards in {} pieces, the GPU's kernels take {} and {}", sequence.owners(),
+    throw Unsupported(fmt::format("gemm: {} shards in {} chunks, the GPU's kernels take {} and {}", sequence.owners(),
                                   sequence.chunks(), kMostShards, kMostTableChunks));
   TileTable table;
   table.columns = static_cast<int>(ceil_div(gemm.n, gemm.tile_n));

@@ -44,7 +44,7 @@ TANDEM_DEVICE inline int panels_of(const TileTable& table, const TableChunk& chu
 }
 
 /// Returns the place of unit `unit` < units for the block with number `rank` in its cluster. The search starts at chunk
-/// `piece`, which must not lie after the unit.
+/// `chunk`, which must not lie after the unit.
 TANDEM_DEVICE inline TablePlace place_of(const TileTable& table, int unit, int rank, int chunk) {
   while (chunk + 1 < table.count && unit >= table.chunks[chunk + 1].first) ++chunk;
   const int panels = panels_of(table, table.chunks[chunk]);

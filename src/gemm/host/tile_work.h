@@ -15,7 +15,7 @@ class TileWork {
  public:
   explicit TileWork(const Gemm& gemm) : gemm_(gemm) {}
 
-  /// Calls wait(slot) for every piece of A that the rows touch and that comes from a peer.
+  /// Calls wait(slot) for every chunk of A that the rows touch and that comes from a peer.
   template <class F>
   void for_each_gate(Range rows, const F& wait) const {
     for (Size row = rows.begin; row < rows.end;) {
@@ -31,7 +31,7 @@ class TileWork {
 
   /// Whether the ring delivers sums for the tile's rows, to be added.
   bool adds_to_ring(const GemmTile& tile) const { return gemm_.ring_adds_to(gemm_.rows.owner_of(tile.rows.begin)); }
-  /// Their piece, and how many tiles of it arrive in each call.
+  /// Their chunk, and how many tiles of it arrive in each call.
   int ring_slot(const GemmTile& tile) const;
   Epoch ring_arrivals(const GemmTile& tile) const;
   /// The elements of the ring's sums in row `row` of the tile.

@@ -32,7 +32,7 @@ class GatherTransport {
   void end(Stream& main);
 
   const RowPartition& rows() const { return rows_; }
-  /// Sends all rows except the own shard's.
+  /// Returns the buffer in which this PE's gathered rows lie, after `begin`.
   const std::byte* gathered() const { return gathered_.local(); }
   GemmGate gate() const { return {ready_.local(), acquire_.epoch, arrivals_}; }
 
