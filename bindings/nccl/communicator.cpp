@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 #include "bindings/nccl/communicator/simulate.h"
 #include "bindings/nccl/messages.h"
@@ -173,8 +174,17 @@ void Communicator::copy_own(const std::vector<Message>& messages) {
 void Communicator::run_messages(const std::vector<Message>& messages) {
   copy_own(messages);
   void* const stream = stream_of(messages.front().stream);
+  std::set<void*> others;
+  for (const Message& message : messages) others.insert(stream_of(message.stream));
+  others.erase(stream);
+  // The order of calls lets the messages follow the work of all named streams, and later work follow the messages.
+  const auto join_others = [&] {
+    for (void* const other : others) world().in_order(other, [](bool) {});
+  };
+  join_others();
   for (const MessageRound& round : rounds_of(messages, rank_, ranks_))
     world().send_recv(round.sends, round.receives, {}, stream);
+  join_others();
 }
 
 double Communicator::simulate(const Work& work) {

@@ -194,6 +194,13 @@ void Communicator::split(int color, int key, Communicator& part) {
 
 void Communicator::shrink(const std::vector<int>& excluded, Communicator& rest) {
   const std::lock_guard lock(running_);
+  {
+    const std::lock_guard state_lock(mutex_);
+    if (!device_) {
+      check_phase();
+      throw InvalidArgument("comm: the communicator was never ready");
+    }
+  }
   std::string list;
   for (const int rank : excluded) list += fmt::format(" {}", rank);
   const bootstrap::Key job = derived(fmt::format("shrink {}:{}", shrinks_[list]++, list));

@@ -26,10 +26,12 @@ std::optional<Communicator::Range> Communicator::range(const void* handle, bool 
 }
 
 std::optional<Communicator::Range> Communicator::remove_range(const void* handle, bool is_window) {
-  const auto found = range(handle, is_window);
   const std::lock_guard lock(mutex_);
-  if (found) ranges_.erase(handle);
-  return found;
+  const auto found = ranges_.find(handle);
+  if (found == ranges_.end() || found->second.second.is_window != is_window) return std::nullopt;
+  const Range range = found->second.second;
+  ranges_.erase(found);
+  return range;
 }
 
 /// Memory of another kind stays as it is: calls copy it.

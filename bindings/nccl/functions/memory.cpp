@@ -95,6 +95,8 @@ void* add_range(ncclComm_t comm, void* memory, std::size_t bytes, bool is_window
 
 ncclResult_t remove_range(ncclComm_t comm, const void* handle, bool is_window) {
   const auto communicator = communicator_of(comm);
+  // A shared window is unmapped by all ranks. Its handle has to stay where that is impossible.
+  if (const auto its = communicator->range(handle, is_window); its && its->is_shared) communicator->check_usable();
   const auto range = communicator->remove_range(handle, is_window);
   if (!range)
     throw InvalidArgument(fmt::format("{}: {} given, allowed is one of this communicator that was not deregistered",

@@ -74,7 +74,7 @@ HandOff open_hand_off(const Key& job, int size) {
       throw RuntimeFailure(fmt::format("another process is PE 0 of this job already: {}; {}", holder, kAdvice));
   }
   throw RuntimeFailure(
-      fmt::format("all {} names of this job's hand-off socket are taken, by {} for example; a "
+      fmt::format("all {} names of this job's hand-off socket are taken, by {} for example; "
                   "a secret TANDEM_RUN_ID gives it other names",
                   kHandOffNames, holder));
 }

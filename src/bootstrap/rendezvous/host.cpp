@@ -52,7 +52,8 @@ Host::Host(const IdContents& contents, Fd listener, std::function<void(Fd)> give
     : contents_(contents),
       give_back_(std::move(give_back)),
       tcp_(std::move(listener)),
-      local_(listen_local_for(contents_)) {
+      local_(listen_local_for(contents_)),
+      coordinator_(slow_wait_s()) {
   service_.start([this] { run(); });
 }
 

@@ -65,7 +65,10 @@ class Plan final : public ExpertPlan {
     const Size most = std::max<Size>(shape.experts_here, Route::tiles(shape));
     route_grid_ = {static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count)), Route::kThreads};
     world.check_launch<Route>(route_grid_);
-    world.check_launch<DispatchRows<std::byte>>(grid_);
+    if (o.wire == ExpertWire::kQuantised)
+      world.check_launch<DispatchRows<T>>(grid_);
+    else
+      world.check_launch<DispatchRows<std::byte>>(grid_);
     world.check_launch<CombineRows<T>>(grid_);
     prepare_route(world, o);
     PlanSetup setup(world, team_, "experts", grid_.blocks, o.max_tokens);

@@ -226,7 +226,9 @@ void Profiler::note_wait(const ProfiledStream& stream, const detail::EventState*
   const std::lock_guard lock(own.mutex);
   const std::vector<std::size_t>& before = own.events[event];
   std::vector<std::size_t>& end = own.ends[stream.stream];
-  end.insert(end.end(), before.begin(), before.end());
+  // A list without repeats stays short where no recorded work collapses it.
+  for (const std::size_t i : before)
+    if (std::find(end.begin(), end.end(), i) == end.end()) end.push_back(i);
 }
 
 void Profiler::align() {

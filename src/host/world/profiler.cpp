@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -27,7 +28,7 @@ RecordedWork* HostProfiler::note(int number, const void* stream, trace::GpuWork 
   Pe& own = pe(number);
   const std::lock_guard lock(own.mutex);
   if (!own.is_on) return nullptr;
-  const Size needed = Size{blocks} * (operations_ + 1);
+  const Size needed = Size{blocks} * (Size{operations_} + 1);
   if (own.used + needed > room_) {
     ++own.lost_work;
     return nullptr;
@@ -50,7 +51,9 @@ void HostProfiler::note_wait(int number, const void* stream, const detail::Event
   const std::lock_guard lock(own.mutex);
   const std::vector<std::size_t>& before = own.events[event];
   std::vector<std::size_t>& end = own.ends[stream];
-  end.insert(end.end(), before.begin(), before.end());
+  // A list without repeats stays short where no recorded work collapses it.
+  for (const std::size_t i : before)
+    if (std::find(end.begin(), end.end(), i) == end.end()) end.push_back(i);
 }
 
 void HostProfiler::turn(int number, bool on) {

@@ -132,6 +132,7 @@ void Segment::suspend() {
   const auto gone = std::stable_partition(mapped_.begin(), mapped_.end(), is_kept);
   unmap_down_to(static_cast<std::size_t>(gone - mapped_.begin()));
   suspended_ = std::exchange(grown_, {});
+  is_suspended_ = true;
   there_ = kept_;
 }
 
@@ -144,6 +145,7 @@ void Segment::resume(bootstrap::WorldMember& member, bootstrap::FdExchange& exch
     suspended_ = chunks;
     throw;
   }
+  is_suspended_ = false;
 }
 
 /// Maps the chunks of all PEs behind the mapped part. If one PE fails, all throw. Takes the chunks of this process even

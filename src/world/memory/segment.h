@@ -42,7 +42,7 @@ class Segment {
   void suspend();
   /// Makes that memory anew, for processes as `grow`. If it throws, all of it is given back again.
   void resume(bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device);
-  bool is_suspended() const { return !suspended_.empty(); }
+  bool is_suspended() const { return is_suspended_; }
   /// Returns the bytes of each part that a suspension gives back, or has given back.
   Size suspendable() const;
 
@@ -80,6 +80,7 @@ class Segment {
   Size kept_ = 0;
   std::vector<Size> grown_;      // the sizes of each part's chunks behind what is kept
   std::vector<Size> suspended_;  // those that were given back
+  bool is_suspended_ = false;    // also where there was nothing to give back
 };
 
 }  // namespace tandem::world

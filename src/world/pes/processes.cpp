@@ -127,10 +127,15 @@ void Processes::suspend() {
   if (proxy_ != nullptr) throw Unsupported("suspension: a world of several nodes is not suspended");
   if (segment_.is_suspended()) throw InvalidArgument("suspension: the world is suspended already");
   wait_for_device();
-  member_.all_or_none("suspension", [&] {
-    suspended_.resize(static_cast<std::size_t>(segment_.suspendable()));
-    copy_and_wait(pe_, suspended_.data(), data_begin(), segment_.suspendable());
-  });
+  try {
+    member_.all_or_none("suspension", [&] {
+      suspended_.resize(static_cast<std::size_t>(segment_.suspendable()));
+      copy_and_wait(pe_, suspended_.data(), data_begin(), segment_.suspendable());
+    });
+  } catch (...) {
+    suspended_ = {};  // another PE may have failed
+    throw;
+  }
   segment_.suspend();  // nobody touches the memory: all PEs' work has ended
 }
 

@@ -78,8 +78,8 @@ bool is_set(const char* variable) {
 
 void check_hosts(const LaunchArguments& arguments) {
   if (arguments.pes % arguments.nodes != 0)
-    throw InvalidArgument(
-        fmt::format("-n: {} PEs on {} nodes given, each node has as many", arguments.pes, arguments.nodes));
+    throw InvalidArgument(fmt::format("-n: {} PEs on {} nodes given, allowed are multiples of the nodes", arguments.pes,
+                                      arguments.nodes));
   if (arguments.node_rank >= arguments.nodes)
     throw InvalidArgument(
         fmt::format("--node-rank: {} given, allowed are 0 to {}", arguments.node_rank, arguments.nodes - 1));
