@@ -123,6 +123,27 @@ TEST(HostTimelines, ShowAllWorkInOrder) {
   EXPECT_EQ(threads.profile_info().clocks.size(), 2U);
 }
 
+/// Each wait joins the work that both streams follow. With repeats the lists would double in each round.
+TEST(HostTimelines, StreamsThatWaitForEachOtherNeedNoMoreMemory) {
+  constexpr int kRounds = 10;
+  WorldThreads threads(1, recorded_options());
+  threads.run([](World& world) {
+    auto* const from = world.heap().allocate_local<float>(kElements, "from");
+    auto* const to = world.heap().allocate_local<float>(kElements, "to");
+    Stream one = world.make_stream("one");
+    Stream two = world.make_stream("two");
+    one.copy_async(to, from, 512);
+    two.copy_async(to + kElements / 2, from, 512);
+    for (int i = 0; i < kRounds; ++i) {
+      one.wait_for(two);
+      two.wait_for(one);
+    }
+    two.copy_async(to, from, 512);
+    two.synchronize();
+  });
+  EXPECT_EQ(threads.timeline().arrows.size(), 2U);  // from both earlier copies to the last one
+}
+
 TEST(HostTimelines, ShowTheTilesOfAGemm) {
   WorldThreads threads(1, recorded_options());
   threads.run([](World& world) {

@@ -51,6 +51,7 @@ std::string wrong_of_runs(World& world, const ExchangeRuns& runs) {
   const int pe = world.pe();
   const ExchangeExample most(runs.options, world.num_pes(), runs.options.max_rows, 0);
   std::vector<Symm<std::byte>> outs;
+  outs.reserve(static_cast<std::size_t>(most.tensors()));
   for (int t = 0; t < most.tensors(); ++t) outs.push_back(heap.allocate<std::byte>(most.bytes(t), "out"));
   std::vector<ExchangeExample> examples;
   std::vector<std::vector<std::byte*>> results;
