@@ -137,7 +137,7 @@ class Work {
     int count = 0;
     for (int owner = 0; owner < pes_; ++owner)
       for (int part = 0; part < o_.splits; ++part)
-        if (rows.part(owner, part).size() > 0) ++count;
+        if (!rows.part(owner, part).empty()) ++count;
     return count;
   }
   RowPartition partition(int splits) const { return {m_, pes_, splits, 2 * o_.tile_m}; }  // see Settings::rows

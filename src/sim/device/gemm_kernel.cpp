@@ -192,7 +192,7 @@ class Worker {
 int passes_of(const TileSequence& sequence) {
   int passes = 0;
   for (int i = 0; i < sequence.chunks(); ++i)
-    if (sequence.chunk(i).rows.size() > 0) ++passes;
+    if (!sequence.chunk(i).rows.empty()) ++passes;
   return passes;
 }
 

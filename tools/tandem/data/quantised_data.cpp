@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 
 #include "collectives/reference/quantised.h"
 #include "tandem/error.h"
@@ -64,7 +66,8 @@ class QuantisedData final : public CollectiveData {
       if (at < part.begin || at >= part.end) continue;
       const T expected = convert<T>(want[i]);
       const T got = out[at - part.begin];
-      const bool equal = std::memcmp(&got, &expected, sizeof(T)) == 0;
+      using Bits = std::array<std::byte, sizeof(T)>;  // a NaN equals itself
+      const bool equal = std::bit_cast<Bits>(got) == std::bit_cast<Bits>(expected);
       const double wanted = convert<double>(expected);
       verification.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
     }
