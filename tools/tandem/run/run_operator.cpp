@@ -143,6 +143,7 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
   const OperatorData data(run, job.pes, job.seed);
   Result result = result_of(run, job.pes);
   CallWindow window;
+  int nodes = 1;
   const auto run_one = [&](World& world, Shared& shared) {
     Program program(run, &data, job.seed, [] {});
     program(world);
@@ -153,11 +154,12 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
     if (run.explain) result.options = program.choices();
     result.algorithm = algorithm_name(program.options(), program.strategy());
     result.time_us = us;
+    nodes = world.team().nodes();
     if (!is_part(run.options.form)) result.check = check;
     window = last;
   };
   job.run(bytes_per_pe(run, job.pes), run_one, job.to_pictures(result, window));
-  job.describe(result);
+  job.describe(result, nodes);
   return result;
 }
 
