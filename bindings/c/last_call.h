@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
+#include "launch_order.h"
 #include "stream_order.h"
 
 namespace tandem::c {
@@ -42,10 +44,16 @@ struct EventDestroy {
 /// calls do.
 class LastCall final : public StreamOrder {
  public:
-  /// `calls` lives as long.
-  explicit LastCall(const StreamCalls& calls) : calls_(calls) {}
+  /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU.
+  LastCall(const StreamCalls& calls, LaunchOrder& launches, int sms) : calls_(calls), launches_(launches), sms_(sms) {}
+  ~LastCall() override { launches_.forget(*this); }
+  LastCall(const LastCall&) = delete;
+  LastCall& operator=(const LastCall&) = delete;
 
+  void reserve(void* stream, int blocks) override;
   void ended(void* stream) override;
+  /// Lets another world's stream wait for this world's plain calls so far. Any thread may call it.
+  void let_wait(void* stream);
 
  protected:
   bool begin(void* stream) override;
@@ -76,8 +84,14 @@ class LastCall final : public StreamOrder {
   void wait(void* stream, const Place& place);
   void note(void* stream, const Place& place);
 
+  /// Makes sure that the event is behind the last call. Returns false if its stream is captured meanwhile.
+  bool has_event(End& last);
+
   const StreamCalls& calls_;
+  LaunchOrder& launches_;
+  int sms_;
   Place place_;                             // of the call that has begun
+  std::mutex mutex_;                        // for what follows
   std::map<unsigned long long, End> ends_;  // by capture
   bool several_streams_ = false;            // of plain calls
 };

@@ -29,6 +29,11 @@ TEST(NcclFallback, FindsALibraryThatIsMapped) {
   for (const std::string& text : on_two_hosts("mapped", nullptr)) EXPECT_EQ(text, kCarried);
 }
 
+TEST(NcclFallback, LeavesNothingOfACommunicatorThatEndsWhileItIsMade) {
+  for (const std::string& text : on_two_hosts("abort_soon", TANDEM_NCCL_STAND_IN))
+    EXPECT_EQ(text, "aborted\nstand-in init 2 id real\nstand-in abort\n");
+}
+
 TEST(NcclFallback, SaysWhatWasLookedFor) {
   for (const std::string& text : on_two_hosts("carried", "off")) EXPECT_THAT(text, HasSubstr("no communicator: 5: "));
   for (const std::string& text : on_two_hosts("carried", "/no/such/library.so")) {

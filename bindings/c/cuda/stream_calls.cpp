@@ -48,9 +48,9 @@ class CudaStreamCalls final : public StreamCalls {
 
 }  // namespace
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
   static const CudaStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
   return std::make_unique<HostOrder>();
 }
 

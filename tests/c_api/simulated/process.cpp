@@ -216,9 +216,9 @@ std::string unlike(tandem_status status, tandem_status expected, const std::stri
 
 namespace tandem::c {
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
   static const test::SimulatedStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
   return std::make_unique<HostOrder>();
 }
 
