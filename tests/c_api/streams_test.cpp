@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "c_api/simulated/memory.h"
+#include "tandem/advanced/unique_id.h"
 
 namespace tandem::test {
 namespace {
@@ -159,6 +160,31 @@ TEST(Streams, CallsOfOneCaptureFollowEachOther) {
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
       }
     });
+}
+
+/// The first world's call takes all SMs, and the second one's would share them.
+TEST(Streams, OfTwoWorldsOnAGpuFollowEachOther) {
+  run_in_c(1, [](CPeer& peer) {
+    constexpr size_t kLarge = size_t{1} << 20, kSmall = 1000;
+    const UniqueId id = UniqueId::create();
+    const tandem_options options{.heap_bytes = std::size_t{32} << 20};
+    CPeer other = peer;
+    ASSERT_EQ(unlike(tandem_world_create(&other.world, id.bytes().data(), 0, 1, &options), TANDEM_SUCCESS), "");
+    const auto reduce = [](CPeer& in, const Memory& data, size_t count, CStream& stream) {
+      return unlike(tandem_all_reduce(in.world, data.at(), data.at(), count, TANDEM_U32, TANDEM_SUM, stream.handle()),
+                    TANDEM_SUCCESS);
+    };
+    {
+      const Memory large(peer, true, Words(kLarge)), small(other, true, Words(kSmall));
+      CStream first, second;
+      EXPECT_EQ(reduce(peer, large, kLarge, first), "");
+      EXPECT_EQ(reduce(other, small, kSmall, second), "");
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number));
+      EXPECT_EQ(unlike(tandem_synchronize(other.world, second.handle()), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, first.handle()), TANDEM_SUCCESS), "");
+    }
+    EXPECT_EQ(unlike(tandem_world_destroy(other.world), TANDEM_SUCCESS), "");
+  });
 }
 
 /// The part that stays on its PE is the call's too.
