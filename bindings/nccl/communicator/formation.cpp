@@ -109,7 +109,12 @@ void Communicator::join_real(bootstrap::WorldMember& meeting, const std::string&
   std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof(id.internal)), reinterpret_cast<std::byte*>(id.internal));
   const int device = world_options().device;
   const world::CurrentDevice current(world::devices_of(std::nullopt), device);
-  const ncclComm_t made = make_real(ranks_, id, rank_, settings_);
+  ncclComm_t made = nullptr;
+  try {
+    made = make_real(ranks_, id, rank_, settings_);
+  } catch (const Failed& error) {
+    throw Failed(error.result(), fmt::format("{}; {}", why, error.what()));
+  }
   warn(carried_by(fmt::format("{}, because Tandem cannot serve it: {}", open_real_library(), why)));
   const std::lock_guard lock(mutex_);
   real_ = made;  // which ends with this communicator
