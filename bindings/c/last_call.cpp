@@ -27,11 +27,19 @@ LastCall::End& LastCall::end_of(const Place& place) {
 bool LastCall::begin(void* stream) {
   place_ = place_of(stream);
   wait(stream, place_);
+  mode_ = StreamCalls::kRelaxed;
+  calls_.exchange_capture_mode(mode_);
   return place_.capture != 0;
+}
+
+void LastCall::end(void* stream) {
+  calls_.exchange_capture_mode(mode_);
+  note(stream, place_);
 }
 
 void LastCall::end_failed(void* stream) noexcept {
   try {
+    calls_.exchange_capture_mode(mode_);
     note(stream, place_);
   } catch (const std::exception&) {
     // The call's own error is thrown.

@@ -27,6 +27,10 @@ class StreamCalls {
   virtual void destroy_event(void* event) const noexcept = 0;
   virtual void record(void* event, void* stream) const = 0;
   virtual void wait(void* stream, void* event) const = 0;
+  /// Exchanges this thread's capture mode (cudaStreamCaptureMode) with `mode`.
+  virtual void exchange_capture_mode(int& mode) const = 0;
+  /// The mode in which this thread may allocate while it captures a stream.
+  static constexpr int kRelaxed = 2;
 };
 
 struct EventDestroy {
@@ -41,7 +45,7 @@ struct EventDestroy {
 /// its own cudaStreamPerThread, so calls there have their event at once.
 ///
 /// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
-/// calls do.
+/// calls do. A captured call may be the first of its kind and make a plan, so the calling thread's mode is relaxed.
 class LastCall final : public StreamOrder {
  public:
   /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU.
@@ -57,7 +61,7 @@ class LastCall final : public StreamOrder {
 
  protected:
   bool begin(void* stream) override;
-  void end(void* stream) override { note(stream, place_); }
+  void end(void* stream) override;
   void end_failed(void* stream) noexcept override;
 
  private:
@@ -91,6 +95,7 @@ class LastCall final : public StreamOrder {
   LaunchOrder& launches_;
   int sms_;
   Place place_;                             // of the call that has begun
+  int mode_ = 0;                            // its thread's capture mode before
   std::mutex mutex_;                        // for what follows
   std::map<unsigned long long, End> ends_;  // by capture
   bool several_streams_ = false;            // of plain calls

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "last_call.h"
+#include "tandem/error.h"
 
 namespace tandem::c {
 namespace {
@@ -37,6 +40,9 @@ class Calls final : public StreamCalls {
   void wait(void* stream, void* event) const override {
     at(stream).waited_for.push_back(static_cast<Recorded*>(event)->of_stream);
   }
+  void exchange_capture_mode(int& other) const override { std::swap(mode, other); }
+
+  mutable int mode = 0;
 
  private:
   static Stream& at(void* stream) { return *static_cast<Stream*>(stream); }
@@ -104,6 +110,17 @@ TEST(LaunchOrder, LeavesCapturesAlone) {
   EXPECT_THAT(worlds.call(2, 100), IsEmpty());  // a graph waits for nothing outside of it
   worlds.streams[0].capture = 8;
   EXPECT_THAT(worlds.call(3, 100), IsEmpty());  // an event there would belong to the graph
+}
+
+TEST(CaptureMode, IsRelaxedWithinACallAlone) {
+  Worlds worlds(1);
+  StreamOrder& order = *worlds.orders[0];
+  Stream& stream = worlds.streams[0];
+  stream.capture = 7;
+  order.then(&stream, [&](bool) { EXPECT_EQ(worlds.calls.mode, StreamCalls::kRelaxed); });
+  EXPECT_EQ(worlds.calls.mode, 0);
+  EXPECT_THROW(order.then(&stream, [](bool) { throw RuntimeFailure("no memory"); }), RuntimeFailure);
+  EXPECT_EQ(worlds.calls.mode, 0);
 }
 
 TEST(LaunchOrder, NeedsNoEventWithinAStream) {

@@ -44,6 +44,12 @@ class CudaStreamCalls final : public StreamCalls {
   void wait(void* stream, void* event) const override {
     check(cudaStreamWaitEvent(stream_of(stream), event_of(event)), "cudaStreamWaitEvent");
   }
+  void exchange_capture_mode(int& mode) const override {
+    static_assert(kRelaxed == cudaStreamCaptureModeRelaxed);
+    auto other = static_cast<cudaStreamCaptureMode>(mode);
+    check(cudaThreadExchangeStreamCaptureMode(&other), "cudaThreadExchangeStreamCaptureMode");
+    mode = other;
+  }
 };
 
 }  // namespace

@@ -103,6 +103,10 @@ class SimulatedStreamCalls final : public c::StreamCalls {
     stream.waited_for.push_back(event.of_stream);
     stream.stream->wait(event.event);
   }
+  void exchange_capture_mode(int& mode) const override {
+    thread_local int of_thread = 0;
+    std::swap(mode, of_thread);
+  }
 
  private:
   static CStream& plain(CStream& stream) {
