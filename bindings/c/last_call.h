@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "launch_order.h"
+#include "order/launch_order.h"
 #include "stream_order.h"
 
 namespace tandem::c {

@@ -1,5 +1,5 @@
 // Calls of several worlds on one GPU: each fits beside those that it does not wait for.
-#include "launch_order.h"
+#include "order/launch_order.h"
 
 #include <gmock/gmock.h>
 

@@ -19,7 +19,7 @@ struct CollectiveCase {
   Size count = 1000;
   DType type = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
-  /// Of ReduceOp::kPremulSum: where the factor comes from.
+  /// The source of the factor of ReduceOp::kPremulSum.
   enum class Scale { kOfPlan, kOfRun, kOfRunInMemory } scale = Scale::kOfPlan;
   int root = 0;
   bool in_place = false;

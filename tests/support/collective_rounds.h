@@ -68,7 +68,7 @@ class CollectiveRounds {
     options_.type = c.type;
     options_.op = c.op;
     options_.scale = values_.scale(world.pe());
-    // Of a run in place the plan has the factor, of others each run: in memory if a graph is replayed, else by value.
+    // A plan has the factor of runs in place. Other runs give it: in memory if a graph is replayed, else by value.
     options_.scale_of_run = c.op == ReduceOp::kPremulSum && !c.in_place;
     options_.root = c.root;
     options_.max_count = c.count;

@@ -1,7 +1,7 @@
 #pragma once
 /// Plans whose buffers peers cannot access. Buffers that the algorithm's peers access are copied from or to symmetric
-/// staging in stream order. Other buffers are used in place. A call that the staging does not hold runs in chunks, and
-/// the copies of a chunk run beside the kernels of the one before or after it.
+/// staging in stream order. Other buffers are used in place. A call that the staging does not hold runs in chunks. The
+/// copies of a chunk run beside the kernels of its neighbours.
 
 #include <memory>
 

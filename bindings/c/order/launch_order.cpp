@@ -1,4 +1,4 @@
-#include "launch_order.h"
+#include "order/launch_order.h"
 
 #include <algorithm>
 #include <map>
