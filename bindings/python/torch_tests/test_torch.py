@@ -20,6 +20,12 @@ def test_norms_and_the_pass_that_fuses_them(processes, tmp_path):
         assert text.endswith("all equal")
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+def test_experts_heads_and_quantised_collectives(processes, tmp_path):
+    for text in run("program_experts.py", processes, tmp_path):
+        assert text.endswith("all equal")
+
+
 def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
     for text in run("program_async_tp.py", 2, tmp_path):
         assert text.endswith("all equal")
