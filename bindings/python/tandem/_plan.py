@@ -34,25 +34,20 @@ class Plan:
 
 
 class OperatorPlan(Plan):
-    """A plan of an overlapped operator for problems of up to `m` rows."""
+    """A plan of an overlapped operator for problems of up to `m` rows. `options` are fields of tandem_problem."""
 
     kind = "plan"
 
-    def __init__(
-        self, world: World, operator: str, m: int, ns: list[int], k: int, *, dtype: str, layout: str, activation: str
-    ) -> None:
+    def __init__(self, world: World, operator: str, m: int, ns: list[int], k: int, **options: int) -> None:
         self.m = m
-        problem = _structs.Problem(m=m, n=sum(ns), k=k, type=_c.TYPES[dtype])
-        problem.b_layout, problem.activation = _c.LAYOUTS[layout], _c.ACTIVATIONS[activation]
+        problem = _structs.Problem(m=m, n=sum(ns), k=k, **options)
         if len(ns) > 1:
             problem.ns, problem.num_b = (ctypes.c_size_t * len(ns))(*ns), len(ns)
         super().__init__(world, _c.OPERATORS[operator], ctypes.byref(problem))
 
-    def run(
-        self, m: int, a: int, b: list[int], c: list[int], bias: list[int], gathered: int | None, stream: int | None
-    ) -> None:
-        """Runs `m` rows of matrices at these addresses. On CPUs it returns when the result is there."""
-        run = _structs.Run(m=m, a=a, b=_c.addresses(b), c=_c.addresses(c), bias=_c.addresses(bias), gathered=gathered)
+    def run(self, m: int, stream: int | None, **matrices: Any) -> None:
+        """Runs `m` rows with these fields of tandem_run. On CPUs it returns when the result is there."""
+        run = _structs.Run(m=m, **matrices)
         with self._world._lock:
             _c.call("plan_run_with", self._handle, ctypes.byref(run), stream)
             self._world._wait()

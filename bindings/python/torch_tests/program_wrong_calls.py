@@ -106,6 +106,27 @@ for operator in (tt.all_reduce_quantised, tt.reduce_scatter_quantised, tt.all_ga
     for group in NO_GROUPS:
         refused(operator, x, group=group)
 refused(tt.reduce_scatter_quantised, torch.ones(size + 1))
+x8, w8, one = torch.ones(size, 16).to(torch.float8_e4m3fn), torch.ones(16, 8).to(torch.float8_e4m3fn), torch.ones(1)
+for operator in (tt.all_gather_scaled_matmul, tt.scaled_matmul_reduce_scatter, tt.scaled_matmul_all_reduce):
+    for wrong in [*NO_TENSORS, *NO_TYPES, x8.float(), x8[0], x8[:, :8]]:
+        refused(operator, wrong, w8, one, one)
+    for wrong in [*NO_TENSORS, w8.float(), w8[0], w8[:8], w8.view(1, 16, 8)]:
+        refused(operator, x8, wrong, one, one)
+    for wrong in [*NO_TENSORS, one.double(), torch.ones(3), torch.ones(size), torch.ones(size + 1, 1)]:
+        refused(operator, x8, w8, wrong, one)
+    for wrong in [*NO_TENSORS, one.double(), torch.ones(7), torch.ones(2, 8)]:
+        refused(operator, x8, w8, one, wrong)
+    for wrong in [*NO_TENSORS[1:], torch.ones(8), torch.ones(7).bfloat16(), torch.ones(1, 8).bfloat16()]:
+        refused(operator, x8, w8, one, one, wrong)
+    refused(operator, x8, w8, one, one, None, "x")
+    for wrong in (torch.float32, "bfloat16", None, 3):
+        refused(operator, x8, w8, one, one, dtype=wrong)
+    for group in NO_GROUPS:
+        refused(operator, x8, w8, one, one, group=group)
+refused(tt.all_gather_scaled_matmul, x8, [], one, [])
+refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one])
+refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one, torch.ones(8)])
+refused(tt.scaled_matmul_reduce_scatter, torch.cat((x8, x8[:1])), w8, one, one)
 partial, lse = torch.ones(2, 4, 8), torch.ones(2, 4)
 for wrong in [*NO_TENSORS, *NO_TYPES, partial.double(), lse, torch.ones(2, 0, 8), torch.ones(2, 4, 0)]:
     refused(tt.merge_heads, wrong, lse)

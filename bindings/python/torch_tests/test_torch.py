@@ -26,6 +26,11 @@ def test_experts_heads_and_quantised_collectives(processes, tmp_path):
         assert text.endswith("all equal")
 
 
+def test_products_in_fp8(tmp_path):
+    for text in run("program_scaled.py", 3, tmp_path):
+        assert text.endswith("all equal")
+
+
 def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
     for text in run("program_async_tp.py", 2, tmp_path):
         assert text.endswith("all equal")

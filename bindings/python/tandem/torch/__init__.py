@@ -3,6 +3,8 @@
     all_reduce, all_gather, ...         collectives of a process group; torch.ops.tandem.* are the same operators
     all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce
                                         matrix products that overlap their collective
+    all_gather_scaled_matmul, scaled_matmul_reduce_scatter, scaled_matmul_all_reduce
+                                        such products in fp8 with scales
     all_gather_quantised, ...           collectives with codes of 8 bits between PEs
     all_reduce_norm                     an all-reduce with residual, norm and quantisation
     fuse_all_reduce_norm                finds them in a traced graph
@@ -46,6 +48,7 @@ from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
 from ._norm import all_reduce_norm
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
+from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
 
 __all__ = [
     "ColumnParallelLinear",
@@ -54,6 +57,7 @@ __all__ = [
     "all_gather",
     "all_gather_matmul",
     "all_gather_quantised",
+    "all_gather_scaled_matmul",
     "all_reduce",
     "all_reduce_norm",
     "all_reduce_quantised",
@@ -75,6 +79,8 @@ __all__ = [
     "register_backend",
     "replicated_matmul",
     "route",
+    "scaled_matmul_all_reduce",
+    "scaled_matmul_reduce_scatter",
     "scatter",
     "shutdown",
     "world_of",
