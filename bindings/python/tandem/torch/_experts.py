@@ -175,7 +175,7 @@ def _dispatch_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
         raise errors.Unsupported(f"wire: '{problem.wire}' given, allowed with gradients is 'type'")
     arrays = Arrays(ctx.saved_tensors[0], problem)
     if problem.layout == "in_place":
-        grad = arrays.from_slots(grad)
+        grad = arrays.placed(grad, arrays.first_rows())
     ones = grad.new_ones((ctx.tokens, problem.top_k), dtype=torch.float32)
     x_grad = torch.ops.tandem.combine(grad, ones, arrays.with_ones(), None, *problem.arguments())
     return (x_grad, *(None for _ in range(3 + len(problem.arguments()))))

@@ -124,13 +124,16 @@ class Arrays:
         made.scatter_(0, rows.reshape(-1), values.reshape(-1))
         return made[: self.sizes.rows]
 
-    def from_slots(self, slots: torch.Tensor) -> torch.Tensor:
-        """Rows of experts from one row for each PE and token: the first choice's, and zeros for the others."""
+    def first_rows(self) -> torch.Tensor:
+        """The row of each token's first choice here, for all PEs' tokens, or the number of rows."""
         rows, none = self.rows(), self.sizes.rows
-        first = torch.where((rows < none).cumsum(-1) == 1, rows, none).amin(-1).reshape(-1)
-        made = slots.new_zeros((none + 1, slots.shape[1]))
-        made.index_copy_(0, first, slots)
-        return made[:none]
+        return torch.where((rows < none).cumsum(-1) == 1, rows, none).amin(-1).reshape(-1)
+
+    def placed(self, values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Rows of experts that hold `values` at `rows`, and zeros elsewhere."""
+        made = values.new_zeros((self.sizes.rows + 1, values.shape[1]))
+        made.index_copy_(0, rows, values)
+        return made[: self.sizes.rows]
 
     def with_ones(self) -> torch.Tensor:
         """A copy of the routing whose weights are all 1."""
