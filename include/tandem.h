@@ -521,6 +521,10 @@ typedef struct {
   size_t counts_at;       /**< experts here: rows of each */
   size_t starts_at;       /**< experts here + 1: first row of each, and the end */
   size_t slots_at;        /**< rows: PE x max_tokens + token, or -1 */
+  size_t choices;         /**< entries of a PE in the next arrays: max_tokens x top_k, rounded up */
+  size_t ids_at;          /**< PEs x choices: experts, or -1 */
+  size_t places_at;       /**< PEs x choices: row here, -1 for an expert elsewhere, -2 for no room */
+  size_t weights_at;      /**< PEs x choices, float */
 } tandem_experts_sizes;
 
 /** The arguments of a routing: any memory of this PE. */
@@ -560,6 +564,8 @@ tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* worl
                                     const tandem_experts_problem* problem);
 /** Returns the sizes of the plan's buffers. */
 tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_sizes* sizes);
+/** Returns the sizes of a plan on `pes` PEs before it is made. */
+tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int pes, tandem_experts_sizes* sizes);
 /** Enqueues a routing in `stream`. All PEs make the same calls in the same order, but numbers of tokens may differ. It
  * allocates nothing, never blocks, and may be captured. An id outside [-1, experts) counts as -1, and the next
  * tandem_synchronize() returns TANDEM_INVALID_ARGUMENT with it. */

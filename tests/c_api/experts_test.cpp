@@ -63,11 +63,33 @@ TEST(Experts, GoToTheirPesAndBack) {
     const auto* const slots = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.slots_at);
     EXPECT_EQ(counts[0], 1);
     EXPECT_EQ(slots[0], (1 - peer.pe) * 2);
+    for (int pe = 0; pe < 2; ++pe) {  // this PE knows the choices of all
+      const auto at = static_cast<size_t>(pe) * e.sizes.choices;
+      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.ids_at)[at], 1 - pe);
+      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.places_at)[at], pe == peer.pe ? -1 : 0);
+      EXPECT_EQ(reinterpret_cast<const float*>(e.routing + e.sizes.weights_at)[at], 1.0F);
+    }
     EXPECT_EQ(convert<float>(e.rows[kHidden - 1]), static_cast<float>(1 - peer.pe));
     EXPECT_EQ(convert<float>(e.out[0]), static_cast<float>(2 * peer.pe));
     EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
     EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
   });
+}
+
+TEST(Experts, SizesAreKnownBeforeThePlanIsMade) {
+  tandem_experts_sizes before{};
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 2, &before), TANDEM_SUCCESS), "");
+  EXPECT_EQ(before.rows, 4U);
+  run_in_c(2, [&](CPeer& peer) {
+    Experts e(peer);
+    EXPECT_EQ(before.routing_bytes, e.sizes.routing_bytes);
+    EXPECT_EQ(before.weights_at, e.sizes.weights_at);
+    EXPECT_EQ(before.dispatched_rows, e.sizes.dispatched_rows);
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 0, &before), kInvalid, "pes: 0 given"), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 3, &before), kInvalid, "experts: 2 given"), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 2, nullptr), kInvalid, "sizes: NULL given"), "");
 }
 
 TEST(Experts, ARefusedIdFailsTheNextSynchronise) {

@@ -40,6 +40,26 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
   return options;
 }
 
+tandem_experts_sizes sizes_of(const tandem::ExpertOptions& options, int pes) {
+  alignas(16) static const std::int32_t origin = 0;  // only distances from it are used
+  const tandem::ExpertSizes sizes = tandem::expert_sizes(options, pes);
+  const tandem::ExpertRouting routing = tandem::expert_routing(options, pes, &origin);
+  const auto at = [&](const void* array) {
+    return static_cast<size_t>(reinterpret_cast<std::uintptr_t>(array) - reinterpret_cast<std::uintptr_t>(&origin));
+  };
+  return {.routing_bytes = static_cast<size_t>(sizes.routing_bytes),
+          .rows = static_cast<size_t>(sizes.rows),
+          .dispatched_rows = static_cast<size_t>(sizes.dispatched_rows),
+          .tokens_at = at(routing.tokens),
+          .counts_at = at(routing.counts),
+          .starts_at = at(routing.starts),
+          .slots_at = at(routing.slots),
+          .choices = static_cast<size_t>(routing.choices),
+          .ids_at = at(routing.ids),
+          .places_at = at(routing.places),
+          .weights_at = at(routing.weights)};
+}
+
 /// Calls enqueue(plan, stream) in the order of the world's calls.
 template <class Enqueue>
 tandem_status enqueued(tandem_experts* experts, void* stream, const Enqueue& enqueue) {
@@ -71,19 +91,14 @@ tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_s
   return guarded([&] {
     const auto made = plans().at(experts, "experts");
     tandem_experts_sizes& to = given(sizes, "sizes");
-    const tandem::ExpertPlan& plan = *made->plan;
-    alignas(16) static const std::int32_t origin = 0;  // only distances from it are used
-    const tandem::ExpertRouting routing = plan.routing(&origin);
-    const auto at = [&](const std::int32_t* array) {
-      return static_cast<size_t>(reinterpret_cast<std::uintptr_t>(array) - reinterpret_cast<std::uintptr_t>(&origin));
-    };
-    to = {.routing_bytes = static_cast<size_t>(plan.routing_bytes()),
-          .rows = static_cast<size_t>(plan.rows()),
-          .dispatched_rows = static_cast<size_t>(plan.dispatched_rows()),
-          .tokens_at = at(routing.tokens),
-          .counts_at = at(routing.counts),
-          .starts_at = at(routing.starts),
-          .slots_at = at(routing.slots)};
+    to = sizes_of(made->plan->options(), made->world.world.pes());
+  });
+}
+
+tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int pes, tandem_experts_sizes* sizes) {
+  return guarded([&] {
+    if (pes < 1) throw tandem::InvalidArgument(fmt::format("pes: {} given, allowed is 1 or more", pes));
+    given(sizes, "sizes") = sizes_of(options_of(given(problem, "problem")), pes);
   });
 }
 

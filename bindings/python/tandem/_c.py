@@ -10,7 +10,7 @@ import functools
 import os
 from typing import Any
 
-from . import errors
+from . import _structs, errors
 from ._library import FOLDER
 
 VERSION = "0.1"
@@ -31,6 +31,9 @@ ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 LAYOUTS = {"NxK": 0, "KxN": 1}
 NORMS = {"none": 0, "rms": 1, "layer": 2}
 QUANTISATIONS = {"none": 0, "static": 1, "row": 2, "128": 3}
+WIRES = {"fp8": 1, "int8": 2}
+EXPERT_LAYOUTS = {"sorted": 0, "by_expert": 1, "in_place": 2}
+EXPERT_WIRES = {"type": 0, "quantised": 1, "given": 2}
 TYPES = {
     "float32": 1,
     "float16": 2,
@@ -46,105 +49,10 @@ TYPES = {
     "float64": 12,
 }
 
-_int, _size, _double, _address = ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_void_p
-
-
-class Options(ctypes.Structure):
-    """tandem_options."""
-
-    _fields_ = [
-        ("heap_bytes", _size),
-        ("staging_bytes", _size),
-        ("timeout_s", _double),
-        ("arrival_timeout_s", _double),
-        ("join_timeout_s", _double),
-        ("heap_limit_bytes", _size),
-        ("any_memory", _int),
-        ("max_blocks", _int),
-        ("algorithms", ctypes.c_char_p),
-        ("device", _int),
-    ]
-
-
-class Message(ctypes.Structure):
-    """tandem_message."""
-
-    _fields_ = [("data", _address), ("count", _size), ("type", _int), ("peer", _int)]
-
-
-class Problem(ctypes.Structure):
-    """tandem_problem."""
-
-    _fields_ = [
-        ("m", _size),
-        ("n", _size),
-        ("k", _size),
-        ("type", _int),
-        ("ns", ctypes.POINTER(_size)),
-        ("num_b", _size),
-        ("out_type", _int),
-        ("b_layout", _int),
-        ("activation", _int),
-        ("a_scale_per_row", _int),
-        ("b_scale_per_column", _int),
-    ]
-
-
-class Run(ctypes.Structure):
-    """tandem_run."""
-
-    _fields_ = [
-        ("m", _size),
-        ("a", _address),
-        ("b", ctypes.POINTER(_address)),
-        ("c", ctypes.POINTER(_address)),
-        ("bias", ctypes.POINTER(_address)),
-        ("a_scale", _address),
-        ("b_scale", ctypes.POINTER(_address)),
-        ("c_scale", ctypes.POINTER(_address)),
-        ("gathered", _address),
-    ]
-
-
-class NormProblem(ctypes.Structure):
-    """tandem_norm_problem."""
-
-    _fields_ = [
-        ("hidden", _size),
-        ("max_rows", _size),
-        ("type", _int),
-        ("norm", _int),
-        ("epsilon", _double),
-        ("residual", _int),
-        ("bias", _int),
-        ("norm_bias", _int),
-        ("sum", _int),
-        ("sharded_residual", _int),
-        ("quantisation", _int),
-        ("scale", _double),
-        ("any_memory", _int),
-    ]
-
-
-class NormRun(ctypes.Structure):
-    """tandem_norm_run."""
-
-    _fields_ = [
-        ("rows", _size),
-        ("in_", _address),
-        ("residual", _address),
-        ("weight", _address),
-        ("bias", _address),
-        ("norm_bias", _address),
-        ("out", _address),
-        ("sum", _address),
-        ("scales", _address),
-    ]
-
-
+_int, _size, _address = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
 _out = ctypes.POINTER(_address)
-_options = ctypes.POINTER(Options)
-_messages = ctypes.POINTER(Message)
+_options = ctypes.POINTER(_structs.Options)
+_messages = ctypes.POINTER(_structs.Message)
 _MOVE = [_address, _address, _address, _size, _int]  # world, in, out, count, type
 _ARGUMENTS: dict[str, list[Any]] = {
     "unique_id_create": [_address, ctypes.c_char_p],
@@ -171,13 +79,28 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "broadcast": [*_MOVE, _int, _address],
     "gather": [*_MOVE, _int, _address],
     "scatter": [*_MOVE, _int, _address],
+    "all_reduce_quantised": [*_MOVE, _int, _address],
+    "reduce_scatter_quantised": [*_MOVE, _int, _address],
+    "all_gather_quantised": [*_MOVE, _int, _address],
     "send_recv": [_address, _messages, _size, _messages, _size, _address],
-    "plan_create": [_out, _address, _int, ctypes.POINTER(Problem)],
-    "plan_run_with": [_address, ctypes.POINTER(Run), _address],
+    "plan_create": [_out, _address, _int, ctypes.POINTER(_structs.Problem)],
+    "plan_run_with": [_address, ctypes.POINTER(_structs.Run), _address],
     "plan_destroy": [_address],
-    "norm_plan_create": [_out, _address, ctypes.POINTER(NormProblem)],
-    "norm_plan_run": [_address, ctypes.POINTER(NormRun), _address],
+    "norm_plan_create": [_out, _address, ctypes.POINTER(_structs.NormProblem)],
+    "norm_plan_run": [_address, ctypes.POINTER(_structs.NormRun), _address],
     "norm_plan_destroy": [_address],
+    "heads_plan_create": [_out, _address, ctypes.POINTER(_structs.HeadsProblem)],
+    "heads_plan_run": [_address, ctypes.POINTER(_structs.HeadsRun), _address],
+    "heads_plan_destroy": [_address],
+    "exchange_plan_create": [_out, _address, ctypes.POINTER(_structs.ExchangeProblem)],
+    "exchange_plan_run": [_address, ctypes.POINTER(_structs.ExchangeRun), _address],
+    "exchange_plan_destroy": [_address],
+    "experts_create": [_out, _address, ctypes.POINTER(_structs.ExpertsProblem)],
+    "experts_sizes_of": [ctypes.POINTER(_structs.ExpertsProblem), _int, ctypes.POINTER(_structs.ExpertsSizes)],
+    "experts_route": [_address, ctypes.POINTER(_structs.ExpertsChoices), _address],
+    "experts_dispatch": [_address, ctypes.POINTER(_structs.ExpertsRows), _address],
+    "experts_combine": [_address, ctypes.POINTER(_structs.ExpertsSums), _address],
+    "experts_destroy": [_address],
     "synchronize": [_address, _address],
     "barrier": [_address],
 }

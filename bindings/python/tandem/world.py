@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _c, _exit, errors
+from . import _c, _exit, _structs, errors
 from ._library import numbers_option, shown, text_option, whole_option
 from ._memory import Memory, memory_of, result_like
 from ._plan import Plan
@@ -47,10 +47,10 @@ def _choice(name: str, value: object, allowed: dict[str, int]) -> int:
     raise kind(f"{name}: {shown(value)} given, allowed is one of {', '.join(allowed)}")
 
 
-def options_of(device: str | None, given: dict[str, Any]) -> _c.Options:
+def options_of(device: str | None, given: dict[str, Any]) -> _structs.Options:
     """The options of a world. `given` holds fields of tandem_options by name."""
-    made = _c.Options()
-    kinds = {field[0]: field[1] for field in _c.Options._fields_}
+    made = _structs.Options()
+    kinds = {field[0]: field[1] for field in _structs.Options._fields_}
     if device is not None:
         made.device = _choice("device", device, _c.DEVICES)
     for name, value in given.items():
@@ -364,5 +364,5 @@ def _pairs(name: str, given: Any) -> list[tuple[Any, int]]:
 
 
 def _messages(given: list[tuple[Memory, int]]) -> tuple[Any, int]:
-    made = [_c.Message(one.address, one.count, _c.TYPES[one.dtype], pe) for one, pe in given]
-    return ((_c.Message * len(made))(*made) if made else None), len(made)
+    made = [_structs.Message(one.address, one.count, _c.TYPES[one.dtype], pe) for one, pe in given]
+    return ((_structs.Message * len(made))(*made) if made else None), len(made)

@@ -10,8 +10,10 @@ import torch.distributed as dist
 
 
 def join(backend: str = "gloo") -> tuple[int, int]:
-    """Joins the default process group. Returns rank and size."""
+    """Joins the default process group, unless a program before this one has. Returns rank and size."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if dist.is_initialized():
+        return rank, size
     torch.set_num_threads(1)
     dist.init_process_group(
         backend, init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size, timeout=timedelta(seconds=600)

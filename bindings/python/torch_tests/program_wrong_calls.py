@@ -98,6 +98,86 @@ refused(tt.all_reduce_norm, rows, None, vector, norm="none")
 refused(tt.all_reduce_norm, rows, scale=2.0)
 for group in NO_GROUPS:
     refused(tt.all_reduce_norm, rows, group=group)
+for operator in (tt.all_reduce_quantised, tt.reduce_scatter_quantised, tt.all_gather_quantised):
+    for wrong in [*NO_TENSORS, *NO_TYPES, x.double(), torch.ones(size, dtype=torch.int32)]:
+        refused(operator, wrong)
+    for wire in ("x", "FP8", None, 8, Bad()):
+        refused(operator, x, wire)
+    for group in NO_GROUPS:
+        refused(operator, x, group=group)
+refused(tt.reduce_scatter_quantised, torch.ones(size + 1))
+x8, w8, one = torch.ones(size, 16).to(torch.float8_e4m3fn), torch.ones(16, 8).to(torch.float8_e4m3fn), torch.ones(1)
+for operator in (tt.all_gather_scaled_matmul, tt.scaled_matmul_reduce_scatter, tt.scaled_matmul_all_reduce):
+    for wrong in [*NO_TENSORS, *NO_TYPES, x8.float(), x8[0], x8[:, :8]]:
+        refused(operator, wrong, w8, one, one)
+    for wrong in [*NO_TENSORS, w8.float(), w8[0], w8[:8], w8.view(1, 16, 8)]:
+        refused(operator, x8, wrong, one, one)
+    for wrong in [*NO_TENSORS, one.double(), torch.ones(3), torch.ones(size), torch.ones(size + 1, 1)]:
+        refused(operator, x8, w8, wrong, one)
+    for wrong in [*NO_TENSORS, one.double(), torch.ones(7), torch.ones(2, 8)]:
+        refused(operator, x8, w8, one, wrong)
+    for wrong in [*NO_TENSORS[1:], torch.ones(8), torch.ones(7).bfloat16(), torch.ones(1, 8).bfloat16()]:
+        refused(operator, x8, w8, one, one, wrong)
+    refused(operator, x8, w8, one, one, None, "x")
+    for wrong in (torch.float32, "bfloat16", None, 3):
+        refused(operator, x8, w8, one, one, dtype=wrong)
+    for group in NO_GROUPS:
+        refused(operator, x8, w8, one, one, group=group)
+refused(tt.all_gather_scaled_matmul, x8, [], one, [])
+refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one])
+refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one, torch.ones(8)])
+refused(tt.scaled_matmul_reduce_scatter, torch.cat((x8, x8[:1])), w8, one, one)
+partial, lse = torch.ones(2, 4, 8), torch.ones(2, 4)
+for wrong in [*NO_TENSORS, *NO_TYPES, partial.double(), lse, torch.ones(2, 0, 8), torch.ones(2, 4, 0)]:
+    refused(tt.merge_heads, wrong, lse)
+for wrong in [*NO_TENSORS, lse.bfloat16(), partial, torch.ones(2, 5)]:
+    refused(tt.merge_heads, partial, wrong)
+for wrong in [*NO_TENSORS, *NO_TYPES, torch.ones(4), torch.ones(4, size + 1), torch.ones(4, 0)]:
+    refused(tt.exchange_heads, wrong)
+refused(tt.exchange_heads)
+refused(tt.exchange_heads, *[x] * 9)
+refused(tt.exchange_heads, torch.ones(4, size), torch.ones(5, size))
+refused(tt.exchange_heads, torch.ones(4, size), torch.ones(4, size).double())
+refused(tt.exchange_heads, torch.ones(size + 1, 2), to_rows=True)
+for group in NO_GROUPS:
+    refused(tt.merge_heads, partial, lse, group=group)
+    refused(tt.exchange_heads, torch.ones(4, size), group=group)
+ids, options = torch.zeros(3, 2, dtype=torch.int64), {"experts": size, "hidden": 8}
+for wrong in [*NO_TENSORS, *NO_TYPES, ids.float(), ids[0], ids.view(3, 2, 1), torch.zeros(3, 17, dtype=torch.int64)]:
+    refused(tt.route, wrong, **options)
+for wrong in [*NO_TENSORS[1:], ids, torch.ones(3, 2).double(), torch.ones(2, 2), torch.ones(3)]:
+    refused(tt.route, ids, wrong, **options)
+for name, wrongs in {
+    "experts": (0, -size, size + 1, 2**40, "4", None, 2.0, Bad()),
+    "hidden": (0, -1, 2**17, 2**70, "8", None, Bad()),
+    "max_tokens": (0, 2, -1, 2**17, "8", 2.5, Bad()),
+    "dtype": (torch.float32, torch.int32, "bfloat16", 3, None, Bad()),
+    "wire": ("x", "TYPE", None, 0, Bad()),
+    "layout": ("x", None, 1, Bad()),
+    "align": (-1, 2000, "1", None, Bad()),
+    "most_rows": (-1, 3, "1", None, Bad()),  # 3: not without the layout by_expert
+    "group": NO_GROUPS,
+}.items():
+    for wrong in wrongs:
+        refused(tt.route, ids, **{**options, name: wrong})
+routing, rows = tt.route(ids, **options), torch.ones(3, 8, dtype=torch.bfloat16)
+y = tt.dispatch(rows, routing)
+for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows.half(), rows[0], rows[:, :7], torch.cat((rows, rows))]:
+    refused(tt.dispatch, wrong, routing)
+for wrong in [*NO_TENSORS[1:], torch.ones(3, 1)]:
+    refused(tt.dispatch, rows, routing, wrong)
+given = tt.route(ids, **options, wire="given")
+codes = rows.to(torch.float8_e4m3fn)
+for wrong in [*NO_TENSORS, torch.ones(3, 2), torch.ones(2, 1), torch.ones(3, 1).double()]:
+    refused(tt.dispatch, codes, given, wrong)
+refused(tt.dispatch, rows, given, torch.ones(3, 1))
+for wrong in [*NO_TENSORS, *NO_TYPES, y.float(), y[1:], y[:, :7]]:
+    refused(tt.combine, wrong, routing)
+for wrong in [*NO_TENSORS[1:], rows.float(), rows[:2], rows[0]]:
+    refused(tt.combine, y, routing, wrong)
+for wrong in (None, 3, y, routing.memory, Bad()):
+    refused(tt.dispatch, rows, wrong)
+    refused(tt.combine, y, wrong)
 for wrong in (None, 3, Bad(), torch.fx.symbolic_trace(lambda x: x + 1), torch.nn.ReLU()):
     refused(tt.fuse_all_reduce_norm, wrong)
 refused(tt.ColumnParallelLinear, size, size, keep_gathered=True)

@@ -10,14 +10,9 @@ pytest.importorskip("torch")
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_values_and_gradients(processes, tmp_path):
-    for text in run("program_values.py", processes, tmp_path):
-        assert text.endswith("all equal")
-
-
-@pytest.mark.parametrize("processes", [2, 3])
-def test_norms_and_the_pass_that_fuses_them(processes, tmp_path):
-    for text in run("program_norm.py", processes, tmp_path):
-        assert text.endswith("all equal")
+    programs = ("values", "norm", "layers", "experts", "scaled", "deep_ep")
+    for text in run("program_several.py", processes, tmp_path, *(f"program_{name}.py" for name in programs)):
+        assert text.splitlines() == ["all equal"] * len(programs)
 
 
 def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
@@ -28,12 +23,6 @@ def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
 def test_compiler_and_opcheck(tmp_path):
     for text in run("program_compile.py", 2, tmp_path):
         assert text.endswith("all compiled")
-
-
-@pytest.mark.parametrize("processes", [2, 3])
-def test_layers(processes, tmp_path):
-    for text in run("program_layers.py", processes, tmp_path):
-        assert text.endswith("all equal")
 
 
 def test_training_ends_at_the_same_loss(tmp_path):

@@ -74,6 +74,17 @@ struct ExpertRouting {
   const std::int32_t* counts = nullptr;  ///< [expert here]: its rows
   const std::int32_t* starts = nullptr;  ///< [experts here + 1]: its first row, and at last the end of all
   const std::int32_t* slots = nullptr;   ///< [row]: PE * max_tokens + token, or -1 for a row that only aligns
+  Size choices = 0;                      ///< of a PE in the next arrays: max_tokens * top_k, rounded up
+  const std::int32_t* ids = nullptr;     ///< [PE][choices]: experts, or -1
+  const std::int32_t* places = nullptr;  ///< [PE][choices]: row here, -1 for an expert elsewhere, -2 for no room
+  const float* weights = nullptr;        ///< [PE][choices]
+};
+
+/// The sizes of a plan's buffers.
+struct ExpertSizes {
+  Size routing_bytes = 0;    ///< of a routing
+  Size rows = 0;             ///< the most rows of the experts here
+  Size dispatched_rows = 0;  ///< the most rows of the output of `dispatch`
 };
 
 /// The arguments of `route`: any memory of this PE.
@@ -160,5 +171,10 @@ class ExpertPlan {
 /// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node
 /// or more than 64. It does so in a phantom simulation, too, in which choices have no values.
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+
+/// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_experts` does.
+ExpertSizes expert_sizes(const ExpertOptions& options, int pes);
+/// Returns the arrays of a routing for such a plan.
+ExpertRouting expert_routing(const ExpertOptions& options, int pes, const void* memory);
 
 }  // namespace tandem

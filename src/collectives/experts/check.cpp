@@ -55,7 +55,7 @@ Size groups(const ExpertOptions& o) { return ceil_div(o.hidden, kScaleGroup); }
 
 }  // namespace
 
-void check(const ExpertOptions& o, int pes, const Machine& machine) {
+void check(const ExpertOptions& o, int pes) {
   constexpr Size kMost = Size{1} << 16;
   if (o.type != DType::kF16 && o.type != DType::kBF16)
     throw InvalidArgument(fmt::format("type: {} given to {}, allowed are f16 and bf16", name(o.type), kExperts));
@@ -78,6 +78,9 @@ void check(const ExpertOptions& o, int pes, const Machine& machine) {
     throw InvalidArgument(
         fmt::format("most_rows: {} given to {}, allowed is 0 without the layout by_expert", o.most_rows, kExperts));
   }
+}
+
+void check_blocks(const ExpertOptions& o, const Machine& machine) {
   check_number("blocks", o.blocks, 0, Size{RowLines::kBlocksPerSm} * machine.gpu.sm_count);
 }
 

@@ -42,6 +42,21 @@ void throw_refused(World& world, std::int64_t* notes, int blocks, const ExpertOp
                                     (choice - 1) / o.top_k, (choice - 1) % o.top_k, value, kExperts, o.experts - 1));
 }
 
+Size most_rows_of(const ExpertOptions& o, int pes) {
+  return o.layout == ExpertLayout::kByExpert && o.most_rows == 0 ? pes * o.max_tokens : o.most_rows;
+}
+
+ExpertRouting arrays_of(const Routing& r) {
+  return {.tokens = r.tokens(),
+          .counts = r.counts(),
+          .starts = r.starts(),
+          .slots = r.slots(),
+          .choices = r.choices(),
+          .ids = r.ids(0),
+          .places = r.places(0),
+          .weights = r.weights(0)};
+}
+
 Routing shape_of(const ExpertOptions& o, int pes) {
   Routing r;
   r.pes = pes;
@@ -49,7 +64,7 @@ Routing shape_of(const ExpertOptions& o, int pes) {
   r.top_k = o.top_k;
   r.max_tokens = o.max_tokens;
   const Size choices = Size{pes} * o.max_tokens * o.top_k;
-  r.rows = o.layout == ExpertLayout::kByExpert ? r.experts_here * o.most_rows
+  r.rows = o.layout == ExpertLayout::kByExpert ? r.experts_here * most_rows_of(o, pes)
                                                : choices + Size{r.experts_here} * (o.align - 1);
   if (max(r.rows, Size{pes} * r.choices()) > std::numeric_limits<std::int32_t>::max())
     throw InvalidArgument(
@@ -84,10 +99,7 @@ class Plan final : public ExpertPlan {
   }
 
   Size routing_bytes() const override { return shape_.bytes(); }
-  ExpertRouting routing(const void* memory) const override {
-    const Routing r = at(memory);
-    return {r.tokens(), r.counts(), r.starts(), r.slots()};
-  }
+  ExpertRouting routing(const void* memory) const override { return arrays_of(at(memory)); }
   Size rows() const override { return shape_.rows; }
 
  private:
@@ -202,7 +214,8 @@ Size ExpertPlan::dispatched_rows() const {
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options) {
   using namespace kernels;
   const Team team = world.team();
-  check(options, team.size, world.machine());
+  check(options, team.size);
+  check_blocks(options, world.machine());
   if (!team.one_node())
     throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
   if (team.size > kMostPes)
@@ -210,8 +223,7 @@ std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& opti
   if (world.phantom())
     throw Unsupported(fmt::format("{}: a phantom simulation has no choices; simulate with data", kExperts));
   ExpertOptions complete = options;
-  if (options.layout == ExpertLayout::kByExpert && options.most_rows == 0)
-    complete.most_rows = team.size * options.max_tokens;
+  complete.most_rows = most_rows_of(options, team.size);
   const Size pieces = ceil_div(options.hidden * size_of(options.type), RowLines::kPieceBytes);
   if (options.blocks == 0)
     complete.blocks = static_cast<int>(
@@ -235,6 +247,22 @@ std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& opti
                                                 team);
   plan->memory_ = allocations.take();
   return plan;
+}
+
+ExpertSizes expert_sizes(const ExpertOptions& options, int pes) {
+  kernels::check(options, pes);
+  const kernels::Routing shape = kernels::shape_of(options, pes);
+  const bool in_place = options.layout == ExpertLayout::kInPlace;
+  return {.routing_bytes = shape.bytes(),
+          .rows = shape.rows,
+          .dispatched_rows = in_place ? pes * options.max_tokens : shape.rows};
+}
+
+ExpertRouting expert_routing(const ExpertOptions& options, int pes, const void* memory) {
+  kernels::check(options, pes);
+  kernels::Routing routing = kernels::shape_of(options, pes);
+  routing.words = static_cast<std::int32_t*>(const_cast<void*>(memory));
+  return kernels::arrays_of(routing);
 }
 
 template <class Call>

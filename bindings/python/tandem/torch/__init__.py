@@ -3,8 +3,13 @@
     all_reduce, all_gather, ...         collectives of a process group; torch.ops.tandem.* are the same operators
     all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce
                                         matrix products that overlap their collective
+    all_gather_scaled_matmul, scaled_matmul_reduce_scatter, scaled_matmul_all_reduce
+                                        such products in fp8 with scales
+    all_gather_quantised, ...           collectives with codes of 8 bits between PEs
     all_reduce_norm                     an all-reduce with residual, norm and quantisation
     fuse_all_reduce_norm                finds them in a traced graph
+    merge_heads, exchange_heads         exchanges around attention
+    route, dispatch, combine            layers with experts
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
     enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
@@ -35,31 +40,47 @@ from ._collectives import (
     reduce_scatter,
     scatter,
 )
+from ._experts import Routing, combine, dispatch, route
 from ._fuse import fuse_all_reduce_norm, inductor_pass
 from ._groups import shutdown, world_of
+from ._heads import exchange_heads, merge_heads
 from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
 from ._norm import all_reduce_norm
+from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
+from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
 
 __all__ = [
     "ColumnParallelLinear",
+    "Routing",
     "RowParallelLinear",
     "all_gather",
     "all_gather_matmul",
+    "all_gather_quantised",
+    "all_gather_scaled_matmul",
     "all_reduce",
     "all_reduce_norm",
+    "all_reduce_quantised",
     "all_to_all",
     "broadcast",
+    "combine",
+    "dispatch",
     "enable_async_tp",
+    "exchange_heads",
     "fuse_all_reduce_norm",
     "gather",
     "inductor_pass",
     "matmul_all_reduce",
     "matmul_reduce_scatter",
+    "merge_heads",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_quantised",
     "register_backend",
     "replicated_matmul",
+    "route",
+    "scaled_matmul_all_reduce",
+    "scaled_matmul_reduce_scatter",
     "scatter",
     "shutdown",
     "world_of",

@@ -42,9 +42,15 @@ def _checked(x: torch.Tensor, op: str | None, root: int | None, group: str, has_
     _groups.check_tensor("x", x, TYPES)
     if op is not None and op not in OPERATIONS:
         raise errors.InvalidArgument(f"op: {shown(op)} given, allowed is one of {', '.join(OPERATIONS)}")
-    pes = _groups.size_of(group)
+    pes = pes_of(x, group, has_parts)
     if root is not None and not 0 <= root < pes:
         raise errors.InvalidArgument(f"root: {root} given, allowed is 0 to {pes - 1}")
+    return pes
+
+
+def pes_of(x: torch.Tensor, group: str, has_parts: bool) -> int:
+    """The number of PEs of a group. Raises InvalidArgument where `x` has no equal part for each of them."""
+    pes = _groups.size_of(group)
     if has_parts and (x.dim() == 0 or x.shape[0] % pes != 0):
         raise errors.InvalidArgument(
             f"x: shape {tuple(x.shape)} given, allowed is a first axis that is a multiple of {pes} PEs"
@@ -52,15 +58,17 @@ def _checked(x: torch.Tensor, op: str | None, root: int | None, group: str, has_
     return pes
 
 
-def _joined(x: torch.Tensor, pes: int) -> torch.Tensor:
+def joined(x: torch.Tensor, pes: int) -> torch.Tensor:
+    """A new tensor for `x` of all PEs along the first axis."""
     return x.new_empty((pes, *x.shape[1:]) if x.dim() == 0 else (pes * x.shape[0], *x.shape[1:]))
 
 
-def _part(x: torch.Tensor, pes: int) -> torch.Tensor:
+def part(x: torch.Tensor, pes: int) -> torch.Tensor:
+    """A new tensor for one PE's part of the first axis."""
     return x.new_empty((x.shape[0] // pes, *x.shape[1:]))
 
 
-def _define(
+def define(
     name: str, arguments: str, run: Callable[..., Any], fake: Callable[..., Any], backward: Callable[..., Any]
 ) -> None:
     """Registers tandem::name with its kernel, its shape function and its gradient."""
@@ -112,13 +120,13 @@ def _reduce_shape(x: torch.Tensor, op: str, root: int, group: str) -> torch.Tens
 
 
 def _reduce_scatter(x: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    out = _part(x, _checked(x, op, None, group, True))
+    out = part(x, _checked(x, op, None, group, True))
     transfer("reduce_scatter", x.contiguous(), out, out.numel(), group, OPERATIONS[op])
     return out
 
 
 def _all_gather(x: torch.Tensor, group: str) -> torch.Tensor:
-    out = _joined(x, _checked(x, None, None, group, False))
+    out = joined(x, _checked(x, None, None, group, False))
     transfer("all_gather", x.contiguous(), out, x.numel(), group)
     return out
 
@@ -148,71 +156,71 @@ def _broadcast_shape(x: torch.Tensor, root: int, group: str) -> torch.Tensor:
 
 
 def _gather(x: torch.Tensor, root: int, group: str) -> torch.Tensor:
-    out = _joined(x, _checked(x, None, root, group, False)).zero_()
+    out = joined(x, _checked(x, None, root, group, False)).zero_()
     transfer("gather", x.contiguous(), out, x.numel(), group, root)
     return out
 
 
 def _scatter(x: torch.Tensor, root: int, group: str) -> torch.Tensor:
-    out = _part(x, _checked(x, None, root, group, True))
+    out = part(x, _checked(x, None, root, group, True))
     transfer("scatter", x.contiguous(), out, out.numel(), group, root)
     return out
 
 
-_define(
+define(
     "all_reduce",
     "Tensor x, str op, str group",
     _all_reduce,
     _all_reduce_shape,
     lambda grad, op, group: torch.ops.tandem.all_reduce(_linear(op, grad, group), "sum", group),
 )
-_define(
+define(
     "reduce",
     "Tensor x, str op, int root, str group",
     _reduce,
     _reduce_shape,
     lambda grad, op, root, group: torch.ops.tandem.broadcast(_linear(op, grad, group), root, group),
 )
-_define(
+define(
     "reduce_scatter",
     "Tensor x, str op, str group",
     _reduce_scatter,
-    lambda x, op, group: _part(x, _checked(x, op, None, group, True)),
+    lambda x, op, group: part(x, _checked(x, op, None, group, True)),
     lambda grad, op, group: torch.ops.tandem.all_gather(_linear(op, grad, group), group),
 )
-_define(
+define(
     "all_gather",
     "Tensor x, str group",
     _all_gather,
-    lambda x, group: _joined(x, _checked(x, None, None, group, False)),
+    lambda x, group: joined(x, _checked(x, None, None, group, False)),
     lambda grad, group: torch.ops.tandem.reduce_scatter(grad, "sum", group),
 )
-_define(
+define(
     "all_to_all",
     "Tensor x, str group",
     _all_to_all,
     _all_to_all_shape,
     lambda grad, group: torch.ops.tandem.all_to_all(grad, group),
 )
-_define(
+define(
     "broadcast",
     "Tensor x, int root, str group",
     _broadcast,
     _broadcast_shape,
     lambda grad, root, group: torch.ops.tandem.reduce(grad, "sum", root, group),
 )
-_define(
+define(
     "gather",
     "Tensor x, int root, str group",
     _gather,
-    lambda x, root, group: _joined(x, _checked(x, None, root, group, False)),
+    lambda x, root, group: joined(x, _checked(x, None, root, group, False)),
     lambda grad, root, group: torch.ops.tandem.scatter(grad, root, group),
 )
-_define(
+define(
     "scatter",
     "Tensor x, int root, str group",
     _scatter,
-    lambda x, root, group: _part(x, _checked(x, None, root, group, True)),
+    lambda x, root, group: part(x, _checked(x, None, root, group, True)),
     lambda grad, root, group: torch.ops.tandem.gather(grad, root, group),
 )
 

@@ -15,12 +15,13 @@ whose values are the same on all PEs gets its complete gradient on each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from .. import errors
+from .. import _c, errors
 from .._c import ACTIVATIONS
 from .._library import shown
 from .._plan import OperatorPlan
@@ -63,7 +64,8 @@ def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[
             raise errors.InvalidArgument(f"bias: {bias.shape[0]} elements given, allowed are {weight.shape[1]}")
 
 
-def _scattered_rows(x: torch.Tensor, group: str) -> int:
+def scattered_rows(x: torch.Tensor, group: str) -> int:
+    """The first axis of this PE's part of x. Raises InvalidArgument where there is none."""
     pes = _groups.size_of(group)
     if x.shape[0] % pes != 0:
         raise errors.InvalidArgument(
@@ -72,7 +74,8 @@ def _scattered_rows(x: torch.Tensor, group: str) -> int:
     return x.shape[0] // pes
 
 
-def _activated(z: torch.Tensor, activation: str) -> torch.Tensor:
+def activated(z: torch.Tensor, activation: str) -> torch.Tensor:
+    """The activation of z."""
     return z if activation == "none" else getattr(F, activation)(z)
 
 
@@ -87,32 +90,51 @@ def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Scales:
+    """The scales of products in fp8, and the type of the results.
+
+    That of x is one, or one for each row in a last axis of 1. That of a weight is one, or one for each column.
+    """
+
+    x: torch.Tensor
+    weights: Sequence[torch.Tensor]
+    dtype: torch.dtype
+
+    def options(self) -> dict[str, int]:
+        """Fields of tandem_problem."""
+        return {
+            "out_type": _c.TYPES[str(self.dtype).removeprefix("torch.")],
+            "a_scale_per_row": int(self.x.dim() > 1),
+            "b_scale_per_column": int(self.weights[0].numel() > 1),
+        }
+
+
 def _aligned(x: torch.Tensor) -> torch.Tensor:
     return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
 
 
-def _laid_out(weights: Sequence[torch.Tensor]) -> tuple[str, list[torch.Tensor]]:
+def _laid_out(weights: Sequence[torch.Tensor], only_n_x_k: bool) -> tuple[str, list[torch.Tensor]]:
     """The layout of all weights, and their memory in that layout."""
-    if all(w.t().is_contiguous() for w in weights):
-        return "NxK", [_aligned(w.t()) for w in weights]
+    if only_n_x_k or all(w.t().is_contiguous() for w in weights):
+        return "NxK", [_aligned(w.t().contiguous()) for w in weights]
     return "KxN", [_aligned(w.contiguous()) for w in weights]
 
 
 def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> OperatorPlan:
     """A plan for `m` rows. One that is too small is replaced by one for a power of two."""
-    operator, ns, k, dtype, layout, activation = key
+    operator, ns, k, options = key
     plan = found.plans.get(key)
     if plan is None or plan.m < m:
         if plan is not None:
             plan.close()
             del found.plans[key]
         rows = max(16, 1 << (m - 1).bit_length())
-        plan = OperatorPlan(found.world, operator, rows, list(ns), k, dtype=dtype, layout=layout, activation=activation)
-        found.plans[key] = plan
+        plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
     return plan
 
 
-def _run(
+def run(
     operator: str,
     x: torch.Tensor,
     weights: Sequence[torch.Tensor],
@@ -121,6 +143,7 @@ def _run(
     group: str,
     rows: tuple[int, int],
     gathered: torch.Tensor | None = None,
+    scales: Scales | None = None,
 ) -> list[torch.Tensor]:
     """Runs an operator. `rows` are those of the global problem, and those of this PE's result.
 
@@ -129,17 +152,27 @@ def _run(
     found = _groups.world_for(group, x.device.type)
     pes = found.world.pes
     gathers = operator == "all_gather_gemm"
-    layout, b = _laid_out(weights)
+    layout, b = _laid_out(weights, scales is not None)
     a = _aligned(x.contiguous())
     bias = [_aligned(one.contiguous()) for one in biases]
-    c = [x.new_empty((rows[1], w.shape[1])) for w in weights]
+    c = [x.new_empty((rows[1], w.shape[1]), dtype=x.dtype if scales is None else scales.dtype) for w in weights]
     ns = tuple(w.shape[1] * (pes if gathers else 1) for w in weights)
     k = x.shape[-1] * (1 if gathers else pes)
-    dtype = str(x.dtype).removeprefix("torch.")
-    plan = _plan(found, (operator, ns, k, dtype, layout, activation), rows[0])
-    to_b, to_c, to_bias = ([one.data_ptr() for one in tensors] for tensors in (b, c, bias))
-    to_gathered = None if gathered is None else gathered.data_ptr()
-    plan.run(rows[0], a.data_ptr(), to_b, to_c, to_bias, to_gathered, _groups.stream_of(x))
+    options = {
+        "type": _c.TYPES[str(x.dtype).removeprefix("torch.")],
+        "b_layout": _c.LAYOUTS[layout],
+        "activation": ACTIVATIONS[activation],
+        **({} if scales is None else scales.options()),
+    }
+    plan = _plan(found, (operator, ns, k, tuple(options.items())), rows[0])
+    matrices: dict[str, Any] = {"a": a.data_ptr(), "gathered": None if gathered is None else gathered.data_ptr()}
+    for name, tensors in (("b", b), ("c", c), ("bias", bias)):
+        matrices[name] = _c.addresses([one.data_ptr() for one in tensors])
+    if scales is not None:
+        kept = [one.contiguous() for one in (scales.x, *scales.weights)]
+        matrices["a_scale"] = kept[0].data_ptr()
+        matrices["b_scale"] = _c.addresses([one.data_ptr() for one in kept[1:]])
+    plan.run(rows[0], _groups.stream_of(x), **matrices)
     return c
 
 
@@ -158,14 +191,14 @@ def _all_gather_matmul(
     if is_fused(x, weights):
         m = pes * flat.shape[0]
         gathered = x.new_empty((m, x.shape[-1])) if keep_gathered else None
-        results = _run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), gathered)
+        results = run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), gathered)
     else:
         gathered = torch.ops.tandem.all_gather(flat, group)
         sums = [gathered @ w for w in weights]
         results = (
-            [_activated(s + b, activation) for s, b in zip(sums, biases, strict=True)]
+            [activated(s + b, activation) for s, b in zip(sums, biases, strict=True)]
             if biases
-            else [_activated(s, activation) for s in sums]
+            else [activated(s, activation) for s in sums]
         )
     shaped = [r.reshape(*shape, w.shape[1]) for r, w in zip(results, weights, strict=True)]
     if not keep_gathered or gathered is None:
@@ -182,7 +215,7 @@ def _sum(
     flat = x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
     own = flat.shape[0] * rows // x.shape[0] if x.shape[0] > 0 else 0
     if is_fused(x, [w]):
-        result = _run(operator, flat, [w], biases, activation, group, (flat.shape[0], own))[0]
+        result = run(operator, flat, [w], biases, activation, group, (flat.shape[0], own))[0]
         return result.reshape(shape)
     product = (x @ w).contiguous()
     if operator == "gemm_reduce_scatter":
@@ -191,7 +224,7 @@ def _sum(
         product = torch.ops.tandem.all_reduce(product, "sum", group)
     if bias is not None:
         product = product + bias
-    result = _activated(product, activation)
+    result = activated(product, activation)
     return result
 
 
@@ -199,7 +232,7 @@ def _matmul_reduce_scatter(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
     _checked(x, [weight], [] if bias is None else [bias], activation)
-    return _sum("gemm_reduce_scatter", x, weight, bias, activation, group, _scattered_rows(x, group))
+    return _sum("gemm_reduce_scatter", x, weight, bias, activation, group, scattered_rows(x, group))
 
 
 def _matmul_all_reduce(
@@ -215,7 +248,7 @@ def _replicated_matmul(
     _checked(x, [weight], [] if bias is None else [bias], activation)
     _groups.find(group)
     z = x @ weight if bias is None else x @ weight + bias
-    return _activated(z, activation).contiguous()
+    return activated(z, activation).contiguous()
 
 
 # Shapes.
@@ -239,7 +272,7 @@ def _matmul_reduce_scatter_shape(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
     _checked(x, [weight], [] if bias is None else [bias], activation)
-    return x.new_empty((_scattered_rows(x, group), *x.shape[1:-1], weight.shape[1]))
+    return x.new_empty((scattered_rows(x, group), *x.shape[1:-1], weight.shape[1]))
 
 
 def _whole_shape(

@@ -80,7 +80,7 @@ def _address(x: torch.Tensor | None) -> int | None:
 
 def _plan(found: _groups.GroupWorld, rows: int, **problem: Any) -> NormPlan:
     """A plan for `rows` rows. Each power of two has its own, because the algorithm depends on it."""
-    problem["max_rows"] = max(_LEAST_ROWS, 1 << (rows - 1).bit_length())
+    problem |= {"max_rows": max(_LEAST_ROWS, 1 << (rows - 1).bit_length()), "any_memory": 1}
     key = ("all_reduce_norm", *problem.values())
     if key not in found.plans:
         found.plans[key] = NormPlan(found.world, **problem)

@@ -1,0 +1,288 @@
+"""Matrix products in fp8 that overlap their collective, as operators of PyTorch. They are for inference.
+
+x and weights are float8_e4m3fn, and scales are float32. x has one scale, or one for each row in a last axis of 1, as
+torch._scaled_mm has them. A weight has one, or one for each column. Sums are in float32, and results in bfloat16 or
+float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import errors
+from .._c import ACTIVATIONS
+from .._library import shown
+from . import _groups, _matmul
+from ._collectives import text_argument
+
+_FP8 = torch.float8_e4m3fn
+_OUT = (torch.bfloat16, torch.float16)
+
+
+def _checked(
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    scales: _matmul.Scales,
+    biases: Sequence[torch.Tensor],
+    activation: str,
+) -> None:
+    _groups.check_tensor("x", x, (_FP8,))
+    if x.dim() < 2:
+        raise errors.InvalidArgument(f"x: shape {tuple(x.shape)} given, allowed are two axes or more")
+    if activation not in ACTIVATIONS:
+        raise errors.InvalidArgument(
+            f"activation: {shown(activation)} given, allowed is one of {', '.join(ACTIVATIONS)}"
+        )
+    if scales.dtype not in _OUT:
+        raise errors.InvalidType(f"dtype: {scales.dtype} given, allowed are torch.bfloat16 and torch.float16")
+    if len(weights) == 0:
+        raise errors.InvalidArgument("weight: an empty list given, allowed is at least one weight")
+    for name, one in (("weight_scale", scales.weights), ("bias", biases)):
+        if len(one) != len(weights) and (name, len(one)) != ("bias", 0):
+            raise errors.InvalidArgument(f"{name}: {len(one)} given, allowed are {len(weights)}, as weights")
+    for weight in weights:
+        _groups.check_tensor("weight", weight, (_FP8,))
+        _check_shape("weight", weight, (x.shape[-1], weight.shape[-1] if weight.dim() == 2 else 1), x)
+    _groups.check_tensor("x_scale", scales.x, (torch.float32,))
+    if scales.x.dim() > 1 or scales.x.numel() != 1:
+        _check_shape("x_scale", scales.x, (*x.shape[:-1], 1), x)
+    for weight, scale in zip(weights, scales.weights, strict=True):
+        _groups.check_tensor("weight_scale", scale, (torch.float32,))
+        if scale.numel() != 1:
+            _check_shape("weight_scale", scale.reshape(-1), (weight.shape[1],), x)
+    for scale in (scales.x, *scales.weights):
+        _check_shape("scale", scale, tuple(scale.shape), x)
+    if len({scale.numel() > 1 for scale in scales.weights}) > 1:
+        raise errors.InvalidArgument("weight_scale: single scales and vectors given, allowed is one kind")
+    for weight, bias in zip(weights, biases, strict=False):
+        _groups.check_tensor("bias", bias, (torch.bfloat16,))
+        _check_shape("bias", bias, (weight.shape[1],), x)
+
+
+def _check_shape(name: str, given: torch.Tensor, shape: tuple[int, ...], x: torch.Tensor) -> None:
+    if tuple(given.shape) != shape or given.device != x.device:
+        raise errors.InvalidArgument(
+            f"{name}: shape {tuple(given.shape)} on {given.device} given, allowed is {shape} on {x.device}"
+        )
+
+
+def _is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
+    """Whether rows of all matrices are multiples of 16 bytes, as operators need. All PEs answer alike."""
+    return x.numel() > 0 and x.shape[-1] % 16 == 0 and all(w.shape[1] > 0 and w.shape[1] % 8 == 0 for w in weights)
+
+
+def _flat(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
+
+
+def _product(flat: torch.Tensor, weight: torch.Tensor, x_scale: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """This PE's product in float32."""
+    return (flat.float() @ weight.float()) * x_scale.reshape(-1, 1) * scale.reshape(1, -1)
+
+
+def _finished(z: torch.Tensor, biases: Sequence[torch.Tensor], i: int, activation: str, dtype: Any) -> torch.Tensor:
+    return _matmul.activated(z + biases[i].float() if biases else z, activation).to(dtype)
+
+
+def _all_gather_shape(
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    x_scale: torch.Tensor,
+    weight_scales: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    activation: str,
+    dtype: torch.dtype,
+    group: str,
+) -> list[torch.Tensor]:
+    _checked(x, weights, _matmul.Scales(x_scale, weight_scales, dtype), biases, activation)
+    rows = _groups.size_of(group) * x.shape[0]
+    return [x.new_empty((rows, *x.shape[1:-1], w.shape[1]), dtype=dtype) for w in weights]
+
+
+def _all_gather_scaled_matmul(
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    x_scale: torch.Tensor,
+    weight_scales: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    activation: str,
+    dtype: torch.dtype,
+    group: str,
+) -> list[torch.Tensor]:
+    results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, group)
+    flat, scales = _flat(x), _matmul.Scales(x_scale, weight_scales, dtype)
+    if _is_fused(x, weights):
+        m = _groups.size_of(group) * flat.shape[0]
+        made = _matmul.run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), scales=scales)
+    else:
+        whole = torch.ops.tandem.all_gather(flat, group)
+        if x_scale.dim() > 1:
+            x_scale = torch.ops.tandem.all_gather(x_scale.reshape(-1), group)
+        made = [
+            _finished(_product(whole, w, x_scale, s), biases, i, activation, dtype)
+            for i, (w, s) in enumerate(zip(weights, weight_scales, strict=True))
+        ]
+    return [one.reshape(result.shape) for one, result in zip(made, results, strict=True)]
+
+
+def _sum_shape(scatters: bool) -> Any:
+    def shape(
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        x_scale: torch.Tensor,
+        weight_scale: torch.Tensor,
+        bias: torch.Tensor | None,
+        activation: str,
+        dtype: torch.dtype,
+        group: str,
+    ) -> torch.Tensor:
+        biases = [] if bias is None else [bias]
+        _checked(x, [weight], _matmul.Scales(x_scale, [weight_scale], dtype), biases, activation)
+        rows = _matmul.scattered_rows(x, group) if scatters else x.shape[0]
+        return x.new_empty((rows, *x.shape[1:-1], weight.shape[1]), dtype=dtype)
+
+    return shape
+
+
+def _sum(scatters: bool) -> Any:
+    shape = _sum_shape(scatters)
+
+    def run(
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        x_scale: torch.Tensor,
+        weight_scale: torch.Tensor,
+        bias: torch.Tensor | None,
+        activation: str,
+        dtype: torch.dtype,
+        group: str,
+    ) -> torch.Tensor:
+        result = shape(x, weight, x_scale, weight_scale, bias, activation, dtype, group)
+        flat, biases = _flat(x), [] if bias is None else [bias]
+        if _is_fused(x, [weight]):
+            operator = "gemm_reduce_scatter" if scatters else "gemm_all_reduce"
+            scales = _matmul.Scales(x_scale, [weight_scale], dtype)
+            rows = (flat.shape[0], result.numel() // weight.shape[1])
+            return _matmul.run(operator, flat, [weight], biases, activation, group, rows, scales=scales)[0].reshape(
+                result.shape
+            )
+        product = _product(flat, weight, x_scale, weight_scale)
+        reduce = torch.ops.tandem.reduce_scatter if scatters else torch.ops.tandem.all_reduce
+        return _finished(reduce(product, "sum", group), biases, 0, activation, dtype).reshape(result.shape)
+
+    return run
+
+
+_LAST = "str activation, ScalarType dtype, str group"
+_ONE = f"(Tensor x, Tensor weight, Tensor x_scale, Tensor weight_scale, Tensor? bias, {_LAST}) -> Tensor"
+for _name, _schema, _kernel, _fake in (
+    (
+        "all_gather_scaled_matmul",
+        f"(Tensor x, Tensor[] weights, Tensor x_scale, Tensor[] weight_scales, Tensor[] biases, {_LAST}) -> Tensor[]",
+        _all_gather_scaled_matmul,
+        _all_gather_shape,
+    ),
+    ("scaled_matmul_reduce_scatter", _ONE, _sum(True), _sum_shape(True)),
+    ("scaled_matmul_all_reduce", _ONE, _sum(False), _sum_shape(False)),
+):
+    torch.library.custom_op(
+        f"tandem::{_name}", _kernel, mutates_args=(), schema=_schema, device_types=("cpu", "cuda")
+    ).register_fake(_fake)
+
+
+def _list(name: str, value: Any, types: tuple[torch.dtype, ...]) -> list[torch.Tensor]:
+    made = list(value) if isinstance(value, (list, tuple)) else [value]
+    for one in made:
+        _groups.check_tensor(name, one, types)
+    return made
+
+
+def _dtype(value: Any) -> torch.dtype:
+    if not isinstance(value, torch.dtype):
+        raise errors.InvalidType(f"dtype: {shown(value)} given, allowed are torch.bfloat16 and torch.float16")
+    return value
+
+
+def all_gather_scaled_matmul(
+    x: torch.Tensor,
+    weight: Any,
+    x_scale: torch.Tensor,
+    weight_scale: Any,
+    bias: Any = None,
+    activation: str = "none",
+    dtype: torch.dtype = torch.bfloat16,
+    group: Any = None,
+) -> Any:
+    """gather(x * x_scale) @ (weight * weight_scale) + bias, activated. Lists of weights give a list of results.
+
+    A single `x_scale` is the same on all PEs.
+    """
+    results = torch.ops.tandem.all_gather_scaled_matmul(
+        _list("x", x, (_FP8,))[0],
+        _list("weight", weight, (_FP8,)),
+        _list("x_scale", x_scale, (torch.float32,))[0],
+        _list("weight_scale", weight_scale, (torch.float32,)),
+        [] if bias is None else _list("bias", bias, (torch.bfloat16,)),
+        text_argument("activation", activation),
+        _dtype(dtype),
+        _groups.resolve(group),
+    )
+    return results if isinstance(weight, (list, tuple)) else results[0]
+
+
+def _one(
+    operator: Any,
+    x: Any,
+    weight: Any,
+    x_scale: Any,
+    weight_scale: Any,
+    bias: Any,
+    activation: Any,
+    dtype: Any,
+    group: Any,
+) -> torch.Tensor:
+    for name, one, kind in (
+        ("x", x, _FP8),
+        ("weight", weight, _FP8),
+        ("x_scale", x_scale, torch.float32),
+        ("weight_scale", weight_scale, torch.float32),
+    ):
+        _groups.check_tensor(name, one, (kind,))
+    if bias is not None:
+        _groups.check_tensor("bias", bias, (torch.bfloat16,))
+    name = _groups.resolve(group)
+    activation = text_argument("activation", activation)
+    return operator(x, weight, x_scale, weight_scale, bias, activation, _dtype(dtype), name)
+
+
+def scaled_matmul_reduce_scatter(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    x_scale: torch.Tensor,
+    weight_scale: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+    dtype: torch.dtype = torch.bfloat16,
+    group: Any = None,
+) -> torch.Tensor:
+    """This PE's rows of the sum of (x * x_scale) @ (weight * weight_scale) over all PEs, with bias and activation."""
+    operator = torch.ops.tandem.scaled_matmul_reduce_scatter
+    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group)
+
+
+def scaled_matmul_all_reduce(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    x_scale: torch.Tensor,
+    weight_scale: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+    dtype: torch.dtype = torch.bfloat16,
+    group: Any = None,
+) -> torch.Tensor:
+    """The sum of (x * x_scale) @ (weight * weight_scale) over all PEs, with bias and activation."""
+    operator = torch.ops.tandem.scaled_matmul_all_reduce
+    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group)

@@ -1,0 +1,204 @@
+"""Dispatch and combine beside references in float64: values, gradients, layouts, fp8, reused routings."""
+
+from __future__ import annotations
+
+import tandem.torch as tt
+import torch
+import torch.distributed as dist
+from common import check_close, gathered, join
+
+rank, size = join()
+HERE = 2  # experts of a PE
+EXPERTS, TOKENS, TOP_K, HIDDEN = HERE * size, 5, 3, 40
+BF16, F16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
+
+
+def random(seed, *shape, dtype=torch.float32):
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64).to(dtype)
+
+
+def choices(seed, tokens, top_k=TOP_K, dtype=torch.int64):
+    """Experts of each token: some chosen twice, some tokens without any."""
+    torch.manual_seed(seed)
+    ids = torch.randint(-1, EXPERTS, (tokens, top_k), dtype=dtype)
+    if tokens > 1:
+        ids[0], ids[1] = -1, ids[1, 0]
+    return ids
+
+
+def everybody(value, tokens):
+    """A tensor of all PEs, whose first axes may differ: a list."""
+    counts = gathered(torch.tensor([tokens]))
+    most = int(max(counts))
+    padded = torch.zeros(most, *value.shape[1:], dtype=value.dtype)
+    padded[:tokens] = value
+    return [one.view(value.dtype)[: int(n)] for one, n in zip(gathered(padded.view(torch.uint8)), counts)]
+
+
+def rows_here(ids):
+    """For each expert of this PE its rows, as pairs of PE and token."""
+    order = [(rank + i) % size for i in range(size)]
+    wanted = range(rank * HERE, (rank + 1) * HERE)
+    return [
+        [(pe, t) for pe in order for t in range(len(ids[pe])) for k in ids[pe][t].tolist() if k == e] for e in wanted
+    ]
+
+
+def check_rows(rows, routing, xs, ids, layout, align):
+    """Rows of the experts here, bit for bit."""
+    expected, at = rows_here(ids), 0
+    assert routing.counts.tolist() == [len(one) for one in expected]
+    assert routing.tokens.tolist() == [len(one) for one in ids]
+    for e, pairs in enumerate(expected):
+        at = e * routing.problem.most_rows if layout == "by_expert" else at
+        assert routing.starts[e] == at, (layout, routing.starts, at)
+        slots = routing.slots[at : at + len(pairs)].tolist()
+        assert slots == [pe * routing.problem.max_tokens + t for pe, t in pairs], (layout, slots)
+        for i, (pe, t) in enumerate(pairs):
+            row = rows[slots[i] if layout == "in_place" else at + i]
+            assert torch.equal(row.view(torch.uint8), xs[pe][t].view(torch.uint8)), (layout, e, i)
+        at += -(-len(pairs) // align) * align
+
+
+def experts_of(matrices, rows, routing, layout):
+    """Multiplies the rows of each expert by its matrix."""
+    if layout == "in_place":
+        rows = rows[routing.slots.clamp(0, len(rows) - 1).long()]  # rows behind the last one are not used
+    y = torch.zeros(routing.arrays.sizes.rows, HIDDEN, dtype=rows.dtype)
+    for e in range(HERE):
+        begin, count = int(routing.starts[e]), int(routing.counts[e])
+        index = torch.arange(begin, begin + count)
+        y = y.index_copy(0, index, rows[index] @ matrices[e])
+    return y
+
+
+def reference(x, weights, ids, matrices, add):
+    """The layer of one PE in float64, with the experts of all PEs."""
+    out = add.clone()
+    for t in range(len(x)):
+        for k, expert in enumerate(ids[t].tolist()):
+            if expert >= 0:
+                out = out.index_add(0, torch.tensor([t]), (weights[t, k] * (x[t] @ matrices[expert]))[None])
+    return out
+
+
+def layer(dtype, layout, align, tokens, id_type=torch.int64):
+    """Values and gradients of x, weights, matrices and the added tensor."""
+    ids = choices(10 + rank, tokens, dtype=id_type)
+    x = random(rank, tokens, HIDDEN, dtype=dtype).requires_grad_()
+    add = random(30 + rank, tokens, HIDDEN, dtype=dtype).requires_grad_()
+    weights = random(20 + rank, tokens, TOP_K).requires_grad_()
+    own = (random(40 + rank, HERE, HIDDEN, HIDDEN) * HIDDEN**-0.5).to(dtype).requires_grad_()
+    most = size * TOKENS * TOP_K if layout == "by_expert" else 0
+    options = {"experts": EXPERTS, "hidden": HIDDEN, "max_tokens": TOKENS, "dtype": dtype}
+    routing = tt.route(ids, weights, layout=layout, align=align, most_rows=most, **options)
+    all_ids = everybody(ids, tokens)
+    for _ in range(2):  # a routing serves several calls
+        rows = tt.dispatch(x, routing)
+        check_rows(rows.detach(), routing, everybody(x.detach(), tokens), all_ids, layout, align)
+        out = tt.combine(experts_of(own, rows, routing, layout), routing, add)
+    matrices = torch.cat(gathered(own)).double().requires_grad_()
+    leaves = [[one.double().requires_grad_() for one in everybody(a.detach(), tokens)] for a in (x, weights, add)]
+    wanted = [reference(leaves[0][pe], leaves[1][pe], all_ids[pe], matrices, leaves[2][pe]) for pe in range(size)]
+    check_close((layout, "out"), out.detach(), wanted[rank].detach())
+    loss = [random(50 + pe, *one.shape, dtype=torch.float64) for pe, one in enumerate(wanted)]
+    (out * loss[rank].to(dtype)).sum().backward()
+    sum((a * b).sum() for a, b in zip(wanted, loss)).backward()
+    for name, got, want in (
+        ("x", x.grad, leaves[0][rank].grad),
+        ("add", add.grad, leaves[2][rank].grad),
+        ("matrices", own.grad, matrices.grad[rank * HERE : (rank + 1) * HERE]),
+    ):
+        if got.numel() > 0:
+            check_close((layout, name), got, want)
+    if tokens > 0:
+        error = (weights.grad.double() - leaves[1][rank].grad).abs().max()
+        assert error <= 3e-2 * (1 + leaves[1][rank].grad.abs().max()), (layout, "weights", error)
+
+
+for dtype, layout, align, tokens in (
+    (BF16, "sorted", 1, TOKENS),
+    (F16, "sorted", 8, TOKENS),
+    (BF16, "by_expert", 1, TOKENS),
+    (F16, "in_place", 1, TOKENS),
+    (BF16, "sorted", 4, rank),  # numbers of tokens differ, and PE 0 has none
+):
+    layer(dtype, layout, align, tokens)
+layer(BF16, "sorted", 1, TOKENS, torch.int32)
+
+# fp8 on the way: quantised here, or given.
+x, ids = random(rank, TOKENS, 200, dtype=BF16), choices(rank, TOKENS)
+options = {"experts": EXPERTS, "hidden": 200, "layout": "by_expert", "most_rows": size * TOKENS * TOP_K}
+routing = tt.route(ids, wire="quantised", **options)
+rows, scales = tt.dispatch(x, routing)
+padded = torch.nn.functional.pad(x.float(), (0, 56)).view(TOKENS, 2, 128)
+wanted_scales = padded.abs().amax(-1) / 448
+codes = (padded * (1 / wanted_scales.unsqueeze(-1))).view(TOKENS, 256)[:, :200].to(FP8)
+given = tt.route(ids, wire="given", **options)
+rows_given, scales_given = tt.dispatch(codes, given, wanted_scales)
+all_codes, all_ids = everybody(codes, TOKENS), everybody(ids, TOKENS)
+check_rows(rows_given, given, all_codes, all_ids, "by_expert", 1)
+for e in range(HERE):
+    used = slice(int(given.starts[e]), int(given.starts[e] + given.counts[e]))
+    back = rows[used].float() * scales[used].repeat_interleave(128, 1)[:, :200]
+    want = rows_given[used].float() * scales_given[used].repeat_interleave(128, 1)[:, :200]
+    assert ((back - want).abs() <= want.abs() / 8 + 1e-3).all()
+    assert torch.allclose(scales[used], scales_given[used], rtol=1e-2)
+
+# The same bits in every run; a program without weights; a refused id.
+y = random(5, routing.arrays.sizes.rows, 200, dtype=BF16)
+first, second = tt.combine(y, routing), tt.combine(y, routing)
+assert torch.equal(first, second)
+try:
+    tt.route(torch.full((TOKENS, TOP_K), EXPERTS if rank == 0 else 0), **options)
+    assert rank != 0
+except tt._experts.errors.InvalidArgument as error:
+    assert "ids: PE 0, token 0, k 0" in str(error), error
+dist.barrier()
+
+# Heads around attention.
+for dtype, heads, all_heads, base_two in (
+    (torch.float32, 2 * size + 1, False, False),
+    (BF16, 4, True, True),
+    (F16, size, False, True),
+):
+    partial, lse = random(rank, 3, heads, 16, dtype=dtype), random(60 + rank, 3, heads)
+    lse[0, 0] = -torch.inf
+    if rank == 0:
+        lse[1] = torch.nan
+    base = 2.0 if base_two else torch.e
+    weights = [torch.where(one.isfinite(), base ** one.double(), 0.0).unsqueeze(-1) for one in gathered(lse)]
+    total = sum(weights)
+    parts = [(w * p.double()) for w, p in zip(weights, gathered(partial))]
+    wanted = torch.where(total > 0, sum(parts) / total, 0.0)
+    step = -(-heads // size)
+    wanted = wanted if all_heads else wanted[:, rank * step : (rank + 1) * step]
+    check_close("merge_heads", tt.merge_heads(partial, lse, all_heads=all_heads, base_two=base_two), wanted)
+for rows in (4, 0, 33):  # plans grow
+    tensors = [random(70 + rank + i, rows, size * h, 8).requires_grad_() for i, h in enumerate((2, 1, 1))]
+    out = tt.exchange_heads(*tensors)
+    for x, got in zip(tensors, out):
+        assert torch.equal(got, torch.cat([one.chunk(size, 1)[rank] for one in gathered(x)]))
+    back = tt.exchange_heads(*out, to_rows=True)
+    assert all(torch.equal(a, b) for a, b in zip(tensors, back))
+    sum((one * (rank + 1)).sum() for one in out).backward()  # the gradient of a head is its PE's factor
+    for x in tensors:
+        wanted = torch.arange(1.0, size + 1).repeat_interleave(x.shape[1] // size).view(1, -1, 1).expand(x.shape)
+        assert torch.equal(x.grad, wanted)
+
+# Quantised collectives: within the bound of docs/reference/quantised.md.
+for wire, bound in (("fp8", 1 / 28), ("int8", 1 / 254)):
+    x = random(rank, 4 * size, 128).requires_grad_()
+    every = gathered(x)
+    error = 1.01 * bound * sum(one.abs().max() for one in every)
+    got = tt.all_reduce_quantised(x, wire)
+    assert ((got - sum(every)).abs() <= error + 1.01 * bound * got.abs().max()).all()
+    assert not torch.equal(got, sum(every))
+    assert ((tt.reduce_scatter_quantised(x, wire) - sum(every).chunk(size)[rank]).abs() <= error).all()
+    gathers = tt.all_gather_quantised(x, wire)
+    assert ((gathers - torch.cat(every)).abs() <= error).all()
+    (gathers * (rank + 1)).sum().backward()
+    assert x.grad.eq(size * (size + 1) / 2).all()
+tt.shutdown()
+print("all equal")
