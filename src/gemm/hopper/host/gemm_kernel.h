@@ -29,6 +29,7 @@ struct GemmKernel {
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
+  bool gated = false;  ///< whether it is for the gated activations, or for the others
 };
 
 std::span<const GemmKernel* const> gemm_kernels();
