@@ -31,6 +31,10 @@ extern const SkinnyKernel kBf16Skinny48;
 extern const SkinnyKernel kBf16Skinny64;
 extern const SkinnyKernel kBf16Skinny128;
 extern const SkinnyKernel kBf16Skinny256;
+extern const SkinnyKernel kBf16Normed16;
+extern const SkinnyKernel kBf16Normed32;
+extern const SkinnyKernel kBf16Normed48;
+extern const SkinnyKernel kBf16Normed64;
 
 namespace {
 
@@ -66,8 +70,8 @@ std::span<const GemmKernel* const> gemm_kernels() {
 }
 
 std::span<const SkinnyKernel* const> skinny_kernels() {
-  static const std::array kernels{&kBf16Skinny16, &kBf16Skinny32,  &kBf16Skinny48,
-                                  &kBf16Skinny64, &kBf16Skinny128, &kBf16Skinny256};
+  static const std::array kernels{&kBf16Skinny16,  &kBf16Skinny32, &kBf16Skinny48, &kBf16Skinny64, &kBf16Skinny128,
+                                  &kBf16Skinny256, &kBf16Normed16, &kBf16Normed32, &kBf16Normed48, &kBf16Normed64};
   return kernels;
 }
 
@@ -75,11 +79,13 @@ const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms) {
   // A block streams B for 64 columns, so all blocks should have about the same number of columns. Up to 16 rows, and
   // for less depth, cuBLASLt is as fast or faster (bench/results/gemm_h200.json), but it adds nothing over PEs.
   constexpr Size kFewestRows = 17, kLeastDepth = 8192;
-  if (!is_for_tma(gemm) || !skinny_suits(gemm, sms) || gemm.norm.weight != nullptr) return nullptr;
+  if (!is_for_tma(gemm) || !skinny_suits(gemm, sms)) return nullptr;
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth))
     return nullptr;
   for (const SkinnyKernel* kernel : skinny_kernels())
-    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
+    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows &&
+        kernel->normed == (gemm.norm.weight != nullptr))
+      return kernel;
   return nullptr;
 }
 

@@ -46,6 +46,7 @@ struct SkinnyKernel {
   int rows = 0;               ///< largest number
   void (*launch)(const GemmLaunch& launch) = nullptr;
   int (*load)() = nullptr;
+  bool normed = false;  ///< whether it is for GEMMs with GemmNorm, or for the others
 };
 
 std::span<const SkinnyKernel* const> skinny_kernels();
