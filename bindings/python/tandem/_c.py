@@ -50,6 +50,114 @@ TYPES = {
 }
 
 _int, _size, _address = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
+_int, _size, _double, _address = ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_void_p
+
+
+class Options(ctypes.Structure):
+    """tandem_options."""
+
+    _fields_ = [
+        ("heap_bytes", _size),
+        ("staging_bytes", _size),
+        ("timeout_s", _double),
+        ("arrival_timeout_s", _double),
+        ("join_timeout_s", _double),
+        ("heap_limit_bytes", _size),
+        ("any_memory", _int),
+        ("max_blocks", _int),
+        ("algorithms", ctypes.c_char_p),
+        ("device", _int),
+    ]
+
+
+class Message(ctypes.Structure):
+    """tandem_message."""
+
+    _fields_ = [("data", _address), ("count", _size), ("type", _int), ("peer", _int)]
+
+
+class Problem(ctypes.Structure):
+    """tandem_problem."""
+
+    _fields_ = [
+        ("m", _size),
+        ("n", _size),
+        ("k", _size),
+        ("type", _int),
+        ("ns", ctypes.POINTER(_size)),
+        ("num_b", _size),
+        ("out_type", _int),
+        ("b_layout", _int),
+        ("activation", _int),
+        ("a_scale_per_row", _int),
+        ("b_scale_per_column", _int),
+        ("norm", _int),
+        ("epsilon", _double),
+        ("residual", _int),
+        ("norm_bias", _int),
+        ("sum", _int),
+        ("quantisation", _int),
+        ("scale", _double),
+    ]
+
+
+class Run(ctypes.Structure):
+    """tandem_run."""
+
+    _fields_ = [
+        ("m", _size),
+        ("a", _address),
+        ("b", ctypes.POINTER(_address)),
+        ("c", ctypes.POINTER(_address)),
+        ("bias", ctypes.POINTER(_address)),
+        ("a_scale", _address),
+        ("b_scale", ctypes.POINTER(_address)),
+        ("c_scale", ctypes.POINTER(_address)),
+        ("gathered", _address),
+        ("residual", _address),
+        ("norm_weight", _address),
+        ("norm_bias", _address),
+        ("sum", _address),
+        ("scales", _address),
+    ]
+
+
+class NormProblem(ctypes.Structure):
+    """tandem_norm_problem."""
+
+    _fields_ = [
+        ("hidden", _size),
+        ("max_rows", _size),
+        ("type", _int),
+        ("norm", _int),
+        ("epsilon", _double),
+        ("residual", _int),
+        ("bias", _int),
+        ("norm_bias", _int),
+        ("sum", _int),
+        ("sharded_residual", _int),
+        ("quantisation", _int),
+        ("scale", _double),
+        ("any_memory", _int),
+    ]
+
+
+class NormRun(ctypes.Structure):
+    """tandem_norm_run."""
+
+    _fields_ = [
+        ("rows", _size),
+        ("in_", _address),
+        ("residual", _address),
+        ("weight", _address),
+        ("bias", _address),
+        ("norm_bias", _address),
+        ("out", _address),
+        ("sum", _address),
+        ("scales", _address),
+    ]
+
+
 _out = ctypes.POINTER(_address)
 _options = ctypes.POINTER(_structs.Options)
 _messages = ctypes.POINTER(_structs.Message)

@@ -54,8 +54,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
   };
   const Size k_unit = kTmaBytes / size_of(gemm.type);
-  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, kTmaBytes / size_of(gemm.out_type))
-                                                     : kTmaBytes / size_of(gemm.out_type);
+  const Size of_c = kTmaBytes / size_of(gemm.out_type) * (is_gated(gemm.activation) ? 2 : 1);
+  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, of_c) : of_c;
   require(gemm.m >= 0, "m", gemm.m, "0 or more");
   require(gemm.n >= 0 && gemm.n % n_unit == 0, "n", gemm.n, multiple(n_unit));
   require(gemm.k >= 1 && gemm.k % k_unit == 0, "k", gemm.k, multiple(k_unit));

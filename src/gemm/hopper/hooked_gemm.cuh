@@ -11,9 +11,9 @@
 
 namespace tandem::cuda {
 
-/// Element is the type of A and B, Out the type of C. Two blocks of a cluster share a tile column: each loads half of
-/// B's rows for both.
-template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK>
+/// Element is the type of A and B, Out the type of C. Gated: for the gated activations. Two blocks of a cluster share a
+/// tile column: each loads half of B's rows for both.
+template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false>
 class HookedGemm {
   static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr int kCluster = 2;
@@ -23,7 +23,7 @@ class HookedGemm {
   using RowMajor = cutlass::layout::RowMajor;
   using LayoutB = std::conditional_t<Layout == BLayout::kNxK, cutlass::layout::ColumnMajor, RowMajor>;
 
-  using Store = TileStore<Out, TileM, TileN, kScaled>;
+  using Store = TileStore<Out, TileM, TileN, kScaled, Gated>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using PlainMainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, RowMajor, kAlignment, Element, LayoutB, kAlignment,
@@ -34,7 +34,7 @@ class HookedGemm {
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {
-    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>};
+    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, Gated};
   }
 
  private:

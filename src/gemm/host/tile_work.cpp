@@ -92,12 +92,14 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
       }
     if (gemm_.ring.received != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
       for (float& sum : product) sum = activate(gemm_.activation, sum);
-    for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
+    for (Size i = 0; i < m * columns_after(gemm_.activation, n); ++i)
+      out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
   });
 }
 
 std::byte* TileWork::row_in(std::byte* c, Size first_row, const GemmTile& tile, Size row) const {
-  return c + ((first_row + row) * gemm_.n + tile.cols.begin) * static_cast<Size>(size_of(gemm_.out_type));
+  const Size element = (first_row + row) * gemm_.n + tile.cols.begin;
+  return c + columns_after(gemm_.activation, element) * static_cast<Size>(size_of(gemm_.out_type));
 }
 
 TileWork::Destination TileWork::destination(Size row) const {

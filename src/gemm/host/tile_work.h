@@ -40,7 +40,9 @@ class TileWork {
   /// The tile's product with the chain's sums, finished and converted to the output type, row by row.
   void multiply(const GemmTile& tile, std::byte* result) const;
   Size bytes_of(const GemmTile& tile) const { return tile.rows.size() * row_bytes(tile); }
-  Size row_bytes(const GemmTile& tile) const { return tile.cols.size() * static_cast<Size>(size_of(gemm_.out_type)); }
+  Size row_bytes(const GemmTile& tile) const {
+    return columns_after(gemm_.activation, tile.cols.size()) * static_cast<Size>(size_of(gemm_.out_type));
+  }
   /// Copies what `multiply` gave to rows [first_row, ...) of `c`.
   std::byte* row_in(std::byte* c, Size first_row, const GemmTile& tile, Size row) const;
 

@@ -93,7 +93,7 @@ class Addresses {
         matrix("c_at_collector", gemm_.c_at_collector.on(gemm_.collector(owner)), rows_of_blocks(), gemm_.n,
                gemm_.out_type);
     } else {
-      matrix("c", gemm_.c, gemm_.m, gemm_.n, gemm_.out_type);
+      matrix("c", gemm_.c, gemm_.m, columns_after(gemm_.activation, gemm_.n), gemm_.out_type);
     }
   }
 
@@ -138,6 +138,18 @@ class Addresses {
       words("sum.arrived", gemm_.sum.arrived.on(pe), places.words(gemm_.m));
     }
     words("sum.calls", gemm_.sum.calls, places.tiles(gemm_.m));
+    if (gemm_.norm.weight != nullptr) check_norm();
+  }
+
+  void check_norm() const {
+    const GemmNorm& norm = gemm_.norm;
+    const SkinnySquares squares(static_cast<int>(gemm_.n));
+    matrix("norm.weight", norm.weight, 1, gemm_.n, gemm_.out_type);
+    if (norm.bias != nullptr) matrix("norm.bias", norm.bias, 1, gemm_.n, gemm_.out_type);
+    if (norm.residual != nullptr) matrix("norm.residual", norm.residual, gemm_.m, gemm_.n, gemm_.out_type);
+    if (norm.sum != nullptr) matrix("norm.sum", norm.sum, gemm_.m, gemm_.n, gemm_.out_type);
+    held("norm.squares", norm.squares, squares.count() * Size{sizeof(float)});
+    words("norm.arrived", norm.arrived, squares.columns);
   }
 
   const Simulator& sim_;

@@ -8,6 +8,7 @@
 #include "gemm/contract/epilogue.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_signals.h"
+#include "sim/device/tile_norm.h"
 #include "sim/device/tile_sum.h"
 
 namespace tandem::sim {
@@ -73,7 +74,11 @@ class Worker {
     report_epilogue(tile);
     if (work_.adds_to_ring(tile)) forward_sums(tile);
     Buffer result = multiply(tile);
-    if (gemm_.sum.calls != nullptr) result = TileSum(role_, gemm_).of(tile, std::move(result));
+    if (gemm_.sum.calls != nullptr) {
+      TileSum sum(role_, gemm_);
+      result = sum.of(tile, std::move(result));
+      if (gemm_.norm.weight != nullptr) result = TileNorm(role_, gemm_, sum.call()).of(tile, std::move(result));
+    }
     store(tile, result);
   }
 

@@ -29,6 +29,7 @@ struct GemmKernel {
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
+  bool gated = false;  ///< whether it is for the gated activations, or for the others
 };
 
 std::span<const GemmKernel* const> gemm_kernels();
@@ -45,6 +46,7 @@ struct SkinnyKernel {
   int rows = 0;               ///< largest number
   void (*launch)(const GemmLaunch& launch) = nullptr;
   int (*load)() = nullptr;
+  bool normed = false;  ///< whether it is for GEMMs with GemmNorm, or for the others
 };
 
 std::span<const SkinnyKernel* const> skinny_kernels();
