@@ -13,6 +13,7 @@
 
 #include <cstring>
 
+#include "tandem/advanced/gemm_groups.h"
 #include "tandem/numeric.h"
 #include "tandem/signal.h"
 
@@ -229,6 +230,7 @@ struct Gemm {
   /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
   /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
   GemmWorkspace workspace;
+  GemmGroups groups;  ///< if `count` is set, many products whose rows are known on the device only
 
   /// Returns whether the ring delivers a sum for `owner`'s rows.
   TANDEM_DEVICE bool ring_adds_to(int owner) const {

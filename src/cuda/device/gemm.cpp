@@ -7,6 +7,7 @@
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/groups.h"
 #include "gemm/contract/tile_table.h"
 #include "tandem/error.h"
 
@@ -39,6 +40,12 @@ void require_hopper() {
   if (const int major = compute_capability(); major != kHopper)
     throw Unsupported(
         fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+}
+
+void check_grouped(const Gemm& gemm) {
+  require_aligned(gemm.groups.panels, "groups.panels");
+  require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
+          fmt::format("up to {} on GPUs", kMostTableChunks));
 }
 
 }  // namespace
@@ -81,6 +88,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_epilogue(gemm);
+  check_groups(gemm);
+  if (gemm.groups.count > 0) return check_grouped(gemm);
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
@@ -101,7 +110,7 @@ bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper &
 
 void register_gemms() {
   if (compute_capability() != kHopper) return;
-  static std::array<detail::DeviceKernel, 16> kernels;
+  static std::array<detail::DeviceKernel, 20> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {
     kernels.at(count).load = kernel->load;

@@ -114,8 +114,8 @@ inline bool skinny_suits(const Gemm& gemm, int sms) {
   const GemmScales& scales = gemm.scales;
   const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
   const bool plain = gemm.order == TileOrder::kRowMajor && gemm.own_a == nullptr && gemm.sms == 0 &&
-                     gemm.b_layout == BLayout::kNxK && !scaled && !is_gated(gemm.activation) &&
-                     size_of(gemm.out_type) == 2;
+                     gemm.groups.count == 0 && gemm.b_layout == BLayout::kNxK && !scaled &&
+                     !is_gated(gemm.activation) && size_of(gemm.out_type) == 2;
   const bool norms = gemm.norm.weight == nullptr || skinny_norms(gemm.m, gemm.n, sms);
   return plain && norms && skinny_fills(gemm.m, gemm.n, sms) && skinny_adds_up(gemm.m) &&
          (gemm.m <= kSkinnyBlock || gemm.k >= kLeastSlicedDepth);

@@ -11,6 +11,7 @@
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/hopper/gemm_profiler.cuh"
+#include "gemm/hopper/panel_walk.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -19,7 +20,8 @@
 namespace tandem::cuda {
 
 /// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales. Gated: C has half of the tile's columns.
-template <class Element, int TileM, int TileN, bool Scaled, bool Gated>
+/// Grouped: the tiles are those of a PanelTable.
+template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false>
 class TileStore {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
   using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
@@ -46,7 +48,8 @@ class TileStore {
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
   static constexpr int kSlices = 1;  ///< a block computes the whole depth
   /// If tiles are written late, other blocks may compute a part of the depth.
-  using Table = std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>;
+  using Table =
+      std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
@@ -153,7 +156,7 @@ class TileStore {
   __device__ void store(const Table& table, int tile_m, const GemmProfiler& profiler) {
     const int role = 2 + group_;
     for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
-      const WalkedTile tile = walk.tile();
+      const auto tile = walk.tile();
       if (tile.is_empty()) continue;
       if (tile.gives()) {
         signal_partial_sums(tile);
