@@ -103,6 +103,12 @@ TEST(Hosts, LeaveNothingAfterFaults) {
   EXPECT_EQ(ended.output, "");
 }
 
+/// A PE learns from another one of its host which PEs of the other host wait.
+TEST(Hosts, OfTwoPesStandStill) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("stand_still", {2, 2}));
+}
+
 TEST(Hosts, LoadNoEngineForOneOfThem) { expect_good_ends(start("load_no_engine", {1, 2})); }
 
 TEST(Hosts, WithoutTheEngineAreRefused) {
