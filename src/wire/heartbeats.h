@@ -15,7 +15,8 @@
 
 namespace tandem::wire {
 
-/// What one host knows of a PE. The PE itself writes it, or for a PE of another host the PE of its rail on this host.
+/// The signs of life of a PE, as one host knows them. The PE itself writes them, or for a PE of another host the PE of
+/// its rail on this host.
 struct Pulse {
   std::atomic<std::uint64_t> beats;  ///< grows while the PE lives
   std::atomic<std::uint64_t> look;   ///< of its last heartbeat
@@ -55,7 +56,7 @@ class Heartbeats {
   void watch(Clock::time_point now);
 
  private:
-  /// What this PE knows of another one.
+  /// The state of another PE, as far as this one knows.
   struct Known {
     std::uint64_t beats = 0;
     std::uint64_t look = 0;
