@@ -44,7 +44,7 @@ class Heart : public ::testing::Test {
  protected:
   static constexpr int kPes = 6, kHost = 3;
 
-  ~Heart() override {
+  void TearDown() override {
     for (auto& state : states_) state.is_stopped = false;
     pes_.reset();
   }
