@@ -46,8 +46,8 @@ sim::Message Detector::send(Parcel parcel) {
   return message;
 }
 
-/// A word that is set has one writer at a time. Many may add to a count, but not through a NIC and within its node at
-/// once: a NIC's addition is not atomic with a GPU's.
+/// A word that is set has one writer at a time. Many may add to a count, through a NIC or within its node. Both at once
+/// are a race, since a NIC's addition is not atomic with a GPU's.
 void Detector::note_writer(sim::Thread id, const void* address, Writer next, std::uint32_t number) {
   const ThreadState& thread = of(id);
   next.issued = {thread.slot, thread.now.of(thread.slot)};
