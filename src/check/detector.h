@@ -176,11 +176,12 @@ class Detector : public sim::Monitor {
   using Entries = std::deque<Entry>;
   struct Writer {
     Stamp stamp;
-    Stamp issued;  // of its issuer's own component
+    Stamp issued = {};  // of its issuer's own component
     std::uint32_t info = 0;
     int occurrence = 0;
     Epoch value = 0;  // set or added
     bool sets = true;
+    bool through_nic = false;
   };
   struct Word {
     Entries entries;              // the first value, then each change in order; none: no signal yet
@@ -223,7 +224,7 @@ class Detector : public sim::Monitor {
   void record(sim::Thread thread, const void* address, Size bytes, NewAccess access);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
-  void note_writer(sim::Thread id, const void* address, bool sets, Epoch value, Stamp stamp, std::uint32_t number);
+  void note_writer(sim::Thread id, const void* address, Writer next, std::uint32_t number);
   static Record atomic_record(Stamp stamp, std::uint32_t number, Role role, Scope scope, const void* address,
                               int bytes);
   void record_signal(sim::Thread id, const Signal* word, Role role, Stamp stamp, std::uint32_t number);

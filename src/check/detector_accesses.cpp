@@ -292,7 +292,11 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
   parcel.info = next.record.info;
   parcel.occurrence = facts.times;
   parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
-  note_writer(id, transfer.signal->word, transfer.signal->op == SignalOp::kSet, transfer.signal->value, agent,
+  note_writer(id, transfer.signal->word,
+              {.stamp = agent,
+               .value = transfer.signal->value,
+               .sets = transfer.signal->op == SignalOp::kSet,
+               .through_nic = parcel.through_nic},
               next.record.info);
   record_signal(id, transfer.signal->word, Role::kAtomicWrite, agent, next.record.info);
   advance(thread);

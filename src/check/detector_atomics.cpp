@@ -49,7 +49,8 @@ void Detector::atomic(sim::Thread id, const sim::AtomicAccess& access, Site site
   record(id, access.address, access.bytes, next);
   if (!access.writes) return;  // a compare_swap that failed is a load
   // It sees what it changes, so that nothing is lost among atomics; a signal that sets the word sees nothing.
-  if (access.value != access.old) note_writer(id, access.address, false, access.value, stamp, number);
+  if (access.value != access.old)
+    note_writer(id, access.address, {.stamp = stamp, .value = access.value, .sets = false}, number);
   parcel.released.join(releases ? ordered_before_notify(thread, target, true) : ordered_before_signal(thread, target));
   if (releases) parcel.sent.join(thread.over);
   if (!releases) parcel.knew = thread.now;

@@ -128,10 +128,13 @@ void Detector::report_signal_race(const Writer& first, const Writer& second, con
   const auto change = [](const Writer& writer) {
     return fmt::format("{} {}", writer.sets ? "the SET to" : "the ADD or atomic with", writer.value);
   };
+  const bool both_add = !first.sets && !second.sets;
   finding.missing = fmt::format(
-      "nothing orders {} and {}: the later value may be lost; give each writer (and each operator) a word of its own, "
-      "or let both add",
-      change(first), change(second));
+      "nothing orders {} and {}: {}", change(first), change(second),
+      both_add
+          ? "one of them comes through a NIC, whose additions are not atomic with those of the node; give PEs of "
+            "other nodes a word of their own"
+          : "the later value may be lost; give each writer (and each operator) a word of its own, or let both add");
   findings_.push_back(std::move(finding));
 }
 

@@ -46,17 +46,19 @@ sim::Message Detector::send(Parcel parcel) {
   return message;
 }
 
-/// A word that is set has one writer at a time; counts may be added to by many.
-void Detector::note_writer(sim::Thread id, const void* address, bool sets, Epoch value, Stamp stamp,
-                           std::uint32_t number) {
+/// A word that is set has one writer at a time. Many may add to a count, through a NIC or within its node. Both at once
+/// are a race, since a NIC's addition is not atomic with a GPU's.
+void Detector::note_writer(sim::Thread id, const void* address, Writer next, std::uint32_t number) {
   const ThreadState& thread = of(id);
-  const Writer next{stamp, {thread.slot, thread.now.of(thread.slot)}, number, infos_[number].times, value, sets};
+  next.issued = {thread.slot, thread.now.of(thread.slot)};
+  next.info = number;
+  next.occurrence = infos_[number].times;
   Word& word = words_[address];
   std::erase_if(word.writers, [&](const Writer& writer) {
     // A block's changes of one word are seen in their order, its roles' too.
     if (thread.now.covers(writer.stamp)) return true;
     if (block_of(owners_[writer.issued.slot]) == block_of(id) && thread.now.covers(writer.issued)) return true;
-    if (!sets && !writer.sets) return false;
+    if (!next.sets && !writer.sets && next.through_nic == writer.through_nic) return false;
     report_signal_race(writer, next, address);
     return true;
   });
@@ -100,7 +102,12 @@ sim::Message Detector::signal(sim::Thread id, const sim::SignalUpdate& update, O
   parcel.release = releases             ? Parcel::Release::kEverything
                    : update.after_reads ? Parcel::Release::kReads
                                         : Parcel::Release::kNothing;
-  note_writer(id, update.word, update.op == SignalOp::kSet, update.value, parcel.issued, parcel.info);
+  note_writer(id, update.word,
+              {.stamp = parcel.issued,
+               .value = update.value,
+               .sets = update.op == SignalOp::kSet,
+               .through_nic = parcel.through_nic},
+              parcel.info);
   record_signal(id, update.word, Role::kAtomicWrite, parcel.issued, parcel.info);
   advance(thread);
   return send(std::move(parcel));

@@ -21,7 +21,7 @@ enum class Kind : std::uint8_t {
   kGot,      ///< the data that was asked for
   kFlush,    ///< asks whether all messages before it have been carried out
   kFlushed,  ///< they have
-  kBeat      ///< the sender lives; `value` is its Heartbeat::look, the data its Heartbeat::news
+  kBeat      ///< the sender lives; `value` is the look of its Heartbeat, the data its news
 };
 
 /// Returns whether the `bytes` of a header of this kind follow it.

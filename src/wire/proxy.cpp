@@ -13,9 +13,6 @@ namespace tandem::wire {
 namespace {
 
 constexpr int kLongestWaitMs = 25;
-constexpr std::chrono::milliseconds kBeat{250};
-/// The time between heartbeats while the PE waits. Waits of other hosts take it for one that goes on (kStaleNs).
-constexpr std::chrono::milliseconds kBeatOfWait{25};
 /// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
 constexpr std::size_t kMostEarly = std::size_t{1} << 16;
 
@@ -28,6 +25,9 @@ Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
       piece_(endpoint_->most_bytes() - kHeaderBytes),
       bytes_(bytes),
       peers_(static_cast<std::size_t>(setup_.place.pes)),
+      heartbeats_(setup_.heartbeat
+                      ? std::optional<Heartbeats>(std::in_place, *setup_.heartbeat, setup_.place.pes, setup_.place.me)
+                      : std::nullopt),
       mailbox_(setup_.place, [this] { endpoint_->wake(); }),
       thread_([this] { run(); }) {}
 
@@ -75,9 +75,10 @@ bool Proxy::copy(void* to, const void* from, Size bytes) {
 
 void Proxy::run() {
   try {
+    if (heartbeats_) greet();
     while (!is_stopping_) {
       const bool has_moved = step();
-      if (setup_.heartbeat) beat();
+      if (heartbeats_) beat();
       // A message that found no room may find some soon, and nothing has to announce it.
       const bool is_held_up = current_ || !answers_.empty();
       if (!has_moved) endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
@@ -98,23 +99,31 @@ bool Proxy::step() {
   return has_moved;
 }
 
+/// Sends a first message to each PE of other nodes, so that all learn whether they reach each other.
+void Proxy::greet() {
+  for (int pe = 0; pe < setup_.place.pes; ++pe) {
+    if (setup_.place.is_near(pe)) continue;
+    Answer greeting;
+    greeting.header.kind = Kind::kBeat;
+    greeting.header.to = pe;
+    answers_.push_back(std::move(greeting));
+  }
+}
+
 void Proxy::beat() {
-  const Clock::time_point now = Clock::now();
-  const std::uint64_t look = setup_.heartbeat->look();
-  if (now - beaten_ >= (look != look_ ? kBeatOfWait : kBeat)) {
+  const auto now = Heartbeats::Clock::now();
+  if (const auto look = heartbeats_->due(now)) {
     for (int pe = 0; pe < setup_.place.pes; ++pe) {
       if (setup_.place.is_near(pe)) continue;
       Header header;
       header.kind = Kind::kBeat;
       header.to = pe;
-      header.value = look;
-      send(header, nullptr);  // a later one will do where there is no room
-      if (setup_.heartbeat->news) tell_news(pe, look);
+      header.value = *look;
+      if (heartbeats_->is_rail_peer(pe)) send(header, nullptr);  // a later one will do where there is no room
+      if (setup_.heartbeat->news) tell_news(pe, *look);
     }
-    beaten_ = now;
-    look_ = look;
   }
-  look_for_silence(now);
+  if (!setup_.is_over()) heartbeats_->watch(now);
 }
 
 void Proxy::tell_news(int pe, std::uint64_t look) {
@@ -126,25 +135,6 @@ void Proxy::tell_news(int pe, std::uint64_t look) {
   news.header.bytes = static_cast<Size>(news.own.size());
   news.header.value = look;
   answers_.push_back(std::move(news));
-}
-
-void Proxy::look_for_silence(Clock::time_point now) {
-  const std::chrono::duration<double> silence(setup_.heartbeat->silence_s);
-  std::vector<int> silent;
-  // This process may have been stopped itself. Then it has to read first.
-  const bool was_away = now - looked_ > silence / 2;
-  looked_ = now;
-  for (int pe = 0; pe < setup_.place.pes; ++pe) {
-    Clock::time_point& heard = peer(pe).heard;
-    if (heard == Clock::time_point{}) continue;
-    if (was_away)
-      heard = now;
-    else if (now - heard > silence)
-      silent.push_back(pe);
-  }
-  if (silent.empty() || setup_.is_over()) return;
-  for (const int pe : silent) peer(pe).heard = {};
-  setup_.heartbeat->on_silence(silent);
 }
 
 bool Proxy::send_answers() {
@@ -255,7 +245,7 @@ void Proxy::receive(View message) {
     return;
   }
   Peer& from = peer(header->from);
-  from.heard = Clock::now();
+  if (heartbeats_) heartbeats_->hear(header->from, Heartbeats::Clock::now());
   from.was_heard.store(true, std::memory_order_relaxed);
   if (header->number <= from.received) return;
   if (header->number > from.received + 1) {
@@ -300,8 +290,8 @@ void Proxy::carry_out(const Header& header, View data) {
     case Kind::kFlushed:
       return take_answer(header, data);
     case Kind::kBeat:
-      if (!setup_.heartbeat) return;
-      setup_.heartbeat->on_look(header.from, header.value);
+      if (!heartbeats_) return;
+      heartbeats_->take_look(header.from, header.value);
       if (!data.empty() && setup_.heartbeat->on_news) setup_.heartbeat->on_news(header.from, data);
       return;
   }

@@ -5,7 +5,6 @@
 /// the word of its signal changes. A message that comes twice is carried out once. One that is not authentic is
 /// dropped, and one that reaches beyond this PE's memory ends the world before a byte is placed.
 
-#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,24 +13,11 @@
 #include <vector>
 
 #include "wire/endpoint.h"
+#include "wire/heartbeats.h"
 #include "wire/mailbox.h"
 #include "wire/message.h"
 
 namespace tandem::wire {
-
-/// Messages by which PEs of several hosts know that the others live, and whether they wait.
-struct Heartbeat {
-  double silence_s = 3;  ///< after which a PE that was heard before is lost
-  /// Returns a value that changes while a wait of this PE lasts.
-  std::function<std::uint64_t()> look;
-  /// Takes that value of another PE.
-  std::function<void(int pe, std::uint64_t look)> on_look;
-  std::function<void(const std::vector<int>& pes)> on_silence;
-  /// Returns at most so many bytes for a PE, which come with a heartbeat; empty: nothing new. May be null.
-  std::function<Bytes(int pe, std::size_t most)> news = {};
-  /// Takes the bytes of another PE.
-  std::function<void(int pe, View news)> on_news = {};
-};
 
 /// The parts of a world that a proxy needs. The functions are called on the proxy's thread.
 struct ProxySetup {
@@ -68,13 +54,10 @@ class Proxy {
   void settle();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   /// The messages to and from one PE.
   struct Peer {
     std::uint64_t sent = 0;                ///< number of the last message to it
     std::uint64_t received = 0;            ///< number of the last message of it that was carried out
-    Clock::time_point heard = {};          ///< when a message of it last arrived; 0: never
     std::atomic<bool> was_heard{false};    ///< a message of it has arrived
     bool is_unflushed = false;             ///< a put was sent since the last flush
     std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
@@ -103,9 +86,9 @@ class Proxy {
   void carry_out_now(const Letter& letter);
   void run();
   bool step();
+  void greet();
   void beat();
   void tell_news(int pe, std::uint64_t look);
-  void look_for_silence(Clock::time_point now);
   bool send_answers();
   bool send_letter();
   bool send_put(Current& current);
@@ -140,10 +123,8 @@ class Proxy {
   std::uint64_t sent_ = 0;     // letters
   std::uint64_t flushed_ = 0;  // the last flush that is answered
   Bytes plain_, sealed_;
-  Clock::time_point beaten_ = {};  // when the last heartbeat was sent
-  Clock::time_point looked_ = {};  // when this PE last looked for silence
-  std::uint64_t look_ = 0;         // value of the last heartbeat
-  bool has_dropped_ = false;       // a message that is not authentic
+  std::optional<Heartbeats> heartbeats_;
+  bool has_dropped_ = false;  // a message that is not authentic
   std::atomic<bool> is_stopping_{false};
   Mailbox mailbox_;
   std::thread thread_;

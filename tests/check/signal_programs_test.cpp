@@ -27,6 +27,23 @@ void words(Programs& p) {
     if (block.pe() == 0) block.notify(e.words, 1, 1, SignalOp::kAdd);
     if (block.pe() == 2) block.notify(e.words, 2, 1);
   });
+  // Additions of NICs are atomic with each other, and not with those of the word's own node.
+  for (const int adder : {1, 2})
+    p.kernel(
+        adder == 1 ? "ADD through a NIC | ADD by the word's PE" : "ADD through a NIC | ADD through a NIC", adder == 1,
+        [adder](auto& block, const Env& e) {
+          if (block.pe() == 0 || block.pe() == adder) block.notify(e.words, 1, 1, SignalOp::kAdd);
+        },
+        Place::kManyNodes);
+  p.kernel(
+      "ADD through a NIC | wait, ADD by the word's PE", kClean,
+      [](auto& block, const Env& e) {
+        if (block.pe() == 0) block.notify(e.words, 1, 1, SignalOp::kAdd);
+        if (block.pe() != 1) return;
+        block.wait(e.words, 1, 1);
+        block.notify(e.words, 1, 1, SignalOp::kAdd);
+      },
+      Place::kManyNodes);
   for (const Epoch arrivals : {1, 2})
     p.kernel("two put_signal ADD | wait for " + std::to_string(arrivals) + ", load of both", arrivals == 1,
              [arrivals](auto& block, const Env& e) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -37,6 +38,24 @@ void await(const Condition& condition) {
   }
 }
 
+/// An endpoint that passes all calls on.
+class Wrapped : public Endpoint {
+ public:
+  explicit Wrapped(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
+
+  std::string name() const override { return inner_->name(); }
+  Bytes address() const override { return inner_->address(); }
+  void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
+  Size most_bytes() const override { return inner_->most_bytes(); }
+  bool send(int pe, View header, View data) override { return inner_->send(pe, header, data); }
+  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
+  void wait(int ms) override { inner_->wait(ms); }
+  void wake() override { inner_->wake(); }
+
+ protected:
+  std::unique_ptr<Endpoint> inner_;
+};
+
 struct PesSetup {
   Disorder disorder = {};
   Seal seal = Seal::kHeaders;
@@ -45,6 +64,7 @@ struct PesSetup {
   /// Replaces the endpoint of a PE.
   std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)> wrap = {};
   std::function<Heartbeat(int pe)> heartbeat = {};
+  int host_size = 1;  ///< PEs of a host, which share a node
 };
 
 class Pes {
@@ -52,11 +72,13 @@ class Pes {
   static constexpr Size kBytes = Size{1} << 19;
 
   explicit Pes(int pes, const PesSetup& all = {})
-      : memory_(static_cast<std::size_t>(pes * kBytes + kGuardBytes)), on_change_(all.on_change) {
+      : memory_(static_cast<std::size_t>(pes * kBytes + kGuardBytes)),
+        on_change_(all.on_change),
+        pulses_(static_cast<std::size_t>(pes * pes)) {
     const Loop loop(pes, all.disorder);
     for (int pe = 0; pe < pes; ++pe) {
       ProxySetup setup;
-      setup.place = {memory_.data(), kBytes, pes, pe, 1};
+      setup.place = {memory_.data(), kBytes, pes, pe, all.host_size};
       setup.secret = key_of(7);
       setup.seal = all.seal;
       setup.ring = [this, pe] {
@@ -64,7 +86,11 @@ class Pes {
       };
       setup.is_over = [this] { return is_over_.load(); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
-      if (all.heartbeat) setup.heartbeat = all.heartbeat(pe);
+      if (all.heartbeat) {
+        setup.heartbeat = all.heartbeat(pe);
+        setup.heartbeat->host_size = all.host_size;
+        setup.heartbeat->pulses = pulses_.data() + pe / all.host_size * pes;
+      }
       auto endpoint = loop.endpoint(pe);
       if (all.wrap) endpoint = all.wrap(pe, std::move(endpoint));
       proxies_.push_back(std::make_unique<Proxy>(std::move(setup), std::move(endpoint), kBytes));
@@ -106,6 +132,7 @@ class Pes {
 
   std::vector<std::byte> memory_;
   std::function<void(int)> on_change_;
+  std::vector<Pulse> pulses_;  // of all PEs, by host
   std::atomic<bool> is_over_{false};
   std::mutex mutex_;
   std::string error_;

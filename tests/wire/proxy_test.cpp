@@ -1,8 +1,6 @@
 // Letters between proxies, over messages that are late, out of order and repeated.
 #include <gmock/gmock.h>
 
-#include <set>
-
 #include "wire/pes.h"
 
 namespace tandem::wire {
@@ -11,7 +9,7 @@ namespace {
 using testing::await;
 using ::testing::HasSubstr;
 using testing::Pes;
-using testing::PesSetup;
+using testing::Wrapped;
 
 constexpr Size kWord = Pes::kBytes - 8;
 
@@ -153,24 +151,6 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
 }
 
-/// An endpoint that passes all calls on.
-class Wrapped : public Endpoint {
- public:
-  explicit Wrapped(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-
-  std::string name() const override { return inner_->name(); }
-  Bytes address() const override { return inner_->address(); }
-  void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
-  Size most_bytes() const override { return inner_->most_bytes(); }
-  bool send(int pe, View header, View data) override { return inner_->send(pe, header, data); }
-  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
-  void wait(int ms) override { inner_->wait(ms); }
-  void wake() override { inner_->wake(); }
-
- protected:
-  std::unique_ptr<Endpoint> inner_;
-};
-
 /// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.
 class Noisy final : public Wrapped {
  public:
@@ -197,47 +177,6 @@ TEST(Proxies, DropWhatIsNotAuthentic) {
   pes.settle(0);
   EXPECT_EQ(pes.word(1, kWord), 200U);
   EXPECT_EQ(pes.error(), "");
-}
-
-/// An endpoint that sends nothing any more once the link is cut.
-class Cut final : public Wrapped {
- public:
-  Cut(std::unique_ptr<Endpoint> inner, const std::atomic<bool>& is_cut) : Wrapped(std::move(inner)), is_cut_(is_cut) {}
-
-  bool send(int pe, View header, View data) override { return is_cut_ || inner_->send(pe, header, data); }
-
- private:
-  const std::atomic<bool>& is_cut_;
-};
-
-/// PEs that exchange nothing but heartbeats hear each other, until one is cut off.
-TEST(Proxies, LoseAPeThatIsSilent) {
-  std::atomic<bool> is_cut{false};
-  std::mutex mutex;
-  std::set<std::pair<int, int>> lost;  // the PE that lost another one, and that one
-  PesSetup setup;
-  setup.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
-    if (pe != 1) return inner;
-    return std::make_unique<Cut>(std::move(inner), is_cut);
-  };
-  setup.heartbeat = [&](int pe) {
-    Heartbeat heartbeat;
-    heartbeat.silence_s = 1;
-    heartbeat.look = [] { return std::uint64_t{0}; };
-    heartbeat.on_look = [](int, std::uint64_t) {};
-    heartbeat.on_silence = [&, pe](const std::vector<int>& pes) {
-      const std::lock_guard lock(mutex);
-      for (const int silent : pes) lost.emplace(pe, silent);
-    };
-    return heartbeat;
-  };
-  Pes pes(3, setup);
-  for (int pe = 0; pe < 3; ++pe) await([&] { return pes.proxy(pe).unheard().empty(); });
-  is_cut = true;
-  await([&] {
-    const std::lock_guard lock(mutex);
-    return lost.contains({0, 1}) && lost.contains({2, 1});
-  });
 }
 
 TEST(Mailbox, TakesNoMoreLettersThanItHolds) {

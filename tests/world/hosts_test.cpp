@@ -1,5 +1,6 @@
 // Worlds of processes on CPUs that span hosts. TANDEM_HOST divides this computer, and messages go through libfabric.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -103,6 +104,12 @@ TEST(Hosts, LeaveNothingAfterFaults) {
   EXPECT_EQ(ended.output, "");
 }
 
+/// A PE learns from another one of its host which PEs of the other host wait.
+TEST(Hosts, OfTwoPesStandStill) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("stand_still", {2, 2}));
+}
+
 TEST(Hosts, LoadNoEngineForOneOfThem) { expect_good_ends(start("load_no_engine", {1, 2})); }
 
 TEST(Hosts, WithoutTheEngineAreRefused) {
@@ -194,6 +201,42 @@ TEST_F(NameSpaces, RunOperators) {
   expect_good_ends(std::move(all_));
 }
 
+/// Variables of a launcher for one PE of two hosts with two PEs each.
+using Launcher = std::vector<std::string> (*)(int pe);
+
+std::vector<std::string> of_torchrun(int pe) {
+  return {fmt::format("RANK={}", pe),
+          "WORLD_SIZE=4",
+          fmt::format("LOCAL_RANK={}", pe % 2),
+          "LOCAL_WORLD_SIZE=2",
+          "MASTER_ADDR=" + TwoHosts::address(0),
+          "MASTER_PORT=29500",
+          "TORCHELASTIC_RUN_ID=none"};
+}
+
+std::vector<std::string> of_srun(int pe) {
+  return {fmt::format("SLURM_PROCID={}", pe),
+          "SLURM_NTASKS=4",
+          fmt::format("SLURM_LOCALID={}", pe % 2),
+          "SLURM_NTASKS_PER_NODE=2",
+          "SLURM_STEP_NUM_NODES=2",
+          "SLURM_JOB_ID=7",
+          "SLURM_STEP_ID=0",
+          "SLURM_STEP_NODELIST=" + TwoHosts::address(0) + "," + TwoHosts::address(1)};
+}
+
+TEST_F(NameSpaces, MeetByTheVariablesOfLaunchers) {
+  for (const Launcher launcher : {of_torchrun, of_srun}) {
+    for (int pe = 0; pe < kPes; ++pe) {
+      std::vector<std::string> variables = launcher(pe);
+      variables.emplace_back("TANDEM_SECRET=0123456789abcdef0123456789abcdef");
+      variables.emplace_back("TANDEM_HEARTBEAT_S=600");
+      all_.push_back(hosts_.start(pe / 2, TANDEM_WORLD_PEER, {"meet_by_environment"}, variables));
+    }
+    expect_good_ends(std::exchange(all_, {}));
+  }
+}
+
 /// A host of two sends no more than the algorithm needs. Headers and heartbeats are a little more.
 TEST_F(NameSpaces, SendHardlyMoreThanTheData) {
   constexpr Size kCalls = 2, kOfAPe = Size{8} << 20;  // of send_much
@@ -204,7 +247,7 @@ TEST_F(NameSpaces, SendHardlyMoreThanTheData) {
   // A ring of n PEs passes 2 (n - 1) / n of the data to the other host.
   for (const Row& row :
        {Row{"all_gather two_level", 2}, Row{"reduce_scatter two_level", 2}, Row{"all_reduce two_level", 1},
-        Row{"all_reduce multi_ring", 1.5}, Row{"all_gather_gemm", 2}}) {
+        Row{"all_reduce multi_ring", 1.5}, Row{"all_to_all two_level", 4}, Row{"all_gather_gemm", 2}}) {
     const Size before = hosts_.sent(0);
     start("send_much", {std::string("TANDEM_TEST_CALL=") + row.call});
     expect_good_ends(std::exchange(all_, {}));

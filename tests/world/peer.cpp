@@ -354,6 +354,10 @@ int run_peer(int argc, char** argv) {
       start_too_many_threads();
       return 0;
     }
+    if (what == "meet_by_environment") {
+      meet_by_environment();
+      return 0;
+    }
     if (argc < 5) return 2;
     const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     Programs all = programs();

@@ -20,6 +20,9 @@ struct PeerPlace {
 
 using Programs = std::map<std::string, std::function<void(const PeerPlace&)>>;
 
+/// Joins the world that the environment names, as processes of a launcher do.
+void meet_by_environment();
+
 /// Returns the programs of PEs on several hosts.
 const Programs& programs_between_hosts();
 /// Returns the programs of a PE that outlives worlds.

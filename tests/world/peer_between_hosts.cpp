@@ -98,7 +98,7 @@ void send_much_by_collective(World& world, Collective collective, const std::str
   const int sum = world.num_pes() * (world.num_pes() + 1) / 2;
   const auto* const got = reinterpret_cast<const std::int32_t*>(out.local());
   for (int pe = 0; pe < world.num_pes(); ++pe) {
-    const bool gathers = collective == Collective::kAllGather;
+    const bool gathers = !reduces(collective);
     expect(got[gathers ? (pe + 1) * count - 1 : count - 1 - pe] == (gathers ? pe + 1 : sum),
            algorithm + " to be right");
   }

@@ -31,6 +31,12 @@ std::string end_of(const WorldProcess& process) {
   return process.failure();
 }
 
+void meet_by_environment() {
+  WorldProcess process(placement_from_environment(60), options());
+  expect(process.pes() == 4 && process.world().team().node_size == 2, "two hosts of two PEs");
+  check_all_reduce(process.world());
+}
+
 void check_reach(World& world, const Symm<std::byte>& memory) {
   world.barrier();
   std::memset(memory.local(), 'a' + world.pe(), 16);

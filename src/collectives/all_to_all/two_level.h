@@ -2,9 +2,9 @@
 /// Two-level all-to-all: within the node first, then along the rail.
 ///
 /// PE l of a node collects what the PEs of its node have for PE l of each other node. It sends that in one message,
-/// whose place in the receiver's output is contiguous. So a NIC carries its own rail only, and m times fewer messages
-/// than if all PEs sent to all, where a node has m PEs. Each byte for another node takes a store within the node more.
-/// It needs stores within the node, put and signal along the rail. Separate buffers.
+/// whose place in the receiver's output is contiguous. So a NIC carries its own rail only. With m PEs in a node it
+/// carries m times fewer messages than if all PEs sent to all. Each byte for another node takes a store within the node
+/// more. It needs stores within the node, put and signal along the rail. Separate buffers.
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"

@@ -217,6 +217,9 @@ void Processes::start_proxy() {
     addresses.push_back(is_near ? Bytes{} : Bytes(address.begin(), address.end()));
   }
   endpoint->connect(addresses);
+  if (has_hosts())
+    pulse_memory_ = std::make_unique<bootstrap::SharedMemory>(
+        exchange_, exchange_.host_team(), static_cast<std::size_t>(num_pes()) * sizeof(wire::Pulse));
   proxy_ = make_proxy(me(), bootstrap::derive(member_.secret(), "messages between nodes"), std::move(endpoint),
                       has_hosts() ? std::optional(heartbeat()) : std::nullopt);
   if (has_hosts()) wait_for_hosts(host_addresses);
@@ -247,6 +250,8 @@ wire::Heartbeat Processes::heartbeat() {
   const auto words = [this](int pe) { return reinterpret_cast<volatile cuda::WaitWords*>(wait_words_of(pe)); };
   wire::Heartbeat heartbeat;
   heartbeat.silence_s = bootstrap::seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
+  heartbeat.host_size = pes_of_host_;
+  heartbeat.pulses = reinterpret_cast<wire::Pulse*>(pulse_memory_->on(0));
   heartbeat.look = [own = words(me())] { return cuda::peek(own->look); };
   heartbeat.on_look = [this, words](int pe, std::uint64_t look) {
     if (!exchange_.is_on_this_host(pe)) cuda::poke(words(pe)->look, look);

@@ -89,6 +89,7 @@ class Processes : public Pes {
   CallRecords far_calls_;  // of PEs of other hosts
   std::unique_ptr<MismatchDetector> calls_;
   std::unique_ptr<Profiler> profiler_;
+  std::unique_ptr<bootstrap::SharedMemory> pulse_memory_;
   std::unique_ptr<wire::Proxy> proxy_;
 };
 
