@@ -167,6 +167,9 @@ TEST(OnHost, RefusesWhatItHasNot) {
               HasSubstr("pes: 257 given, allowed are 1 to 256 PEs of one process"));
   EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
   EXPECT_THAT(refused("run all_reduce --backend host --bytes 4096G", 2), HasSubstr("this computer has"));
+  const std::string drawn = " run all_reduce --backend host --bytes 1K --svg x.svg'";
+  EXPECT_THAT(refused("launch -n 2 sh -c 'TANDEM_NODE_SIZE=1 exec " TANDEM_CLI_PATH + drawn, 2),
+              HasSubstr("a world of CPU PEs on several nodes records no timeline"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they open files of their own
