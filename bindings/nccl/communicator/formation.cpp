@@ -131,6 +131,7 @@ std::string Communicator::carried_by(const std::string& carrier) {
 std::unique_ptr<c::CWorld> Communicator::opened(std::unique_ptr<WorldProcess> process) const {
   const World& world = process->world();
   c::Controls controls;
+  controls.orders_graphs = settings_.orders_graphs;
   controls.max_blocks = std::min(settings_.max_blocks, world.machine().gpu.sm_count);
   if (settings_.uses_copy_engines && world.team().one_node() && world.machine().gpu.copy_engines > 0)
     for (const AlgorithmInfo& info : collective_algorithms()) {
