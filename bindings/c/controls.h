@@ -14,6 +14,8 @@ struct Controls {
   int max_blocks = 0;
   /// By collective; empty: the one that suits.
   std::array<std::string, kCollectives> algorithms = {};
+  /// Graphs on GPUs run in the order of their launches, before and behind plain calls. PEs may differ in it.
+  bool orders_graphs = false;
 
   /// Empty where nothing was said.
   std::string text() const;

@@ -27,6 +27,7 @@ LastCall::End& LastCall::end_of(const Place& place) {
 bool LastCall::begin(void* stream) {
   place_ = place_of(stream);
   wait(stream, place_);
+  if (orders_graphs_) wait_across_graphs(stream, place_);
   mode_ = StreamCalls::kRelaxed;
   calls_.exchange_capture_mode(mode_);
   return place_.capture != 0;
@@ -81,8 +82,30 @@ void LastCall::wait(void* stream, const Place& place) {
   calls_.wait(stream, last.event.get());
 }
 
+void LastCall::wait_across_graphs(void* stream, const Place& place) {
+  const std::lock_guard lock(mutex_);
+  if (place.capture == 0) {
+    if (across_graphs_ != nullptr) calls_.wait(stream, across_graphs_.get());
+    return;
+  }
+  if (across_graphs_ == nullptr) {
+    across_graphs_ = {calls_.make_event(), EventDestroy{&calls_}};
+    const auto plain = ends_.find(0);
+    const bool is_under_way = plain != ends_.end() && plain->second.is_set && !plain->second.is_over;
+    if (is_under_way && calls_.capture_of(plain->second.handle) == 0)
+      calls_.record(across_graphs_.get(), plain->second.handle);
+  }
+  if (!end_of(place).is_set) calls_.wait_in_graph(stream, across_graphs_.get());
+}
+
 void LastCall::note(void* stream, const Place& place) {
   const std::lock_guard lock(mutex_);
+  if (across_graphs_ != nullptr) {
+    if (place.capture == 0)
+      calls_.record(across_graphs_.get(), stream);
+    else
+      calls_.record_in_graph(across_graphs_.get(), stream);
+  }
   End& last = end_of(place);
   // Another thread could not ask this one's own stream for the event.
   const bool is_noted = several_streams_ || place.capture != 0 || calls_.is_of_thread(stream);

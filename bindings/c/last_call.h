@@ -27,6 +27,9 @@ class StreamCalls {
   virtual void destroy_event(void* event) const noexcept = 0;
   virtual void record(void* event, void* stream) const = 0;
   virtual void wait(void* stream, void* event) const = 0;
+  /// Records an event, or waits for one, when a graph of the captured stream runs.
+  virtual void record_in_graph(void* event, void* stream) const = 0;
+  virtual void wait_in_graph(void* stream, void* event) const = 0;
   /// Exchanges this thread's capture mode (cudaStreamCaptureMode) with `mode`.
   virtual void exchange_capture_mode(int& mode) const = 0;
   /// The mode in which this thread may allocate while it captures a stream.
@@ -44,12 +47,16 @@ struct EventDestroy {
 /// An earlier call's stream is not used any more, because it may have been destroyed or be captured. Every thread has
 /// its own cudaStreamPerThread, so calls there have their event at once.
 ///
-/// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
-/// calls do. A captured call may be the first of its kind and make a plan, so the calling thread's mode is relaxed.
+/// Calls of one capture follow each other, and plain calls do. If graphs are ordered too, each graph waits for the
+/// plain calls and the graphs that were launched before it, and later ones wait for it. One event leads from each to
+/// the next, from the first capture on. A captured call may be the first of its kind and make a plan, so the calling
+/// thread's mode is relaxed.
 class LastCall final : public StreamOrder {
  public:
-  /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU.
-  LastCall(const StreamCalls& calls, LaunchOrder& launches, int sms) : calls_(calls), launches_(launches), sms_(sms) {}
+  /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU. With `orders_graphs` the
+  /// program destroys its graphs before this object.
+  LastCall(const StreamCalls& calls, LaunchOrder& launches, int sms, bool orders_graphs)
+      : calls_(calls), launches_(launches), sms_(sms), orders_graphs_(orders_graphs) {}
   ~LastCall() override { launches_.forget(*this); }
   LastCall(const LastCall&) = delete;
   LastCall& operator=(const LastCall&) = delete;
@@ -86,6 +93,7 @@ class LastCall final : public StreamOrder {
   /// With an event of the current GPU.
   End& end_of(const Place& place);
   void wait(void* stream, const Place& place);
+  void wait_across_graphs(void* stream, const Place& place);
   void note(void* stream, const Place& place);
 
   /// Makes sure that the event is behind the last call. Returns false if its stream is captured meanwhile.
@@ -94,11 +102,13 @@ class LastCall final : public StreamOrder {
   const StreamCalls& calls_;
   LaunchOrder& launches_;
   int sms_;
+  bool orders_graphs_;
   Place place_;                             // of the call that has begun
   int mode_ = 0;                            // its thread's capture mode before
   std::mutex mutex_;                        // for what follows
   std::map<unsigned long long, End> ends_;  // by capture
-  bool several_streams_ = false;            // of plain calls
+  std::unique_ptr<void, EventDestroy> across_graphs_;
+  bool several_streams_ = false;  // of plain calls
 };
 
 }  // namespace tandem::c

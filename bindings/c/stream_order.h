@@ -37,7 +37,7 @@ class StreamOrder {
   virtual void end_failed(void* stream) noexcept = 0;
 };
 
-/// The one that suits a world's device of so many SMs.
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms);
+/// The one that suits a world's device of so many SMs. `orders_graphs`: replays of graphs follow other calls, too.
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms, bool orders_graphs);
 
 }  // namespace tandem::c

@@ -35,7 +35,8 @@ CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool a
   staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
   plans_ = std::make_unique<Plans>(world(), staging, controls);
   order_ = std::make_unique<CallOrder>(world(), *plans_);
-  order_of_streams_ = make_stream_order(process_->kind(), process_->device(), world().machine().gpu.sm_count);
+  order_of_streams_ =
+      make_stream_order(process_->kind(), process_->device(), world().machine().gpu.sm_count, controls.orders_graphs);
   group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
 }
 

@@ -77,6 +77,7 @@ inline constexpr int kShrinkAbort = 1;
 inline constexpr int kWindowSymmetric = 1;
 inline constexpr int kMostWindowFlags = 15;
 inline constexpr int kSuspendMemory = 1;
+inline constexpr int kCtaPolicyZero = 2;
 inline constexpr int kMostCtaPolicy = 3;
 
 /// A configuration. Later versions append fields, and `size` says how many the caller knows.

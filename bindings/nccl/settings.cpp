@@ -45,12 +45,14 @@ Settings settings_of(const ncclConfig_t* config, const Settings& inherited) {
   if (has_most) settings.max_blocks = given.maxCTAs;
   if (is_set(given.minCTAs, 1, has_most ? given.maxCTAs : INT_MAX, "minCTAs"))
     settings.max_blocks = std::max(settings.max_blocks, given.minCTAs);
+  if (is_set(given.CTAPolicy, 0, kMostCtaPolicy, "CTAPolicy"))
+    settings.uses_copy_engines = (given.CTAPolicy & kCtaPolicyZero) != 0;
+  if (is_set(given.graphUsageMode, 0, 2, "graphUsageMode")) settings.orders_graphs = given.graphUsageMode != 0;
   // These fields change no result; their limits are checked all the same.
   is_set(given.cgaClusterSize, 0, 8, "cgaClusterSize");
   is_set(given.splitShare, 0, 1, "splitShare");
   is_set(given.shrinkShare, 0, 1, "shrinkShare");
   is_set(given.collnetEnable, 0, 1, "collnetEnable");
-  is_set(given.CTAPolicy, 0, kMostCtaPolicy, "CTAPolicy");
   settings.config = given;
   settings.net_name = given.netName != nullptr ? given.netName : "";
   settings.name = given.commName != nullptr ? given.commName : "";

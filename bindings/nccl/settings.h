@@ -11,6 +11,10 @@ struct Settings {
   bool is_blocking = true;
   /// Most blocks of a call's kernel (maxCTAs).
   int max_blocks = 32;
+  /// Collectives that only move data do so without SMs (CTAPolicy zero).
+  bool uses_copy_engines = false;
+  /// Replays of graphs are ordered with other calls (graphUsageMode, but for 0).
+  bool orders_graphs = true;
   /// All that the program has set, for the real NCCL; its texts follow.
   ncclConfig_t config = undefined_config();
   std::string net_name, name;

@@ -4,56 +4,26 @@
 #include <gmock/gmock.h>
 
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "last_call.h"
+#include "c_api/stream_calls.h"
 #include "tandem/error.h"
 
 namespace tandem::c {
 namespace {
 
+using Calls = test::FakeStreamCalls;
+using Numbers = test::Numbers;
+using Stream = test::FakeStream;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Numbers = std::vector<unsigned long long>;
-
-struct Stream {
-  unsigned long long number = 0;
-  unsigned long long capture = 0;
-  Numbers waited_for = {};
-};
-
-struct Recorded {
-  unsigned long long of_stream = 0;
-};
-
-class Calls final : public StreamCalls {
- public:
-  unsigned long long capture_of(void* stream) const override { return at(stream).capture; }
-  unsigned long long number_of(void* stream) const override { return at(stream).number; }
-  bool is_of_thread(void*) const override { return false; }
-  void* make_event() const override { return new Recorded; }
-  void destroy_event(void* event) const noexcept override { delete static_cast<Recorded*>(event); }
-  void record(void* event, void* stream) const override {
-    static_cast<Recorded*>(event)->of_stream = at(stream).number;
-  }
-  void wait(void* stream, void* event) const override {
-    at(stream).waited_for.push_back(static_cast<Recorded*>(event)->of_stream);
-  }
-  void exchange_capture_mode(int& other) const override { std::swap(mode, other); }
-
-  mutable int mode = 0;
-
- private:
-  static Stream& at(void* stream) { return *static_cast<Stream*>(stream); }
-};
-
 /// Worlds on a GPU of 132 SMs, each with a stream of its number, from 1.
 struct Worlds {
   explicit Worlds(std::size_t count) : streams(count) {
     for (std::size_t i = 0; i < count; ++i) {
       streams[i].number = i + 1;
-      orders.push_back(std::make_unique<LastCall>(calls, launches, 132));
+      orders.push_back(std::make_unique<LastCall>(calls, launches, 132, false));
     }
   }
   /// Returns the streams for whose work a call of these blocks waits.

@@ -48,6 +48,7 @@ TEST(NcclBadInput, NamesTheFieldOfAConfiguration) {
   EXPECT_THAT(error([](auto& c) { c.maxCTAs = 0; }), StartsWith("4: config.maxCTAs: 0 given"));
   EXPECT_THAT(error([](auto& c) { c.maxCTAs = 2, c.minCTAs = 3; }), StartsWith("4: config.minCTAs: 3 given"));
   EXPECT_THAT(error([](auto& c) { c.CTAPolicy = 9; }), StartsWith("4: config.CTAPolicy: 9 given"));
+  EXPECT_THAT(error([](auto& c) { c.graphUsageMode = 3; }), StartsWith("4: config.graphUsageMode: 3 given"));
   EXPECT_THAT(error([](auto& c) { c.splitShare = 2; }), StartsWith("4: config.splitShare: 2 given"));
 }
 

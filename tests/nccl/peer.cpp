@@ -1,6 +1,7 @@
 // One rank of a communicator, as a process: peer ID RANK RANKS DEED. It prints what happens, for processes_test.cpp.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,21 @@ void use_carried(ncclComm_t comm) {
   say(fmt::format("state {}", static_cast<int>(state(comm))));
 }
 
+/// Gathers with a communicator that takes no SMs, and writes the log to the output.
+int gather_by_copies(const ncclUniqueId& id, int ranks, int rank) {
+  if (::dup2(STDOUT_FILENO, STDERR_FILENO) < 0) return 1;
+  ncclConfig_t config = tandem::nccl::undefined_config();
+  config.CTAPolicy = kCtaPolicyZero;
+  ncclComm_t comm = nullptr;
+  if (ncclCommInitRankConfig(&comm, ranks, id, rank, &config) != ncclSuccess) return 1;
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  ncclAllGather(&rank, all.data(), 1, ncclInt32, comm, nullptr);
+  say(fmt::format("gathered {}", fmt::join(all, " ")));
+  sum(comm);
+  ncclCommDestroy(comm);
+  return 0;
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -90,6 +106,7 @@ int main(int, char** arguments) {
     say("aborted");
     return 0;
   }
+  if (deed == "copies") return gather_by_copies(id_of(arguments[1]), ranks, rank);
   if (const auto result = ncclCommInitRank(&comm, ranks, id_of(arguments[1]), rank); result != ncclSuccess) {
     say(fmt::format("no communicator: {}: {}", static_cast<int>(result), ncclGetLastError(nullptr)));
     return 1;

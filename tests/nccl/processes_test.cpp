@@ -46,6 +46,18 @@ TEST(NcclProcesses, SayWhatCarriesACommunicator) {
   ::unlink(file.c_str());
 }
 
+TEST(NcclProcesses, LeaveSmsAloneWhereTheyShould) {
+  ::setenv("TANDEM_LOG", "info", 1);
+  const auto texts = outputs(2, "copies");
+  ::unsetenv("TANDEM_LOG");
+  EXPECT_THAT(texts[0], ::testing::ContainsRegex("all_gather of at most .*: copy_engine_push"));
+  EXPECT_THAT(texts[0], ::testing::ContainsRegex("all_reduce of at most .*: [^c]"));  // sums take SMs
+  for (const std::string& text : texts) {
+    EXPECT_THAT(text, HasSubstr("gathered 0 1\n"));
+    EXPECT_THAT(text, HasSubstr("sum 2\n"));
+  }
+}
+
 TEST(NcclProcesses, EndWithoutDisturbingTheOthers) {
   for (const int ranks : {1, 2, 3, 5, 8})
     for (const std::string& text : outputs(ranks, "exit")) EXPECT_EQ(text, fmt::format("sum {}\n", ranks));

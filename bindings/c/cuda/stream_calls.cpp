@@ -44,6 +44,13 @@ class CudaStreamCalls final : public StreamCalls {
   void wait(void* stream, void* event) const override {
     check(cudaStreamWaitEvent(stream_of(stream), event_of(event)), "cudaStreamWaitEvent");
   }
+  void record_in_graph(void* event, void* stream) const override {
+    check(cudaEventRecordWithFlags(event_of(event), stream_of(stream), cudaEventRecordExternal),
+          "cudaEventRecordWithFlags");
+  }
+  void wait_in_graph(void* stream, void* event) const override {
+    check(cudaStreamWaitEvent(stream_of(stream), event_of(event), cudaEventWaitExternal), "cudaStreamWaitEvent");
+  }
   void exchange_capture_mode(int& mode) const override {
     static_assert(kRelaxed == cudaStreamCaptureModeRelaxed);
     auto other = static_cast<cudaStreamCaptureMode>(mode);
@@ -54,9 +61,9 @@ class CudaStreamCalls final : public StreamCalls {
 
 }  // namespace
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms, bool orders_graphs) {
   static const CudaStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms, orders_graphs);
   return std::make_unique<HostOrder>();
 }
 

@@ -129,8 +129,15 @@ std::string Communicator::carried_by(const std::string& carrier) {
 }
 
 std::unique_ptr<c::CWorld> Communicator::opened(std::unique_ptr<WorldProcess> process) const {
+  const World& world = process->world();
   c::Controls controls;
-  controls.max_blocks = std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
+  controls.orders_graphs = settings_.orders_graphs;
+  controls.max_blocks = std::min(settings_.max_blocks, world.machine().gpu.sm_count);
+  if (settings_.uses_copy_engines && world.team().one_node() && world.machine().gpu.copy_engines > 0)
+    for (const AlgorithmInfo& info : collective_algorithms()) {
+      std::string& chosen = controls.algorithms[static_cast<std::size_t>(info.collective)];
+      if (info.by_copy_engine && !reduces(info.collective) && chosen.empty()) chosen = info.name;
+    }
   constexpr bool any_memory = false;  // windows are used in place
   return std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
 }

@@ -103,6 +103,9 @@ class SimulatedStreamCalls final : public c::StreamCalls {
     stream.waited_for.push_back(event.of_stream);
     stream.stream->wait(event.event);
   }
+  // Worlds of the C API leave graphs to the program.
+  void record_in_graph(void*, void*) const override {}
+  void wait_in_graph(void*, void*) const override {}
   void exchange_capture_mode(int& mode) const override {
     thread_local int of_thread = 0;
     std::swap(mode, of_thread);
@@ -220,9 +223,9 @@ std::string unlike(tandem_status status, tandem_status expected, const std::stri
 
 namespace tandem::c {
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms, bool orders_graphs) {
   static const test::SimulatedStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms, orders_graphs);
   return std::make_unique<HostOrder>();
 }
 
