@@ -30,6 +30,13 @@ def test_training_ends_at_the_same_loss(tmp_path):
         assert text.endswith("same losses")
 
 
+def test_models_of_transformers_generate_the_same_tokens(tmp_path):
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    for text in run("program_transformers.py", 2, tmp_path, str(tmp_path / "model")):
+        assert text.endswith("same tokens")
+
+
 @pytest.mark.parametrize("processes", [2, 3])
 def test_backend_beside_gloo(processes, tmp_path):
     for text in run("program_backend.py", processes, tmp_path):

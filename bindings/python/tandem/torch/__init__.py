@@ -13,6 +13,7 @@
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
     enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
+    enable_transformers_tp              so do row-parallel layers of models of transformers
     register_backend                    dist.init_process_group("cpu:tandem")
 
 `group` is a process group, its name, or None for the default group. A group's first operator makes its world, on all
@@ -49,6 +50,7 @@ from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from ._norm import all_reduce_norm
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
+from ._transformers import enable_transformers_tp
 
 __all__ = [
     "ColumnParallelLinear",
@@ -66,6 +68,7 @@ __all__ = [
     "combine",
     "dispatch",
     "enable_async_tp",
+    "enable_transformers_tp",
     "exchange_heads",
     "fuse_all_reduce_norm",
     "gather",
