@@ -12,6 +12,7 @@
     route, dispatch, combine            layers with experts
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
+    ParallelExperts                     a layer of experts that the processes share
     enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
     enable_transformers_tp              so do row-parallel layers of models of transformers
     register_backend                    dist.init_process_group("cpu:tandem")
@@ -47,6 +48,7 @@ from ._groups import shutdown, world_of
 from ._heads import exchange_heads, merge_heads
 from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
+from ._moe import ParallelExperts
 from ._norm import all_reduce_norm
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
@@ -54,6 +56,7 @@ from ._transformers import enable_transformers_tp
 
 __all__ = [
     "ColumnParallelLinear",
+    "ParallelExperts",
     "Routing",
     "RowParallelLinear",
     "all_gather",
