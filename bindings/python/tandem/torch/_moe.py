@@ -75,7 +75,7 @@ class ParallelExperts(torch.nn.Module):
 
         `x` and `add` are tokens x hidden. `ids` and `weights` are tokens x choices: experts or -1, and float32.
         """
-        options = {"experts": self.experts, "hidden": self.hidden, "max_tokens": self.max_tokens}
+        options: dict[str, Any] = {"experts": self.experts, "hidden": self.hidden, "max_tokens": self.max_tokens}
         routing = _experts.route(ids, weights, dtype=x.dtype, align=_ALIGN, group=self.group, **options)
         rows = _experts.dispatch(x, routing)
         ends = routing.starts[1:]
